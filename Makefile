@@ -1,0 +1,53 @@
+# Everything a person or a machine does with Ringside. `make` alone lists it.
+PYTHON ?= python3.11
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow lint bench lock
+
+help: ## list what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
+
+run: .venv/.installed ## start everything on this machine; Ctrl-C ends it (PORT=8000)
+	@$(BIN)/python manage.py up
+
+# Pages say the same on both databases; on PostgreSQL they are tried with the slow tests.
+PAGES := tests/test_admin.py $(wildcard tests/*/test_*_page.py)
+
+test: .venv/.installed-dev ## all but the slow tests; where PostgreSQL answers, those of the database on it too
+	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not browser and not data" --database=postgres $(PAGES:%=--ignore=%)
+
+test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility
+	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -q -m "slow and not browser" --database=postgres
+	$(PYTEST) -m "not slow and not browser" --database=postgres $(PAGES)
+
+lint: .venv/.installed-dev ## style, types, floors, migrations, Dockerfile
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/hadolint Dockerfile
+
+bench: .venv/.installed-dev ## speed, as a table of ratios (needs PostgreSQL)
+	$(BIN)/python -m benchmarks
+
+lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  requirements.in -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  requirements-dev.in -o requirements-dev.txt
+
+.venv/.installed: requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes -r requirements-dev.txt
+	@touch $@

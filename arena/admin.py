@@ -1,0 +1,206 @@
+"""The operator's desk: every table of collecting, written through the services."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from arena.models import (
+    Arena,
+    Call,
+    Candidate,
+    Comparison,
+    Import,
+    Pair,
+    PairDemand,
+    Prompt,
+    RateLimit,
+    Rater,
+    Response,
+    Run,
+    Vote,
+)
+from arena.services import runs, voting
+from arena.services.pairing import sync_pairs
+
+
+class ReadOnly(admin.ModelAdmin):
+    """Rows that the product writes and nobody edits: to look at and to search."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class KeptOnce(admin.ModelAdmin):
+    """Rows that an operator adds or retires, and never deletes: votes stand on them."""
+
+    show_full_result_count = False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+@admin.register(Arena)
+class ArenaAdmin(KeptOnce):
+    list_display = ["name", "slug", "question", "is_sample", "anonymous_raters", "created_at"]
+    search_fields = ["name", "slug"]
+    readonly_fields = ["founded_by"]
+    actions = ["order_votes"]
+
+    @admin.action(description="Order one more vote per pair from people")
+    def order_votes(self, request: HttpRequest, queryset: QuerySet[Arena]) -> None:
+        for arena in queryset:
+            try:
+                run = runs.order_people_run(arena=arena, per_pair=1, created_by=request.user)
+            except ValidationError as error:
+                messages.error(request, f"{arena}: {' '.join(error.messages)}")
+            else:
+                messages.success(request, f"{arena}: {run.votes_wanted} votes ordered.")
+
+
+@admin.register(Prompt)
+class PromptAdmin(KeptOnce):
+    list_display = ["external_id", "arena", "category", "retired_at"]
+    list_filter = ["arena"]
+    search_fields = ["external_id", "text"]
+    raw_id_fields = ["arena", "source"]
+
+    def save_model(self, request: HttpRequest, obj: Prompt, form: Any, change: bool) -> None:
+        obj.html = None
+        super().save_model(request, obj, form, change)
+        sync_pairs(arena=obj.arena)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Prompt | None = None) -> list[str]:
+        """A prompt that was compared is retired, not changed."""
+        frozen = ["source", "source_row"]
+        if obj and Comparison.objects.filter(prompt=obj).exists():
+            frozen += ["arena", "external_id", "category", "text", "reference"]
+        return frozen
+
+
+@admin.register(Candidate)
+class CandidateAdmin(KeptOnce):
+    list_display = ["name", "version", "arena", "model", "variant", "retired_at"]
+    list_filter = ["arena"]
+    search_fields = ["name", "model"]
+    raw_id_fields = ["arena", "source"]
+
+    def save_model(self, request: HttpRequest, obj: Candidate, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        sync_pairs(arena=obj.arena)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Candidate | None = None) -> list[str]:
+        """A candidate that has votes is immutable: an edit would be another version."""
+        frozen = ["source", "source_row"]
+        if obj and (Comparison.objects.filter(left=obj) | Comparison.objects.filter(right=obj)):
+            frozen += [
+                "arena",
+                "name",
+                "version",
+                "model",
+                "variant",
+                "system_prompt",
+                "user_template",
+                "parameters",
+            ]
+        return frozen
+
+
+@admin.register(Response)
+class ResponseAdmin(ReadOnly):
+    list_display = ["candidate", "prompt", "names_itself"]
+    list_filter = ["names_itself", "candidate__arena"]
+    list_select_related = ["candidate", "prompt"]
+    search_fields = ["text"]
+
+
+@admin.register(Rater)
+class RaterAdmin(KeptOnce):
+    list_display = ["__str__", "kind", "user", "arena", "created_at", "blocked_at"]
+    list_filter = ["kind"]
+    search_fields = ["name"]
+    raw_id_fields = ["user", "arena"]
+    readonly_fields = ["kind", "user", "arena", "created_at"]
+
+
+@admin.register(Comparison)
+class ComparisonAdmin(ReadOnly):
+    list_display = ["key", "arena", "left", "right", "rater", "issued_at", "skipped_at"]
+    list_filter = ["arena", "names_itself"]
+    list_select_related = ["arena", "left", "right", "rater"]
+
+
+@admin.register(Vote)
+class VoteAdmin(ReadOnly):
+    list_display = ["pk", "arena", "rater", "outcome", "preference", "cast_at", "voided_at"]
+    list_filter = ["arena", "outcome", "rater__kind"]
+    list_select_related = ["arena", "rater"]
+    actions = ["void"]
+
+    @admin.action(description="Void the chosen votes", permissions=["void"])
+    def void(self, request: HttpRequest, queryset: QuerySet[Vote]) -> None:
+        reason = f"voided by {request.user}"
+        done = [voting.void_vote(vote=v, reason=reason, now=timezone.now()) for v in queryset]
+        messages.success(request, f"{sum(done)} votes voided; they stay on record.")
+
+    def has_void_permission(self, request: HttpRequest) -> bool:
+        """Voiding is what changing a vote means here."""
+        return bool(request.user.has_perm("arena.change_vote"))
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ["__str__", "arena", "state", "votes_done", "votes_wanted", "created_at"]
+    list_filter = ["kind", "state"]
+    list_select_related = ["arena"]
+    actions = ["cancel"]
+
+    @admin.action(description="Cancel the chosen runs", permissions=["cancel"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        for run in queryset:
+            runs.cancel_run(run=run, now=timezone.now())
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        """Cancelling is what changing a run means here."""
+        return bool(request.user.has_perm("arena.change_run"))
+
+
+@admin.register(Call)
+class CallAdmin(ReadOnly):
+    list_display = ["pk", "endpoint", "model", "state", "attempts", "finished_at"]
+    list_filter = ["state", "endpoint"]
+
+
+@admin.register(Import)
+class ImportAdmin(ReadOnly):
+    list_display = ["file_name", "arena", "format", "rows_added", "started_at", "revealed_at"]
+    list_select_related = ["arena"]
+
+
+@admin.register(Pair)
+class PairAdmin(ReadOnly):
+    list_display = ["low", "high", "arena", "weight", "shared_prompts", "low_left", "high_left"]
+    list_filter = ["arena"]
+    list_select_related = ["low", "high", "arena"]
+
+
+@admin.register(PairDemand)
+class PairDemandAdmin(ReadOnly):
+    list_display = ["pair", "run", "remaining"]
+    list_select_related = ["pair", "run"]
+
+
+@admin.register(RateLimit)
+class RateLimitAdmin(ReadOnly):
+    list_display = ["key", "window_started_at", "hits"]

@@ -1,0 +1,117 @@
+"""The ledger: one row per request to a model, written before the request is made."""
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+MAX_REQUESTS = 6
+
+
+class CallQuerySet(models.QuerySet["Call"]):
+    """Reads of the ledger; the time is passed in."""
+
+    def in_progress(self) -> "CallQuerySet":
+        """Calls that have not ended, of runs that are open (or of no run)."""
+        return self.filter(
+            Q(run=None) | Q(run__state="open"), state__in=[Call.State.WAITING, Call.State.RUNNING]
+        )
+
+    def claimable(self, now: datetime) -> "CallQuerySet":
+        """Calls that a worker may make now: due, or abandoned by a worker whose lease ended."""
+        return self.in_progress().filter(
+            Q(state=Call.State.WAITING, due_at__lte=now)
+            | Q(state=Call.State.RUNNING, lease_expires_at__lte=now)
+        )
+
+    def under_way(self, now: datetime) -> "CallQuerySet":
+        """Calls that a worker holds at this moment."""
+        return self.filter(state=Call.State.RUNNING, lease_expires_at__gt=now)
+
+
+class Call(models.Model):
+    """One request to a model, for judging or for generating an answer.
+
+    Identity: who asks (`asker`: the digest of a judge or of a candidate), about what, in which
+    order (`subject`: response ids, or a prompt id), and which `sample`. It is unique, so work that
+    is queued twice is paid once. `attempts` is the fence: a worker that lost its lease finds
+    another number there and writes nothing. `due_at` is when a worker may make it, `ring_after`
+    when its doorbell is rung (again).
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+        UNREADABLE = "unreadable", "Unreadable reply"
+        REFUSED = "refused", "Refused"
+        TOO_LONG = "too_long", "Too long"
+        FAILED = "failed", "Failed"
+
+    run = models.ForeignKey(
+        "arena.Run", models.CASCADE, null=True, blank=True, related_name="calls"
+    )
+    asker = models.CharField(max_length=64)
+    subject = models.CharField(max_length=200)
+    sample = models.PositiveSmallIntegerField(default=0)
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    attempts = models.PositiveIntegerField(default=0)
+    requests = models.PositiveIntegerField(default=0)
+    requests_allowed = models.PositiveIntegerField(default=MAX_REQUESTS)
+    due_at = models.DateTimeField(db_default=Now())
+    ring_after = models.DateTimeField(db_default=Now())
+    rings = models.PositiveSmallIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    prompt_digest = models.CharField(max_length=64, blank=True)
+    nonce = models.CharField(max_length=32, blank=True)
+    reply = models.TextField(blank=True)
+    verdict = models.JSONField(null=True, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+    model_returned = models.CharField(max_length=200, blank=True)
+    fingerprint = models.CharField(max_length=200, blank=True)
+    tokens_in = models.PositiveIntegerField(null=True, blank=True)
+    tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CallQuerySet.as_manager()
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["asker", "subject", "sample"], name="call_once_per_asker_subject_sample"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    state__in=[
+                        "waiting",
+                        "running",
+                        "done",
+                        "unreadable",
+                        "refused",
+                        "too_long",
+                        "failed",
+                    ]
+                ),
+                name="call_state_known",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state__in=["waiting", "running"]),
+                name="call_still_to_make",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.state}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in (self.State.WAITING, self.State.RUNNING)

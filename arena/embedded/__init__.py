@@ -1,0 +1,1 @@
+"""One machine runs everything: broker of files, supervisor, beat inside the worker."""

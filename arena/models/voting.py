@@ -1,0 +1,243 @@
+"""Raters, the comparisons issued to them, and their votes."""
+
+import uuid
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from arena.models.catalog import REVEALED, Arena, Candidate, Prompt, Response
+from arena.models.imports import Sourced
+
+
+class Outcome(models.TextChoices):
+    """The only spelling of a verdict."""
+
+    LEFT = "left", "Left is better"
+    RIGHT = "right", "Right is better"
+    TIE = "tie", "Tie"
+    BOTH_BAD = "both_bad", "Both are bad"
+
+
+class Rater(models.Model):
+    """Whoever votes: a person (signed in, anonymous, or a worker of a file) or a judge."""
+
+    class Kind(models.TextChoices):
+        PERSON = "person", "Person"
+        JUDGE = "judge", "Judge"
+
+    kind = models.CharField(max_length=10, choices=Kind)
+    name = models.CharField(max_length=200, blank=True)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="rater"
+    )
+    arena = models.ForeignKey(
+        Arena,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Set for raters that a file brought: their names mean something there only.",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    blocked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["arena", "kind", "name"],
+                condition=Q(arena__isnull=False),
+                name="rater_name_once_per_arena",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["person", "judge"]), name="rater_kind_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or f"rater {self.pk}"
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def of_people(self) -> "RunQuerySet":
+        return self.filter(kind=Rater.Kind.PERSON)
+
+    def unfinished(self) -> "RunQuerySet":
+        return self.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
+
+
+class Run(models.Model):
+    """An ordered batch of votes, `per_pair` for each pair of candidates."""
+
+    class State(models.TextChoices):
+        ORDERED = "ordered", "Ordered"
+        OPEN = "open", "Open"
+        PAUSED = "paused", "Paused"
+        DONE = "done", "Done"
+        CANCELLED = "cancelled", "Cancelled"
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="runs")
+    kind = models.CharField(max_length=10, choices=Rater.Kind)
+    per_pair = models.PositiveIntegerField()
+    max_calls = models.PositiveIntegerField(null=True, blank=True)
+    state = models.CharField(max_length=10, choices=State, default=State.ORDERED)
+    pause_reason = models.CharField(max_length=300, blank=True)
+    votes_wanted = models.PositiveIntegerField(default=0)
+    votes_done = models.PositiveIntegerField(default=0)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["ordered", "open", "paused", "done", "cancelled"]),
+                name="run_state_known",
+            ),
+            models.CheckConstraint(condition=Q(per_pair__gt=0), name="run_wants_votes"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk} ({self.get_kind_display().lower()})"
+
+
+class ComparisonQuerySet(models.QuerySet["Comparison"]):
+    def open(self, now: datetime) -> "ComparisonQuerySet":
+        """Issued, and still waiting for its rater: not skipped, not expired, never voted on."""
+        return self.filter(Q(expires_at__gt=now), skipped_at=None, votes__isnull=True)
+
+    def with_texts(self) -> "ComparisonQuerySet":
+        """With everything that a page shows of a comparison, in one query."""
+        return self.select_related(
+            "arena", "prompt", "left", "right", "left_response", "right_response"
+        )
+
+
+class Comparison(Sourced):
+    """One prompt and two candidates' responses, sides fixed, issued to one rater.
+
+    The candidates stand beside the responses because every fit reads them, and because an arena
+    without texts has no responses. `key` is the only name a page gives a comparison: its id would
+    tell in which order comparisons were made.
+    """
+
+    key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="comparisons")
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="comparisons")
+    prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, blank=True, related_name="+")
+    left = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    right = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    left_response = models.ForeignKey(
+        Response, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    right_response = models.ForeignKey(
+        Response, models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="comparisons")
+    draw_probability = models.FloatField(null=True, blank=True)
+    names_itself = models.BooleanField(default=False)
+    issued_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    skipped_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ComparisonQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            models.CheckConstraint(
+                condition=~Q(left=F("right")), name="comparison_of_two_candidates"
+            ),
+            models.CheckConstraint(
+                condition=Q(left_response__isnull=True, right_response__isnull=True)
+                | Q(left_response__isnull=False, right_response__isnull=False)
+                & ~Q(left_response=F("right_response")),
+                name="comparison_of_two_responses_or_none",
+            ),
+            models.CheckConstraint(
+                condition=Q(draw_probability__isnull=True)
+                | Q(draw_probability__gt=0, draw_probability__lte=1),
+                name="comparison_draw_probability_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+    def get_absolute_url(self) -> str:
+        return reverse("comparison", args=[self.arena.slug, self.key])
+
+
+class VoteQuerySet(models.QuerySet["Vote"]):
+    def live(self) -> "VoteQuerySet":
+        """Votes that count: not voided, and not of an import that is still hidden."""
+        return self.filter(REVEALED, voided_at=None)
+
+    def of_people(self) -> "VoteQuerySet":
+        return self.filter(rater__kind=Rater.Kind.PERSON)
+
+    def of_judges(self) -> "VoteQuerySet":
+        return self.filter(rater__kind=Rater.Kind.JUDGE)
+
+
+class Vote(Sourced):
+    """A rater's outcome for a comparison. Append-only: voided with a reason, never edited.
+
+    `preference`, where given, is the soft verdict: the probability that the left answer is
+    better. It is the vote's score; `outcome` is the side it leans to.
+    """
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes")
+    comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes")
+    outcome = models.CharField(max_length=8, choices=Outcome)
+    preference = models.FloatField(null=True, blank=True)
+    cast_at = models.DateTimeField(db_default=Now())
+    voided_at = models.DateTimeField(null=True, blank=True)
+    void_reason = models.CharField(max_length=200, blank=True)
+    details = models.JSONField(
+        null=True, blank=True, help_text="What the vote's file said besides: ids, cost."
+    )
+
+    objects = VoteQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["comparison", "rater"],
+                condition=Q(voided_at__isnull=True),
+                name="vote_one_live_per_rater_and_comparison",
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome__in=["left", "right", "tie", "both_bad"]),
+                name="vote_outcome_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(preference__isnull=True) | Q(preference__gte=0, preference__lte=1),
+                name="vote_preference_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(voided_at__isnull=True) | ~Q(void_reason=""),
+                name="vote_voided_with_a_reason",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["arena", "id"], name="vote_newest_of_arena"),
+            models.Index(fields=["rater", "arena"], name="vote_of_rater"),
+            models.Index(
+                fields=["arena", "voided_at"],
+                condition=Q(voided_at__isnull=False),
+                name="vote_voided_in_arena",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} by {self.rater_id}"

@@ -1,0 +1,147 @@
+"""Markdown to HTML: what markdown-it makes of it, with our own code blocks, tables and images.
+
+The HTML that leaves here is escaped but not yet trusted: `sanitize` has the last word.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+
+from arena.rendering.code import code_block
+from arena.rendering.math import math_plugin
+
+# Enough for lists nested 18 deep; the cost of a run of "[" grows with it.
+MAX_NESTING = 40
+LINK_SCHEMES = frozenset({"http", "https", "mailto"})
+# The page has h1 and h2 of its own above an answer.
+HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
+ALIGNMENTS = {
+    "text-align:left": "align-left",
+    "text-align:center": "align-center",
+    "text-align:right": "align-right",
+}
+
+
+class TooDeep(Exception):
+    """Quotes or lists are nested so deeply that the parser would drop what is inside."""
+
+
+def to_html(text: str) -> str:
+    """The text's HTML, escaped but not sanitised. Raises `TooDeep`."""
+    env: dict[str, Any] = {}
+    tokens = _MARKDOWN.parse(text, env)
+    if any(token.level >= MAX_NESTING - 2 for token in tokens):
+        raise TooDeep
+    html: str = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)
+    return html
+
+
+def is_link_allowed(url: str) -> bool:
+    """Whether a link may be followed from a page: an absolute address that opens no door here."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in LINK_SCHEMES and bool(parts.netloc or parts.scheme == "mailto")
+
+
+def _adapt(state: StateCore) -> None:
+    """Core rule: everything that is decided by looking at one token."""
+    for token in state.tokens:
+        token.tag = HEADINGS.get(token.tag, token.tag)
+        _align_by_class(token)
+        if token.level == 0 and token.nesting == 1:
+            token.attrSet("dir", "auto")
+        if token.children:
+            token.children = list(_without_images(token.children))
+
+
+def _align_by_class(token: Token) -> None:
+    """A column's alignment as a class, because the CSP forbids style attributes."""
+    style = token.attrs.pop("style", None)
+    if style is not None:
+        token.attrs["class"] = ALIGNMENTS.get(str(style), "align-left")
+
+
+def _without_images(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Images become links to them: showing an answer sends no request to a stranger."""
+    links_open = 0
+    for token in tokens:
+        links_open += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "image":
+            yield token
+        elif links_open:
+            yield _text(token.content or "image")
+        else:
+            yield from _link_to_image(token)
+
+
+def _link_to_image(image: Token) -> Iterator[Token]:
+    url = str(image.attrs.get("src", ""))
+    yield Token("link_open", "a", 1, attrs={"href": url})
+    yield _text(image.content or url)
+    yield Token("link_close", "a", -1)
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _render_code(
+    self: RendererProtocol,
+    tokens: Sequence[Token],
+    idx: int,
+    options: OptionsDict,
+    env: Any,
+) -> str:
+    return code_block(tokens[idx].content, tokens[idx].info, _numbered(env, "Code"))
+
+
+def _render_table_open(
+    self: Any,
+    tokens: Sequence[Token],
+    idx: int,
+    options: OptionsDict,
+    env: Any,
+) -> str:
+    label = _numbered(env, "Table")
+    table = self.renderToken(tokens, idx, options, env)
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}'
+
+
+def _render_table_close(
+    self: RendererProtocol,
+    tokens: Sequence[Token],
+    idx: int,
+    options: OptionsDict,
+    env: Any,
+) -> str:
+    return "</table></div>\n"
+
+
+def _numbered(env: Any, kind: str) -> str:
+    """A label that differs for each box of an answer, as screen readers list them by name."""
+    env[kind] = number = env.get(kind, 0) + 1
+    return f"{kind} {number}"
+
+
+def _make_parser() -> MarkdownIt:
+    options = {"html": False, "breaks": True, "maxNesting": MAX_NESTING}
+    md = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    md.use(math_plugin)
+    md.core.ruler.after("inline", "adapt", _adapt)
+    md.validateLink = is_link_allowed  # type: ignore[method-assign]
+    for kind in ("fence", "code_block"):
+        md.add_render_rule(kind, _render_code)
+    md.add_render_rule("table_open", _render_table_open)
+    md.add_render_rule("table_close", _render_table_close)
+    return md
+
+
+_MARKDOWN = _make_parser()

@@ -1,0 +1,44 @@
+"""Taking a whole arena away: hidden at once, then deleted a piece at a time."""
+
+from typing import Any
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
+
+AT_ONCE = 500
+
+
+def delete_arena(*, arena: Arena) -> None:
+    """Delete an arena with everything in it. Killed on the way, it stays hidden; call it again."""
+    _hide(arena)
+    for rows in (
+        Vote.objects.filter(arena=arena),
+        Comparison.objects.filter(arena=arena),
+        Response.objects.filter(prompt__arena=arena),
+        Pair.objects.filter(arena=arena),
+        Candidate.objects.filter(arena=arena),
+        Prompt.objects.filter(arena=arena),
+        Rater.objects.filter(arena=arena),
+    ):
+        _delete_all(rows)
+    with transaction.atomic():
+        Arena.objects.filter(pk=arena.pk).update(founded_by=None)
+        arena.delete()
+
+
+def _delete_all(rows: models.QuerySet[Any]) -> None:
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
+        rows.model.objects.filter(pk__in=ids).delete()
+
+
+@transaction.atomic
+def _hide(arena: Arena) -> None:
+    """Put the arena under an import that is never revealed: no page shows it from now on."""
+    never, _ = Import.objects.get_or_create(
+        arena=arena,
+        sha256="deleted",
+        defaults={"file_name": "", "format": "deleted", "started_at": timezone.now()},
+    )
+    Arena.objects.filter(pk=arena.pk).update(founded_by=never)

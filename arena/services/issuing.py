@@ -1,0 +1,189 @@
+"""Issuing comparisons: which pair, which prompt, which side, to whom."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models import F
+
+from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Rater, Response
+from arena.services import statements
+from arena.services.pairing import take_side
+
+TIME_TO_VOTE = timedelta(minutes=30)
+DEMANDS_TRIED = 5  # a rater who has seen so many of those wanted gets a pair by weight
+draw = random.SystemRandom()
+PROMPT_FIELDS = ("id", "html", "html_version")
+RESPONSE_FIELDS = ("id", "candidate_id", "prompt_id", "names_itself", "html", "html_version")
+
+
+class VoteRefused(Exception):
+    """A vote that does not count; its text tells a person why and what to do."""
+
+    sentence = "This vote could not be counted."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class SignInFirst(VoteRefused):
+    sentence = "This arena takes votes of signed-in people only."
+
+
+def check_admission(arena: Arena, rater: Rater) -> None:
+    """Raise SignInFirst for an anonymous person where the arena wants to know who votes."""
+    if rater.user_id or arena.anonymous_raters or rater.kind != Rater.Kind.PERSON:
+        return
+    raise SignInFirst
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A prompt that the rater has not seen answered by these two; their texts are left behind."""
+
+    prompt: Prompt
+    low: Response
+    high: Response
+
+
+def issued_comparison(*, slug: str, key: UUID) -> Any:
+    """Return an issued comparison with its arena, rater and names: what voting on it needs.
+
+    `other_votes` counts the rater's votes in this arena on other comparisons.
+    """
+    row = statements.one(statements.ISSUED, key, slug)
+    if row is None:
+        return None
+    *values, expires_at, skipped_at = row[: len(statements.ISSUED_FIELDS)]
+    anonymous, kind, user_id, blocked_at, *names, other_votes = row[len(values) + 2 :]
+    left, left_version, right, right_version = names
+    moments = [statements.moment(value) for value in (expires_at, skipped_at)]
+    comparison: Any = _row(Comparison, statements.ISSUED_FIELDS, [*values, *moments])
+    comparison.key = key
+    comparison.other_votes = other_votes
+    comparison.arena = _row(
+        Arena, ("id", "slug", "anonymous_raters"), (comparison.arena_id, slug, bool(anonymous))
+    )
+    comparison.rater = _row(
+        Rater,
+        ("id", "kind", "user_id", "blocked_at"),
+        (comparison.rater_id, kind, user_id, statements.moment(blocked_at)),
+    )
+    fields = ("id", "name", "version")
+    comparison.left = _row(Candidate, fields, (comparison.left_id, left, left_version))
+    comparison.right = _row(Candidate, fields, (comparison.right_id, right, right_version))
+    return comparison
+
+
+def _row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
+    """A row of which only some fields were read; the others would be fetched when asked for."""
+    return model.from_db(DEFAULT_DB_ALIAS, fields, values)
+
+
+def issue_comparison(
+    *, arena: Arena, rater: Rater, now: datetime, besides: Comparison | None = None
+) -> Comparison | None:
+    """Return the comparison that `rater` is to answer next, or None when nothing is left.
+
+    One that is still waiting for this rater comes first, so a reload shows the same pair.
+    `besides` names the comparison on the screen: the answer is then the one to fetch ahead.
+    The lock on the rater keeps two tabs from being handed the same two responses.
+    Raises SignInFirst.
+    """
+    check_admission(arena, rater)
+    with transaction.atomic(savepoint=False):
+        return _next(arena, rater, now, on_screen=besides.pk if besides else 0)
+
+
+def _next(arena: Arena, rater: Rater, now: datetime, on_screen: int) -> Comparison | None:
+    """What waits for the rater, else what is demanded, else a pair drawn by weight."""
+    if connection.features.has_select_for_update:
+        statements.one(statements.LOCK_RATER, rater.pk)
+    ((waiting, demanded),) = statements.rows(
+        statements.WAITING, rater.pk, arena.pk, on_screen, now, arena.pk
+    )
+    if waiting:
+        return Comparison.objects.with_texts().get(pk=waiting)
+    return (demanded and _demanded(arena, rater, now)) or _drawn(arena, rater, now)
+
+
+def _demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
+    """Serve a run or an undone vote, where one wants a pair that this rater has not seen."""
+    demands = list(PairDemand.objects.open(arena).select_related("pair"))
+    for _ in range(min(len(demands), DEMANDS_TRIED)):
+        wanted = [demand.remaining for demand in demands]
+        demand = draw.choices(demands, wanted)[0]
+        probability = demand.draw_probability or demand.remaining / sum(wanted)
+        ids = demand.pair.low_id, demand.pair.high_id
+        row = statements.one(statements.DEMANDED, *ids, demand.prompt_id, rater.pk)
+        if row is not None and _claim(demand):
+            unseen = _unseen(*ids, row)
+            return _issue(arena, rater, now, demand.pair_id, unseen, probability, demand.run_id)
+        demands.remove(demand)
+    return None
+
+
+def _claim(demand: PairDemand) -> bool:
+    left = PairDemand.objects.filter(pk=demand.pk, remaining__gt=0)
+    return bool(left.update(remaining=F("remaining") - 1))
+
+
+def _drawn(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
+    """Draw a pair by its weight among those of which this rater has prompts left."""
+    row = statements.one(statements.DRAWN, rater.pk, arena.pk, arena.pk, draw.random(), rater.pk)
+    if row is None:
+        return None
+    pair_id, low_id, high_id, probability, *answers = row
+    return _issue(arena, rater, now, pair_id, _unseen(low_id, high_id, answers), probability)
+
+
+def _unseen(low_id: int, high_id: int, row: Sequence[Any]) -> Unseen:
+    prompt, low, high = row[:3], row[3:7], row[7:]
+    return Unseen(
+        _row(Prompt, PROMPT_FIELDS, prompt),
+        _response(low_id, prompt[0], low),
+        _response(high_id, prompt[0], high),
+    )
+
+
+def _response(candidate_id: int, prompt_id: int, row: Sequence[Any]) -> Response:
+    response_id, names_itself, *html = row
+    values = (response_id, candidate_id, prompt_id, bool(names_itself), *html)
+    return _row(Response, RESPONSE_FIELDS, values)
+
+
+def _issue(
+    arena: Arena,
+    rater: Rater,
+    now: datetime,
+    pair_id: int,
+    unseen: Unseen,
+    probability: float,
+    run_id: int | None = None,
+) -> Comparison:
+    """Write the comparison, sides decided last: the pair stays locked from there to the commit."""
+    low_goes_left = take_side(pair=Pair(pk=pair_id))
+    left, right = (unseen.low, unseen.high) if low_goes_left else (unseen.high, unseen.low)
+    comparison = Comparison(
+        key=uuid4(),
+        arena=arena,
+        rater=rater,
+        prompt=unseen.prompt,
+        left_id=left.candidate_id,
+        right_id=right.candidate_id,
+        left_response=left,
+        right_response=right,
+        run_id=run_id,
+        draw_probability=probability,
+        names_itself=left.names_itself or right.names_itself,
+        issued_at=now,
+        expires_at=now + TIME_TO_VOTE,
+    )
+    values = [getattr(comparison, name) for name in statements.ISSUE_FIELDS]
+    ((comparison.pk,),) = statements.rows(statements.ISSUE, *values)
+    comparison._state.adding = False
+    return comparison

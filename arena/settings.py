@@ -1,0 +1,200 @@
+"""Every setting of Ringside, read from the environment by typed readers.
+
+The defaults run the whole product on one machine with SQLite and a broker made of files.
+A value that cannot be read stops the start with a sentence that names it.
+"""
+
+import os
+from pathlib import Path
+
+from environs import Env
+from marshmallow.validate import OneOf, Range
+
+from arena.conf import (
+    allowed_hosts,
+    broker_url,
+    database,
+    home_folder,
+    secret_key,
+    stop_on_bad_value,
+)
+from arena.conf.endpoints import read_endpoints
+
+# NumPy's linear algebra here is small; its own threads would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = Env()
+with stop_on_bad_value():
+    PRODUCTION = (
+        env.str("RINGSIDE_ENV", "development", validate=OneOf(["development", "production"]))
+        == "production"
+    )
+    DEBUG = env.bool("DEBUG", False)
+    HOME = home_folder(env, BASE_DIR / "var")
+    SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
+    ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
+    CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
+    HOST = env.str("HOST", "127.0.0.1")
+    PORT = env.int("PORT", 8000, validate=Range(min=0, max=65535))
+    TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(min=0, max=5))
+    DATABASES = {"default": database(env, f"sqlite:///{HOME / 'ringside.sqlite3'}")}
+    DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
+    CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
+    MODEL_ENDPOINTS = read_endpoints(env)
+    VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
+    NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
+    LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
+
+# -- The database: SQLite to try it, PostgreSQL to live on it -----------------------------------
+
+DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {})
+if DATABASES["default"]["ENGINE"] == "arena.db.sqlite3":
+    DATABASE_OPTIONS |= {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+else:
+    DATABASE_OPTIONS["pool"] = {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# -- Celery: the database is the truth, the queue only a doorbell --------------------------------
+
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_ROUTES = {"judges.tasks.*": {"queue": "calls"}}
+CELERY_TASK_DEFAULT_QUEUE = "fits"
+CELERY_TIMEZONE = "UTC"
+if CELERY_BROKER_URL.startswith("filesystem"):
+    from arena.embedded.transport import transport_options
+
+    CELERY_BROKER_TRANSPORT = "arena.embedded.transport:Transport"
+    CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(HOME / "broker")
+    CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+else:
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
+SWEEPS = {
+    "ranking.tasks.sweep_boards": 2.0,
+    "arena.tasks.tend_runs": 5.0,
+    "judges.tasks.sweep_calls": 5.0,
+}
+# A sweep that waited until the next one is due is dropped: they must not pile up.
+CELERY_BEAT_SCHEDULE = {
+    task: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+    for task, seconds in SWEEPS.items()
+}
+
+# -- Django --------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "csp",
+    "arena",
+    "ranking",
+    "judges",
+]
+MIDDLEWARE = [
+    "arena.middleware.forget_impossible_cookies",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "arena.urls"
+WSGI_APPLICATION = "arena.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "index"
+LOGOUT_REDIRECT_URL = "index"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# -- Static files: served from the finders while trying it, hashed and compressed in the image ----
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "ranking.finders.PlotlyFinder",
+]
+WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+if PRODUCTION:
+    STORAGES = {
+        "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    }
+
+# -- Security --------------------------------------------------------------------------------------
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+SECURE_SSL_REDIRECT = PRODUCTION
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if PRODUCTION else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {name: {"level": LOG_LEVEL} for name in ("arena", "ranking", "judges")},
+}

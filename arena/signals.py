@@ -1,0 +1,21 @@
+"""What the arena announces to the floors above, always after the commit.
+
+`votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void"), or revealed by an
+import ("import").
+`arena_created(arena_id)`: an arena exists now.
+"""
+
+from functools import partial
+
+from django.db import transaction
+from django.dispatch import Signal
+
+votes_changed = Signal()
+arena_created = Signal()
+
+
+def announce(signal: Signal, *, arena_id: int, reason: str = "vote") -> None:
+    """Send `signal` once the current transaction has committed; a failing listener is logged."""
+    transaction.on_commit(
+        partial(signal.send_robust, sender=None, arena_id=arena_id, reason=reason)
+    )

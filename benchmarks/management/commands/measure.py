@@ -1,0 +1,84 @@
+"""Measure the product beside bare views. `make bench` runs it on a database of its own."""
+
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from benchmarks import contests, pages, report, sample
+from benchmarks.contests import Measures
+from benchmarks.report import Line, p95_line, queries_line, rate_line, weight_line
+from benchmarks.sample import Person
+from benchmarks.serving import Web, serving
+
+INSERT, CONSTANT = "a bare view with one INSERT", "a bare view with a string"
+VOTE, VOTE_ON, BOARD = "Vote", "Vote with the next pair", "Stored board page"
+GZIP = b"\x1f\x8b"
+# A turn takes 32 raters and, at 1,000 votes a second, fifty more.
+RATERS_PER_TURN = 82
+
+
+class Command(BaseCommand):
+    help = "Measure the product beside bare views. `make bench` runs it on a database of its own."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--rounds", type=int, default=contests.ROUNDS)
+
+    def handle(self, *_: Any, rounds: int, **options: Any) -> None:
+        voters, newcomers = _prepare(turns=rounds + 1)
+        made_anew, stored = pages.board_queries()
+        with serving(os.environ) as web:
+            weights = [pages.weigh(web.address, page) for page in (pages.BOARD, pages.VOTE)]
+            measures = _compete(web, voters, newcomers, rounds)
+        lines = [
+            *_speed(measures),
+            queries_line("Board page, stored", stored, 1),
+            queries_line("Board page, made anew", made_anew, 6),
+            *map(weight_line, weights),
+        ]
+        text = report.table(lines, measures)
+        report.RESULTS.write_text(text)
+        self.stdout.write(text)
+        if missed := [line.what for line in lines if not line.met]:
+            raise CommandError(f"Missed: {'; '.join(missed)}.")
+
+
+def _prepare(turns: int) -> tuple[list[Person], list[Person]]:
+    call_command("migrate", run_syncdb=True, verbosity=0)
+    arena = sample.load()
+    count = turns * RATERS_PER_TURN
+    people = sample.people(arena, count, contests.PAIRS_EACH), sample.newcomers(arena, count)
+    sample.settle()
+    return people
+
+
+def _compete(web: Web, voters: list[Person], newcomers: list[Person], rounds: int) -> Measures:
+    votes, onward, others = _each_once(voters), _each_once(newcomers), _each_once(voters)
+    contestants = {
+        INSERT: lambda: contests.inserting(others),
+        VOTE: lambda: contests.voting(votes),
+        VOTE_ON: lambda: contests.voting_on(onward),
+        CONSTANT: lambda: contests.reading("/bare/constant/", b"Hello"),
+        BOARD: partial(contests.reading, pages.BOARD, GZIP),
+    }
+    return contests.compete(web.address, contestants, rounds)
+
+
+def _each_once(people: list[Person]) -> Iterator[Person]:
+    """Hand the people out; running dry would look like a slow server, so it is an error."""
+    yield from people
+    raise RuntimeError("All raters have voted: measure with more of them.")
+
+
+def _speed(measures: Measures) -> list[Line]:
+    return [
+        rate_line(measures, VOTE, INSERT, 0.60),
+        rate_line(measures, VOTE_ON, INSERT, 0.35),
+        p95_line(measures, VOTE, INSERT, 3),
+        p95_line(measures, VOTE_ON, INSERT, 3),
+        rate_line(measures, BOARD, CONSTANT, 0.30),
+    ]

@@ -1,0 +1,13 @@
+"""The row that the bare view writes: what a vote says, and nothing that a vote points to."""
+
+from django.db import models
+
+
+class BareVote(models.Model):
+    """One outcome at one moment."""
+
+    outcome = models.CharField(max_length=8)
+    cast_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.outcome

@@ -1,0 +1,65 @@
+"""What a page costs besides time: queries, and bytes on first load."""
+
+import gzip
+import http.client
+import re
+from dataclasses import dataclass
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from benchmarks.sample import SLUG
+from ranking.models import BoardPage
+
+BOARD, VOTE = f"/a/{SLUG}/", f"/a/{SLUG}/vote/"
+LINKED = re.compile(r'<(?:link|script)\b[^>]*?\b(?:href|src)="(/static/[^"]+)"')
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A page and all that it links to, compressed."""
+
+    page: str
+    html: int
+    linked: int
+
+    @property
+    def total(self) -> int:
+        return self.html + self.linked
+
+
+def board_queries() -> tuple[int, int]:
+    """How many queries the board's page takes when made anew, and when it is stored."""
+    BoardPage.objects.all().delete()
+    client = Client()
+    return _queries(client), _queries(client)
+
+
+def _queries(client: Client) -> int:
+    """Count the statements that ask or tell something; BEGIN and COMMIT around them do not."""
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(BOARD).status_code == 200
+    return sum(query["sql"] not in ("BEGIN", "COMMIT") for query in captured.captured_queries)
+
+
+def weigh(address: tuple[str, int], page: str) -> Weight:
+    """Load a page as a browser does for the first time: HTML, styles, scripts and icon."""
+    html = _fetch(address, page)
+    linked = set(LINKED.findall(html.decode()))
+    return Weight(page, _packed(html), sum(_packed(_fetch(address, url)) for url in linked))
+
+
+def _fetch(address: tuple[str, int], path: str) -> bytes:
+    connection = http.client.HTTPConnection(*address, timeout=30)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status == 200, (path, answer.status)
+    body = answer.read()
+    connection.close()
+    return body
+
+
+def _packed(body: bytes) -> int:
+    """As gzip makes it; the image's static files, packed by brotli, are smaller still."""
+    return len(gzip.compress(body, 6))

@@ -1,0 +1,105 @@
+"""The measures as a table with its targets, printed and kept in RESULTS.md."""
+
+import os
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from django.db import connection
+
+from benchmarks.contests import RATERS, SECONDS, Measure, Measures
+from benchmarks.pages import Weight
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+LARGEST_LOAD = 60 * 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """One target and what was measured."""
+
+    what: str
+    target: str
+    found: str
+    met: bool
+
+    def __str__(self) -> str:
+        return f"| {self.what} | {self.target} | {self.found} | {'yes' if self.met else 'NO'} |"
+
+
+def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
+    """Requests per second as a share of another contestant's in the same round."""
+    shares = _ratios(measures, name, beside, lambda measure: measure.rate)
+    found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
+    what = f"{name}: requests per second, of {beside}"
+    return Line(what, f"at least {least:.0%}", found, median(shares) >= least)
+
+
+def p95_line(measures: Measures, name: str, beside: str, most: float) -> Line:
+    """The 95th percentile of the time to answer, as a multiple of another contestant's."""
+    times = _ratios(measures, name, beside, lambda measure: measure.p95)
+    found = f"{median(times):.2f} x ({min(times):.2f} to {max(times):.2f})"
+    return Line(
+        f"{name}: p95, beside {beside}", f"at most {most:g} x", found, median(times) <= most
+    )
+
+
+def queries_line(what: str, found: int, most: int) -> Line:
+    return Line(f"{what}: queries", f"at most {most}", str(found), found <= most)
+
+
+def weight_line(weight: Weight) -> Line:
+    """The compressed size of a page's first load."""
+    kib = [f"{size / 1024:.1f}" for size in (weight.total, weight.html, weight.linked)]
+    found = "{} KB (page {}, styles and scripts {})".format(*kib)
+    target = f"at most {LARGEST_LOAD // 1024} KB"
+    return Line(
+        f"{weight.page} first load, compressed", target, found, weight.total <= LARGEST_LOAD
+    )
+
+
+def table(lines: Iterable[Line], measures: Measures) -> str:
+    """Everything as Markdown: where it was measured, the targets, and the raw numbers."""
+    rounds = len(next(iter(measures.values())))
+    return "\n".join(
+        [
+            "# Benchmarks",
+            "",
+            f"Written by `make bench`: {_machine()}; gunicorn with 2 processes of 4 threads;"
+            f" {RATERS} connections at once, {rounds} rounds of {SECONDS:g} s for each in turn."
+            " Ratios are taken within a round: median (smallest to largest).",
+            "",
+            "| What | Target | Measured | Met |",
+            "|---|---|---|---|",
+            *map(str, lines),
+            "",
+            "Medians of the rounds beneath the ratios; these numbers are this machine's alone.",
+            "",
+            "| | requests/s | p50, ms | p95, ms |",
+            "|---|---:|---:|---:|",
+            *(_raw(name, rounds) for name, rounds in measures.items()),
+            "",
+        ]
+    )
+
+
+def _ratios(
+    measures: Measures, name: str, beside: str, of: Callable[[Measure], float]
+) -> list[float]:
+    pairs = zip(measures[name], measures[beside], strict=True)
+    return [of(ours) / of(theirs) for ours, theirs in pairs]
+
+
+def _raw(name: str, rounds: list[Measure]) -> str:
+    rate, p50, p95 = (median(getattr(m, part) for m in rounds) for part in ("rate", "p50", "p95"))
+    return f"| {name} | {rate:,.0f} | {p50:.1f} | {p95:.1f} |"
+
+
+def _machine() -> str:
+    version = connection.pg_version
+    return (
+        f"Python {platform.python_version()}, PostgreSQL {version // 10000}.{version % 10000},"
+        f" {os.cpu_count()} cores"
+    )

@@ -1,0 +1,101 @@
+"""A fresh database and gunicorn on a free port, both gone at the end."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PATIENCE = 60.0
+
+
+@contextmanager
+def fresh_database(server: str, name: str) -> Iterator[str]:
+    """Make a database of that name on the PostgreSQL at URL `server`; drop it at the end."""
+    quoted = sql.Identifier(name)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
+    try:
+        yield f"{server.rpartition('/')[0]}/{name}"
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))
+
+
+@dataclass
+class Web:
+    """A gunicorn of ours, in a process group of its own."""
+
+    process: subprocess.Popen[bytes]
+    address: tuple[str, int]
+
+    def answers(self) -> bool:
+        """Does it serve?"""
+        connection = http.client.HTTPConnection(*self.address, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def await_start(self) -> None:
+        """Wait until it serves; it must not end meanwhile."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("gunicorn did not start; its last words are above.")
+            time.sleep(0.05)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Signal the whole group and wait for its end."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+        self.process.wait(PATIENCE)
+
+
+def start_web(
+    listener: socket.socket,
+    environment: Mapping[str, str],
+    *,
+    processes: int = 2,
+    threads: int = 4,
+) -> Web:
+    """Start gunicorn on a socket that stays ours, so that it outlives the server."""
+    command = [sys.executable, "-m", "gunicorn", "arena.wsgi:application"]
+    command += [f"--bind=fd://{listener.fileno()}", "--worker-class=gthread", "--no-control-socket"]
+    command += [f"--workers={processes}", f"--threads={threads}", "--log-level=warning"]
+    command += ["--graceful-timeout=2"]
+    process = subprocess.Popen(
+        command,
+        cwd=REPOSITORY,
+        env=dict(environment),
+        pass_fds=[listener.fileno()],
+        start_new_session=True,
+    )
+    return Web(process, listener.getsockname()[:2])
+
+
+@contextmanager
+def serving(
+    environment: Mapping[str, str], *, processes: int = 2, threads: int = 4
+) -> Iterator[Web]:
+    """Gunicorn on a free port of this machine, ready to answer."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        web = start_web(listener, environment, processes=processes, threads=threads)
+        try:
+            web.await_start()
+            yield web
+        finally:
+            web.end()

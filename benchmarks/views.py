@@ -1,0 +1,22 @@
+"""What the pages are compared with: as little as a view can do behind the same middleware."""
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from benchmarks.models import BareVote
+
+
+@require_POST
+def insert(request: HttpRequest) -> HttpResponse:
+    """One INSERT in one transaction."""
+    with transaction.atomic():
+        row = BareVote.objects.create(outcome=request.POST["outcome"], cast_at=timezone.now())
+    return HttpResponse(f"<p>Row {row.pk} is there.</p>")
+
+
+@require_safe
+def constant(request: HttpRequest) -> HttpResponse:
+    """A string."""
+    return HttpResponse("<p>Hello.</p>")

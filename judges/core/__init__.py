@@ -1,0 +1,1 @@
+"""What a judge is asked and how its reply is read. Pure: no Django, no network, no database."""

@@ -1,0 +1,34 @@
+"""Doorbells: load, call a service. The database knows what there is to do."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from arena.calls.services import MOST_RUNG, calls_to_ring
+from judges.services.judging import judge_call, settle_ready
+
+
+@shared_task(ignore_result=True)
+def make_call(call_id: int, then_ring: bool = False) -> None:
+    """Make one call of a judge; a doorbell rung twice, or for nothing, does no harm."""
+    judge_call(call_id=call_id)
+    if then_ring:
+        ring_calls()
+
+
+@shared_task(ignore_result=True)
+def sweep_calls() -> None:
+    """Settle what was left behind and ring for calls that are due, or were abandoned."""
+    settle_ready(now=timezone.now())
+    ring_calls()
+
+
+def ring_calls() -> int:
+    """Ring for every call that may be made now, and say how many there were.
+
+    Of a full batch the middle one rings for the next, so workers need not wait for the sweep.
+    """
+    calls = calls_to_ring(now=timezone.now())
+    middle = len(calls) // 2 if len(calls) > MOST_RUNG // 2 else -1
+    for position, call_id in enumerate(calls):
+        make_call.delay(call_id, then_ring=position == middle)
+    return len(calls)

@@ -1,0 +1,37 @@
+"""Where static files come from that a Python package ships."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles.finders import BaseFinder
+from django.core.files.storage import FileSystemStorage, Storage
+
+NAME = "plotly.min.js"
+
+
+class PlotlyStorage(FileSystemStorage):
+    """The folder of the installed package; its files are collected under `prefix`."""
+
+    prefix = "plotly"
+
+
+class PlotlyFinder(BaseFinder):
+    """Finds `plotly/plotly.min.js`, and nothing else of what lies beside it in its package."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        spec = find_spec("plotly")
+        assert spec is not None
+        self.storage = PlotlyStorage(Path(str(spec.origin)).parent / "package_data")
+
+    def check(self, **_: Any) -> Any:
+        return []
+
+    def find(self, path: str, find_all: bool = False, **_: Any) -> Any:
+        """Return the file's place on disk; as a list of places with `find_all`."""
+        found = [self.storage.path(NAME)] if path == f"{self.storage.prefix}/{NAME}" else []
+        return found if find_all else next(iter(found), None)
+
+    def list(self, ignore_patterns: Any) -> Iterator[tuple[str, Storage]]:
+        yield NAME, self.storage

@@ -1,0 +1,57 @@
+"""Boards: questions put to the votes of an arena."""
+
+from django.db import models
+from django.db.models import Q
+
+from arena.models import Arena
+
+
+class Raters(models.TextChoices):
+    """Whose votes a board counts. People and judges are never pooled."""
+
+    PEOPLE = "people", "People"
+    JUDGES = "judges", "Judges"
+
+
+class BothBad(models.TextChoices):
+    """What a vote "both are bad" means to a board."""
+
+    SEPARATE = "separate", "A rate of its own, outside the scores"
+    TIE = "tie", "A tie"
+
+
+class Board(models.Model):
+    """A question put to the votes: which raters count, which category, which settings."""
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="boards")
+    raters = models.CharField(max_length=10, choices=Raters, default=Raters.PEOPLE)
+    category = models.CharField(max_length=100, blank=True, help_text="Empty: all categories.")
+    both_bad = models.CharField(max_length=10, choices=BothBad, default=BothBad.SEPARATE)
+    n_resamples = models.PositiveIntegerField(
+        default=1000, help_text="Bootstrap replicates beneath each interval."
+    )
+    seed = models.PositiveIntegerField(default=0)
+    problem = models.TextField(
+        blank=True,
+        editable=False,
+        help_text="Why the newest votes are not on this board; empty when they are.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["arena", "raters", "category"], name="board_once_per_question"
+            ),
+            models.CheckConstraint(
+                condition=Q(raters__in=["people", "judges"]), name="board_raters_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(both_bad__in=["separate", "tie"]), name="board_both_bad_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(n_resamples__gte=2), name="board_resamples_two_or_more"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"

@@ -1,0 +1,1 @@
+"""Every write of ranking: keyword-only functions, named for what they do."""

@@ -1,0 +1,99 @@
+"""Columns as callers bring them, checked: an error names the argument and the row at fault."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def integers(name: str, values: ArrayLike, length: int | None = None) -> NDArray[Any]:
+    """A one-dimensional array of any integer dtype, not copied when it is one already."""
+    array = _one_dimensional(name, values, length)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, not {array.dtype}")
+    return array if array.size else array.astype(np.int64)
+
+
+def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """A one-dimensional array of float64, not copied when it is one already."""
+    array = _one_dimensional(name, values, length)
+    if array.size and array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold numbers, not {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def weights(name: str, values: ArrayLike, length: int) -> Floats:
+    """Finite floats that are not negative."""
+    array = floats(name, values, length)
+    _refuse(name, array, ~(np.isfinite(array) & (array >= 0)), "finite and not negative")
+    return array
+
+
+def counts(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
+    """Integers that are not negative."""
+    array = integers(name, values, length)
+    _refuse(name, array, array < 0, "0 or more")
+    return array
+
+
+def count_candidates(left: NDArray[Any], right: NDArray[Any], told: int | None) -> int:
+    """``told``, or one more than the greatest index on either side."""
+    if told is not None:
+        if told < 0:
+            raise ValueError(f"n_candidates must be 0 or more, not {told}")
+        return told
+    if not (left.size and right.size):
+        raise ValueError("n_candidates must be given where there are no votes")
+    return 1 + max(int(left.max()), int(right.max()), 0)
+
+
+def check_votes(left: NDArray[Any], right: NDArray[Any], score: Floats, n_candidates: int) -> None:
+    """Refuse lengths that differ, indices and scores out of range, a candidate against itself."""
+    _check_length("right", right, len(left))
+    _check_length("score", score, len(left))
+    for name, side in (("left", left), ("right", right)):
+        wrong = (side < 0) | (side >= n_candidates)
+        _refuse(name, side, wrong, f"from 0 to {n_candidates - 1}")
+    _refuse("left and right", left, left == right, "different candidates")
+    _refuse("score", score, ~((score >= 0) & (score <= 1)), "from 0 to 1")
+
+
+def codes(values: NDArray[Any]) -> tuple[Ints, int]:
+    """Consecutive codes from 0 in the order of the values, and how many there are."""
+    if len(values) and values.min() >= 0 and values.max() < 4 * len(values) + 1024:
+        used = np.bincount(values) > 0  # small integers need no sorting
+        return (np.cumsum(used) - 1)[values], int(used.sum())
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return inverse.astype(np.int64, copy=False), len(distinct)
+
+
+def summed(index: Ints, values: NDArray[Any], size: int) -> Floats:
+    """(size,) float64: the sum of the values at each index."""
+    return np.bincount(index, values, size).astype(np.float64, copy=False)
+
+
+def _one_dimensional(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be one-dimensional") from error
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    if length is not None:
+        _check_length(name, array, length)
+    return array
+
+
+def _check_length(name: str, array: NDArray[Any], length: int) -> None:
+    if len(array) != length:
+        raise ValueError(f"{name} has {len(array)} entries where left has {length}")
+
+
+def _refuse(name: str, array: NDArray[Any], wrong: Bools, expected: str) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name} must be {expected}; row {row} is {array[row]}")

@@ -1,0 +1,79 @@
+"""What all intervals share: when there is none, and how much few clusters widen one."""
+
+import math
+from enum import StrEnum
+
+from scipy.special import ndtri, stdtrit
+
+from ranking.stats.battles import Battles
+
+MIN_CLUSTERS = 5
+
+
+class NoInterval(StrEnum):
+    """Why a board has scores but no intervals."""
+
+    NOTHING_RANKED = "nothing_ranked"
+    NO_DECISIVE_VOTE = "no_decisive_vote"
+    FEW_CLUSTERS = "few_clusters"
+    NO_VARIATION = "no_variation"
+
+    @property
+    def reason(self) -> str:
+        """One sentence for a page."""
+        return _REASONS[self]
+
+
+_REASONS = {
+    NoInterval.NOTHING_RANKED: "No two candidates are comparable yet.",
+    NoInterval.NO_DECISIVE_VOTE: "Every vote so far is a tie.",
+    NoInterval.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
+    NoInterval.NO_VARIATION: "The groups of votes agree exactly, so chance cannot be measured.",
+}
+
+
+def why_none(n_clusters: int, decisive: bool) -> NoInterval | None:
+    """The reason for which votes in so many clusters carry no interval, if there is one."""
+    if not n_clusters:
+        return NoInterval.NOTHING_RANKED
+    if not decisive:
+        return NoInterval.NO_DECISIVE_VOTE
+    return NoInterval.FEW_CLUSTERS if n_clusters < MIN_CLUSTERS else None
+
+
+def why_none_for(battles: Battles) -> NoInterval | None:
+    """`why_none` for the battles between ranked candidates."""
+    return why_none(battles.n_clusters, battles.decisive)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is no probability strictly between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+
+
+def check_resamples(n_resamples: int) -> None:
+    """Refuse too few replicates to take a quantile from."""
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2, not {n_resamples}")
+
+
+def small_sample(n_clusters: int) -> float:
+    """sqrt(G / (G - 1)): a standard error from G clusters is too small by this factor."""
+    return math.sqrt(n_clusters / (n_clusters - 1))
+
+
+def t_quantile(confidence: float, n_clusters: int) -> float:
+    """The two-sided quantile of Student's t with G - 1 degrees of freedom."""
+    return float(stdtrit(n_clusters - 1, (1 + confidence) / 2))
+
+
+def normal_quantile(confidence: float) -> float:
+    """The two-sided normal quantile: 1.96 for 0.95."""
+    return float(ndtri((1 + confidence) / 2))
+
+
+def widening(confidence: float, n_clusters: int) -> float:
+    """What a bootstrap's deviations are multiplied by: both corrections for few clusters."""
+    ratio = t_quantile(confidence, n_clusters) / normal_quantile(confidence)
+    return small_sample(n_clusters) * ratio

@@ -1,0 +1,27 @@
+"""How numbers are written on the pages of ranking; a dash where there is none."""
+
+from django import template
+
+register = template.Library()
+
+NONE = "–"
+
+
+@register.filter
+def elo(value: float | None) -> str:
+    """Whole Elo points: digits after the point would claim what no interval supports."""
+    return NONE if value is None else f"{value:.0f}"
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """A share as whole percent, and 1 digit more where rounding would hide that there is any."""
+    if value is None:
+        return NONE
+    return f"{value:.1%}" if 0 < value < 0.01 else f"{value:.0%}"
+
+
+@register.filter
+def grouped(value: int | None) -> str:
+    """A count with its thousands set apart."""
+    return NONE if value is None else f"{value:,}"

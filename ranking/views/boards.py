@@ -1,0 +1,60 @@
+"""The index of arenas, and a board as a page, as CSV and as JSON."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from ranking import index_page, results
+from ranking.board_page import board_context
+from ranking.reading import BoardView, Question, find_arena, read_board
+from ranking.services import pages
+from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send, send_template
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponseBase:
+    """All arenas, each with what it asks and who leads."""
+    return send_template(request, "ranking/index.html", {"cards": index_page.cards()})
+
+
+@require_safe
+@allow_plotly
+def board(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """A board: a table and a chart of its current snapshot."""
+    return _stored(request, slug, "html", HTML, _board_html)
+
+
+@require_safe
+def board_json(request: HttpRequest, slug: str) -> HttpResponseBase:
+    return _stored(request, slug, "json", JSON, results.as_json)
+
+
+@require_safe
+def board_csv(request: HttpRequest, slug: str) -> HttpResponseBase:
+    response = _stored(request, slug, "csv", CSV, results.as_csv)
+    response.headers["Content-Disposition"] = f'attachment; filename="{slug}-results.csv"'
+    return response
+
+
+def _board_html(view: BoardView) -> str:
+    return render_to_string("ranking/board.html", board_context(view))
+
+
+def _stored(
+    request: HttpRequest,
+    slug: str,
+    form: str,
+    content_type: str,
+    make: Callable[[BoardView], str],
+) -> HttpResponseBase:
+    """Send the stored page; where there is none, make it and store it."""
+    asked = Question.of(request.GET)
+    page = pages.find(slug=slug, key=asked.key(form))
+    if page is None:
+        arena = find_arena(slug)
+        page = pages.pack(make(read_board(arena, asked)))
+        pages.keep(arena=arena, epoch=arena.page_epoch, key=asked.key(form), page=page)
+    return send(request, page, content_type)

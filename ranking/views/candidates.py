@@ -1,0 +1,82 @@
+"""A candidate: where it stands, what it is, and every vote beneath its score."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from arena.models import Arena, Candidate
+from ranking import record
+from ranking.board_page import Link
+from ranking.models import Raters, Standing
+from ranking.record import Filters
+from ranking.views.serving import send_template
+
+LARGEST_ID = 2**63 - 1
+
+
+@require_safe
+def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
+    """The candidate's standings, prompts, record against each opponent, and comparisons."""
+    if pk > LARGEST_ID:
+        raise Http404("There is no such candidate.")
+    arena = get_object_or_404(Arena.objects.revealed(), slug=slug)
+    shown = get_object_or_404(Candidate.objects.revealed(), arena=arena, pk=pk)
+    shown.arena = arena
+    kinds = record.kinds_that_voted(shown)
+    filters = Filters.of(request.GET, kinds)
+    page = record.listed(shown, filters, request.GET.get("page", "1"))
+    context = {
+        "arena": arena,
+        "candidate": shown,
+        # In pairs: a template would take a parameter named "items" for the method.
+        "parameters": list(shown.parameters.items()),
+        "standings": _standings(shown),
+        "record": _with_links(shown, record.record(shown, filters.raters), filters),
+        "filters": filters,
+        "raters_links": _raters_links(shown, kinds, filters),
+        "results": record.RESULTS.items(),
+        "page": page,
+        "newer_url": _page_url(shown, filters, page.number - 1) if page.has_previous() else "",
+        "older_url": _page_url(shown, filters, page.number + 1) if page.has_next() else "",
+    }
+    return send_template(request, "ranking/candidate.html", context)
+
+
+def _standings(candidate: Candidate) -> list[Standing]:
+    current = Standing.objects.filter(candidate=candidate, snapshot__is_current=True)
+    found = current.select_related("snapshot__board", "elo_interval")
+    return list(found.order_by("-snapshot__board__raters", "snapshot__board__category"))
+
+
+def _raters_links(candidate: Candidate, kinds: list[str], filters: Filters) -> list[Link]:
+    if len(kinds) < 2:
+        return []
+    return [
+        Link(Raters(kind).label, _url(candidate, raters=kind), kind == filters.raters)
+        for kind in kinds
+    ]
+
+
+def _with_links(
+    candidate: Candidate, against: list[record.Against], filters: Filters
+) -> list[tuple[record.Against, str]]:
+    """Each line of the record, and where its comparisons are listed."""
+    return [
+        (row, _url(candidate, raters=filters.raters, opponent=row.opponent.pk) + "#comparisons")
+        for row in against
+    ]
+
+
+def _page_url(candidate: Candidate, filters: Filters, number: int) -> str:
+    asked = {"raters": filters.raters, "result": filters.result, "opponent": filters.opponent}
+    return _url(candidate, **asked, page=number) + "#comparisons"
+
+
+def _url(candidate: Candidate, **asked: Any) -> str:
+    query = urlencode({name: value for name, value in asked.items() if value})
+    return f"{reverse('candidate', args=[candidate.arena.slug, candidate.pk])}?{query}"

@@ -1,0 +1,67 @@
+"""Deleting an arena takes all of it, and nothing else."""
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+
+from arena.models import Arena, Candidate, Comparison, Import, Prompt, Response, Vote
+from arena.services import deleting
+from tests.factories import make_arena, make_vote
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def voted():
+    arena = make_arena(slug="gone")
+    left, right, _ = arena.candidates.order_by("pk")
+    make_vote(arena, left, right, "left", prompt=arena.prompts.first())
+    return arena
+
+
+def test_nothing_of_it_is_left_and_others_stay(voted):
+    other = make_arena(slug="stays")
+    call_command("delete_arena", "gone", yes=True)
+    assert list(Arena.objects.all()) == [other]
+    assert not Vote.objects.exists()
+    assert not Comparison.objects.exists()
+    assert not Import.objects.exists()
+    assert {c.arena for c in Candidate.objects.all()} == {other}
+    assert {p.arena for p in Prompt.objects.all()} == {other}
+    assert Response.objects.count() == 12
+
+
+def test_an_imported_and_judged_arena_goes_too(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("left,right,winner,worker\na,b,left,w\nb,a,tie,w\n")
+    call_command("import_arena", "gone", str(path), quiet=True)
+    call_command("refresh_boards", "gone")
+    call_command("delete_arena", "gone", yes=True)
+    left = {m._meta.label: m.objects.count() for m in apps.get_app_config("ranking").get_models()}
+    assert not any(left.values()), left
+    assert not Arena.objects.exists()
+
+
+def test_it_is_hidden_first_and_a_second_call_goes_on(voted, monkeypatch):
+    def killed(rows):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deleting, "_delete_all", killed)
+        with pytest.raises(KeyboardInterrupt):
+            deleting.delete_arena(arena=voted)
+    assert not Arena.objects.revealed().exists()
+    call_command("delete_arena", "gone", yes=True)
+    assert not Arena.objects.exists()
+
+
+def test_it_asks_and_takes_no_for_an_answer(voted, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda question: "no")
+    with pytest.raises(CommandError, match="Nothing was deleted"):
+        call_command("delete_arena", "gone")
+    assert Arena.objects.exists()
+
+
+def test_an_unknown_arena_is_said():
+    with pytest.raises(CommandError, match="no arena"):
+        call_command("delete_arena", "nowhere", yes=True)

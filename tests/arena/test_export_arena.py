@@ -1,0 +1,180 @@
+"""`export_arena`: what it writes imports elsewhere to the same votes, and gives nobody away."""
+
+import json
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Import, Rater, Vote
+from tests.factories import make_arena, make_person, make_vote
+
+pytestmark = pytest.mark.django_db
+
+
+def export(*arguments: object) -> str:
+    out = StringIO()
+    call_command("export_arena", *map(str, arguments), stdout=out)
+    return out.getvalue()
+
+
+def load(*arguments: object) -> None:
+    call_command("import_arena", *map(str, arguments), "--quiet")
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def votes_of(slug: str) -> list[tuple]:
+    fields = (
+        *("comparison__prompt__external_id", "comparison__left__name", "comparison__right__name"),
+        *("outcome", "preference", "rater__kind", "rater__name", "cast_at", "details"),
+    )
+    rows = Vote.objects.live().filter(arena__slug=slug).order_by("pk")
+    return [(*row[:-1], json.dumps(row[-1])) for row in rows.values_list(*fields)]
+
+
+@pytest.fixture
+def arena():
+    arena = make_arena(slug="mine")
+    a, b, c = arena.candidates.order_by("pk")
+    prompt = arena.prompts.first()
+    rater = make_person(arena=arena, name="worker 7")
+    judge = Rater.objects.create(kind="judge", name="a judge", arena=arena)
+    make_vote(arena, a, b, "left", prompt, rater, cast_at=datetime(2026, 1, 2, 3, tzinfo=UTC))
+    soft = 1 - 0.123456789
+    make_vote(arena, b, c, "left", prompt, judge, preference=soft, details={"cost_usd": 0.1})
+    make_vote(arena, c, a, "both_bad", None, rater, details={"id": "12"})
+    return arena
+
+
+def test_a_round_trip_keeps_every_vote_to_the_last_bit(arena, tmp_path):
+    words = export("mine", tmp_path / "out")
+    assert "4 prompts, 3 candidates, 12 responses, 3 votes" in words
+    load("copy", tmp_path / "out")
+    assert votes_of("copy") == votes_of("mine")
+    copy = Arena.objects.get(slug="copy")
+    for name in ("prompts", "candidates"):
+        assert getattr(copy, name).count() == getattr(arena, name).count()
+    assert copy.votes.earliest("pk").comparison.left_response is not None
+
+
+def test_exporting_the_copy_writes_the_same_files(arena, tmp_path):
+    export("mine", tmp_path / "one")
+    load("copy", tmp_path / "one")
+    export("copy", tmp_path / "two")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_void_and_hidden_votes_stay_at_home(arena, tmp_path):
+    first, second, _ = arena.votes.order_by("pk")
+    Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="undone")
+    hidden = Import.objects.create(arena=arena, sha256="0", started_at=timezone.now())
+    Vote.objects.filter(pk=second.pk).update(source=hidden)
+    export("mine", tmp_path / "out")
+    assert [line["outcome"] for line in lines(tmp_path / "out" / "votes.jsonl")] == ["both_bad"]
+
+
+def test_no_account_and_no_address_leaves_the_house(arena, tmp_path):
+    user = get_user_model().objects.create_user("mary", "mary@example.org", "s3cret-words")
+    a, b, _ = arena.candidates.order_by("pk")
+    for fields in ({"user": user, "name": "mary"}, {"arena": arena, "name": "joe@example.org"}):
+        rater = make_person(**fields)
+        make_vote(arena, a, b, "tie", None, rater, details={"by": "joe@example.org", "n": 1})
+    export("mine", tmp_path / "out")
+    text = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    assert "mary" not in text
+    assert "example.org" not in text
+    raters = [line["rater"] for line in lines(tmp_path / "out" / "votes.jsonl")]
+    assert raters == ["worker 7", "a judge", "worker 7", "rater-3", "rater-4"]
+
+
+def test_versions_of_a_candidate_get_names_of_their_own(tmp_path):
+    arena = make_arena(n_candidates=1, slug="mine")
+    first = arena.candidates.get()
+    second = Candidate.objects.create(arena=arena, name=first.name, version=2)
+    make_vote(arena, first, second, "right")
+    export("mine", tmp_path / "out")
+    load("copy", tmp_path / "out")
+    names = Candidate.objects.filter(arena__slug="copy").order_by("pk").values_list("name")
+    assert [name for (name,) in names] == ["candidate-0", "candidate-0 v2"]
+
+
+def test_retired_entries_come_back_retired(arena, tmp_path):
+    arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
+    export("mine", tmp_path / "out")
+    load("copy", tmp_path / "out")
+    copy = Arena.objects.get(slug="copy")
+    assert copy.candidates.active().count() == 2
+    assert copy.pairs.filter(shared_prompts__gt=0).count() == 1
+
+
+def test_details_that_are_named_like_a_vote_s_own_fields_do_not_replace_them(tmp_path):
+    arena = make_arena(slug="mine")
+    a, b, _ = arena.candidates.all()
+    make_vote(arena, a, b, "left", details={"outcome": "right", "judge": "x"})
+    export("mine", tmp_path / "out")
+    [line] = lines(tmp_path / "out" / "votes.jsonl")
+    assert (line["outcome"], line["outcome_"], line["judge_"]) == ("left", "right", "x")
+    assert line["kind"] == "person"
+
+
+def test_no_address_leaves_from_anywhere_in_the_details(tmp_path):
+    arena = make_arena(slug="mine")
+    a, b, _ = arena.candidates.all()
+    details = {
+        "annotator": {"email": "ann@example.org", "age": 30, "ann@example.org": 1},
+        "seen_by": ["joe@example.org", {"mail": "joe@example.org"}, "nobody", ["x@example.org"]],
+        "ann@example.org": 1,
+        "cost": 0.5,
+    }
+    make_vote(arena, a, b, "left", details=details)
+    export("mine", tmp_path / "out")
+    [line] = lines(tmp_path / "out" / "votes.jsonl")
+    assert "example.org" not in json.dumps(line)
+    assert line["annotator"] == {"age": 30}
+    assert line["seen_by"] == [{}, "nobody", []]
+    assert line["cost"] == 0.5
+
+
+def test_a_folder_with_something_in_it_is_left_alone(arena, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(CommandError, match="is not empty"):
+        export("mine", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_overwrite_replaces_an_earlier_export_and_nothing_else(arena, tmp_path):
+    out = tmp_path / "out"
+    export("mine", out)
+    (out / "notes.txt").write_text("mine")
+    Vote.objects.all().update(voided_at=timezone.now(), void_reason="all wrong")
+    export("mine", out, "--overwrite")
+    assert (out / "notes.txt").read_text() == "mine"
+    assert not (out / "votes.jsonl").exists()
+    assert len(lines(out / "responses.jsonl")) == 12
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_export_that_fails_leaves_nothing(arena, tmp_path, monkeypatch):
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("arena.exporters.responses", fail)
+    with pytest.raises(CommandError, match="No space left"):
+        export("mine", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("slug", "words"), [("none", "no arena none"), ("bare", "is empty")])
+def test_what_cannot_be_exported_is_said(tmp_path, slug, words):
+    make_arena(n_candidates=0, n_prompts=0, slug="bare")
+    with pytest.raises(CommandError, match=words):
+        export(slug, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

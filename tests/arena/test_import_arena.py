@@ -1,0 +1,328 @@
+"""`import_arena`: files become an arena, whole or not at all, and once."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
+from arena.services.import_lock import one_import_at_a_time
+from arena.services.imports import Options, import_files
+from arena.signals import arena_created, votes_changed
+
+pytestmark = pytest.mark.django_db
+
+PROMPTS = [{"id": "p1", "category": "code", "text": "One?", "reference": "1"}]
+PROMPTS += [{"id": "p2", "text": "Two?"}]
+CANDIDATES = [{"name": "A", "model": "m1", "parameters": {"temperature": 0}}, {"name": "B"}]
+RESPONSES = [
+    {"candidate": name, "prompt": prompt, "text": f"{name} says {prompt}"}
+    for name in "AB"
+    for prompt in ("p1", "p2")
+]
+VOTES = [
+    {"prompt": "p1", "a": "A", "b": "B", "outcome": "left", "rater": "r1", "kind": "person"},
+    {"prompt": "p2", "a": "B", "b": "A", "preference_b": 0.25, "judge": "J", "cost_usd": 0.5},
+    {"prompt": "p1", "a": "A", "b": "B", "outcome": "left", "rater": "r1", "kind": "person"},
+]
+
+
+def write(path: Path, lines: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "native"
+    folder.mkdir()
+    write(folder / "prompts.jsonl", PROMPTS)
+    write(folder / "candidates.jsonl", CANDIDATES)
+    write(folder / "responses.jsonl", RESPONSES)
+    write(folder / "judge_votes.jsonl", VOTES)
+    return folder
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.csv"
+    lines = [f"{i % 3},A{i % 5},B{i % 7},left,w{i % 4},{i}" for i in range(200)]
+    path.write_text("prompt,left,right,winner,worker,id\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def run(*arguments: object) -> str:
+    out = StringIO()
+    call_command("import_arena", *map(str, arguments), stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def counts() -> list[int]:
+    models = (Arena, Import, Prompt, Candidate, Response, Comparison, Vote, Rater)
+    return [model.objects.count() for model in models]
+
+
+def test_a_folder_becomes_an_arena(folder):
+    assert "3 votes added" in run("mine", folder, "--name", "My arena")
+    arena = Arena.objects.revealed().get(slug="mine")
+    assert arena.name == "My arena"
+    assert list(arena.prompts.active().values_list("external_id", "category", "reference")) == [
+        ("p1", "code", "1"),
+        ("p2", "", ""),
+    ]
+    assert arena.candidates.active().get(name="A").parameters == {"temperature": 0}
+    first, soft, third = arena.votes.live().order_by("pk")
+    assert (first.outcome, first.preference, first.rater.name) == ("left", None, "r1")
+    assert (soft.outcome, soft.preference, soft.details) == ("left", 0.75, {"cost_usd": 0.5})
+    assert (soft.rater.kind, soft.rater.name) == ("judge", "J")
+    assert third.comparison_id != first.comparison_id
+    assert first.comparison.left_response.text == "A says p1"
+    assert (first.comparison.issued_at, first.comparison.draw_probability) == (None, None)
+    assert Pair.objects.get(arena=arena).shared_prompts == 2
+
+
+def test_pairs_become_a_board_without_texts(pairs):
+    run("board", pairs)
+    arena = Arena.objects.revealed().get()
+    assert (arena.votes.live().count(), arena.candidates.count(), arena.prompts.count()) == (
+        200,
+        12,
+        3,
+    )
+    assert arena.name == "board"
+    assert Response.objects.count() == arena.pairs.count() == 0
+    vote = arena.votes.order_by("pk")[7]
+    assert (str(vote.comparison.left), str(vote.comparison.right)) == ("A2", "B0")
+    assert (vote.rater.name, vote.details, vote.source_row) == ("w3", {"id": "7"}, 8)
+
+
+def test_votes_keep_the_order_of_the_file(pairs):
+    run("board", pairs)
+    rows = list(Vote.objects.order_by("pk").values_list("source_row", flat=True))
+    assert rows == list(range(1, 201))
+
+
+def test_rows_without_a_worker_have_one_rater_without_a_name(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("left,right,winner\nA,B,left\nA,B,left\n")
+    run("board", path)
+    assert Rater.objects.get().name == ""
+    assert Vote.objects.count() == 2
+
+
+def test_the_same_files_again_add_nothing(folder, pairs):
+    run("mine", folder, pairs)
+    before = counts()
+    assert run("mine", folder, pairs).count("imported before, nothing to add") == 5
+    assert counts() == before
+
+
+def test_a_second_votes_file_stands_on_what_is_there(folder, tmp_path):
+    run("mine", folder)
+    more = write(tmp_path / "more_votes.jsonl", [VOTES[0] | {"outcome": "tie"}])
+    run("mine", more)
+    assert Vote.objects.live().count() == 4
+    assert Candidate.objects.count() == 2
+
+
+def test_the_same_content_in_another_file_is_used_again(folder, tmp_path):
+    run("mine", folder)
+    again = tmp_path / "again"
+    again.mkdir()
+    write(again / "prompts.jsonl", [*PROMPTS, {"id": "p3", "text": "Three?"}])
+    write(again / "responses.jsonl", [*RESPONSES, RESPONSES[0] | {"prompt": "p3"}])
+    run("mine", again)
+    assert Prompt.objects.count() == 3
+    assert Response.objects.count() == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("prompts", {"id": "p1", "text": "Other?"}, "in the arena already, with other content"),
+        ("candidates", {"name": "A", "model": "m2"}, "in the arena already, with other content"),
+        ("responses", RESPONSES[0] | {"text": "other"}, "differs from this candidate's answer"),
+    ],
+)
+def test_other_content_under_a_known_name_is_a_bad_row(folder, tmp_path, name, line, words):
+    run("mine", folder)
+    with pytest.raises(CommandError, match=words):
+        run("mine", write(tmp_path / f"{name}.jsonl", [line]))
+    assert Import.objects.count() == 4
+
+
+def test_nobody_reads_a_row_before_the_reveal(folder):
+    seen = []
+
+    def look(*told):
+        seen.append(told[0])
+        assert not Arena.objects.revealed().exists()
+        assert not Prompt.objects.revealed().exists()
+        assert not Response.objects.revealed().exists()
+        assert not Vote.objects.live().exists()
+
+    options = Options(progress=look)
+    import_files(slug="mine", paths=[folder], now=timezone.now(), options=options)
+    assert {"checking", "writing"} == set(seen)
+    assert Vote.objects.live().count() == 3
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_after(rows: int) -> Options:
+    def progress(stage, path, done, total):
+        if stage == "writing" and path.suffix == ".csv" and done >= rows:
+            raise Killed
+
+    return Options(progress=progress)
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr("arena.services.imports.FIRST_BATCH", 30)
+    monkeypatch.setattr("arena.services.imports.LARGEST_BATCH", 30)
+
+
+def test_a_broken_import_goes_on_where_it_stopped(pairs, small_batches):
+    with pytest.raises(Killed):
+        import_files(slug="b", paths=[pairs], now=timezone.now(), options=kill_after(90))
+    assert Vote.objects.count() == 90
+    assert not Arena.objects.revealed().exists()
+    assert not Vote.objects.live().exists()
+    run("b", pairs)
+    assert Vote.objects.live().count() == Comparison.objects.count() == 200
+    assert list(Vote.objects.order_by("pk").values_list("source_row", flat=True)) == list(
+        range(1, 201)
+    )
+    assert Arena.objects.revealed().count() == 1
+
+
+def test_an_abandoned_import_leaves_nothing_behind(folder, pairs, small_batches):
+    with pytest.raises(Killed):
+        import_files(slug="b", paths=[pairs], now=timezone.now(), options=kill_after(90))
+    run("b", folder)
+    assert Arena.objects.revealed().get().candidates.count() == 2
+    assert counts() == [1, 4, 2, 2, 4, 3, 3, 2]
+
+
+def test_an_arena_that_is_open_stays_open_while_more_comes_in(folder, pairs, small_batches):
+    run("b", folder)
+    with pytest.raises(Killed):
+        import_files(slug="b", paths=[pairs], now=timezone.now(), options=kill_after(90))
+    assert Arena.objects.revealed().exists()
+    assert Vote.objects.live().count() == 3
+    assert Candidate.objects.revealed().count() == 2
+
+
+def test_a_file_that_changes_under_the_import_is_not_shown(pairs):
+    def change(stage, path, done, total):
+        if stage == "writing":
+            path.write_text(path.read_text() + "1,A1,B1,left,w1,201\n")
+
+    with pytest.raises(Exception, match="has changed while it was imported"):
+        import_files(slug="b", paths=[pairs], now=timezone.now(), options=Options(progress=change))
+    assert not Vote.objects.live().exists()
+
+
+def test_two_imports_into_one_arena_do_not_meet(pairs):
+    held, done = Event(), Event()
+
+    def hold():
+        with one_import_at_a_time("b"):
+            held.set()
+            done.wait(10)
+        connection.close()
+
+    thread = Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(10)
+        with pytest.raises(CommandError, match="Another import into this arena is running"):
+            run("b", pairs)
+        run("other", pairs)
+    finally:
+        done.set()
+        thread.join()
+    run("b", pairs)
+    assert Vote.objects.live().count() == 400
+
+
+def test_floors_above_are_told_after_the_reveal(folder, pairs, django_capture_on_commit_callbacks):
+    told = []
+
+    def hear(signal, arena_id, **kwargs):
+        told.append((signal is arena_created, Arena.objects.revealed().get().pk == arena_id))
+
+    for signal in (arena_created, votes_changed):
+        signal.connect(hear)
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            run("mine", folder)
+        with django_capture_on_commit_callbacks(execute=True):
+            run("mine", pairs)
+    finally:
+        for signal in (arena_created, votes_changed):
+            signal.disconnect(hear)
+    assert told == [(True, True), (False, True), (False, True)]
+
+
+def test_the_reveal_is_stamped_when_it_happens_and_says_that_it_is_an_import(
+    folder, django_capture_on_commit_callbacks
+):
+    began = timezone.now() - timedelta(minutes=10)
+    reasons = []
+
+    def hear(signal, reason, **kwargs):
+        reasons.append(reason)
+
+    votes_changed.connect(hear)
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            import_files(slug="mine", paths=[folder], now=began)
+    finally:
+        votes_changed.disconnect(hear)
+    assert reasons == ["import"]
+    for one in Import.objects.all():
+        assert one.started_at == began
+        assert one.revealed_at > began + timedelta(minutes=9)
+
+
+def test_answers_are_read_before_the_database_is_locked_for_writing(folder, monkeypatch):
+    depth, seen = len(connection.savepoint_ids), []
+
+    def look(text, names):
+        seen.append(len(connection.savepoint_ids))
+        return False
+
+    monkeypatch.setattr("arena.services.import_rows.names_itself", look)
+    run("mine", folder)
+    assert seen == [depth] * 4
+
+
+def test_an_answer_that_names_its_model_flags_the_comparison(folder):
+    write(folder / "candidates.jsonl", [{"name": "Claude 2", "model": "claude-2.1"}, CANDIDATES[1]])
+    answers = [
+        {"candidate": "Claude 2", "prompt": "p1", "text": "As Claude, made by Anthropic, I say 1."},
+        {"candidate": "B", "prompt": "p1", "text": "It is 1."},
+    ]
+    write(folder / "responses.jsonl", answers)
+    write(folder / "judge_votes.jsonl", [VOTES[0] | {"a": "Claude 2"}])
+    run("mine", folder)
+    assert Response.objects.get(candidate__name="Claude 2").names_itself
+    assert not Response.objects.get(candidate__name="B").names_itself
+    assert Comparison.objects.get().names_itself
+
+
+def test_more_votes_for_an_arena_that_has_some_come_with_a_warning(pairs):
+    assert "before" not in run("grown", pairs)
+    with pairs.open("a") as file:
+        file.write("0,A1,B1,left,w1,200\n")
+    assert "had 200 votes before" in run("grown", pairs)

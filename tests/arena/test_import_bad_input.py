@@ -1,0 +1,214 @@
+"""Bad input: a sentence with file, line and column, never a traceback, and nothing half written."""
+
+import errno
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from arena.models import Arena, Candidate, Import, Prompt, Rater, Response, Vote
+
+pytestmark = pytest.mark.django_db
+
+GOOD_PROMPT = b'{"id": "p1", "text": "One?"}\n'
+GOOD_CANDIDATES = b'{"name": "A"}\n{"name": "B"}\n'
+ANSWER = b'{"candidate": "A", "prompt": "p1", "text": "x"}\n'
+
+
+def run(*arguments: object) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("import_arena", *map(str, arguments), stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def assert_nothing_written() -> None:
+    for model in (Arena, Import, Prompt, Candidate, Response, Vote, Rater):
+        assert not model.objects.exists(), model
+
+
+def refused(*arguments: object) -> str:
+    with pytest.raises(CommandError) as caught:
+        run(*arguments)
+    assert_nothing_written()
+    message = str(caught.value)
+    assert "Traceback" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("votes.csv", b"", "votes.csv is empty"),
+        ("votes.jsonl", b"\n \n", "votes.jsonl is empty"),
+        ("votes.csv", b"left,right,winner\n", "has no rows"),
+        ("votes.csv", b"a,b,c\n1,2,3\n", "must name the columns left, right and winner"),
+        ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names a column twice: 'left'"),
+        ("votes.csv", b"left,right,winner\nA,B,draw\n", "line 2, column winner: is 'draw'"),
+        ("votes.csv", b"left,right,winner\nA,A,tie\n", "line 2, column right: 'A' stands against"),
+        ("votes.csv", b"left,right,winner\nA,\xff,tie\n", "line 2, column right: is not valid Uni"),
+        ("votes.csv", b"left,right,winner\nA,B\0,tie\n", "line 2, column right: contains a NUL"),
+        ("votes.csv", b"\x1f\x8b\x08\x00rest", "gzip archive; unpack it first"),
+        ("votes.jsonl", b"PK\x03\x04rest", "zip archive"),
+        ("votes.csv.gz", b"\x1f\x8b\x08\x00rest", "gzip archive"),
+        ("votes.csv", "left,right,winner\n".encode("utf-16"), "UTF-16"),
+        ("votes.csv", bytes(range(32)) * 9, "binary file"),
+        ("votes.xlsx", b"some words", "known are .jsonl files"),
+        ("stuff.jsonl", b'{"a": 1}\n', "known are .jsonl files"),
+        ("candidates.jsonl", GOOD_CANDIDATES * 2, "line 3, column name: 'A' stands in an earlier"),
+        ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' stands in an earlier row"),
+        ("prompts.jsonl", b'{"id": "p1"}\n', "line 1, column text: is missing"),
+        ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is null"),
+        ("prompts.jsonl", b'"text"\n', "line 1: is a text, not a JSON object"),
+        ("candidates.jsonl", b'{"name": "A", "parameters": []}\n', "column parameters: is a list"),
+        ("responses.jsonl", ANSWER, "line 1, column candidate: there is no candidate 'A'"),
+        ("votes.jsonl", b'{"a": "A", "b": "B", "outcome": "tie"}\n', "there is no candidate 'A'"),
+    ],
+)
+def test_a_bad_file_is_refused_with_a_sentence(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    assert words in refused("mine", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("responses.jsonl", ANSWER * 2, "line 2, column candidate: 'A' has answered this prompt"),
+        ("responses.jsonl", ANSWER.replace(b"p1", b"p9"), "column prompt: there is no prompt 'p9'"),
+        ("votes.jsonl", b'{"a":"A","b":"A","outcome":"tie"}\n', "column b: 'A' stands against"),
+        ("votes.jsonl", b'{"a":"A","b":"C","outcome":"tie"}\n', "column b: there is no candidate"),
+        ("votes.jsonl", b'{"prompt":"x","a":"A","b":"B","outcome":"tie"}\n', "no prompt 'x'"),
+        (
+            "responses.jsonl",
+            b'{"candidate": "A", "prompt": "p1", "text": "' + b"x" * 10_000_000 + b'"}\n',
+            "line 1, column text: is 10,000,000 bytes long; the limit is 1,000,000",
+        ),
+    ],
+)
+def test_rows_that_contradict_others_are_refused(tmp_path, name, content, words):
+    (tmp_path / "prompts.jsonl").write_bytes(GOOD_PROMPT)
+    (tmp_path / "candidates.jsonl").write_bytes(GOOD_CANDIDATES)
+    (tmp_path / name).write_bytes(content)
+    assert words in refused("mine", tmp_path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    assert "There is no file or folder" in refused("mine", tmp_path / "nothing.csv")
+
+
+def test_a_folder_without_known_files_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    assert "has no prompts.jsonl" in refused("mine", tmp_path)
+
+
+def test_a_folder_is_no_file_of_pairs(tmp_path):
+    (tmp_path / "votes.csv").write_text("left,right,winner\nA,B,tie\n")
+    refused("mine", tmp_path, "--format", "pairs")
+
+
+def test_a_folder_named_like_a_file_is_refused(tmp_path):
+    (tmp_path / "votes.jsonl").mkdir()
+    assert "not an ordinary file" in refused("mine", tmp_path)
+
+
+def test_a_file_without_read_permission_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\nA,B,tie\n")
+
+    def no_permission(self, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", no_permission)
+    assert "no permission" in refused("mine", path)
+
+
+@pytest.mark.parametrize("slug", ["two words", "a/b", "x" * 61, "<script>"])
+def test_a_slug_that_no_address_can_hold_is_refused(tmp_path, slug):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\nA,B,tie\n")
+    assert "slug:" in refused(slug, path)
+
+
+def test_html_and_scripts_are_kept_as_text(tmp_path):
+    nasty = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    prompt = {"id": nasty, "category": nasty, "text": nasty, "reference": nasty}
+    fields = ("name", "model", "variant", "system_prompt", "user_template", "notes")
+    candidates = [dict.fromkeys(fields, nasty), {"name": "B"}]
+    answer = {"candidate": nasty, "prompt": nasty, "text": nasty}
+    vote = {"a": nasty, "b": "B", "prompt": nasty, "outcome": "left", "rater": nasty, "n": nasty}
+    for name, lines in (
+        ("prompts", [prompt]),
+        ("candidates", candidates),
+        ("responses", [answer]),
+        ("votes", [vote]),
+    ):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    run("mine", tmp_path)
+    assert Prompt.objects.values_list(*prompt.keys() - {"id"}).get() == (nasty,) * 3
+    assert Candidate.objects.filter(**dict.fromkeys(fields, nasty)).count() == 1
+    assert Response.objects.get().text == nasty
+    assert Vote.objects.get().details == {"n": nasty}
+    assert Vote.objects.get().rater.name == nasty
+
+
+def test_the_first_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\n" + "A,A,tie\n" * 50 + "A,B,tie\n")
+    message = refused("mine", path)
+    assert message.count("stands against itself") == 20
+    assert "... and 30 more bad rows." in message
+    assert "Nothing was imported: 50 bad rows." in message
+
+
+# -- --skip-bad ------------------------------------------------------------------------------------
+
+
+def test_skip_bad_imports_the_rest_and_copies_the_rejects(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_bytes(b'\xef\xbb\xbfleft,right,winner\nA,B,tie\nA,"\xff\n",left\nB,A,left\nA,B,no')
+    out, err = run("mine", path, "--skip-bad")
+    rejects = tmp_path / "votes.rejects.csv"
+    assert f"2 votes added, 2 rows rejected (copied to {rejects})" in out
+    assert "line 3, column right" in err
+    assert "line 6, column winner" in err
+    assert rejects.read_bytes() == b'\xef\xbb\xbfleft,right,winner\nA,"\xff\n",left\nA,B,no\n'
+    assert list(Vote.objects.live().order_by("pk").values_list("source_row", flat=True)) == [1, 3]
+    assert Import.objects.values_list("rows_added", "rows_rejected").get() == (2, 2)
+
+
+def test_corrected_rejects_can_be_imported_by_themselves(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\nA,B,tie\nA,B,no\n")
+    run("mine", path, "--skip-bad")
+    rejects = tmp_path / "votes.rejects.csv"
+    rejects.write_text(rejects.read_text().replace("no", "left"))
+    run("mine", rejects)
+    assert Vote.objects.live().count() == 2
+
+
+def test_rejects_in_a_folder_are_not_taken_for_votes(tmp_path):
+    (tmp_path / "candidates.jsonl").write_bytes(GOOD_CANDIDATES)
+    good = b'{"a": "A", "b": "B", "outcome": "tie"}\n'
+    (tmp_path / "votes.jsonl").write_bytes(good + b"[]\n")
+    run("mine", tmp_path, "--skip-bad", "--quiet")
+    assert (tmp_path / "votes.rejects.jsonl").read_bytes() == b"[]\n"
+    out, _ = run("mine", tmp_path, "--skip-bad")
+    assert "rejects" not in out
+
+
+def test_rejects_go_where_they_are_told(tmp_path):
+    path, folder = tmp_path / "votes.csv", tmp_path / "elsewhere"
+    path.write_text("left,right,winner\nA,B,tie\nA,B,no\n")
+    assert "--rejects" in refused("mine", path, "--skip-bad", "--rejects", folder)
+    folder.mkdir()
+    run("mine", path, "--skip-bad", "--rejects", folder)
+    assert (folder / "votes.rejects.csv").exists()
+    assert not (tmp_path / "votes.rejects.csv").exists()
+
+
+def test_a_file_of_nothing_but_bad_rows_is_refused_with_skip_bad_too(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\nA,A,tie\n")
+    assert "No row is left" in refused("mine", path, "--skip-bad")

@@ -1,0 +1,152 @@
+"""The sample arena is whole, varied and honest about where its votes come from."""
+
+import json
+import re
+import runpy
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.sample import make_votes
+
+FOLDER = Path(make_votes.__file__).parent
+FIELDS = {
+    "prompts": {"id", "category", "text"},
+    "candidates": {"name", "model", "variant", "system_prompt", "user_template", "notes"},
+    "responses": {"candidate", "prompt", "text"},
+    "votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
+}
+KINDS_OF_MARKUP = {
+    "code": r"(?m)^```(python|sql|javascript)\n",
+    "table": r"(?m)^\|(\s*:?-+:?\s*\|)+$",
+    "bullets": r"(?m)^- ",
+    "numbered list": r"(?m)^1\. ",
+    "heading": r"(?m)^#+ ",
+    "quote": r"(?m)^> ",
+    "bold": r"\*\*\S",
+    "inline formula": r"\$[^$\s][^$\n]*\^[^$\n]*\$",
+    "bracket formula": r"\\\(.+\\\)",
+    "displayed formula": r"(?m)^\$\$.+\$\$$",
+}
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_line_has_the_fields_of_its_file(name):
+    for row in read(name):
+        assert set(row) - {"reference"} == FIELDS[name]
+        assert all(isinstance(value, str) and value.strip() for value in row.values())
+
+
+def test_every_candidate_answers_every_prompt_once():
+    answered = Counter((row["candidate"], row["prompt"]) for row in read("responses"))
+    wanted = {(c["name"], p["id"]) for c in read("candidates") for p in read("prompts")}
+    assert set(answered) == wanted
+    assert len(wanted) == 60
+    assert set(answered.values()) == {1}
+
+
+def test_prompts_are_spread_over_their_categories():
+    per_category = Counter(row["category"] for row in read("prompts"))
+    assert per_category == {"support": 4, "writing": 4, "data and code": 4}
+
+
+def test_variants_share_a_model_and_differ_in_what_they_send():
+    candidates = read("candidates")
+    assert len({row["model"] for row in candidates}) == 1
+    assert len({(row["system_prompt"], row["user_template"]) for row in candidates}) == 5
+    assert all(row["user_template"].count("{{ prompt }}") == 1 for row in candidates)
+
+
+def test_answers_are_of_readable_length_and_all_different():
+    texts = [row["text"] for row in read("responses")]
+    assert all(40 <= len(text.split()) <= 350 for text in texts)
+    assert len(set(texts)) == 60
+
+
+def test_no_answer_gives_its_candidate_away():
+    names = {row[key] for row in read("candidates") for key in ("name", "model", "variant")}
+    given_away = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    assert [row for row in read("responses") if given_away.search(row["text"])] == []
+
+
+@pytest.mark.parametrize("pattern", KINDS_OF_MARKUP.values(), ids=KINDS_OF_MARKUP)
+def test_answers_show_each_kind_of_markup(pattern):
+    assert any(re.search(pattern, row["text"]) for row in read("responses"))
+
+
+def test_python_in_the_answers_compiles():
+    blocks = [re.findall(r"```python\n(.*?)```", row["text"], re.S) for row in read("responses")]
+    sources = [source for found in blocks for source in found]
+    assert len(sources) >= 5
+    for source in sources:
+        compile(source, "answer", "exec")
+
+
+def test_the_script_writes_the_same_bytes_again(monkeypatch):
+    written = {}
+    monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.update({path: data}))
+    runpy.run_path(str(FOLDER / "make_votes.py"), run_name="__main__")
+    assert written == {FOLDER / "votes.jsonl": (FOLDER / "votes.jsonl").read_bytes()}
+
+
+def test_the_script_judges_exactly_the_answers_there_are():
+    assert [row["name"] for row in read("candidates")] == list(make_votes.CANDIDATES)
+    assert [row["id"] for row in read("prompts")] == list(make_votes.QUALITY)
+
+
+def test_votes_reach_every_prompt_every_rater_and_every_pair():
+    votes = read("votes")
+    per_pair = Counter(frozenset((vote["a"], vote["b"])) for vote in votes)
+    assert len(votes) == 400
+    assert per_pair == {frozenset(p): 40 for p in combinations(make_votes.CANDIDATES, 2)}
+    assert {vote["prompt"] for vote in votes} == set(make_votes.QUALITY)
+    assert len({vote["rater"] for vote in votes}) == 14
+    assert {vote["kind"] for vote in votes} == {"person"}
+
+
+def test_sides_are_balanced_for_every_pair():
+    seats = Counter((vote["a"], vote["b"]) for vote in read("votes"))
+    for first, second in combinations(make_votes.CANDIDATES, 2):
+        assert abs(seats[first, second] - seats[second, first]) <= 1
+
+
+def test_nobody_votes_twice_on_the_same_two_responses():
+    seen = Counter((v["rater"], v["prompt"], frozenset((v["a"], v["b"]))) for v in read("votes"))
+    assert max(seen.values()) == 1
+
+
+def test_outcomes_come_in_believable_shares():
+    votes = read("votes")
+    shares = {kind: n / len(votes) for kind, n in Counter(v["outcome"] for v in votes).items()}
+    assert set(shares) == {"left", "right", "tie", "both_bad"}
+    assert 0.10 <= shares["tie"] <= 0.20
+    assert 0.03 <= shares["both_bad"] <= 0.09
+    assert abs(shares["left"] - shares["right"]) <= 0.10
+
+
+def test_better_answers_win_more_often_than_not():
+    votes = [vote for vote in read("votes") if vote["outcome"] in ("left", "right")]
+    quality = {
+        (prompt, name): value
+        for prompt, row in make_votes.QUALITY.items()
+        for name, value in zip(make_votes.CANDIDATES, row, strict=True)
+    }
+    upheld = sum(
+        (quality[v["prompt"], v["a"]] > quality[v["prompt"], v["b"]]) == (v["outcome"] == "left")
+        for v in votes
+    )
+    assert 0.65 <= upheld / len(votes) <= 0.95
+
+
+def test_readme_and_script_say_that_the_votes_are_nobodys_opinion():
+    sentence = "made by a seeded script and are nobody's opinion"
+    assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert sentence in make_votes.__doc__

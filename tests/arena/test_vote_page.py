@@ -1,0 +1,294 @@
+"""The voting page over HTTP: blind, plain forms and htmx, limits, other people's pairs."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
+from arena.services.pairing import sync_pairs
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db
+UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
+KNOWN = UUID + r'|csrfmiddlewaretoken" value="\w+"'
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def arena():
+    return make_arena(3, 4)
+
+
+def url(arena):
+    return reverse("vote", args=[arena.slug])
+
+
+def open_page(client, arena):
+    page = client.get(url(arena))
+    assert page.status_code == 200
+    key = re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
+    return page, Comparison.objects.get(key=key)
+
+
+def post(client, comparison, outcome, **headers):
+    target = reverse("cast_vote", args=[comparison.arena.slug, comparison.key])
+    return client.post(target, {"outcome": outcome}, headers=headers)
+
+
+def test_the_page_shows_the_question_the_prompt_and_both_answers(client, arena):
+    page, comparison = open_page(client, arena)
+    for text in (arena.question, comparison.prompt.text, comparison.left_response.text):
+        assert text in page.text
+
+
+def test_nothing_in_the_page_gives_a_candidate_away(client):
+    arena = make_arena(3, 3, slug="named-so")
+    for number, candidate in enumerate(arena.candidates.all()):
+        candidate.name, candidate.model = f"secretname{number}", f"secretmodel{number}"
+        candidate.variant = f"secretvariant{number}"
+        candidate.save()
+    page, comparison = open_page(client, arena)
+    ahead = client.get(reverse("next_pair", args=[arena.slug]), {"besides": comparison.key})
+    for body in (page.text, ahead.text):
+        assert "secret" not in body
+        allowed = {str(c.key) for c in Comparison.objects.all()}
+        assert set(re.findall(UUID, body)) <= allowed
+        assert not re.search(r'(id|key|value|action)="[^"]*\d', re.sub(KNOWN, "", body))
+
+
+def test_an_open_pair_cannot_be_revealed_by_asking_what_became_of_it(client, arena):
+    _, comparison = open_page(client, arena)
+    after = client.get(url(arena), {"after": comparison.key})
+    assert comparison.left.name not in after.text
+
+
+def test_a_plain_post_counts_and_leads_to_the_names_and_the_next_pair(client, arena):
+    _, comparison = open_page(client, arena)
+    answer = post(client, comparison, "left")
+    assert answer.status_code == 302
+    page = client.get(answer.url)
+    assert f"<strong>A, {comparison.left}</strong>" in page.text
+    assert "<strong>1</strong> vote by you" in page.text
+    assert str(comparison.key) != re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
+
+
+def test_with_htmx_the_names_come_back_alone(client, arena):
+    _, comparison = open_page(client, arena)
+    answer = post(client, comparison, "right", **HTMX)
+    assert f"<strong>B, {comparison.right}</strong>" in answer.text
+    assert 'id="ballot"' not in answer.text
+
+
+def test_with_htmx_the_next_pair_comes_too_where_none_was_fetched_ahead(client, arena):
+    _, comparison = open_page(client, arena)
+    target = reverse("cast_vote", args=[arena.slug, comparison.key])
+    answer = client.post(target, {"outcome": "tie", "with_next": "1"}, headers=HTMX)
+    assert 'id="ballot" hx-swap-oob="innerHTML"' in answer.text
+    assert 'class="choices"' in answer.text
+
+
+def test_a_double_click_is_one_vote(client, arena):
+    _, comparison = open_page(client, arena)
+    answers = [post(client, comparison, "left", **HTMX) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert Vote.objects.count() == 1
+
+
+def test_the_back_button_and_another_choice_says_that_the_first_vote_counts(client, arena):
+    _, comparison = open_page(client, arena)
+    post(client, comparison, "left")
+    page = client.get(post(client, comparison, "right").url)
+    assert "your first vote counts" in page.text
+    assert Vote.objects.get().outcome == "left"
+
+
+def test_two_tabs_show_the_same_pair_and_make_one_vote(client, arena):
+    first, second = (open_page(client, arena)[1] for _ in range(2))
+    assert first == second
+    post(client, first, "left")
+    post(client, second, "left")
+    assert Vote.objects.count() == 1
+
+
+def test_an_expired_pair_gets_a_sentence_and_a_fresh_pair(client, arena):
+    _, comparison = open_page(client, arena)
+    Comparison.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    answer = post(client, comparison, "left", **HTMX)
+    page = client.get(answer.headers["HX-Redirect"])
+    assert "open for too long" in page.text
+    assert not Vote.objects.exists()
+
+
+def test_a_vote_for_somebody_elses_pair_is_refused_in_words(client, arena):
+    _, comparison = open_page(client, arena)
+    stranger = Client()
+    page = stranger.get(post(stranger, comparison, "left").url)
+    assert "given to somebody else" in page.text
+    assert not Vote.objects.exists()
+
+
+def test_a_forged_cookie_is_nobody(client, arena):
+    _, comparison = open_page(client, arena)
+    forger = Client()
+    forger.cookies["rater"] = f"{comparison.rater_id}:forged"
+    post(forger, comparison, "left")
+    assert not Vote.objects.exists()
+
+
+def test_an_unknown_outcome_is_refused_in_words(client, arena):
+    _, comparison = open_page(client, arena)
+    assert "not one of the answers" in client.get(post(client, comparison, "x").url).text
+
+
+def test_a_skip_is_no_vote_and_brings_the_next_pair(client, arena):
+    _, comparison = open_page(client, arena)
+    page = client.get(post(client, comparison, "skip").url)
+    assert "Skipped" in page.text
+    assert comparison.left.name not in page.text
+    assert not Vote.objects.exists()
+    assert open_page(client, arena)[1] != comparison
+
+
+def test_an_undo_voids_the_vote(client, arena):
+    _, comparison = open_page(client, arena)
+    post(client, comparison, "left")
+    page = client.get(client.post(reverse("undo_vote", args=[arena.slug, comparison.key])).url)
+    assert "undone" in page.text
+    assert Vote.objects.get().void_reason
+
+
+def test_csrf_is_checked(arena):
+    browser = Client(enforce_csrf_checks=True)
+    _, comparison = open_page(browser, arena)
+    assert post(browser, comparison, "left").status_code == 403
+    assert not Vote.objects.exists()
+
+
+def test_one_browser_is_one_rater(client, arena):
+    for _ in range(2):
+        open_page(client, arena)
+    assert Rater.objects.count() == 1
+
+
+def test_anonymous_raters_are_sent_to_sign_in_where_the_arena_wants_names(client, admin_user):
+    arena = make_arena(anonymous_raters=False)
+    assert client.get(url(arena)).url == f"/sign-in/?next=/a/{arena.slug}/vote/"
+    client.force_login(admin_user)
+    _, comparison = open_page(client, arena)
+    assert comparison.rater.user == admin_user
+    post(client, comparison, "left")
+    assert Vote.objects.get().rater.user == admin_user
+
+
+def test_asking_too_fast_is_answered_with_a_break(client, arena, settings):
+    settings.VOTES_PER_MINUTE = 3
+    assert [client.get(url(arena)).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+
+
+def test_a_vote_that_asks_for_the_next_pair_too_fast_counts_and_leads_to_the_break(
+    client, arena, settings
+):
+    settings.VOTES_PER_MINUTE = 1
+    _, comparison = open_page(client, arena)
+    target = reverse("cast_vote", args=[arena.slug, comparison.key])
+    answer = client.post(target, {"outcome": "tie", "with_next": "1"}, headers=HTMX)
+    assert client.get(answer.headers["HX-Redirect"]).status_code == 429
+    assert Vote.objects.count() == 1
+
+
+def test_one_address_cannot_become_any_number_of_raters(arena, settings):
+    settings.NEW_RATERS_PER_HOUR = 2
+    forged = {"X-Forwarded-For": "203.0.113.9"}
+    codes = [Client(headers=forged).get(url(arena)).status_code for _ in range(2)]
+    codes.append(Client().get(url(arena)).status_code)
+    assert codes == [200, 200, 429]
+
+
+def test_an_arena_without_texts_says_that_there_is_nothing_to_vote_on(client):
+    page = client.get(url(make_arena(2, 0)))
+    assert "Nothing to vote on here" in page.text
+
+
+def test_a_rater_who_has_seen_everything_is_thanked(client):
+    arena = make_arena(2, 1)
+    _, comparison = open_page(client, arena)
+    page = client.get(post(client, comparison, "left").url)
+    assert "seen every pair" in page.text
+
+
+def test_an_unknown_or_hidden_arena_is_not_found(client):
+    assert client.get("/a/nowhere/vote/").status_code == 404
+
+
+def test_what_a_model_wrote_reaches_the_page_sanitised(client):
+    arena = make_arena(2, 1)
+    Response.objects.update(text="<script>alert(1)</script> **bold** [x](javascript:alert(1))")
+    page, _ = open_page(client, arena)
+    assert "<script>alert" not in page.text
+    assert 'href="javascript' not in page.text
+    assert "<strong>bold</strong>" in page.text
+
+
+def test_the_texts_are_rendered_once_and_stored(client, arena):
+    open_page(client, arena)
+    stored = Response.objects.exclude(html=None)
+    assert stored.count() == 2
+    stored.update(html="<p>from the store</p>")
+    assert open_page(client, arena)[0].text.count("from the store") == 2
+
+
+def test_a_retired_candidate_is_not_shown_any_more(client, arena):
+    gone = Candidate.objects.filter(arena=arena).first()
+    Candidate.objects.filter(pk=gone.pk).update(retired_at=timezone.now())
+    sync_pairs(arena=Arena.objects.get(pk=arena.pk))
+    for _ in range(4):
+        _, comparison = open_page(client, arena)
+        post(client, comparison, "tie")
+    assert not Comparison.objects.filter(left=gone).exists()
+    assert not Comparison.objects.filter(right=gone).exists()
+
+
+def test_a_cookie_from_another_arena_is_no_way_around_the_sign_in(client, arena):
+    closed = make_arena(anonymous_raters=False)
+    _, comparison = open_page(client, arena)
+    for key in (comparison.key, "nonsense"):
+        answer = client.get(reverse("next_pair", args=[closed.slug]), {"besides": key})
+        assert answer.status_code == 204
+    assert not closed.comparisons.exists()
+
+
+def test_fetching_ahead_takes_only_ones_own_pair(client, arena):
+    _, comparison = open_page(Client(), arena)
+    open_page(client, arena)
+    page = client.get(reverse("next_pair", args=[arena.slug]), {"besides": comparison.key})
+    assert page.status_code == 204
+
+
+def test_a_blocked_rater_is_told_so(client, arena):
+    _, comparison = open_page(client, arena)
+    Rater.objects.update(blocked_at=timezone.now())
+    post(client, comparison, "left")
+    page = client.get(url(arena))
+    assert page.status_code == 403
+    assert "set your votes aside" in page.text
+    assert not Vote.objects.exists()
+
+
+def test_a_cookie_that_nobody_was_given_is_forgotten(client):
+    client.cookies["sessionid"] = "abc\0def"
+    assert client.get("/sign-in/").status_code == 200
+
+
+def test_sign_in_takes_only_so_many_tries(client):
+    codes = {
+        client.post("/sign-in/", {"username": "a", "password": "b"}).status_code for _ in range(21)
+    }
+    assert codes == {200, 429}
+
+
+def test_crawlers_are_kept_off_the_voting_pages(client):
+    assert "Disallow: /*/vote/" in client.get("/robots.txt").text

@@ -1,0 +1,163 @@
+"""How the tests run: their own folder, their own database, loopback only, and what they need.
+
+`--database=postgres` runs the tests that touch a database again on PostgreSQL. What this machine
+lacks (PostgreSQL, Redis, Chromium, the real data) skips the tests that need it, and the run ends
+with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails instead.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import environment
+
+HOME = pytest.StashKey[Path]()
+PROBES = {
+    "PostgreSQL": lambda: environment.postgres_trouble(environment.POSTGRES_URL),
+    "Redis": lambda: environment.redis_trouble(environment.REDIS_URL),
+    "Chromium": environment.chromium_trouble,
+    "the real data": environment.data_trouble,
+}
+
+
+@cache
+def trouble(service: str) -> str:
+    """Why `service` cannot be used here; '' when it can."""
+    return PROBES[service]()
+
+
+def need(service: str) -> None:
+    """Skip (or fail, where everything is required) the test when `service` is missing."""
+    if reason := trouble(service):
+        give_up = pytest.fail if environment.everything_required() else pytest.skip
+        give_up(f"needs {service}: {reason}")
+
+
+# -- The run ---------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database",
+        choices=["sqlite", "postgres"],
+        default="sqlite",
+        help="where the tests' database lives; postgres runs only the tests that use a database",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Point the settings at a temporary folder before Django reads them."""
+    home = Path(tempfile.mkdtemp(prefix="ringside-tests-"))
+    config.stash[HOME] = home
+    config.option.allow_hosts = "127.0.0.1,::1,localhost"
+    environment.enter(home, config.getoption("database"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Clean up, and end with one line about what this machine lacks, if anything."""
+    shutil.rmtree(config.stash[HOME], ignore_errors=True)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and (missing := [f"{name} ({trouble(name)})" for name in PROBES if trouble(name)]):
+        reporter.write_line(
+            f"NOT TRIED on this machine, because it is not there: {'; '.join(missing)}.",
+            yellow=True,
+        )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL, leave out the tests that never touch a database."""
+    if config.getoption("database") == "sqlite":
+        return
+    left_out = [item for item in items if not _touches_database(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _touches_database(item)]
+
+
+def _touches_database(item: pytest.Item) -> bool:
+    fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
+    return bool(fixtures) or item.get_closest_marker("django_db") is not None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A green run that left something out is red where everything is required."""
+    nothing_to_do = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    if nothing_to_do and session.config.getoption("database") == "postgres":
+        session.exitstatus = pytest.ExitCode.OK
+    if environment.everything_required() and any(map(trouble, PROBES)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+# -- The database ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(pytestconfig: pytest.Config) -> None:
+    """Name the test database after this process: several runs, and xdist, go side by side."""
+    from django.db import connections
+
+    name = f"ringside_test_{os.getpid()}"
+    if pytestconfig.getoption("database") == "postgres":
+        need("PostgreSQL")
+    else:
+        name = str(pytestconfig.stash[HOME] / f"{name}.sqlite3")
+    connections["default"].settings_dict["TEST"]["NAME"] = name
+
+
+# -- What a test may ask for -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def redis_url() -> str:
+    """The address of a Redis database that the tests may fill."""
+    need("Redis")
+    return environment.REDIS_URL
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> str:
+    """The address of a PostgreSQL server where the tests may make databases."""
+    need("PostgreSQL")
+    return environment.POSTGRES_URL
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data."""
+    need("the real data")
+    return environment.data_folder()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by Playwright."""
+    need("Chromium")
+    from playwright.sync_api import sync_playwright
+
+    # Playwright's loop runs in this thread, where Django would refuse to touch the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=environment.chromium(), args=environment.CHROMIUM_ARGUMENTS
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A fresh page with no cookies; a script that throws on it fails the test."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not errors, f"a script on the page threw: {errors}"

@@ -1,0 +1,38 @@
+"""Ordering runs and working them off without a queue."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.models import Arena, Run
+from judges.services.judging import judge_call, settle_ready
+from judges.services.ordering import order_run
+from judges.services.registering import spec_named
+
+LOCAL = "local:judge-7b-2024-07-01"
+
+
+def order(arena: Arena, judge: str = LOCAL, **fields: Any) -> Run:
+    values = {"per_pair": 2, "max_calls": 1000, "now": timezone.now()} | fields
+    return order_run(arena=arena, spec=spec_named(judge), **values)
+
+
+def work_off(run: Run, rounds: int = 20) -> Run:
+    """Make every call of a run, and those that are to be tried again as if their time had come."""
+    for _ in range(rounds):
+        calls = Call.objects.filter(run=run).in_progress()
+        for call_id in calls.order_by("pk").values_list("pk", flat=True):
+            judge_call(call_id=call_id)
+        if not calls.exists():
+            break
+        Call.objects.filter(run=run, state="waiting").update(due_at=timezone.now())
+    settle_ready(now=timezone.now())
+    run.refresh_from_db()
+    return run
+
+
+def expire_leases(run: Run) -> None:
+    past = timezone.now() - timedelta(seconds=1)
+    Call.objects.filter(run=run, state="running").update(lease_expires_at=past, ring_after=past)

@@ -1,0 +1,168 @@
+"""`manage.py judge`, with the queue worked off by a thread's stand-in."""
+
+import io
+import re
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from kombu.exceptions import OperationalError
+
+from arena.calls.models import Call
+from arena.models import Arena, Import, Run, Vote
+from judges import tasks
+from judges.management.commands import judge as command
+from judges.models import Judge
+from judges.services.judging import judge_call
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is, fails
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(command, "SILENCE", 0.05)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call as soon as its doorbell is rung."""
+    monkeypatch.setattr(
+        tasks.make_call,
+        "delay",
+        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
+    )
+
+
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+
+
+def judge(arena: Arena | str, *extra: str, name: str = "scripted", **numbers: int) -> str:
+    out = io.StringIO()
+    slug = arena if isinstance(arena, str) else arena.slug
+    given = {"per_pair": 2, "max_calls": 100} | numbers
+    call_command(
+        "judge",
+        slug,
+        f"--judge={name}",
+        f"--per-pair={given['per_pair']}",
+        f"--max-calls={given['max_calls']}",
+        *extra,
+        stdout=out,
+        stderr=out,
+    )
+    return out.getvalue()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_is_ordered_watched_and_summed_up() -> None:
+    said = judge(make_arena(3, 4))
+    assert Run.objects.get().state == "done"
+    assert f"voted {Vote.objects.count()}" in said
+    assert "12 requests for 12 calls" in said
+    assert re.search(r"Flip rate \d+%", said)
+    assert "not a real model" in said
+    assert f"/runs/{Run.objects.get().pk}/" in said
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_dry_run_quotes_and_writes_nothing() -> None:
+    said = judge(make_arena(3, 4), "--dry-run", max_calls=8)
+    assert "3 pairs, up to 2 comparisons each" in said
+    assert "4 comparisons, 8 calls" in said
+    assert "Asked for 12 calls" in said
+    assert not Run.objects.exists()
+    assert not Judge.objects.exists()
+    assert not Call.objects.exists()
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_no_wait_orders_and_returns() -> None:
+    said = judge(make_arena(3, 4), "--no-wait")
+    assert Run.objects.get().state == "open"
+    assert "Watch it at" in said
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_without_a_worker_it_says_so_and_the_run_is_kept() -> None:
+    with pytest.raises(CommandError, match="No worker is answering"):
+        judge(make_arena(3, 4))
+    assert Run.objects.get().state == "open"
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_ctrl_c_leaves_the_run_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(run: Run) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_follow", interrupted)
+    assert "Left running" in judge(make_arena(3, 4))
+    assert Run.objects.get().state == "open"
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_same_command_again_continues_with_new_items() -> None:
+    arena = make_arena(3, 4)
+    judge(arena)
+    judge(arena)
+    assert Run.objects.filter(state="done").count() == 2
+    assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 24
+    with pytest.raises(CommandError, match="already asked about every prompt"):
+        judge(arena)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: FakeServer) -> None:
+    arena = make_arena(3, 4)
+    local.otherwise = fails(401, "who are you")
+    with pytest.raises(CommandError, match=r"HTTP 401: .*who are you"):
+        judge(arena, name="local:judge-7b-2024-07-01")
+    local.otherwise = better_is("TIE")
+    said = judge(arena, name="local:judge-7b-2024-07-01")
+    assert "it goes on" in said
+    assert Run.objects.get().state == "done"
+    assert Vote.objects.count() == 6
+
+
+def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("Connection refused")
+
+    monkeypatch.setattr(tasks.make_call, "delay", unreachable)
+    said = judge(make_arena(3, 4), "--no-wait")
+    assert "The broker cannot be reached" in said
+    for call_id in Call.objects.values_list("pk", flat=True):
+        judge_call(call_id=call_id)
+    assert Run.objects.get().state == "done"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "says"),
+    [
+        ({"per_pair": 0}, "scripted", "--per-pair must be at least 1"),
+        ({"max_calls": -1}, "scripted", "not negative"),
+        ({"max_calls": 0}, "scripted", "at least 2"),
+        ({}, "nobody", "no judge called 'nobody'"),
+        ({}, "scripted:latest", "alias"),
+    ],
+)
+def test_bad_orders_end_with_a_sentence(numbers: Any, name: str, says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        judge(make_arena(2, 2), name=name, **numbers)
+    assert not Run.objects.exists()
+
+
+def test_an_unknown_or_hidden_arena_is_named() -> None:
+    with pytest.raises(CommandError, match="no arena 'nowhere'"):
+        judge("nowhere")
+    arena = make_arena(2, 2)
+    arena.founded_by = Import.objects.create(
+        arena=arena, file_name="f", sha256="0", format="native", started_at=arena.created_at
+    )
+    arena.save()
+    with pytest.raises(CommandError, match="no arena"):
+        judge(arena)

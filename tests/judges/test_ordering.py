@@ -1,0 +1,312 @@
+"""What a run buys."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.models import Arena, Pair, Prompt, Rater, Response, Run
+from arena.services.deleting import delete_arena
+from arena.services.pairing import publish_pair_weights
+from arena.services.runs import cancel_run
+from judges.models import Judgement
+from judges.services import ordering
+from judges.services.judging import close_if_done, judge_call
+from judges.services.ordering import go_on, one_order_at_a_time, unfinished_run
+from judges.services.planning import plan_run
+from judges.services.registering import JudgeRefused, spec_named
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is
+from tests.judges.helpers import LOCAL, order, work_off
+
+pytestmark = pytest.mark.django_db
+SCRIPTED = "scripted"
+
+
+def responses(arena: Arena) -> list[str]:
+    return list(Judgement.objects.filter(run__arena=arena).values_list("responses", flat=True))
+
+
+def test_every_pair_is_asked_about_as_often_as_ordered_in_both_orders() -> None:
+    run = order(make_arena(3, 4), SCRIPTED, per_pair=2)
+    pairs = Counter(
+        frozenset(ids) for ids in run.comparisons.values_list("left", "right").iterator()
+    )
+    assert sorted(pairs.values()) == [2, 2, 2]
+    assert (run.state, run.votes_wanted, Call.objects.count()) == ("open", 6, 12)
+    for judgement in Judgement.objects.select_related("forward", "reverse", "comparison"):
+        left = judgement.comparison.left_response_id
+        right = judgement.comparison.right_response_id
+        assert judgement.forward.subject == f"{left},{right}"
+        assert judgement.reverse.subject == f"{right},{left}"
+
+
+def test_calls_never_exceed_the_cap_and_the_cap_cuts_rounds_not_pairs() -> None:
+    run = order(make_arena(4, 5), SCRIPTED, per_pair=3, max_calls=15)
+    pairs = Counter(
+        frozenset(ids) for ids in run.comparisons.values_list("left", "right").iterator()
+    )
+    assert Call.objects.count() == 14
+    assert sorted(pairs.values()) == [1, 1, 1, 1, 1, 2]
+
+
+def test_the_same_order_again_brings_new_items_until_none_are_left() -> None:
+    arena = make_arena(2, 5)
+    for _ in range(2):
+        order(arena, SCRIPTED, per_pair=2)
+    assert len(set(responses(arena))) == 4
+    assert order(arena, SCRIPTED, per_pair=2).votes_wanted == 1
+    with pytest.raises(JudgeRefused, match="already asked about every prompt"):
+        order(arena, SCRIPTED, per_pair=2)
+    assert len(set(responses(arena))) == len(responses(arena)) == 5
+
+
+def test_another_judge_is_asked_about_the_same_items_again() -> None:
+    arena = make_arena(2, 2)
+    order(arena, SCRIPTED)
+    assert order(arena, "scripted:scripted-2").votes_wanted == 2
+
+
+def test_the_pair_judged_least_comes_first() -> None:
+    arena = make_arena(3, 4)
+    first = order(arena, SCRIPTED, per_pair=1, max_calls=2).comparisons.get()
+    second = order(arena, SCRIPTED, per_pair=1, max_calls=4)
+    seen = {frozenset((one.left_id, one.right_id)) for one in second.comparisons.all()}
+    assert frozenset((first.left_id, first.right_id)) not in seen
+
+
+def test_heavier_pairs_come_first_and_pairs_of_no_weight_are_not_bought() -> None:
+    arena = make_arena(3, 2)
+    low, middle, high = arena.candidates.order_by("pk")
+    publish_pair_weights(
+        arena=arena,
+        weights={(low.pk, middle.pk): 0, (low.pk, high.pk): 0.2, (middle.pk, high.pk): 0.8},
+    )
+    plan = plan_run(arena=arena, spec=spec_named(SCRIPTED), per_pair=1, max_calls=10)
+    assert [pick.pair.low_id for pick in plan.picks] == [middle.pk, low.pk]
+
+
+def test_sides_are_balanced_per_pair() -> None:
+    order(make_arena(3, 6), SCRIPTED, per_pair=5)
+    for pair in Pair.objects.all():
+        assert pair.low_left + pair.high_left == 5
+        assert abs(pair.low_left - pair.high_left) == 1
+
+
+def test_each_comparison_is_issued_to_the_judge_and_knows_how_its_pair_was_drawn() -> None:
+    run = order(make_arena(3, 3), SCRIPTED, per_pair=1)
+    judge = Judgement.objects.all()[0].judge
+    for comparison in run.comparisons.all():
+        assert comparison.rater == judge.rater
+        assert comparison.expires_at is None
+        assert comparison.draw_probability == pytest.approx(1 / 3)
+
+
+def test_answers_without_text_are_not_sent_to_a_judge() -> None:
+    arena = make_arena(2, 3)
+    Response.objects.filter(prompt__external_id="p0").update(text="")
+    Prompt.objects.filter(external_id="p1").update(text="")
+    run = order(arena, SCRIPTED, per_pair=3)
+    assert [one.prompt.external_id for one in run.comparisons.all()] == ["p2"]
+
+
+def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
+    arena = make_arena(2, 12)
+    drawn = [
+        [
+            pick.prompt_id
+            for pick in plan_run(arena=arena, spec=spec, per_pair=6, max_calls=99).picks
+        ]
+        for spec in (spec_named("scripted"), spec_named("scripted"), spec_named("scripted:other"))
+    ]
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "max_calls", "says"),
+    [(1, 10, "no two candidates"), (2, 1, "at least 2"), (2, 0, "at least 2")],
+)
+def test_what_cannot_be_bought_is_said_and_leaves_no_run(
+    candidates: int, max_calls: int, says: str
+) -> None:
+    with pytest.raises(JudgeRefused, match=says):
+        order(make_arena(candidates, 2), SCRIPTED, max_calls=max_calls)
+    assert not Run.objects.exists()
+
+
+def test_no_two_responses_are_ordered_twice_by_two_orders_at_the_same_moment() -> None:
+    arena = make_arena(2, 4)
+    plan = plan_run(arena=arena, spec=spec_named(SCRIPTED), per_pair=4, max_calls=99)
+    first = order(arena, SCRIPTED, per_pair=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judges.services.ordering.plan_run", lambda **_: plan)
+        second = order(arena, SCRIPTED, per_pair=4)
+    assert (first.votes_wanted, second.votes_wanted) == (2, 2)
+    assert sorted(responses(arena)) == sorted(pick.responses for pick in plan.picks)
+
+
+def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena = make_arena(3, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr("judges.services.ordering._open", lambda run: None)
+        order(arena, SCRIPTED)
+    run = unfinished_run(arena=arena, spec=spec_named(SCRIPTED))
+    assert run is not None
+    assert run.state == "ordered"
+    assert go_on(run=run, now=timezone.now()).state == "open"
+
+
+def test_no_candidates_pair_is_left_out() -> None:
+    arena = make_arena(5, 2)
+    run = order(arena, SCRIPTED, per_pair=1)
+    asked = {tuple(sorted(ids)) for ids in run.comparisons.values_list("left", "right")}
+    assert asked == set(combinations(sorted(arena.candidates.values_list("pk", flat=True)), 2))
+
+
+# -- What a cancelled run never asked --------------------------------------------------------------
+
+
+def test_what_a_cancelled_run_never_asked_is_free_for_the_next_order() -> None:
+    arena = make_arena(2, 3)
+    cancelled = order(arena, SCRIPTED, per_pair=3)
+    cancel_run(run=cancelled, now=timezone.now())
+    run = work_off(order(arena, SCRIPTED, per_pair=3))
+    assert (run.state, run.votes_wanted, run.judgements.count()) == ("done", 3, 3)
+    assert len(set(responses(arena))) == len(responses(arena)) == 3
+    assert run.comparisons.count() == 3
+    assert not cancelled.comparisons.exists()
+    assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 6
+
+
+def test_what_a_cancelled_run_paid_for_is_not_paid_again(local: FakeServer) -> None:
+    local.otherwise = better_is("TIE")
+    arena = make_arena(2, 2)
+    cancelled = order(arena, LOCAL)
+    settled, half = cancelled.judgements.order_by("pk")
+    for call_id in (settled.forward_id, settled.reverse_id, half.forward_id):
+        judge_call(call_id=call_id)
+    cancel_run(run=cancelled, now=timezone.now())
+    run = work_off(order(arena, LOCAL))
+    assert (run.votes_wanted, run.votes_done) == (1, 1)
+    assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 4
+    assert cancelled.judgements.get() == settled
+
+
+def test_a_call_that_had_failed_when_its_run_was_cancelled_is_tried_again() -> None:
+    arena = make_arena(2, 1)
+    cancelled = order(arena, SCRIPTED)
+    Call.objects.filter(pk=cancelled.judgements.get().forward_id).update(
+        state="failed", requests=6, error="HTTP 500", finished_at=timezone.now()
+    )
+    cancel_run(run=cancelled, now=timezone.now())
+    assert work_off(order(arena, SCRIPTED)).state == "done"
+    assert set(Call.objects.values_list("state", flat=True)) == {"done"}
+
+
+def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_run() -> None:
+    arena = make_arena(3, 2)
+    cancel_run(run=order(arena, SCRIPTED, per_pair=1), now=timezone.now())
+    run = order(arena, SCRIPTED, per_pair=2, max_calls=8)
+    shares = Counter(frozenset((one.left_id, one.right_id)) for one in run.comparisons.all())
+    assert sorted(shares.values()) == [1, 1, 2]
+    for one in run.comparisons.all():
+        share = shares[frozenset((one.left_id, one.right_id))] / 4
+        assert one.draw_probability == pytest.approx(share)
+
+
+# -- Two commands at once --------------------------------------------------------------------------
+
+
+@contextmanager
+def somebody_ordering(arena: Arena) -> Iterator[None]:
+    """Another process, as far as the lock can tell."""
+    held, done = Event(), Event()
+
+    def hold() -> None:
+        with one_order_at_a_time(arena=arena, digest=spec_named(SCRIPTED).digest):
+            held.set()
+            done.wait(10)
+        connection.close()
+
+    thread = Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(10)
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena = make_arena(2, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "_open", lambda run: None)
+        run = order(arena, SCRIPTED)
+    with somebody_ordering(arena):
+        with pytest.raises(JudgeRefused, match="being ordered"):
+            go_on(run=run, now=timezone.now())
+        with pytest.raises(JudgeRefused, match="being ordered"):
+            order(arena, SCRIPTED)
+        assert order(arena, "scripted:other").state == "open"
+        assert order(make_arena(2, 2), SCRIPTED).state == "open"
+    run.refresh_from_db()
+    assert run.state == "ordered"
+    assert go_on(run=run, now=timezone.now()).state == "open"
+
+
+def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write, arena = ordering._write, make_arena(2, 4)
+
+    def then_cancel(run: Run, *given: Any) -> None:
+        write(run, *given)
+        cancel_run(run=run, now=timezone.now())
+
+    monkeypatch.setattr(ordering, "BATCH", 2)
+    monkeypatch.setattr(ordering, "_write", then_cancel)
+    run = order(arena, SCRIPTED, per_pair=4)
+    assert (run.state, run.judgements.count(), run.comparisons.count()) == ("cancelled", 2, 2)
+    assert Call.objects.count() == 4
+
+
+def test_a_run_is_not_closed_while_anything_waits() -> None:
+    run = order(make_arena(2, 2), SCRIPTED)
+    close_if_done(run_id=run.pk, now=timezone.now())
+    run.refresh_from_db()
+    assert run.state == "open"
+    run.judgements.update(state="voted")
+    close_if_done(run_id=run.pk, now=timezone.now())
+    run.refresh_from_db()
+    assert run.state == "done"
+
+
+def test_a_blocked_judge_is_asked_nothing() -> None:
+    arena = make_arena(2, 3)
+    judge = order(arena, SCRIPTED, per_pair=1).run_judges.get().judge
+    Rater.objects.filter(pk=judge.rater_id).update(blocked_at=timezone.now())
+    calls = Call.objects.count()
+    with pytest.raises(JudgeRefused, match="blocked"):
+        order(arena, SCRIPTED, per_pair=1)
+    assert Call.objects.count() == calls
+
+
+def test_an_arena_with_judgements_can_be_deleted() -> None:
+    arena = make_arena(2, 3)
+    work_off(order(arena, SCRIPTED, per_pair=2))
+    delete_arena(arena=arena)
+    assert not Judgement.objects.exists()
+    assert not Run.objects.exists()

@@ -1,0 +1,117 @@
+"""Start `manage.py up` as a person would, and look at its processes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.environment import REPOSITORY
+
+PATIENCE = 120.0
+
+
+def settings_for(home: Path, **settings: str) -> dict[str, str]:
+    """The environment of a fresh installation in `home`, on any free port."""
+    theirs = ("DATABASE_URL", "SECRET_KEY", "DJANGO_SETTINGS_MODULE")
+    inherited = {name: value for name, value in os.environ.items() if name not in theirs}
+    return inherited | {"RINGSIDE_HOME": str(home), "PORT": "0", **settings}
+
+
+def manage(*command: str, home: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run one command of manage.py to its end."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *command],
+        cwd=REPOSITORY,
+        env=settings_for(home, **settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def eventually(what: Callable[[], object], patience: float = PATIENCE) -> object:
+    """Wait until `what()` is true and return it."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if result := what():
+            return result
+        time.sleep(0.05)
+    pytest.fail(f"waited {patience:g} s in vain")
+
+
+def children(pid: int) -> dict[int, str]:
+    """Command lines of the processes that `pid` started, by process id."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid:
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Does the process run? (A zombie does not.)"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class Up:
+    """A running `manage.py up`."""
+
+    process: subprocess.Popen[str]
+    output: Path
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def url(self) -> str:
+        """The address that it printed, once it has."""
+        found = re.search(r"running at (http://\S+)", self.said())
+        return found[1] if found else ""
+
+    def child(self, module: str) -> int:
+        """The process id of the child that runs `module`; 0 when there is none."""
+        running = children(self.process.pid).items()
+        return next((pid for pid, command in running if module in command), 0)
+
+    def family(self) -> list[int]:
+        """The supervisor's children and grandchildren."""
+        ours = list(children(self.process.pid))
+        return ours + [pid for child in ours for pid in children(child)]
+
+
+@contextmanager
+def up(home: Path, **settings: str) -> Iterator[Up]:
+    """Start everything, wait for the line with the URL, and leave nothing behind."""
+    output = home / "output.txt"
+    with output.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(REPOSITORY / "manage.py"), "up"],
+            env=settings_for(home, **settings),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    running = Up(process, output)
+    try:
+        eventually(lambda: running.url() or process.poll() is not None)
+        assert process.poll() is None, running.said()
+        yield running
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)

@@ -1,0 +1,104 @@
+"""Each value that cannot be read stops the start with one sentence that names it."""
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environment import REPOSITORY
+from tests.ops.running import manage
+
+PRODUCTION = {
+    "RINGSIDE_ENV": "production",
+    "SECRET_KEY": "a-long-and-random-text-0123456789-abcdefghijklmnopqrstuvwxyz",
+    "ALLOWED_HOSTS": "arena.example.org",
+}
+BAD = [
+    ("RINGSIDE_ENV", "staging"),
+    ("DEBUG", "perhaps"),
+    ("PORT", "eighty"),
+    ("PORT", "70000"),
+    ("TRUSTED_PROXIES", "-1"),
+    ("VOTES_PER_MINUTE", "0"),
+    ("NEW_RATERS_PER_HOUR", "many"),
+    ("LOG_LEVEL", "loud"),
+    ("DATABASE_URL", "oracle://scott@db/xe"),
+    ("DATABASE_URL", "not an address"),
+    ("DATABASE_URL", "postgres://u:p@host:port/name"),
+    ("DATABASE_URL", "mysql://db/ringside"),
+    ("DATABASE_POOL", "0"),
+    ("CELERY_BROKER_URL", "carrier-pigeon://loft"),
+    ("CELERY_BROKER_URL", "localhost:6379"),
+    ("MODEL_ENDPOINTS", "{"),
+    ("MODEL_ENDPOINTS", "[]"),
+    ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "ftp://x"}}'),
+    ("SECRET_KEY_FILE", "/nowhere/key"),
+    ("RINGSIDE_HOME", "/proc/ringside"),
+]
+
+
+Read = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Read:
+    """Read the settings file anew, as a process with this environment would."""
+
+    def read(**given: str) -> dict[str, Any]:
+        for name in ("DATABASE_URL", "SECRET_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in ({"RINGSIDE_HOME": str(tmp_path)} | given).items():
+            monkeypatch.setenv(name, value)
+        return runpy.run_path(str(REPOSITORY / "arena" / "settings.py"))
+
+    return read
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str, read: Read) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        read(**{name: value})
+    sentence = str(stopped.value)
+    assert sentence.startswith("Ringside cannot start: ")
+    assert len(sentence.splitlines()) == 1
+    assert name in sentence
+
+
+def test_the_command_line_shows_no_traceback_either(tmp_path: Path) -> None:
+    ended = manage("check", home=tmp_path, PORT="eighty")
+    assert ended.returncode == 1
+    assert ended.stderr == "Ringside cannot start: PORT: Not a valid integer.\n"
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "ALLOWED_HOSTS"])
+def test_production_does_not_start_without(missing: str, read: Read) -> None:
+    with pytest.raises(SystemExit, match=f"Ringside cannot start: {missing}"):
+        read(**PRODUCTION | {missing: ""})
+
+
+def test_the_deployment_check_is_clean_in_production(tmp_path: Path) -> None:
+    ended = manage("check", "--deploy", "--fail-level", "WARNING", home=tmp_path, **PRODUCTION)
+    assert ended.returncode == 0, ended.stderr
+    assert "no issues" in ended.stdout
+
+
+def test_a_secret_is_made_once_and_kept_private(read: Read, tmp_path: Path) -> None:
+    first, second = (read()["SECRET_KEY"] for _ in range(2))
+    assert len(first) > 50
+    assert first == second
+    assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0
+
+
+def test_the_secret_may_lie_in_a_file(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(PRODUCTION["SECRET_KEY"] + "\n")
+    settings = read(**PRODUCTION | {"SECRET_KEY": "", "SECRET_KEY_FILE": str(tmp_path / "key")})
+    assert settings["SECRET_KEY"] == PRODUCTION["SECRET_KEY"]
+
+
+def test_what_a_database_url_asks_for_is_kept(read: Read) -> None:
+    url = "postgres://u:p@db.example.org/ringside?sslmode=require"
+    options = read(DATABASE_URL=url, DATABASE_POOL="5")["DATABASES"]["default"]["OPTIONS"]
+    assert options["sslmode"] == "require"
+    assert options["pool"]["max_size"] == 5

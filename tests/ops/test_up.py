@@ -1,0 +1,145 @@
+"""`manage.py up`: everything starts, stays up, and ends together."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ops.running import Up, eventually, is_alive, manage, up
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def running(home: Path) -> Iterator[Up]:
+    with up(home) as running:
+        yield running
+
+
+def test_prints_one_line_with_the_address_and_the_sign_in(running: Up) -> None:
+    lines = [line for line in running.said().splitlines() if "running at" in line]
+    assert len(lines) == 1
+    assert re.search(r"sign in as admin with password \S{12,}, .*only this once", lines[0])
+    with urllib.request.urlopen(running.url() + "healthz", timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_a_second_start_on_the_same_folder_says_so(running: Up, home: Path) -> None:
+    second = manage("up", home=home)
+    assert second.returncode == 1
+    assert second.stderr.strip().startswith("Ringside is already running on")
+
+
+def test_a_killed_web_process_is_started_again_and_no_request_is_refused(running: Up) -> None:
+    first = running.child("arena.embedded.web")
+    os.kill(first, signal.SIGKILL)
+    with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
+        assert answer.status == 200
+    eventually(lambda: running.child("arena.embedded.web") not in (0, first))
+    with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
+        assert answer.status == 200
+
+
+def test_a_killed_worker_is_started_again(running: Up) -> None:
+    first = eventually(lambda: running.child("arena.embedded.worker"))
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: running.child("arena.embedded.worker") not in (0, first))
+    assert "worker | ended (SIGKILL); starting it again in" in running.said()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        eventually(lambda: len(running.family()) >= 3)
+        family = running.family()
+        began = time.monotonic()
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(20) == 0
+        assert time.monotonic() - began < 4
+        assert not any(map(is_alive, family))
+
+
+@pytest.mark.slow
+def test_the_password_is_kept_nowhere_and_a_later_start_keeps_the_admin(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        password = re.search(r"password (\S+),", running.said())
+        assert password is not None
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output.txt"]
+    assert kept
+    assert not any(password[1].encode() in path.read_bytes() for path in kept)
+    with up(tmp_path) as running:
+        assert "(sign in as admin)." in running.said()
+
+
+@pytest.mark.slow
+@pytest.mark.services
+def test_it_runs_on_postgresql_and_redis_too(
+    tmp_path: Path, postgres_url: str, redis_url: str
+) -> None:
+    import psycopg
+
+    name = f"ringside_up_{os.getpid()}"
+    url = f"{postgres_url.rpartition('/')[0]}/{name}"
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            with up(tmp_path, DATABASE_URL=url, CELERY_BROKER_URL=redis_url) as running:
+                eventually(lambda: has_snapshots(url), patience=120)
+                with urllib.request.urlopen(running.url() + "readyz", timeout=30) as answer:
+                    assert answer.status == 200
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    assert not list(tmp_path.glob("*.sqlite3"))
+
+
+def has_snapshots(url: str) -> bool:
+    """Did the worker publish the sample arena's boards?"""
+    import psycopg
+
+    with psycopg.connect(url) as database:
+        row = database.execute("SELECT count(*) FROM ranking_snapshot").fetchone()
+        return row is not None and row[0] > 0
+
+
+@pytest.mark.slow
+def test_the_sample_arena_has_a_board_soon_after_the_first_start(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        board = running.url() + "a/sample/results.json"
+
+        def standings() -> object:
+            with urllib.request.urlopen(board, timeout=10) as answer:
+                return json.load(answer)["raters"] == "people"
+
+        eventually(standings)
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        eventually(lambda: len(running.family()) >= 3)
+        family = running.family()
+        running.process.kill()
+        eventually(lambda: not any(map(is_alive, family)), patience=10)
+
+
+def test_a_taken_port_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = manage("up", home=tmp_path, PORT=port)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"Ringside cannot listen on 127.0.0.1:{port}")
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,45 @@
+"""What the tests of boards share. Models are imported late: Django is set up after this file."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def rings(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+    """The arenas that were rung for; no test of boards talks to a broker."""
+    rung: list[int] = []
+    if "stats" not in request.path.parts:
+        from ranking import doorbell
+
+        monkeypatch.setattr(doorbell, "ring", rung.append)
+    return rung
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Draw 50 replicates where a board asks for 1,000: which numbers come out is tested apart."""
+    if "stats" in request.path.parts or request.node.get_closest_marker("data"):
+        return
+    from ranking.services import fitting
+    from ranking.stats import Bootstrap
+
+    def draw_few(n_resamples: int, *others: Any) -> Bootstrap:
+        return Bootstrap(min(n_resamples, 50), *others)
+
+    monkeypatch.setattr(fitting, "Bootstrap", draw_few)
+
+
+@pytest.fixture
+def arena(db: None) -> Any:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    from tests.ranking.helpers import make_voted_arena
+
+    return make_voted_arena()
+
+
+@pytest.fixture
+def judge(db: None) -> Any:
+    from arena.models import Rater
+
+    return Rater.objects.create(kind=Rater.Kind.JUDGE, name="A strict judge")

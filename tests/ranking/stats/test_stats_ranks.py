@@ -1,0 +1,84 @@
+"""Rank intervals from the covariance of differences."""
+
+import numpy as np
+import pytest
+
+from ranking.stats import rank_intervals
+
+
+def test_far_apart_the_ranks_are_certain():
+    low, high = rank_intervals([0, 5, 10], 0.01 * np.eye(3))
+    assert low.tolist() == high.tolist() == [3, 2, 1]
+
+
+def test_equal_strengths_may_hold_any_rank():
+    low, high = rank_intervals([1, 1, 1], np.eye(3))
+    assert low.tolist() == [1] * 3
+    assert high.tolist() == [3] * 3
+
+
+def test_errors_that_move_together_do_not_blur_a_difference():
+    covariance = np.array([[1, 0.999], [0.999, 1]])
+    assert rank_intervals([0.0, 0.5], covariance)[0].tolist() == [2, 1]
+    assert rank_intervals([0.0, 0.5], np.eye(2))[0].tolist() == [1, 1]
+
+
+def test_the_marginal_threshold_is_the_normal_quantile():
+    variance = 0.5 * np.eye(2)  # of the difference: 1
+    assert rank_intervals([0, 1.95], variance)[0].tolist() == [1, 1]
+    assert rank_intervals([0, 1.97], variance)[0].tolist() == [2, 1]
+
+
+def test_of_two_alone_the_simultaneous_threshold_is_nearly_the_marginal_one():
+    variance = 0.5 * np.eye(2)
+    assert rank_intervals([0, 1.85], variance, simultaneous=True)[0].tolist() == [1, 1]
+    assert rank_intervals([0, 2.07], variance, simultaneous=True)[0].tolist() == [2, 1]
+
+
+def test_for_many_it_is_that_of_the_studentised_range():
+    # 20 independent means, known variance: q(.95; 20, inf) / sqrt 2 = 5.012 / 1.41421 = 3.544.
+    theta = np.zeros(20)
+    for gap, separated in ((3.45, False), (3.64, True)):
+        theta[0] = gap
+        high = rank_intervals(theta, 0.5 * np.eye(20), simultaneous=True)[1]
+        assert (high[0] == 1) == separated
+
+
+def test_simultaneous_ranks_contain_the_marginal_ones_and_obey_their_seed():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(12, 12))
+    theta, covariance = rng.normal(size=12) * 5, root @ root.T
+    low, high = rank_intervals(theta, covariance)
+    wide_low, wide_high = rank_intervals(theta, covariance, simultaneous=True)
+    assert (wide_low <= low).all()
+    assert (high <= wide_high).all()
+    again = rank_intervals(theta, covariance, simultaneous=True)
+    assert np.array_equal(again, (wide_low, wide_high))
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_the_unranked_have_no_rank_and_take_none(simultaneous):
+    covariance = np.full((3, 3), np.nan)
+    covariance[np.ix_([0, 2], [0, 2])] = 0.01 * np.eye(2)
+    low, high = rank_intervals([0, np.nan, 9], covariance, simultaneous)
+    assert np.array_equal(low, [2, np.nan, 1], equal_nan=True)
+    assert np.array_equal(high, [2, np.nan, 1], equal_nan=True)
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_without_a_covariance_there_is_no_rank(simultaneous):
+    low, high = rank_intervals([0, 1], np.full((2, 2), np.nan), simultaneous)
+    assert np.isnan([low, high]).all()
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_two_that_never_differ_are_not_separated(simultaneous):
+    low, _ = rank_intervals([0, 1, 9], np.diag([0, 0, 0.01]), simultaneous)
+    assert low.tolist() == [2, 2, 1]
+
+
+def test_shapes_must_fit():
+    with pytest.raises(ValueError, match=r"^covariance must be of shape"):
+        rank_intervals([0, 1], np.eye(3))
+    with pytest.raises(ValueError, match=r"^confidence must be"):
+        rank_intervals([0, 1], np.eye(2), confidence=95)

@@ -1,0 +1,96 @@
+"""The pages of boards in a real browser: for everybody, by keyboard, with the interactive chart."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from arena.models import Arena, Comparison
+from ranking.services.boards import open_arena
+from tests.factories import make_arena
+from tests.ranking.helpers import fill, publish
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def published() -> Arena:
+    arena = make_arena(4, 4, slug="support", name="Support answers")
+    fill(arena)
+    open_arena(arena_id=arena.pk)
+    publish(arena)
+    return arena
+
+
+@pytest.fixture
+def addresses(published: Arena, live_server: Any) -> dict[str, str]:
+    candidate = published.candidates.first()
+    comparison = Comparison.objects.filter(votes__isnull=False).first()
+    base = live_server.url
+    return {
+        "index": base + "/",
+        "board": f"{base}/a/support/",
+        "candidate": f"{base}/a/support/candidates/{candidate.pk}/",
+        "comparison": f"{base}/a/support/comparisons/{comparison.key}/",
+        "sign-in": f"{base}/sign-in/",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(
+    page: Any, addresses: dict[str, str], scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    for address in addresses.values():
+        page.goto(address)
+        found = Axe().run(page).response["violations"]
+        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, (address, serious)
+
+
+def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
+    page = context.new_page()
+    widths = {}
+    for name, address in addresses.items():
+        page.goto(address)
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    assert set(widths.values()) == {390}, widths
+
+
+def test_the_table_is_sorted_by_keyboard_alone(page: Any, addresses: dict[str, str]) -> None:
+    page.goto(addresses["board"])
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent").strip().startswith("Votes"):
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url("**sort=votes**")
+    expect(page.locator("th[aria-sort]")).to_contain_text("Votes")
+
+
+def test_without_javascript_the_chart_and_the_table_are_there(
+    browser: Any, addresses: dict[str, str]
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(addresses["board"])
+    assert page.locator("svg.chart circle, svg circle").count() >= 4
+    assert page.get_by_role("row").count() == 5
+    assert page.locator("[data-interactive]").is_hidden()
+    context.close()
+
+
+def test_the_interactive_chart_comes_when_asked_for_and_from_here_alone(
+    page: Any, addresses: dict[str, str], live_server: Any
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(addresses["board"])
+    assert not [url for url in asked if "plotly" in url]
+    page.get_by_role("button", name="Interactive chart").click()
+    page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
+    assert [url for url in asked if "plotly" in url]
+    assert not [url for url in asked if not url.startswith((live_server.url, "data:", "blob:"))]

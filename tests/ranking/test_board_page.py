@@ -1,0 +1,312 @@
+"""A board's page: what it says, how it is stored and sent, and what it survives."""
+
+import gzip
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Import, Rater, Run
+from arena.services.catalog import create_arena
+from ranking.models import BoardPage, Snapshot
+from ranking.services import boards, elo_intervals
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import cast, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def text(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_a_board_shows_standings_intervals_and_what_they_stand_on(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    page = text(client.get("/a/support/"))
+    assert "Support answers" in page
+    assert "Which answer helps more?" in page
+    assert "From <strong>24</strong> votes of <strong>1</strong> rater" in page
+    assert page.count('<circle class="score"') == 4  # three candidates and the legend
+    assert "seed 0" in page
+    assert "these prompts only" in page
+    assert "/a/support/vote/" in page
+
+
+def test_a_stored_page_costs_one_query_and_a_new_one_at_most_six(
+    client: Client,
+    arena: Arena,
+    django_assert_num_queries: Callable[..., Any],
+    django_assert_max_num_queries: Callable[..., Any],
+) -> None:
+    publish(arena)
+    elo_intervals.add(board_id=arena.boards.get(category="").pk, now=timezone.now())
+    cast(arena)
+    publish(arena)  # its Elo intervals are lent by the snapshot before
+    with django_assert_max_num_queries(6):
+        first = client.get("/a/support/")
+    with django_assert_num_queries(1):
+        second = client.get("/a/support/")
+    assert first.content == second.content
+    assert "have seen the first 24 of these votes" in text(first)
+
+
+@pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
+def test_who_has_the_page_gets_304(client: Client, arena: Arena, name: str) -> None:
+    publish(arena)
+    first = client.get(f"/a/support/{name}")
+    again = client.get(f"/a/support/{name}", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again["ETag"] == first["ETag"]
+    cast(arena)
+    publish(arena)
+    changed = client.get(f"/a/support/{name}", headers={"If-None-Match": first["ETag"]})
+    assert changed.status_code == 200
+
+
+def test_a_page_is_sent_compressed_to_those_who_take_it(client: Client, arena: Arena) -> None:
+    publish(arena)
+    plain = client.get("/a/support/")
+    packed = client.get("/a/support/", headers={"Accept-Encoding": "br, gzip"})
+    refused = client.get("/a/support/", headers={"Accept-Encoding": "gzip;q=0, br"})
+    assert packed["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content == refused.content
+    assert "Content-Encoding" not in plain
+    assert "Accept-Encoding" in packed["Vary"]
+
+
+def test_a_page_made_from_older_numbers_is_never_served(client: Client, arena: Arena) -> None:
+    publish(arena)
+    client.get("/a/support/")
+    stale = BoardPage.objects.get(arena=arena, key="html||rank|")
+    cast(arena)
+    publish(arena)
+    stale.pk = None
+    stale.save()  # as if it had been stored after the newer snapshot was published
+    assert "<strong>25</strong> votes" in text(client.get("/a/support/"))
+
+
+def test_a_renamed_arena_shows_its_new_name(client: Client, arena: Arena) -> None:
+    publish(arena)
+    client.get("/a/support/")
+    arena.name = "Help desk"
+    arena.save()
+    assert "Help desk" in text(client.get("/a/support/"))
+
+
+def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
+    publish(arena)
+    for i in range(5):
+        assert client.get(f"/a/support/?utm={i}&sort=x{i}&raters=cat{i}").status_code == 200
+        assert client.get(f"/a/support/?category=no-such-{i}").status_code == 404
+    assert client.get("/a/support/?category=%00").status_code == 200
+    assert BoardPage.objects.count() == 1
+
+
+def test_a_board_is_sorted_by_the_column_that_was_asked_for(client: Client, arena: Arena) -> None:
+    publish(arena)
+    down = client.get("/a/support/results.json?sort=votes").json()["standings"]
+    by_name = client.get("/a/support/results.json?sort=-name").json()["standings"]
+    assert [row["votes"] for row in down] == sorted((row["votes"] for row in down), reverse=True)
+    assert [row["candidate"] for row in by_name] == ["candidate-2", "candidate-1", "candidate-0"]
+    page = text(client.get("/a/support/?sort=-score"))
+    assert 'aria-sort="ascending"' in page
+    assert 'href="/a/support/?raters=people&amp;sort=score#standings"' in page
+
+
+def test_people_and_judges_have_boards_of_their_own(
+    client: Client, arena: Arena, judge: Rater
+) -> None:
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, left, right, "tie", arena.prompts.first(), judge)
+    publish(arena)
+    assert client.get("/a/support/results.json").json()["raters"] == "people"
+    judged = client.get("/a/support/results.json?raters=judges").json()
+    assert (judged["n_votes"], judged["interval_reason"]) == (1, "Every vote so far is a tie.")
+    assert "of <strong>1</strong> judge " in text(client.get("/a/support/?raters=judges"))
+
+
+def test_the_board_with_votes_comes_first(client: Client, judge: Rater) -> None:
+    arena = make_arena(slug="judged")
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, left, right, "left", None, judge)
+    publish(arena)
+    assert client.get("/a/judged/results.json").json()["raters"] == "judges"
+
+
+def test_a_category_has_its_own_standings(client: Client, arena: Arena) -> None:
+    publish(arena)
+    found = client.get("/a/support/results.json?category=category-1").json()
+    assert (found["category"], found["n_votes"]) == ("category-1", 12)
+    assert "in the category “category-1”" in text(client.get("/a/support/?category=category-1"))
+
+
+HOSTILE = '<script>alert("1")</script>\'"&{{ 7 }}'
+
+
+def test_hostile_names_reach_the_page_as_text(client: Client) -> None:
+    arena = make_arena(slug="hostile", name=HOSTILE, question=HOSTILE, description=HOSTILE)
+    for candidate in arena.candidates.all():
+        Candidate.objects.filter(pk=candidate.pk).update(name=f"={HOSTILE}{candidate.pk}")
+    arena.prompts.update(category=HOSTILE)
+    cast(arena)
+    cast(arena, "right")
+    publish(arena)
+    for address in ("/", "/a/hostile/"):
+        page = text(client.get(address))
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
+    lines = text(client.get("/a/hostile/results.csv")).splitlines()
+    assert lines[1].startswith("\"'=<script>")
+    names = [row["candidate"] for row in client.get("/a/hostile/results.json").json()["standings"]]
+    assert names[0].startswith(f"={HOSTILE}")
+
+
+def test_no_page_has_inline_styles_or_scripts(client: Client, arena: Arena) -> None:
+    publish(arena)
+    candidate = arena.candidates.first()
+    vote = arena.votes.first()
+    for address in (
+        "/",
+        "/a/support/",
+        f"/a/support/candidates/{candidate.pk}/",
+        f"/a/support/comparisons/{vote.comparison.key}/",
+    ):
+        page = text(client.get(address))
+        assert " style=" not in page
+        assert "<style" not in page
+        assert " onclick=" not in page
+        assert page.count("<script") == page.count("<script src=") + page.count(
+            "<script defer src="
+        )
+
+
+def test_only_the_board_lets_plotly_style_itself(client: Client, arena: Arena) -> None:
+    publish(arena)
+    assert "style-src 'self' 'sha256-" in client.get("/a/support/")["Content-Security-Policy"]
+    assert "style-src" not in client.get("/")["Content-Security-Policy"]
+
+
+def test_an_arena_without_texts_says_that_nobody_can_vote(client: Client) -> None:
+    arena = create_arena(slug="old-votes", name="Old votes")
+    left, right = (Candidate.objects.create(arena=arena, name=name) for name in "ab")
+    make_vote(arena, left, right, "left")
+    publish(arena)
+    page = text(client.get("/a/old-votes/"))
+    assert "Results only" in page
+    assert "/vote/" not in page
+    assert "It has never lost or tied" in page
+    assert "It has never won or tied" in page
+
+
+@pytest.mark.parametrize(
+    ("n_candidates", "sentence"),
+    [
+        (0, "This arena has no candidates yet."),
+        (1, "A ranking needs two."),
+        (3, "Nobody can be ranked before there are votes."),
+    ],
+)
+def test_an_arena_without_votes_has_a_clear_page(
+    client: Client, n_candidates: int, sentence: str
+) -> None:
+    publish(make_arena(n_candidates=n_candidates, slug="empty"))
+    response = client.get("/a/empty/")
+    assert response.status_code == 200
+    assert sentence in text(response)
+    assert "No votes to score yet" in text(response)
+
+
+def test_an_arena_whose_first_board_is_being_made_says_so(client: Client) -> None:
+    make_arena(slug="new")
+    page = text(client.get("/a/new/"))
+    assert "The first board of this arena is being made" in page
+    assert "candidate-1" in page
+    assert client.get("/a/new/results.json").json()["n_votes"] is None
+    assert client.get("/a/new/?category=x").status_code == 404
+
+
+def test_disjoint_pools_are_not_ranked_against_each_other(client: Client) -> None:
+    arena = make_arena(n_candidates=5, slug="pools")
+    a, b, c, d, e = arena.candidates.order_by("pk")
+    for left, right in ((a, b), (b, c), (c, a), (d, e), (e, d)):
+        make_vote(arena, left, right, "left")
+    publish(arena)
+    page = text(client.get("/a/pools/"))
+    assert page.count("No chain of results leads between it and the ranked candidates.") == 2
+
+
+def test_a_board_of_a_hidden_import_is_not_there(client: Client, arena: Arena) -> None:
+    publish(arena)
+    arena.founded_by = Import.objects.create(
+        arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
+    )
+    arena.save()
+    assert client.get("/a/support/").status_code == 404
+    assert "Support answers" not in text(client.get("/"))
+
+
+def test_newest_votes_that_failed_the_check_are_announced(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    snapshot.board.problem = "choix differs by 3 Elo"
+    snapshot.board.save()
+    boards.drop_pages(arena_id=arena.pk)
+    page = text(client.get("/a/support/"))
+    assert "the operator has been told" in page
+    assert "choix differs by" not in page
+
+
+def test_the_first_load_is_small(client: Client) -> None:
+    snapshot = publish(make_arena(n_candidates=60, n_prompts=1, slug="large"))
+    for i, standing in enumerate(snapshot.standings.all()):
+        scored = {"rank": i + 1, "score": 1234.5 - i, "low": 1200.7 - i, "high": 1260.2 - i}
+        snapshot.standings.filter(pk=standing.pk).update(rank_low=i, rank_high=i + 9, **scored)
+    packed = client.get("/a/large/", headers={"Accept-Encoding": "gzip"})
+    files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js")
+    sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
+    assert len(packed.content) + sum(map(len, sent)) < 30_000
+
+
+def test_writing_to_a_board_is_refused(client: Client, arena: Arena) -> None:
+    publish(arena)
+    assert client.post("/a/support/").status_code == 405
+    assert client.head("/a/support/").status_code == 200
+
+
+def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: Arena) -> None:
+    publish(arena)
+    make_arena(name="Nobody here")
+    page = text(client.get("/"))
+    leader = Snapshot.objects.current().get(board__category="").standings.get(rank=1)
+    assert str(leader.candidate) in page
+    assert "In front, not yet clearly" in page
+    assert "24 votes of people" in page
+    assert "The first board is being made." in page
+
+
+def test_the_index_without_arenas_says_how_to_make_one(client: Client) -> None:
+    assert "There is no arena yet." in text(client.get("/"))
+
+
+def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
+    client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="the <b>strict</b> one")
+    run = Run.objects.create(arena=arena, kind=Rater.Kind.JUDGE, per_pair=1)
+    for _ in range(2):
+        cast(arena, rater=judge)
+        publish(arena)
+        elo_intervals.add(
+            board_id=arena.boards.get(raters="judges", category="").pk, now=timezone.now()
+        )
+    cast(arena, rater=judge)
+    publish(arena)
+    with django_assert_max_num_queries(6):
+        page = text(client.get("/a/support/?raters=judges"))
+    assert "The judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
+    assert f'href="/a/support/runs/{run.pk}/"' in page
+    assert "/runs/" not in text(client.get("/a/support/?raters=people"))

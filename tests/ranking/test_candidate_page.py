@@ -1,0 +1,166 @@
+"""A candidate's page: its standings, its record, and every vote beneath its score."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Import, Rater
+from ranking import record
+from ranking.record import Filters
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import cast, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(client: Client, candidate: Candidate, query: str = "") -> str:
+    response = client.get(f"/a/{candidate.arena.slug}/candidates/{candidate.pk}/{query}")
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def first_of(arena: Arena) -> Candidate:
+    return arena.candidates.order_by("pk").select_related("arena")[0]
+
+
+def test_it_shows_standings_prompts_record_and_comparisons(client: Client, arena: Arena) -> None:
+    publish(arena)
+    candidate = first_of(arena)
+    Candidate.objects.filter(pk=candidate.pk).update(
+        system_prompt="Be <b>brief</b>.", parameters={"temperature": 0.2}, model="model-x"
+    )
+    page = page_of(client, candidate)
+    assert "People, all prompts" in page
+    assert "Be &lt;b&gt;brief&lt;/b&gt;." in page
+    assert "temperature" in page
+    assert "1–16 of 16" in page
+    assert "Question 3?" in page
+    assert str(arena.votes.last().comparison.key) not in page  # that one is between the others
+
+
+def test_the_record_counts_both_sides(arena: Arena) -> None:
+    arena.votes.all().delete()
+    first, second, third = arena.candidates.order_by("pk")
+    make_vote(arena, first, second, "left")
+    make_vote(arena, second, first, "left")
+    make_vote(arena, second, first, "right")
+    make_vote(arena, second, first, "tie")
+    make_vote(arena, second, first, "both_bad")
+    make_vote(arena, third, first, "right")
+    against = record.record(first, "people")
+    assert [(a.opponent, a.won, a.lost, a.tie, a.both_bad) for a in against] == [
+        (second, 2, 1, 1, 1),
+        (third, 1, 0, 0, 0),
+    ]
+    assert against[0].win_rate == pytest.approx(2.5 / 4)
+
+
+@pytest.mark.parametrize("value", ["abc", 5, {"a": 1}])
+def test_a_parameter_may_have_any_name(client: Client, value: object) -> None:
+    candidate = first_of(make_arena())
+    Candidate.objects.filter(pk=candidate.pk).update(parameters={"items": value, "0": "zero"})
+    page = page_of(client, candidate)
+    assert "<dt>items</dt>" in page
+    assert "<dt>0</dt><dd>zero</dd>" in page
+
+
+def test_a_soft_verdict_counts_what_it_says_from_either_side(arena: Arena, judge: Rater) -> None:
+    first, second, third = arena.candidates.order_by("pk")
+    make_vote(arena, first, second, "left", None, judge, preference=0.8)
+    make_vote(arena, second, first, "left", None, judge, preference=0.7)
+    make_vote(arena, third, first, "right", None, judge, preference=0.1)
+    against = {a.opponent: a for a in record.record(first, "judges")}
+    assert against[second].win_rate == pytest.approx((0.8 + 0.3) / 2)
+    assert against[third].win_rate == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, 4),
+        ({"result": "won"}, 2),
+        ({"result": "lost"}, 1),
+        ({"result": "both_bad"}, 0),
+        ({"result": "nonsense", "opponent": "nonsense"}, 4),
+        ({"opponent": "second"}, 3),
+        ({"opponent": "second", "result": "won"}, 1),
+        ({"opponent": "999999999999999999"}, 0),
+        ({"opponent": "²"}, 4),
+    ],
+)
+def test_comparisons_are_filtered(arena: Arena, filters: dict[str, str], expected: int) -> None:
+    arena.votes.all().delete()
+    first, second, third = arena.candidates.order_by("pk")
+    make_vote(arena, first, second, "left")
+    make_vote(arena, second, first, "left")
+    make_vote(arena, second, first, "tie")
+    make_vote(arena, third, first, "right")
+    asked = {k: str(second.pk) if v == "second" else v for k, v in filters.items()}
+    page = record.listed(first, Filters.of(asked, ["people"]), "1")
+    assert page.paginator.count == expected
+
+
+def test_a_result_is_told_from_the_candidates_side(arena: Arena) -> None:
+    arena.votes.all().delete()
+    first, second = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, second, first, "left")
+    (item,) = record.listed(first, Filters("people", "", None), "1").object_list
+    assert (item.result, item.opponent) == ("Lost", second)
+
+
+def test_the_list_goes_on_over_pages(client: Client, arena: Arena) -> None:
+    for _ in range(20):
+        cast(arena)
+    candidate = first_of(arena)
+    assert "Older" in page_of(client, candidate)
+    second = page_of(client, candidate, "?page=2")
+    assert "26–36 of 36" in second
+    assert "Newer" in second
+    assert "26–36 of 36" in page_of(client, candidate, "?page=99")
+    assert "1–25 of 36" in page_of(client, candidate, "?page=nonsense")
+
+
+def test_people_and_judges_are_counted_apart(client: Client, arena: Arena, judge: Rater) -> None:
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "left", None, judge)
+    candidate = first_of(arena)
+    assert "1–16 of 16" in page_of(client, candidate)
+    assert "1–1 of 1" in page_of(client, candidate, "?raters=judges")
+
+
+def test_a_candidate_that_nobody_voted_on_has_a_page(client: Client) -> None:
+    page = page_of(client, first_of(make_arena()))
+    assert "It has met nobody yet." in page
+    assert "On no board yet." in page
+
+
+def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(
+    client: Client, arena: Arena
+) -> None:
+    hidden = Import.objects.create(
+        arena=arena, file_name="f", sha256="0" * 64, format="native", started_at=timezone.now()
+    )
+    secret = Candidate.objects.create(arena=arena, name="secret", source=hidden, source_row=1)
+    other = first_of(make_arena())
+    for pk in (secret.pk, other.pk, 10**30):
+        assert client.get(f"/a/{arena.slug}/candidates/{pk}/").status_code == 404
+
+
+def test_the_page_takes_the_same_few_queries_however_many_votes_there_are(
+    client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    publish(arena)
+    for _ in range(30):
+        cast(arena)
+    candidate = first_of(arena)
+    with django_assert_max_num_queries(9):
+        page_of(client, candidate)
+
+
+def test_who_has_the_page_gets_304(client: Client, arena: Arena) -> None:
+    address = f"/a/{arena.slug}/candidates/{first_of(arena).pk}/"
+    etag = client.get(address)["ETag"]
+    assert client.get(address, headers={"If-None-Match": etag}).status_code == 304

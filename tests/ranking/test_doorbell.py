@@ -1,0 +1,121 @@
+"""The doorbell: many rings, one message, and no harm from a broker that is away."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.models import Arena
+from arena.signals import announce, arena_created, votes_changed
+from ranking.doorbell import Doorbell
+from ranking.models import ArenaRefresh, Board
+from tests.ranking.helpers import publish
+
+ROOT = Path(__file__).parents[2]
+
+
+def wait_for(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not met():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+
+
+def test_many_rings_are_one_message_per_arena() -> None:
+    sent: list[int] = []
+    bell = Doorbell(sent.append, wait=0.05)
+    for _ in range(100):
+        bell.ring(7)
+        bell.ring(8)
+    assert sent == []
+    wait_for(lambda: len(sent) == 2)
+    time.sleep(0.15)
+    assert sent == [7, 8]
+
+
+def test_it_rings_again_after_it_has_fallen_silent() -> None:
+    sent: list[int] = []
+    bell = Doorbell(sent.append, wait=0.02)
+    bell.ring(7)
+    wait_for(lambda: bell._thread is None)
+    bell.ring(7)
+    wait_for(lambda: sent == [7, 7])
+
+
+def test_a_broker_that_is_away_is_logged_and_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[int] = []
+
+    def publish_or_fail(arena_id: int) -> None:
+        if arena_id == 7:
+            raise ConnectionError("no broker")
+        sent.append(arena_id)
+
+    bell = Doorbell(publish_or_fail, wait=0.02)
+    bell.ring(7)
+    bell.ring(8)
+    wait_for(lambda: sent == [8])
+    assert "did not take the ring of arena 7" in caplog.text
+
+
+def test_what_was_rung_is_sent_before_the_process_ends() -> None:
+    """A command is over long before the wait is: its ring must not die with it."""
+    script = (
+        "from ranking.doorbell import Doorbell; Doorbell(lambda pk: print(pk, flush=True),"
+        " wait=60).ring(7)"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd=ROOT)
+    assert done.stdout == "7\n"
+
+
+def test_a_broker_that_hangs_keeps_no_process_from_ending() -> None:
+    bell = Doorbell(lambda arena_id: time.sleep(2), wait=60)
+    bell.ring(7)
+    started = time.monotonic()
+    bell.flush(timeout=0.1)
+    assert time.monotonic() - started < 1
+
+
+def test_it_goes_on_ringing_after_a_flush() -> None:
+    sent: list[int] = []
+    bell = Doorbell(sent.append, wait=0.02)
+    bell.flush()
+    bell.ring(7)
+    bell.flush()
+    assert sent == [7]
+    bell.ring(8)
+    wait_for(lambda: sent == [7, 8])
+
+
+@pytest.mark.django_db
+def test_changed_votes_ring_once_they_are_committed(
+    arena: Arena, rings: list[int], django_capture_on_commit_callbacks: Any
+) -> None:
+    rings.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        announce(votes_changed, arena_id=arena.pk)
+        assert rings == []
+    assert rings == [arena.pk]
+
+
+@pytest.mark.django_db
+def test_a_new_arena_gets_its_board_and_rings(
+    arena: Arena, rings: list[int], django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        announce(arena_created, arena_id=arena.pk)
+    assert Board.objects.get(arena=arena).raters == "people"
+    assert ArenaRefresh.objects.filter(arena=arena).exists()
+    assert arena.pk in rings
+
+
+@pytest.mark.django_db
+def test_a_new_candidate_makes_its_arena_due_again(arena: Arena) -> None:
+    publish(arena)
+    assert ArenaRefresh.objects.get(arena=arena).sure_until
+    arena.candidates.create(name="newcomer")
+    assert ArenaRefresh.objects.get(arena=arena).sure_until is None

@@ -1,0 +1,79 @@
+"""The intervals of Elo ratings: made after the refresh, from the votes of their snapshot."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena
+from ranking import tasks
+from ranking.models import EloInterval, Snapshot
+from ranking.services import elo_intervals
+from tests.factories import make_arena
+from tests.ranking.helpers import cast, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_rating_gets_an_interval_around_it(arena: Arena) -> None:
+    snapshot = publish(arena)
+    tasks.add_elo_intervals(snapshot.board_id)
+    for standing in snapshot.standings.select_related("elo_interval"):
+        assert standing.elo_interval.low < standing.elo < standing.elo_interval.high
+
+
+def test_they_have_seen_the_votes_of_their_snapshot_and_no_later_ones(arena: Arena) -> None:
+    snapshot = publish(arena)
+    for _ in range(5):
+        cast(arena)
+    assert len(elo_intervals._votes_seen(snapshot)) == 24
+
+
+def test_the_same_snapshot_is_not_done_twice(arena: Arena) -> None:
+    board = publish(arena).board_id
+    now = timezone.now()
+    assert elo_intervals.add(board_id=board, now=now)
+    assert not elo_intervals.add(board_id=board, now=now)
+    assert board not in elo_intervals.missing(now)
+
+
+def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
+    snapshot = publish(arena)
+    now = timezone.now()
+    assert elo_intervals._claim(snapshot, now)
+    assert not elo_intervals.add(board_id=snapshot.board_id, now=now)
+    assert elo_intervals.add(board_id=snapshot.board_id, now=now + timedelta(hours=1))
+
+
+def test_a_snapshot_whose_intervals_are_being_made_outlives_newer_ones(arena: Arena) -> None:
+    publish(arena)
+    cast(arena)
+    claimed = publish(arena)
+    elo_intervals._claim(claimed, timezone.now())
+    cast(arena)
+    publish(arena)
+    assert Snapshot.objects.filter(pk=claimed.pk).exists()
+
+
+def test_newer_snapshots_show_the_intervals_of_the_one_before(client: Client, arena: Arena) -> None:
+    board = publish(arena).board_id
+    assert "The Elo intervals are being made." in client.get("/a/support/").content.decode()
+    elo_intervals.add(board_id=board, now=timezone.now())
+    for _ in range(3):
+        cast(arena)
+        publish(arena)
+    found = client.get("/a/support/results.json").json()
+    assert found["elo_intervals_from_votes"] == 24
+    assert all(row["elo_low"] < row["elo_high"] for row in found["standings"])
+    elo_intervals.add(board_id=board, now=timezone.now())
+    assert client.get("/a/support/results.json").json()["elo_intervals_from_votes"] == 27
+
+
+def test_too_few_votes_give_none_and_nobody_tries_again() -> None:
+    arena = make_arena(n_candidates=2)
+    cast(arena)
+    snapshot = publish(arena)
+    elo_intervals.add(board_id=snapshot.board_id, now=timezone.now())
+    assert not EloInterval.objects.exists()
+    assert snapshot.board_id not in elo_intervals.missing(timezone.now())

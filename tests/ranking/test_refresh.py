@@ -1,0 +1,279 @@
+"""A refresh: which votes are on which board, and who may publish."""
+
+import math
+
+import pytest
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Import, Rater
+from ranking import tasks
+from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
+from ranking.services import boards, fitting, refresh
+from ranking.stats import Battles, BradleyTerry
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import cast, publish, seconds
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_snapshot_says_what_it_stands_on(arena: Arena) -> None:
+    snapshot = publish(arena)
+    assert (snapshot.n_votes, snapshot.n_raters, snapshot.n_prompts) == (24, 1, 4)
+    assert snapshot.choix_difference is not None
+    assert snapshot.choix_difference < 0.01
+    assert snapshot.settings["clusters"] == "prompt_pair"
+    assert snapshot.settings["n_resamples"] == 1000
+    assert snapshot.last_vote_id == arena.votes.latest("pk").pk
+
+
+def test_scores_are_those_of_bradley_terry(arena: Arena) -> None:
+    left = list(arena.votes.order_by("pk").values_list("comparison__left", flat=True))
+    right = list(arena.votes.order_by("pk").values_list("comparison__right", flat=True))
+    score = [
+        {"left": 1.0, "right": 0.0, "tie": 0.5}[outcome]
+        for outcome in arena.votes.order_by("pk").values_list("outcome", flat=True)
+    ]
+    battles, names = Battles.from_names(list(map(str, left)), list(map(str, right)), score)
+    expected = dict(zip(names, BradleyTerry().fit(battles).ratings_, strict=True))
+    for standing in publish(arena).standings.all():
+        assert standing.score == pytest.approx(expected[str(standing.candidate_id)])
+        assert standing.low < standing.score < standing.high
+        assert standing.rank_low <= standing.rank <= standing.rank_high
+
+
+def test_each_category_and_kind_of_rater_gets_a_board_of_its_own(
+    arena: Arena, judge: Rater
+) -> None:
+    prompt = arena.prompts.get(external_id="p1")
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, left, right, "left", prompt, judge)
+    publish(arena)
+    seen = Snapshot.objects.current().values_list("board__raters", "board__category", "n_votes")
+    assert set(seen) == {
+        ("people", "", 24),
+        ("people", "category-0", 12),
+        ("people", "category-1", 12),
+        ("judges", "", 1),
+        ("judges", "category-1", 1),
+    }
+
+
+def test_both_bad_is_a_rate_and_enters_no_score(arena: Arena) -> None:
+    before = {s.candidate_id: s.score for s in publish(arena).standings.all()}
+    cast(arena, "both_bad")
+    snapshot = publish(arena)
+    assert (snapshot.n_votes, snapshot.n_both_bad) == (24, 1)
+    assert {s.candidate_id: s.score for s in snapshot.standings.all()} == pytest.approx(before)
+    first = snapshot.standings.get(candidate=arena.candidates.order_by("pk")[0])
+    assert first.both_bad_rate == pytest.approx(1 / 17)
+
+
+def test_a_board_may_count_both_bad_as_a_tie(arena: Arena) -> None:
+    publish(arena)
+    Board.objects.filter(arena=arena).update(both_bad=BothBad.TIE)
+    cast(arena, "both_bad")
+    assert publish(arena).n_votes == 25
+
+
+def test_a_soft_verdict_is_its_own_score(arena: Arena, judge: Rater) -> None:
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "left", None, judge, preference=0.75)
+    publish(arena)
+    snapshot = Snapshot.objects.current().get(board__raters="judges", board__category="")
+    best = snapshot.standings.get(candidate=left)
+    gap = best.score - snapshot.standings.get(candidate=right).score
+    assert gap == pytest.approx(400 * math.log10(3))
+    assert best.win_rate == pytest.approx(0.75)
+
+
+def test_voided_and_hidden_votes_are_on_no_board(arena: Arena) -> None:
+    hidden = Import.objects.create(
+        arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
+    )
+    cast(arena, source=hidden, source_row=1)
+    cast(arena, voided_at=timezone.now(), void_reason="a mistake")
+    assert publish(arena).n_votes == 24
+
+
+def test_elo_is_replayed_in_the_order_of_the_votes() -> None:
+    arena = make_arena(n_candidates=2)
+    cast(arena, "left")
+    cast(arena, "right")
+    first, second = publish(arena).standings.order_by("candidate")
+    assert first.elo + second.elo == pytest.approx(2000)
+    assert first.elo < 1000  # the later loss weighs more than the earlier win
+    assert first.score == pytest.approx(1000)
+
+
+def test_nothing_is_published_when_nothing_has_changed(arena: Arena) -> None:
+    first = publish(arena)
+    assert publish(arena).pk == first.pk
+
+
+def test_one_snapshot_is_current_and_superseded_ones_go(arena: Arena) -> None:
+    first = publish(arena)
+    for _ in range(3):
+        cast(arena)
+        last = publish(arena)
+    mine = Snapshot.objects.filter(board=last.board)
+    assert list(mine.current()) == [last]
+    assert set(mine.values_list("pk", flat=True)) == {first.pk, last.pk}  # the first is history
+
+
+def test_a_second_refresh_of_the_same_arena_finds_it_taken(arena: Arena) -> None:
+    boards.open_arena(arena_id=arena.pk)
+    now = timezone.now()
+    assert ArenaRefresh.objects.claim(arena.pk, now, seconds(60))
+    assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
+    assert refresh.refresh_arena(arena_id=arena.pk, now=now + seconds(61))
+
+
+def test_who_lost_the_lease_publishes_nothing(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards.open_arena(arena_id=arena.pk)
+    now = timezone.now()
+    real = fitting.fit
+
+    def slow_fit(*arguments: object) -> fitting.Fitted:
+        ArenaRefresh.objects.claim(arena.pk, now + seconds(3600), seconds(60))
+        return real(*arguments)
+
+    monkeypatch.setattr(fitting, "fit", slow_fit)
+    assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
+    assert not Snapshot.objects.exists()
+    assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
+
+
+def test_a_fit_that_the_second_opinion_contradicts_is_not_published(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = publish(arena)
+    cast(arena)
+    monkeypatch.setattr(fitting, "largest_difference", lambda *_: 0.02)
+    assert publish(arena).pk == good.pk
+    assert "choix differs by 0.0200 Elo" in caplog.text
+    assert "choix differs" in Board.objects.get(pk=good.board_id).problem
+    monkeypatch.undo()
+    cast(arena)
+    assert publish(arena).pk != good.pk
+    assert Board.objects.get(pk=good.board_id).problem == ""
+
+
+def test_a_refresh_that_breaks_says_so_and_is_tried_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "fit", lambda *_: 1 / 0)
+    boards.open_arena(arena_id=arena.pk)
+    now = timezone.now()
+    assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
+    row = ArenaRefresh.objects.get(arena=arena)
+    assert "ZeroDivisionError" in row.problem
+    later = now + seconds(60)
+    assert row in ArenaRefresh.objects.free(later).behind(later)
+
+
+def test_pairs_with_fewer_votes_get_more_weight(arena: Arena) -> None:
+    for _ in range(20):
+        cast(arena)
+    publish(arena)
+    first, second, third = arena.candidates.order_by("pk")
+    weights = {(pair.low_id, pair.high_id): pair.weight for pair in arena.pairs.all()}
+    assert weights[first.pk, second.pk] < weights[second.pk, third.pk] < 1
+
+
+def test_what_cannot_be_compared_is_not_ranked(arena: Arena) -> None:
+    Candidate.objects.create(arena=arena, name="newcomer")
+    snapshot = publish(arena)
+    newcomer = snapshot.standings.get(candidate__name="newcomer")
+    assert (newcomer.rank, newcomer.score, newcomer.status) == (None, None, "no_votes")
+    assert newcomer.reason
+
+
+@pytest.mark.parametrize("n_candidates", [0, 1, 2])
+def test_an_arena_without_votes_has_a_board_without_scores(n_candidates: int) -> None:
+    snapshot = publish(make_arena(n_candidates=n_candidates))
+    assert snapshot.n_votes == 0
+    assert snapshot.standings.filter(score=None).count() == n_candidates
+    assert snapshot.interval_reason
+
+
+# -- The sweep -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The arenas that the sweep rings for."""
+    rung: list[int] = []
+    monkeypatch.setattr(tasks.refresh_arena, "delay", rung.append)
+    monkeypatch.setattr(tasks.add_elo_intervals, "delay", lambda board_id: None)
+    return rung
+
+
+def settle(arena: Arena) -> None:
+    """Refresh until the arena is at rest, and pretend that it was a while ago."""
+    publish(arena)
+    publish(arena)
+    row = ArenaRefresh.objects.get(arena=arena)
+    ArenaRefresh.objects.filter(pk=row.pk).update(
+        not_before=None, recheck_at=None, sure_until=row.started_at
+    )
+
+
+def test_the_sweep_leaves_an_arena_at_rest_alone(arena: Arena, queued: list[int]) -> None:
+    settle(arena)
+    tasks.sweep_boards()
+    assert queued == []
+
+
+def test_the_sweep_opens_an_arena_whose_announcement_was_lost(
+    arena: Arena, queued: list[int]
+) -> None:
+    tasks.sweep_boards()
+    assert queued == [arena.pk]
+
+
+def test_the_sweep_finds_new_votes_voids_and_reveals(arena: Arena, queued: list[int]) -> None:
+    settle(arena)
+    vote = cast(arena)
+    tasks.sweep_boards()
+    settle(arena)
+    arena.votes.filter(pk=vote.pk).update(voided_at=timezone.now(), void_reason="a mistake")
+    tasks.sweep_boards()
+    settle(arena)
+    Import.objects.create(
+        arena=arena,
+        file_name="f",
+        sha256="0" * 64,
+        format="pairs",
+        started_at=timezone.now(),
+        revealed_at=timezone.now(),
+    )
+    tasks.sweep_boards()
+    assert queued == [arena.pk] * 3
+
+
+def test_the_sweep_does_not_ring_during_the_pause(arena: Arena, queued: list[int]) -> None:
+    settle(arena)
+    cast(arena)
+    ArenaRefresh.objects.update(not_before=timezone.now() + seconds(60))
+    tasks.sweep_boards()
+    assert queued == []
+
+
+def test_after_a_change_it_looks_once_more_for_votes_that_committed_late(arena: Arena) -> None:
+    publish(arena)
+    row = ArenaRefresh.objects.get(arena=arena)
+    assert row.recheck_at == row.started_at + refresh.LATE_COMMITS
+    publish(arena)
+    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
+
+
+def test_a_refresh_queues_the_elo_intervals_of_what_it_published(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(tasks.add_elo_intervals, "delay", asked.append)
+    boards.open_arena(arena_id=arena.pk)
+    tasks.refresh_arena(arena.pk)
+    assert asked == list(Board.objects.order_by("category").values_list("pk", flat=True))

@@ -1,0 +1,84 @@
+"""The web process is killed again and again while people vote."""
+
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from django.db.models import Count
+
+from arena.models import Comparison
+from benchmarks.contests import vote
+from benchmarks.load import Script, play
+from benchmarks.sample import Person, people
+from benchmarks.serving import start_web
+from tests.factories import make_arena
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+KILLS, VOTES_BETWEEN = 20, 25
+
+
+class Ballots:
+    """Raters who vote, and vote again where no answer came, until they are told to stop."""
+
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
+        self.acknowledged: list[str] = []
+        self.broken = 0
+        self.stop = threading.Event()
+
+    def play(self, person: Person) -> Script:
+        for number, key in enumerate(person.keys):
+            while True:
+                answer = yield vote(person, f"/a/{self.slug}/vote/{key}/", number)
+                if self.stop.is_set():
+                    return
+                if answer.status:
+                    assert answer.status == 200, answer.body
+                    self.acknowledged.append(str(key))
+                    break
+                self.broken += 1
+
+
+def kill_and_restart(
+    listener: socket.socket, environment: dict[str, str], ballots: Ballots
+) -> None:
+    """Kill gunicorn and its workers each time some more votes have been acknowledged."""
+    web = start_web(listener, environment, processes=1, threads=8)
+    try:
+        for _ in range(KILLS):
+            enough = len(ballots.acknowledged) + VOTES_BETWEEN
+            deadline = time.monotonic() + 30
+            while len(ballots.acknowledged) < enough and time.monotonic() < deadline:
+                time.sleep(0.005)
+            web.end(signal.SIGKILL)
+            web = start_web(listener, environment, processes=1, threads=8)
+        web.await_start()
+    finally:
+        ballots.stop.set()
+        web.end()
+
+
+def test_every_acknowledged_vote_survives_20_kills(server_environment: dict[str, str]) -> None:
+    arena = make_arena(5, 40)
+    voters = people(arena, 8, pairs_each=400)
+    ballots = Ballots(arena.slug)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        killer = threading.Thread(
+            target=kill_and_restart, args=[listener, server_environment, ballots]
+        )
+        killer.start()
+        play(listener.getsockname()[:2], map(ballots.play, voters), seconds=300)
+        killer.join()
+    assert ballots.broken, "no request was under way when the server was killed"
+    assert len(ballots.acknowledged) > KILLS * VOTES_BETWEEN
+    votes = votes_by_key()
+    assert not set(ballots.acknowledged) - set(votes)
+    assert set(votes.values()) == {1}
+
+
+def votes_by_key() -> dict[str, int]:
+    """How many votes each comparison has, where it has any."""
+    voted = Comparison.objects.annotate(n=Count("votes")).filter(n__gt=0)
+    return {str(key): n for key, n in voted.values_list("key", "n")}

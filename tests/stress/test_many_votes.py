@@ -1,0 +1,58 @@
+"""Votes under load: none lost, none doubled, none refused because the database was busy."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from arena.models import Vote
+from benchmarks.contests import vote
+from benchmarks.load import Answer, Script, play
+from benchmarks.sample import Person, people
+from benchmarks.serving import Web
+from tests.factories import make_arena
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def target(arena: Any, key: Any) -> str:
+    return f"/a/{arena.slug}/vote/{key}/"
+
+
+def once(request: bytes) -> Script:
+    yield request
+
+
+def test_500_submissions_of_one_comparison_are_one_vote(web: Web) -> None:
+    arena = make_arena(2, 1)
+    (person,) = people(arena, 1, pairs_each=1)
+    answers: list[Answer] = []
+    requests = [vote(person, target(arena, person.keys[0]), number) for number in range(500)]
+    play(web.address, map(once, requests), on_answer=answers.append)
+    codes = Counter(answer.status for answer in answers)
+    assert codes.total() == 500
+    # 200: this is the vote that stands; 204 leads to the page that says the first one counts.
+    assert set(codes) == {200, 204}
+    assert Vote.objects.count() == 1
+
+
+def vote_on_all(arena: Any, person: Person) -> Script:
+    for number, key in enumerate(person.keys):
+        yield vote(person, target(arena, key), number)
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(1, 8), (2, 4)])
+def test_8_writers_of_300_votes_are_never_refused(serve: Any, processes: int, threads: int) -> None:
+    arena = make_arena(5, 30)
+    voters = people(arena, 8, pairs_each=300)
+    codes: Counter[int] = Counter()
+
+    def count(answer: Answer) -> None:
+        codes[answer.status] += 1
+
+    with serve(processes=processes, threads=threads) as web:
+        scripts: Iterator[Script] = (vote_on_all(arena, person) for person in voters)
+        play(web.address, scripts, on_answer=count)
+    assert codes == {200: 2400}
+    assert Vote.objects.filter(voided_at=None).count() == 2400

@@ -1,0 +1,80 @@
+"""The operator's desk: every table is there, and votes are voided, not edited."""
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+
+from arena.models import Run, Vote
+from tests.factories import make_arena, make_vote
+
+pytestmark = pytest.mark.django_db
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+
+
+@pytest.fixture
+def voted():
+    arena = make_arena()
+    left, right, _ = arena.candidates.order_by("pk")
+    return make_vote(arena, left, right, "left", prompt=arena.prompts.first())
+
+
+def names(model, what):
+    return f"admin:{model._meta.app_label}_{model._meta.model_name}_{what}"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_every_table_can_be_listed_and_its_rows_looked_at(model, admin_client, voted):
+    page = admin_client.get(reverse(names(model, "changelist")), {"q": "a"})
+    assert page.status_code == 200
+    row = model._default_manager.first()
+    if row is not None:
+        page = admin_client.get(reverse(names(model, "change"), args=[row.pk]))
+        assert page.status_code == 200
+
+
+def test_every_model_of_the_three_apps_is_there():
+    from django.apps import apps
+
+    ours = {
+        m for app in ("arena", "ranking", "judges") for m in apps.get_app_config(app).get_models()
+    }
+    assert ours <= set(MODELS)
+
+
+def test_votes_are_voided_with_the_operators_name_and_stay(admin_client, voted):
+    chosen = {"action": "void", "_selected_action": [voted.pk]}
+    admin_client.post(reverse(names(Vote, "changelist")), chosen)
+    voted.refresh_from_db()
+    assert voted.void_reason == "voided by admin"
+
+
+@pytest.mark.parametrize("what", ["change", "delete"])
+def test_a_vote_cannot_be_edited_or_deleted(admin_client, voted, what):
+    url = reverse(names(Vote, what), args=[voted.pk])
+    assert admin_client.post(url, {"post": "yes", "outcome": "right"}).status_code == 403
+    assert Vote.objects.get().outcome == "left"
+
+
+def test_a_candidate_with_votes_keeps_its_name(admin_client, voted):
+    candidate = voted.comparison.left
+    url = reverse("admin:arena_candidate_change", args=[candidate.pk])
+    assert 'name="name"' not in admin_client.get(url).text
+    assert 'name="retired_at_0"' in admin_client.get(url).text
+
+
+def test_an_order_of_votes_and_its_cancelling(admin_client, voted):
+    chosen = {"action": "order_votes", "_selected_action": [voted.arena_id]}
+    admin_client.post(reverse("admin:arena_arena_changelist"), chosen)
+    run = Run.objects.get()
+    assert run.votes_wanted == 3
+    chosen = {"action": "cancel", "_selected_action": [run.pk]}
+    admin_client.post(reverse("admin:arena_run_changelist"), chosen)
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
+
+
+def test_an_order_that_cannot_be_is_said_in_words(admin_client):
+    arena = make_arena(1)
+    chosen = {"action": "order_votes", "_selected_action": [arena.pk]}
+    page = admin_client.post(reverse("admin:arena_arena_changelist"), chosen, follow=True)
+    assert "no two candidates" in page.text

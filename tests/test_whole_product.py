@@ -1,0 +1,88 @@
+"""The whole way, as a new user goes it: start, vote by keyboard, watch the board, judge."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.ops.running import Up, eventually, manage, up
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+QUIET_MOMENT = 5.0  # seconds in which votes reach the board
+LOADED_MACHINE = 3.0  # this test shares its two cores with the browser it drives
+
+
+@pytest.fixture(params=["on one machine", "on PostgreSQL and Redis"])
+def installation(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[Up, dict[str, str]]]:
+    """A fresh Ringside, started by its one command."""
+    services: dict[str, str] = {}
+    if request.param == "on PostgreSQL and Redis":
+        services = {
+            "DATABASE_URL": request.getfixturevalue("own_database"),
+            "CELERY_BROKER_URL": request.getfixturevalue("redis_url"),
+        }
+    with up(tmp_path, **services) as running:
+        yield running, services
+
+
+@pytest.fixture
+def own_database(postgres_url: str) -> Iterator[str]:
+    """A database for one installation, dropped at the end."""
+    import psycopg
+
+    name = f"ringside_product_{uuid4().hex[:12]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{postgres_url.rpartition('/')[0]}/{name}"
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def results(url: str, raters: str = "people") -> dict[str, Any]:
+    with urllib.request.urlopen(f"{url}a/sample/results.json?raters={raters}") as answer:
+        return dict(json.load(answer))
+
+
+def cast(found: dict[str, Any]) -> int:
+    """All votes that a board has seen."""
+    return int(found["n_votes"] or 0) + int(found["n_both_bad"] or 0)
+
+
+def vote_ten_times(page: Any, url: str) -> None:
+    page.goto(f"{url}a/sample/vote/")
+    for key in ["ArrowLeft", "ArrowRight", "t", "b", "ArrowLeft"] * 2:
+        pair = page.locator("#ballot .pair").get_attribute("data-key")
+        page.keyboard.press(key)
+        page.locator(f'#ballot .pair:not([data-key="{pair}"])').wait_for()
+
+
+def test_from_the_first_start_to_a_judged_board(
+    installation: tuple[Up, dict[str, str]], page: Any, tmp_path: Path
+) -> None:
+    running, services = installation
+    url = running.url()
+    eventually(lambda: cast(results(url)) == 400)
+    before = results(url)
+
+    vote_ten_times(page, url)
+    began = time.monotonic()
+    eventually(lambda: cast(results(url)) == 410, patience=QUIET_MOMENT * LOADED_MACHINE)
+    print(f"ten votes reached the board after {time.monotonic() - began:.1f} s")
+    assert results(url)["standings"] != before["standings"]
+
+    command = ["judge", "sample", "--judge=scripted", "--per-pair=4", "--max-calls=100"]
+    judged = manage(*command, home=tmp_path, **services)
+    assert judged.returncode == 0, judged.stderr
+    eventually(lambda: cast(results(url, "judges")) > 20)
+    board = results(url, "judges")
+    assert [row["status"] for row in board["standings"]].count("ranked") >= 2
+    page.goto(f"{url}a/sample/?raters=judges")
+    assert page.get_by_role("row").count() > 2
