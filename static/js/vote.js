@@ -18,6 +18,7 @@
   };
 
   const show = () => {
+    htmx.process(ballot); // at once: a key in htmx's settling time would send a plain form
     shown.add(keyIn(ballot));
     document.querySelector("[data-notice]")?.remove();
     if (!inHand()) ahead.replaceChildren();

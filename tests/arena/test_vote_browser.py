@@ -21,7 +21,7 @@ def arena():
 def open_vote_page(page, live_server, arena):
     """The voting page, once its next pair is there."""
     failed = []
-    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.on("requestfailed", lambda request: failed.append(f"{request.url}: {request.failure}"))
     page.on("console", lambda message: message.type == "error" and failed.append(message.text))
     page.goto(live_server.url + reverse("vote", args=[arena.slug]))
     wait_for_ahead(page)
@@ -67,6 +67,27 @@ def test_the_next_pair_is_the_one_fetched_ahead(open_vote_page):
     ahead = page.locator("#ahead .pair").get_attribute("data-key")
     press(page, "t")
     assert key_on_screen(page) == ahead
+
+
+ANSWER_AT_ONCE = """
+() => {
+  const seen = new MutationObserver(() => {
+    seen.disconnect();
+    document.querySelector('#ballot button[data-key="t"]').click();
+  });
+  seen.observe(document.getElementById("ballot"), { childList: true });
+}
+"""
+
+
+def test_a_vote_in_the_moment_a_pair_appears_reloads_nothing(open_vote_page):
+    page = open_vote_page
+    page.locator("#ahead .pair").evaluate("pair => pair.remove()")  # it comes with the answer
+    page.evaluate(ANSWER_AT_ONCE)
+    page.evaluate("() => { window.samePage = true; }")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#done")).to_have_text("2 votes by you")
+    assert page.evaluate("() => window.samePage")
 
 
 def test_undo_by_key_voids_the_vote(open_vote_page):
