@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ranking.stats.elo import Elo, EloInterval
     from ranking.stats.intervals import NoInterval
     from ranking.stats.newton import NotConverged
-    from ranking.stats.ranks import rank_intervals
+    from ranking.stats.ranks import clear_leader, rank_intervals
     from ranking.stats.sandwich import Sandwich
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Sandwich",
     "Status",
     "choose_clusters",
+    "clear_leader",
     "largest_difference",
     "rank_intervals",
 ]
@@ -47,6 +48,7 @@ _HOMES = {
     "Sandwich": "sandwich",
     "Status": "connectivity",
     "choose_clusters": "clusters",
+    "clear_leader": "ranks",
     "largest_difference": "crosscheck",
     "rank_intervals": "ranks",
 }

@@ -73,6 +73,18 @@ def normal_quantile(confidence: float) -> float:
     return float(ndtri((1 + confidence) / 2))
 
 
+def critical_value(confidence: float, n_clusters: int | None) -> float:
+    """How many standard errors an interval reaches: t for G clusters, normal without their count.
+
+    Raises ValueError where fewer than two clusters leave no degree of freedom.
+    """
+    if n_clusters is None:
+        return normal_quantile(confidence)
+    if n_clusters < 2:
+        raise ValueError(f"n_clusters must be at least 2, not {n_clusters}")
+    return t_quantile(confidence, n_clusters)
+
+
 def widening(confidence: float, n_clusters: int) -> float:
     """What a bootstrap's deviations are multiplied by: both corrections for few clusters."""
     ratio = t_quantile(confidence, n_clusters) / normal_quantile(confidence)

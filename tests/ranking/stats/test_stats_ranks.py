@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from ranking.stats import rank_intervals
+from ranking.stats import Battles, Sandwich, clear_leader, rank_intervals
 
 
 def test_far_apart_the_ranks_are_certain():
@@ -82,3 +83,66 @@ def test_shapes_must_fit():
         rank_intervals([0, 1], np.eye(3))
     with pytest.raises(ValueError, match=r"^confidence must be"):
         rank_intervals([0, 1], np.eye(2), confidence=95)
+
+
+def test_infinite_numbers_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"^theta must"):
+        rank_intervals([0, np.inf], np.eye(2))
+    with pytest.raises(ValueError, match=r"^covariance must hold no infinity"):
+        rank_intervals([0, 1], np.diag([1, np.inf]))
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_errors_from_few_clusters_take_more_to_separate(simultaneous):
+    variance = 0.5 * np.eye(2)  # t with 4 degrees of freedom: 2.776
+    for gap, best in ((2.65, [1, 1]), (2.9, [2, 1])):
+        low, _ = rank_intervals([0, gap], variance, simultaneous, n_clusters=5)
+        assert low.tolist() == best
+    with pytest.raises(ValueError, match=r"^n_clusters must be at least 2"):
+        rank_intervals([0, 1], variance, simultaneous, n_clusters=1)
+
+
+def test_the_simultaneous_threshold_is_the_studentised_range_s_for_few_clusters_too():
+    critical = stats.studentized_range.ppf(0.95, 10, 15) / np.sqrt(2)
+    for gap, worst in ((0.96 * critical, 10), (1.04 * critical, 1)):
+        theta = np.r_[gap, np.zeros(9)]
+        assert rank_intervals(theta, 0.5 * np.eye(10), True, n_clusters=16)[1][0] == worst
+
+
+def test_who_is_far_ahead_leads():
+    assert clear_leader([0, 9, 1], 0.1 * np.eye(3)) == 1
+
+
+@pytest.mark.parametrize(
+    ("theta", "covariance"),
+    [
+        ([0, 1.5, 1], 0.5 * np.eye(3)),
+        ([np.nan, 3, np.nan], np.diag([np.nan, 0.1, np.nan])),
+        ([0, 9], np.full((2, 2), np.nan)),
+        ([], np.zeros((0, 0))),
+        ([0, 9, 9], np.zeros((3, 3))),
+    ],
+)
+def test_nobody_leads_without_evidence(theta, covariance):
+    assert clear_leader(theta, covariance) is None
+
+
+def test_of_two_equal_ones_a_leader_is_named_in_five_percent():
+    theta = np.random.default_rng(5).normal(size=(2000, 2))
+    named = [clear_leader(row, np.eye(2)) is not None for row in theta]
+    assert np.mean(named) == pytest.approx(0.05, abs=0.012)  # 2.5 standard errors
+    really = np.abs(theta[:, 0] - theta[:, 1]) > np.sqrt(2) * stats.norm.ppf(0.975)
+    assert np.mean(named == really) > 0.995  # the draws' own error is small beside that
+
+
+def test_two_equal_at_the_top_of_five_are_rarely_taken_for_a_leader():
+    rng = np.random.default_rng(11)
+    truth = np.array([0.8, 0.8, 0.3, 0.0, -0.5])
+    named = 0
+    for _ in range(300):
+        left = rng.integers(0, 5, 400)
+        right = (left + rng.integers(1, 5, 400)) % 5
+        score = rng.random(400) < 1 / (1 + np.exp(truth[right] - truth[left]))
+        fit = Sandwich().fit(Battles.from_arrays(left, right, score))
+        named += clear_leader(fit.model_.theta_, fit.covariance_) is not None
+    assert named <= 15
