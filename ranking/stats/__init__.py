@@ -7,6 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ranking.stats.agreement import (
+        NominalAgreement,
+        cohen_kappa,
+        krippendorff_alpha,
+        nominal_agreement,
+    )
     from ranking.stats.battles import Battles
     from ranking.stats.bootstrap import Bootstrap
     from ranking.stats.bradley_terry import BradleyTerry
@@ -17,7 +23,9 @@ if TYPE_CHECKING:
     from ranking.stats.intervals import NoInterval
     from ranking.stats.newton import NotConverged
     from ranking.stats.ranks import clear_leader, rank_intervals
-    from ranking.stats.sandwich import Sandwich
+    from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+    from ranking.stats.triads import Transitivity, transitivity
+    from ranking.stats.win_matrix import WinMatrix, observed_shares, predicted_shares
 
 __all__ = [
     "Battles",
@@ -27,13 +35,23 @@ __all__ = [
     "Elo",
     "EloInterval",
     "NoInterval",
+    "NominalAgreement",
     "NotConverged",
     "Sandwich",
     "Status",
+    "Transitivity",
+    "TwoWaySandwich",
+    "WinMatrix",
     "choose_clusters",
     "clear_leader",
+    "cohen_kappa",
+    "krippendorff_alpha",
     "largest_difference",
+    "nominal_agreement",
+    "observed_shares",
+    "predicted_shares",
     "rank_intervals",
+    "transitivity",
 ]
 
 _HOMES = {
@@ -44,13 +62,23 @@ _HOMES = {
     "Elo": "elo",
     "EloInterval": "elo",
     "NoInterval": "intervals",
+    "NominalAgreement": "agreement",
     "NotConverged": "newton",
     "Sandwich": "sandwich",
     "Status": "connectivity",
+    "Transitivity": "triads",
+    "TwoWaySandwich": "sandwich",
+    "WinMatrix": "win_matrix",
     "choose_clusters": "clusters",
     "clear_leader": "ranks",
+    "cohen_kappa": "agreement",
+    "krippendorff_alpha": "agreement",
     "largest_difference": "crosscheck",
+    "nominal_agreement": "agreement",
+    "observed_shares": "win_matrix",
+    "predicted_shares": "win_matrix",
     "rank_intervals": "ranks",
+    "transitivity": "triads",
 }
 
 
