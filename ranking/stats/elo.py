@@ -66,9 +66,23 @@ class Elo:
         """
         self._check()
         a, b, s, n_candidates = _votes(left, right, score, n_candidates)
-        self.ratings_: Floats = self._replay(a, b, s, n_candidates)
+        self.ratings_: Floats = self._replay(self._starts(n_candidates), a, b, s)
         self.votes_: Ints = np.bincount(np.concatenate([a, b]), minlength=n_candidates)
         return self
+
+    def advance(
+        self, ratings: ArrayLike, left: ArrayLike, right: ArrayLike, score: ArrayLike
+    ) -> Floats:
+        """(K,) ratings after n more votes, from (K,) ratings kept; in parts or at once is the same.
+
+        Raises ValueError naming the argument at fault.
+        """
+        self._check()
+        kept = columns.floats("ratings", ratings)
+        if not np.isfinite(kept).all():
+            raise ValueError("ratings must be finite")
+        a, b, s, _ = _votes(left, right, score, len(kept))
+        return self._replay(kept, a, b, s)
 
     def interval(
         self,
@@ -98,7 +112,8 @@ class Elo:
         seeds = np.random.SeedSequence(random_state).spawn(n_resamples) if reason is None else []
         for i, seed in enumerate(seeds):
             order = _resampled(np.random.default_rng(seed), group, n_clusters)
-            samples[i] = self._replay(a[order], b[order], s[order], n_candidates)
+            starts = self._starts(n_candidates)
+            samples[i] = self._replay(starts, a[order], b[order], s[order])
         return self._around(samples, confidence, n_clusters, reason)
 
     def _around(
@@ -113,11 +128,14 @@ class Elo:
         high = self.ratings_ + factor * (high - middle)
         return EloInterval(low, high, samples, reason)
 
+    def _starts(self, n_candidates: int) -> Floats:
+        return np.full(n_candidates, float(self.start))
+
     def _replay(
-        self, left: NDArray[Any], right: NDArray[Any], score: Floats, n_candidates: int
+        self, ratings: Floats, left: NDArray[Any], right: NDArray[Any], score: Floats
     ) -> Floats:
         """A plain loop: every vote needs the one before it. tanh cannot overflow as exp can."""
-        now = [float(self.start)] * n_candidates
+        now = ratings.tolist()
         stake, slope, tanh = self.k / 2, math.log(10) / (2 * self.scale), math.tanh
         for begin in range(0, len(left), CHUNK):
             part = slice(begin, begin + CHUNK)
