@@ -6,9 +6,10 @@ After the fold nothing walks the votes again: an estimator reads rows, pairs or 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ranking.stats import columns
 from ranking.stats.columns import Bools, Floats, Ints
@@ -82,8 +83,8 @@ class Battles:
     @classmethod
     def from_names(
         cls,
-        left: Sequence[str],
-        right: Sequence[str],
+        left: Sequence[str] | NDArray[Any],
+        right: Sequence[str] | NDArray[Any],
         score: ArrayLike,
         weight: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
@@ -92,6 +93,7 @@ class Battles:
 
         Raises ValueError where a name is empty or no string, and as `from_arrays` does.
         """
+        left, right = columns.listed(left), columns.listed(right)
         found = set(left) | set(right)
         if not all(isinstance(name, str) and name for name in found):
             raise ValueError("left and right must hold names that are not empty")
@@ -124,6 +126,23 @@ class Battles:
         return Pairs.total(
             self.n_candidates, self.first, self.second, self.score, self.count * self.weight
         )
+
+    def plus(self, more: "Battles") -> "Battles":
+        """These votes and some more, by rows side by side: nothing is folded again.
+
+        The totals per pair are those of both, so that a fit after a few more votes costs the fit
+        alone. Folding again merges equal rows. Raises ValueError where the candidates differ in
+        number or either has clusters, whose numbers mean nothing outside.
+        """
+        if more.n_candidates != self.n_candidates:
+            raise ValueError(f"more must have n_candidates {self.n_candidates}")
+        if self.cluster is not None or more.cluster is not None:
+            raise ValueError("more and these battles must have no clusters")
+        names = ("first", "second", "score", "weight", "count")
+        rows = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
+        both = Battles(self.n_candidates, **rows)
+        vars(both)["pairs"] = self.pairs.plus(more.pairs)
+        return both
 
     def wins(self) -> Floats:
         """(K, K) float64: what the row's candidate scored against the column's (ties as halves)."""

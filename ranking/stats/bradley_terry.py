@@ -41,25 +41,36 @@ class BradleyTerry:
     center: float = 1000.0
     anchor: int | None = None
 
-    def fit(self, battles: Battles) -> "BradleyTerry":
+    def fit(self, battles: Battles, start: Floats | None = None) -> "BradleyTerry":
         """Rank the largest connected part. Votes with the unranked count for nobody.
 
-        Raises NotConverged; ValueError where ``scale``, ``center`` or ``anchor`` make no sense.
+        ``start``: (K,) strengths to begin from, such as the ``theta_`` of a fit to a few votes
+        less; NaN is taken as 0. It saves steps and changes no result.
+        Raises NotConverged; ValueError where an argument or hyperparameter makes no sense.
         """
         self._check(battles.n_candidates)
-        self.__dict__.pop("covariance_", None)
+        begin = _start(start, battles.n_candidates)
+        for name in ("covariance_", "log_likelihood_"):
+            vars(self).pop(name, None)
         found = connect(battles.wins())
         self.ranked_: Bools = found.ranked
         self.components_: Ints = found.components
         self.status_: tuple[Status, ...] = found.status
         self.anchored_ = self.anchor is not None and bool(found.ranked[self.anchor])
         self._pairs = battles.among(found.ranked).pairs
-        theta, self.n_iter_ = maximise(self._pairs) if found.ranked.any() else (np.zeros(0), 0)
+        theta, self.n_iter_ = np.zeros(0), 0
+        if found.ranked.any():
+            theta, self.n_iter_ = maximise(self._pairs, begin[found.ranked])
         self.converged_ = True
-        self.log_likelihood_ = self._pairs.log_likelihood(theta) if len(theta) else math.nan
         self.theta_: Floats = self.spread(theta)
         self.ratings_: Floats = self.spread(self.elo(theta))
         return self
+
+    @cached_property
+    def log_likelihood_(self) -> float:
+        """Nats, over the votes between ranked candidates; NaN without any."""
+        theta = self.theta_[self.ranked_]
+        return self._pairs.log_likelihood(theta) if len(theta) else math.nan
 
     @cached_property
     def covariance_(self) -> Floats:
@@ -107,3 +118,11 @@ class BradleyTerry:
             raise ValueError(f"center must be a finite number, not {self.center}")
         if self.anchor is not None and not 0 <= self.anchor < n_candidates:
             raise ValueError(f"anchor must be from 0 to {n_candidates - 1}, not {self.anchor}")
+
+
+def _start(start: Floats | None, n_candidates: int) -> Floats:
+    if start is None:
+        return np.zeros(n_candidates)
+    if np.shape(start) != (n_candidates,) or np.isinf(start).any():
+        raise ValueError(f"start must hold {n_candidates} strengths that are not infinite")
+    return np.nan_to_num(np.asarray(start, np.float64))

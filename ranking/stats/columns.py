@@ -1,5 +1,6 @@
 """Columns as callers bring them, checked: an error names the argument and the row at fault."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,14 @@ def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
     if array.size and array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
+
+
+def listed(values: Sequence[str] | NDArray[Any]) -> Sequence[Any]:
+    """The values as Python objects, which an array hands out much faster all at once."""
+    if isinstance(values, np.ndarray):
+        found: list[Any] = values.tolist()
+        return found
+    return values
 
 
 def weights(name: str, values: ArrayLike, length: int) -> Floats:

@@ -13,6 +13,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from ranking.stats.columns import Bools, Floats, Ints, summed
 
+FEW = 4  # steps after which a search through the whole graph is the lesser work
+
 
 class Status(StrEnum):
     """Whether a candidate is ranked, and else why it is not comparable yet."""
@@ -57,11 +59,27 @@ class Connectivity:
 def connect(wins: Floats) -> Connectivity:
     """Label the candidates of a (K, K) win matrix."""
     arrows = wins > 0
+    if len(wins) > 1 and _spans(arrows) and _spans(arrows.T):
+        everybody = np.ones(len(wins), np.bool_)
+        return Connectivity(np.zeros(len(wins), np.int64), everybody, (Status.RANKED,) * len(wins))
     components = _components(wins, arrows)
     ranked = components == 0
     if ranked.sum() < 2:
         ranked = np.zeros(len(wins), np.bool_)
     return Connectivity(components, ranked, _status(arrows, ranked))
+
+
+def _spans(arrows: Bools) -> bool:
+    """Whether a few steps along arrows lead from the first candidate to all others.
+
+    A board that has settled is found connected at little cost; False only means to look closely.
+    """
+    reached = arrows[0].copy()
+    for _ in range(FEW):
+        if reached.all():
+            return True
+        reached |= arrows[reached].any(axis=0)
+    return False
 
 
 def _components(wins: Floats, arrows: Bools) -> Ints:

@@ -37,14 +37,15 @@ def fold_outcomes(
     if cells > _room(len(left)) or not len(left) == len(right) == len(score):
         return None
     counts = np.zeros(cells, np.int64)
+    space = np.empty(min(CHUNK, len(left)), np.int64)
     for start in range(0, len(left), CHUNK):
         part = slice(start, start + CHUNK)
         outcome = _outcomes(score[part])
         if outcome is None or not _below(n_candidates, left[part], right[part]):
             return None
-        code = left[part].astype(np.int64)
-        code *= n_candidates
-        code += right[part].astype(np.int64, copy=False)
+        code = space[: len(outcome)]
+        np.multiply(left[part], n_candidates, out=code, dtype=np.int64, casting="unsafe")
+        np.add(code, right[part], out=code, dtype=np.int64, casting="unsafe")
         code *= 3
         code += outcome
         counts += np.bincount(code, minlength=cells)
@@ -55,10 +56,11 @@ def _unordered(cube: Ints) -> Rows | None:
     """Rows of counts of (left, right, outcome); None where a candidate has met itself."""
     if cube.diagonal().any():
         return None
-    both = cube + cube.transpose(1, 0, 2)[:, :, ::-1]
-    both[np.tril_indices(len(cube))] = 0
-    first, second, outcome = np.nonzero(both)
-    count = both[first, second, outcome]
+    first, second = np.nonzero(np.tri(len(cube), k=-1, dtype=np.bool_).T)
+    both = cube[first, second] + cube[second, first, ::-1]
+    seen = np.flatnonzero(both)
+    pair, outcome = np.divmod(seen, 3)
+    first, second, count = first[pair], second[pair], both.reshape(-1)[seen]
     return Rows(first, second, HALVES[outcome], np.ones(len(first)), count, None)
 
 
@@ -101,11 +103,24 @@ def _fold_live(
     dims = (n_candidates, n_candidates, len(scores), len(weights), n_clusters)
     if math.prod(dims) >= 2**62:  # no room for a code: equal votes stay rows of their own
         return Rows(first, second, score, weight, count, None if cluster is None else clusters)
-    code = (first * dims[1] + second) * dims[2] + score_code
-    code = (code * dims[3] + weight_code) * dims[4] + clusters
+    code = first
+    for size, more in zip(dims[1:], (second, score_code, weight_code, clusters), strict=True):
+        if size > 1:
+            code *= size
+            code += more
     distinct, count = _tally(code, math.prod(dims), count)
-    a, b, s, w, g = np.unravel_index(distinct, dims) if len(distinct) else [distinct] * 5
+    a, b, s, w, g = _unravelled(distinct, dims)
     return Rows(a, b, scores[s], weights[w], count, None if cluster is None else g)
+
+
+def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
+    """The parts that a code was made of, in the order of ``dims``."""
+    parts = []
+    for size in reversed(dims[1:]):
+        rest = code // size if size > 1 else code
+        parts.append(code - rest * size if size > 1 else np.zeros(len(code), np.int64))
+        code = rest
+    return [code, *reversed(parts)]
 
 
 def _tally(code: Ints, size: int, count: Ints) -> tuple[Ints, Ints]:
@@ -114,14 +129,20 @@ def _tally(code: Ints, size: int, count: Ints) -> tuple[Ints, Ints]:
         total = np.bincount(code, count, size).astype(np.int64)
         distinct = np.flatnonzero(total)
         return distinct, total[distinct]
+    if (count == 1).all():  # plain values sort several times faster than their places do
+        code = np.sort(code)
+        starts = np.flatnonzero(np.diff(code, prepend=-1))
+        return code[starts], np.diff(starts, append=len(code))
     order = np.argsort(code)
     code = code[order]
     starts = np.flatnonzero(np.diff(code, prepend=-1))
     return code[starts], np.add.reduceat(count[order], starts) if len(starts) else count
 
 
-def _coded(values: Floats) -> tuple[Ints, Floats]:
+def _coded(values: Floats) -> tuple[NDArray[Any], Floats]:
     """Codes of the values, and the table that the codes point into."""
+    if len(values) and (values == values[0]).all():
+        return np.zeros(1, np.int64), values[:1]
     outcome = _outcomes(values)
     if outcome is not None:
         return outcome, HALVES
@@ -129,13 +150,14 @@ def _coded(values: Floats) -> tuple[Ints, Floats]:
     return code.astype(np.int64, copy=False), table
 
 
-def _outcomes(score: NDArray[Any]) -> Ints | None:
+def _outcomes(score: NDArray[Any]) -> NDArray[np.uint8] | None:
     """0, 1 and 2 for the scores 0, a half and 1; None where there is any other."""
-    doubled = score * 2
-    with np.errstate(invalid="ignore"):  # a NaN casts to something that does not equal it
-        outcome = doubled.astype(np.int64)
-    plain = (outcome == doubled).all() and _below(3, outcome)
-    return outcome if plain else None
+    won, tied = score == 1, score == 0.5
+    n_plain = sum(map(np.count_nonzero, (won, tied, score == 0)))
+    outcome = won.view(np.uint8)
+    outcome += outcome
+    outcome += tied.view(np.uint8)
+    return outcome if n_plain == len(score) else None
 
 
 def _below(limit: int, *arrays: NDArray[Any]) -> bool:

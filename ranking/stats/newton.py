@@ -1,11 +1,16 @@
 """Newton's method on the K x K normal equations of the Bradley-Terry likelihood."""
 
+from typing import Any
+
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ranking.stats.columns import Floats
 from ranking.stats.pairs import Pairs
 
 LONGEST_STEP = 4.0  # of theta: odds of 55 to 1
+NEAR = 0.001  # of theta; after a step this short, its information serves for what remains
+FINAL_STEPS = 8
 
 
 class NotConverged(ArithmeticError):
@@ -15,18 +20,22 @@ class NotConverged(ArithmeticError):
 def maximise(
     pairs: Pairs, start: Floats | None = None, tol: float = 1e-9, max_iter: int = 100
 ) -> tuple[Floats, int]:
-    """The strengths of greatest likelihood, of mean 0, and the steps taken.
+    """The strengths of greatest likelihood, of mean 0, and the Newton steps taken.
 
     The candidates must be strongly connected by wins, or there is no maximum. ``tol`` bounds the
-    last step; convergence is quadratic, so what remains is about its square. Raises NotConverged.
+    last step; what remains is about a thousandth of it. Raises NotConverged.
     """
     theta = np.zeros(pairs.n_candidates) if start is None else start
-    gradient = pairs.gradient(theta)
+    probability = pairs.win_probability(theta)
+    gradient = pairs.gradient_where(probability)
     for iteration in range(1, max_iter + 1):
-        step = _solve(pairs.information(theta), gradient)
-        if np.abs(step).max() < tol:
-            return _centred(theta + step), iteration
-        theta, gradient = _advance(pairs, theta, step, gradient)
+        factor = _factor(pairs.information_where(probability))
+        step = cho_solve(factor, gradient, check_finite=False)
+        if np.abs(step).max() < NEAR:
+            found = _settle(pairs, theta + step, factor, tol)
+            if found is not None:
+                return _centred(found), iteration
+        theta, probability, gradient = _advance(pairs, theta, step, gradient)
     raise NotConverged(f"no maximum found in {max_iter} Newton steps")
 
 
@@ -43,12 +52,29 @@ def pseudo_inverse(information: Floats) -> Floats:
     return np.asarray(inverse - 1 / (lift * len(information) ** 2), np.float64)
 
 
-def _solve(information: Floats, gradient: Floats) -> Floats:
+def _settle(pairs: Pairs, theta: Floats, factor: tuple[Any, bool], tol: float) -> Floats | None:
+    """The maximum, from strengths close to it; None where the steps do not settle.
+
+    Steps with one fixed information shrink by a constant rate, about the length of the step that
+    it came from. They cost no information matrix and no factor of it.
+    """
+    for _ in range(FINAL_STEPS):
+        step = cho_solve(factor, pairs.gradient(theta), check_finite=False)
+        theta = theta + step
+        if np.abs(step).max() < tol:
+            return theta
+    return None
+
+
+def _factor(information: Floats) -> tuple[Any, bool]:
+    """The Cholesky factor of the information, which is positive definite once it is lifted."""
     try:
-        step = np.linalg.solve(_lifted(information)[0], gradient)
+        factor: tuple[Any, bool] = cho_factor(
+            _lifted(information)[0], overwrite_a=True, check_finite=False
+        )
     except np.linalg.LinAlgError as error:
         raise NotConverged("the information matrix is singular") from error
-    return np.asarray(step, np.float64)
+    return factor
 
 
 def _lifted(information: Floats) -> tuple[Floats, float]:
@@ -57,18 +83,22 @@ def _lifted(information: Floats) -> tuple[Floats, float]:
     return information + lift, lift
 
 
-def _advance(pairs: Pairs, theta: Floats, step: Floats, gradient: Floats) -> tuple[Floats, Floats]:
+def _advance(
+    pairs: Pairs, theta: Floats, step: Floats, gradient: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Go along a step, halved until it does not lead far beyond the top (the function is concave).
 
     Far from the maximum the information is almost singular and the step without bounds, so it is
-    cut to where the quadratic it comes from still means something.
+    cut to where the quadratic it comes from still means something. Returns the strengths there,
+    the probabilities and the gradient.
     """
     step = step / max(1.0, float(np.abs(step).max()) / LONGEST_STEP)
     slope = gradient @ step
     for _ in range(60):
-        ahead = pairs.gradient(theta + step)
+        probability = pairs.win_probability(theta + step)
+        ahead = pairs.gradient_where(probability)
         if -0.5 * slope <= ahead @ step:
-            return _centred(theta + step), ahead
+            return _centred(theta + step), probability, ahead
         step, slope = step / 2, slope / 2
     raise NotConverged("no step improves the likelihood")
 

@@ -34,6 +34,24 @@ class Pairs:
         first, second = np.divmod(met, max(n_candidates, 1))
         return cls(n_candidates, first, second, totals[met], scored)
 
+    def plus(self, more: "Pairs") -> "Pairs":
+        """The totals of both, which are about the same candidates."""
+        places = self.locate(more.first, more.second)
+        known = places < len(self.first)
+        known[known] = (self.first[places[known]] == more.first[known]) & (
+            self.second[places[known]] == more.second[known]
+        )
+        if known.all():
+            weight, score = self.weight.copy(), self.score.copy()
+            weight[places] += more.weight
+            score[places] += more.score
+            return Pairs(self.n_candidates, self.first, self.second, weight, score)
+        first = np.concatenate([self.first, more.first])
+        second = np.concatenate([self.second, more.second])
+        weight = np.concatenate([self.weight, more.weight])
+        share = np.concatenate([self.score / self.weight, more.score / more.weight])
+        return Pairs.total(self.n_candidates, first, second, share, weight)
+
     def locate(self, first: Ints, second: Ints) -> Ints:
         """The place in these pairs of each (first, second)."""
         own = self.first * self.n_candidates + self.second
@@ -57,14 +75,21 @@ class Pairs:
 
     def gradient(self, theta: Floats) -> Floats:
         """(K,): the derivative of the log-likelihood, scores seen minus scores expected."""
-        residual = self.score - self.weight * self.win_probability(theta)
+        return self.gradient_where(self.win_probability(theta))
+
+    def gradient_where(self, probability: Floats) -> Floats:
+        """`gradient` where ``first`` is preferred with these probabilities, (P,)."""
+        residual = self.score - self.weight * probability
         size = self.n_candidates
         return summed(self.first, residual, size) - summed(self.second, residual, size)
 
     def information(self, theta: Floats) -> Floats:
         """(K, K): minus the second derivative, a Laplacian with weights n p (1 - p)."""
-        p = self.win_probability(theta)
-        return self.laplacian(self.weight * p * (1 - p))
+        return self.information_where(self.win_probability(theta))
+
+    def information_where(self, probability: Floats) -> Floats:
+        """`information` where ``first`` is preferred with these probabilities, (P,)."""
+        return self.laplacian(self.weight * probability * (1 - probability))
 
     def laplacian(self, weight: Floats) -> Floats:
         """(K, K): the sum over pairs of weight * (e_first - e_second)(e_first - e_second)'."""

@@ -187,3 +187,52 @@ def test_a_fault_in_the_last_chunk_is_found():
     score[-1] = np.nan
     with pytest.raises(ValueError, match="score must be from 0 to 1; row 299999 is nan"):
         Battles.from_arrays(left, right, score)
+
+
+def folded_again(battles):
+    rows = (battles.first, battles.second, battles.score, battles.weight, None)
+    return Battles.from_arrays(*rows, battles.n_candidates, battles.count)
+
+
+@given(votes(scores=SOFT, connected=False), st.integers(0, 40))
+def test_a_few_votes_more_are_the_votes_together(v, split):
+    def part(of):
+        return Battles.from_arrays(v.left[of], v.right[of], v.score[of], n_candidates=v.n)
+
+    both, whole = part(slice(split)).plus(part(slice(split, None))), part(slice(None))
+    assert both.n_votes == whole.n_votes
+    for battles in (both, folded_again(both)):
+        assert np.array_equal(battles.pairs.first, whole.pairs.first)
+        assert np.array_equal(battles.pairs.second, whole.pairs.second)
+        assert battles.wins() == pytest.approx(whole.wins())
+    assert np.array_equal(folded_again(both).count, whole.count)
+
+
+def test_votes_of_other_candidates_or_with_clusters_are_not_added():
+    two, three = (Battles.from_arrays([0], [1], [1], n_candidates=n) for n in (2, 3))
+    clustered = Battles.from_arrays([0], [1], [1], cluster=[4])
+    with pytest.raises(ValueError, match="more must have n_candidates 2"):
+        two.plus(three)
+    with pytest.raises(ValueError, match="no clusters"):
+        two.plus(clustered)
+
+
+@pytest.mark.parametrize("dtype", ["U9", object])
+def test_names_may_come_in_arrays(dtype):
+    battles, names = Battles.from_names(
+        np.array(["b", "c"], dtype=dtype), np.array(["a", "b"], dtype=dtype), [1, 0]
+    )
+    assert names == ["a", "b", "c"]
+    assert battles.wins()[1].tolist() == [1, 0, 1]
+
+
+@given(votes(connected=False, max_candidates=4), st.integers(0, 2**40))
+def test_many_clusters_are_folded_like_few(v, stride):
+    """A code too wide to count into is sorted instead; the rows are the same."""
+    few = np.arange(len(v.left)) % 3
+    rows = [
+        Battles.from_arrays(v.left, v.right, v.score, cluster=cluster, n_candidates=v.n)
+        for cluster in (few, few * stride + few)
+    ]
+    for name in ("first", "second", "score", "count", "cluster"):
+        assert np.array_equal(*(getattr(battles, name) for battles in rows))

@@ -167,3 +167,35 @@ def test_whatever_the_votes_numbers_are_given_to_the_ranked_alone(v):
     assert np.array_equal(model.ranked_, ranked)
     if ranked.any():
         assert np.nanmean(model.ratings_) == pytest.approx(1000)
+
+
+@given(votes(scores=SOFT))
+def test_where_a_fit_starts_changes_no_rating(v):
+    battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
+    cold = BradleyTerry().fit(battles)
+    far = np.linspace(-3, 3, v.n)
+    assert BradleyTerry().fit(battles, far).ratings_ == pytest.approx(cold.ratings_, abs=1e-6)
+    assert BradleyTerry().fit(battles, cold.theta_).n_iter_ == 1
+
+
+def test_one_more_vote_takes_one_step_from_the_last_strengths():
+    rng = np.random.default_rng(4)
+    left = rng.integers(0, 9, 20_000)
+    right = (left + rng.integers(1, 9, 20_000)) % 9
+    battles = Battles.from_arrays(left, right, rng.choice([0, 0.5, 1], 20_000))
+    more = battles.plus(Battles.from_arrays([3], [7], [1], n_candidates=9))
+    warm = BradleyTerry().fit(more, BradleyTerry().fit(battles).theta_)
+    assert warm.n_iter_ == 1
+    assert warm.ratings_ == pytest.approx(BradleyTerry().fit(more).ratings_, abs=1e-7)
+
+
+def test_a_candidate_that_was_not_ranked_starts_at_zero():
+    battles = Battles.from_arrays([0, 1, 1], [1, 0, 2], [1, 1, 0.5])
+    warm = BradleyTerry().fit(battles, np.array([0.5, -0.5, np.nan]))
+    assert warm.ratings_ == pytest.approx(BradleyTerry().fit(battles).ratings_)
+
+
+@pytest.mark.parametrize("start", [np.zeros(3), np.array([0, np.inf])])
+def test_a_start_without_sense_is_refused(start):
+    with pytest.raises(ValueError, match="start must hold 2 strengths"):
+        BradleyTerry().fit(Battles.from_arrays([0], [1], [0.5]), start)
