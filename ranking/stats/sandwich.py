@@ -140,9 +140,8 @@ class TwoWaySandwich(_Robust):
         joint, *parents = _crossed(a, b)
         both = Battles.from_arrays(left, right, score, weight, joint, n_candidates, count)
         live = _live(len(joint), weight, count)
-        used = np.flatnonzero(
-            np.bincount(joint[live])
-        )  # the battles' clusters stand for these, in this order
+        # The battles' clusters stand for the codes in use, in their order.
+        used = np.flatnonzero(np.bincount(joint[live]))
         by_ab = self._rank(both)
         by_a, by_b = (
             replace(both, cluster=columns.codes(parent[used][both.cluster])[0]).among(
