@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ranking.stats.newton import NotConverged
     from ranking.stats.ranks import clear_leader, rank_intervals
     from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+    from ranking.stats.ties import NoTieModel, RaoKupper
     from ranking.stats.triads import Transitivity, transitivity
     from ranking.stats.win_matrix import WinMatrix, observed_shares, predicted_shares
 
@@ -35,8 +36,10 @@ __all__ = [
     "Elo",
     "EloInterval",
     "NoInterval",
+    "NoTieModel",
     "NominalAgreement",
     "NotConverged",
+    "RaoKupper",
     "Sandwich",
     "Status",
     "Transitivity",
@@ -62,8 +65,10 @@ _HOMES = {
     "Elo": "elo",
     "EloInterval": "elo",
     "NoInterval": "intervals",
+    "NoTieModel": "ties",
     "NominalAgreement": "agreement",
     "NotConverged": "newton",
+    "RaoKupper": "ties",
     "Sandwich": "sandwich",
     "Status": "connectivity",
     "Transitivity": "triads",

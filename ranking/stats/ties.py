@@ -1,0 +1,159 @@
+"""Rao-Kupper: win, tie and loss as three outcomes, with one parameter for how readily votes tie."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.columns import Bools, Floats, Ints
+from ranking.stats.concave import climb, covariance
+from ranking.stats.connectivity import Status
+from ranking.stats.outcomes import Outcomes
+from ranking.stats.pairs import expected_score
+
+
+class NoTieModel(StrEnum):
+    """Why a fit with ties as an outcome of their own is another model, or none at all."""
+
+    NOTHING_RANKED = "nothing_ranked"
+    NO_TIES = "no_ties"
+    ONLY_TIES = "only_ties"
+    UNBOUNDED = "unbounded"
+
+    @property
+    def reason(self) -> str:
+        """One sentence for a page."""
+        return _REASONS[self]
+
+
+_REASONS = {
+    NoTieModel.NOTHING_RANKED: "No two candidates are comparable yet.",
+    NoTieModel.NO_TIES: "No vote is a tie: the model with ties is plain Bradley-Terry here.",
+    NoTieModel.ONLY_TIES: "Every vote so far is a tie, so any scores fit with enough ties.",
+    NoTieModel.UNBOUNDED: "The wins never contradict an order in which only the far apart are "
+    "told apart, so no finite tie parameter fits best.",
+}
+
+
+class Chances(NamedTuple):
+    """Probabilities, each of the shape asked for; they add up to 1."""
+
+    win: Floats
+    tie: Floats
+    loss: Floats
+
+
+@dataclass(eq=False)
+class RaoKupper:
+    """Bradley-Terry with ties: P(win) = 1 / (1 + exp(eta - gap)), P(loss) the same of -gap.
+
+    A vote is decisive where one side is better by more than a threshold ``eta >= 0`` (log nu in
+    the paper), in units of theta; the rest are ties, ``(exp(2 eta) - 1) P(win) P(loss)`` of all.
+    Scores must be outcomes: 0, a half or 1. A weight multiplies the logarithm of its vote's
+    probability, so that a weight of 2 is a vote cast twice, in the errors too.
+
+    Parameters
+    ----------
+    scale : Elo points that stand for odds of 10 to 1
+    center : the mean rating of the ranked candidates
+
+    Attributes (K candidates; NaN for the unranked, and everywhere without a maximum)
+    ----------
+    ratings_ : (K,) Elo
+    theta_ : (K,) natural log-odds, of mean 0 over the ranked
+    eta_ : float, the tie parameter; 0 where there are no ties
+    standard_errors_ : (K,) Elo, by the inverse information, as if votes were independent
+    eta_error_ : float, the standard error of eta; NaN where eta is 0, at the edge of its range
+    covariance_ : (K, K), of theta with mean 0
+    log_likelihood_ : float, nats, over the votes between ranked candidates
+    ranked_, components_, status_ : as `BradleyTerry` has
+    reason_ : `NoTieModel` or None. NO_TIES is still a fit, of Bradley-Terry; the others are none
+    converged_, n_iter_ : True, and the Newton steps taken: a fit that does not settle raises
+
+    Reference: Rao and Kupper 1967.
+    """
+
+    scale: float = 400.0
+    center: float = 1000.0
+
+    def fit(self, battles: Battles) -> "RaoKupper":
+        """Rank the largest connected part. Votes with the unranked count for nobody.
+
+        Raises ValueError for scores that are no outcomes and as `BradleyTerry.fit` does;
+        NotConverged.
+        """
+        if not np.isin(battles.score, (0, 0.5, 1)).all():
+            raise ValueError("score must be 0, 0.5 or 1 in a model of wins, ties and losses")
+        plain = BradleyTerry(self.scale, self.center).fit(battles)
+        self.ranked_: Bools = plain.ranked_
+        self.components_: Ints = plain.components_
+        self.status_: tuple[Status, ...] = plain.status_
+        self.converged_ = True
+        outcomes = Outcomes.count(battles.among(plain.ranked_))
+        self.reason_ = _why_none(outcomes)
+        self._publish(plain, *self._solution(plain, outcomes))
+        return self
+
+    def probabilities(self, i: ArrayLike, j: ArrayLike) -> Chances:
+        """What a vote of i against j may say: win, tie and loss of i.
+
+        ``i`` and ``j`` are candidates or integer arrays of them, broadcast against each other.
+        NaN where one of them is unranked. Raises ValueError for an index out of range.
+        """
+        gap = self._strength("i", i) - self._strength("j", j)
+        win, loss = expected_score(gap - self.eta_), expected_score(-gap - self.eta_)
+        tie = (
+            -np.expm1(-2 * self.eta_)
+            * expected_score(self.eta_ - gap)
+            * expected_score(self.eta_ + gap)
+        )
+        return Chances(win, tie, loss)
+
+    def _solution(self, plain: BradleyTerry, outcomes: Outcomes) -> tuple[Floats, Floats]:
+        """The strengths and eta, (R + 1,), and their covariance, (R + 1, R + 1)."""
+        size = outcomes.n_candidates
+        x, spread = np.full(size + 1, np.nan), np.full((size + 1, size + 1), np.nan)
+        self.n_iter_, self.log_likelihood_ = 0, math.nan
+        if self.reason_ is None:
+            lowest = np.append(np.full(size, -np.inf), 0.0)
+            start = np.append(plain.theta_[plain.ranked_], outcomes.typical_eta())
+            x, self.n_iter_ = climb(outcomes.derivatives, start, size, lowest)
+            spread = covariance(outcomes.derivatives(x)[1], size)
+            self.log_likelihood_ = outcomes.log_likelihood(x)
+        elif self.reason_ is NoTieModel.NO_TIES:
+            x = np.append(plain.theta_[plain.ranked_], 0.0)
+            spread[:size, :size] = plain.covariance_[np.ix_(plain.ranked_, plain.ranked_)]
+            self.n_iter_, self.log_likelihood_ = plain.n_iter_, plain.log_likelihood_
+        return x, spread
+
+    def _publish(self, plain: BradleyTerry, x: Floats, spread: Floats) -> None:
+        errors: Floats = np.sqrt(spread.diagonal())
+        self.theta_: Floats = plain.spread(x[:-1])
+        self.ratings_: Floats = plain.spread(plain.elo(x[:-1]))
+        self.eta_ = float(x[-1])
+        self.covariance_: Floats = plain.spread_square(spread[:-1, :-1])
+        self.standard_errors_: Floats = plain.spread(errors[:-1] * plain.elo_per_theta)
+        self.eta_error_ = float(errors[-1])
+
+    def _strength(self, name: str, index: ArrayLike) -> Floats:
+        array = np.asarray(index)
+        size = len(self.theta_)
+        if array.dtype.kind not in "iu" or ((array < 0) | (array >= size)).any():
+            raise ValueError(f"{name} must hold integers from 0 to {size - 1}")
+        strength: Floats = self.theta_[array]
+        return strength
+
+
+def _why_none(outcomes: Outcomes) -> NoTieModel | None:
+    if not len(outcomes.first):
+        return NoTieModel.NOTHING_RANKED
+    if not outcomes.tied.any():
+        return NoTieModel.NO_TIES
+    if not (outcomes.won.any() or outcomes.lost.any()):
+        return NoTieModel.ONLY_TIES
+    return None if outcomes.has_maximum() else NoTieModel.UNBOUNDED
