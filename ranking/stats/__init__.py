@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ranking.stats.clusters import Clusters, choose_clusters
     from ranking.stats.connectivity import Status
     from ranking.stats.crosscheck import largest_difference
+    from ranking.stats.differences import Difference, Neighbours, Verdict, compare, neighbours
     from ranking.stats.elo import Elo, EloInterval
     from ranking.stats.intervals import NoInterval
     from ranking.stats.newton import NotConverged
@@ -33,8 +34,10 @@ __all__ = [
     "Bootstrap",
     "BradleyTerry",
     "Clusters",
+    "Difference",
     "Elo",
     "EloInterval",
+    "Neighbours",
     "NoInterval",
     "NoTieModel",
     "NominalAgreement",
@@ -44,12 +47,15 @@ __all__ = [
     "Status",
     "Transitivity",
     "TwoWaySandwich",
+    "Verdict",
     "WinMatrix",
     "choose_clusters",
     "clear_leader",
     "cohen_kappa",
+    "compare",
     "krippendorff_alpha",
     "largest_difference",
+    "neighbours",
     "nominal_agreement",
     "observed_shares",
     "predicted_shares",
@@ -62,8 +68,10 @@ _HOMES = {
     "Bootstrap": "bootstrap",
     "BradleyTerry": "bradley_terry",
     "Clusters": "clusters",
+    "Difference": "differences",
     "Elo": "elo",
     "EloInterval": "elo",
+    "Neighbours": "differences",
     "NoInterval": "intervals",
     "NoTieModel": "ties",
     "NominalAgreement": "agreement",
@@ -73,12 +81,15 @@ _HOMES = {
     "Status": "connectivity",
     "Transitivity": "triads",
     "TwoWaySandwich": "sandwich",
+    "Verdict": "differences",
     "WinMatrix": "win_matrix",
     "choose_clusters": "clusters",
     "clear_leader": "ranks",
     "cohen_kappa": "agreement",
+    "compare": "differences",
     "krippendorff_alpha": "agreement",
     "largest_difference": "crosscheck",
+    "neighbours": "differences",
     "nominal_agreement": "agreement",
     "observed_shares": "win_matrix",
     "predicted_shares": "win_matrix",

@@ -78,15 +78,17 @@ def clear_leader(
     return int(np.nanargmin(worst))
 
 
-def check_estimate(theta: ArrayLike, covariance: ArrayLike) -> tuple[Floats, Floats]:
+def check_estimate(
+    theta: ArrayLike, covariance: ArrayLike, name: str = "covariance"
+) -> tuple[Floats, Floats]:
     """(K,) and (K, K) float64; NaN is allowed, infinity and other shapes are not."""
     strength, matrix = np.asarray(theta, np.float64), np.asarray(covariance, np.float64)
     if strength.ndim != 1 or np.isinf(strength).any():
         raise ValueError("theta must be one-dimensional and hold no infinity")
     if matrix.shape != (len(strength), len(strength)):
-        raise ValueError(f"covariance must be of shape (K, K) for K of theta, not {matrix.shape}")
+        raise ValueError(f"{name} must be of shape (K, K) for K of theta, not {matrix.shape}")
     if np.isinf(matrix).any():
-        raise ValueError("covariance must hold no infinity")
+        raise ValueError(f"{name} must hold no infinity")
     return strength, matrix
 
 
