@@ -1,0 +1,167 @@
+"""Does the combined board keep its promise with a good judge, a biased one and a useless one?
+
+People and the judge see comparisons of `CANDIDATES` candidates, drawn with different pair
+probabilities: people's grow with the candidates' numbers, the judge's are equal. The truth is the
+Bradley-Terry fit to endlessly many of people's votes on people's pairs; where votes are weighted by
+the stored draw probabilities, on equal pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.stats import (
+    Battles,
+    BradleyTerry,
+    Labelled,
+    PredictionPowered,
+    Unlabelled,
+    draw_weights,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+JUDGES = ("good", "abstains", "prefers_longer", "prefers_left", "prefers_one", "useless")
+DESIGNS = ("votes", "prompts", "weighted")
+CANDIDATES = 8
+PEOPLE = 600
+JUDGED = 6000
+PROMPTS = 60  # that people see; the judge sees as many again
+SPREAD = 0.8  # of strengths, in natural log-odds
+SURPRISE = 1.2  # the deviation of an answer's quality from its candidate's strength
+
+
+@dataclass(frozen=True)
+class World:
+    """What is true of all repeats: strengths, people's pair probabilities, the fit they aim at."""
+
+    strength: Floats
+    left: Ints
+    right: Ints
+    chance: Floats
+    truth: Floats
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Comparisons with the odds that people follow, and what a judge may see besides."""
+
+    left: Ints
+    right: Ints
+    gap: Floats
+    longer: Floats
+    prompt: Ints
+    chance: Floats
+
+
+def world(design: str) -> World:
+    """Candidates with evenly spaced strengths; later ones are shown to people more often."""
+    strength = np.linspace(-SPREAD, SPREAD, CANDIDATES)
+    left, right = np.nonzero(~np.eye(CANDIDATES, dtype=bool))
+    chance = 1.0 + left + right
+    chance /= chance.sum()
+    # Averaged over the surprise, people's preference is no longer logistic in the strengths.
+    node, share = np.polynomial.hermite_e.hermegauss(60)
+    gap = (strength[left] - strength[right])[:, None] + np.sqrt(2) * SURPRISE * node
+    score = _sigmoid(gap) @ share / share.sum()
+    pairs = None if design == "weighted" else chance
+    votes = Battles.from_arrays(left, right, score, pairs, n_candidates=CANDIDATES)
+    return World(strength, left, right, chance, BradleyTerry().fit(votes).ratings_)
+
+
+def simulate(judge_kind: str, n_repeats: int, seed: int, design: str = "votes") -> dict[str, float]:
+    """Repeat the board and count.
+
+    ``design``: "votes", each of which surprises by itself; "prompts", where a prompt moves all
+    votes on it; "weighted", votes with the weights of their draw probabilities.
+
+    Returns, over repeats and candidates: ``coverage`` of the combined 95 % intervals,
+    ``people_coverage`` of people's alone, ``width_ratio`` of the mean widths, combined over alone,
+    ``widest_ratio``, the greatest of the ratios of single repeats, ``mean_lambda``, and
+    ``lambda_zero``, the share of repeats that fall back to people alone.
+    """
+    if judge_kind not in JUDGES or design not in DESIGNS:
+        raise ValueError(f"judge_kind is one of {JUDGES} and design of {DESIGNS}")
+    there = world(design)
+    rows = []
+    for sequence in np.random.SeedSequence(seed).spawn(n_repeats):
+        rows.append(_repeat(there, judge_kind, design, np.random.default_rng(sequence)))
+    covered, alone, ratio, tuned = np.array(rows).T
+    return {
+        "coverage": float(covered.mean()),
+        "people_coverage": float(alone.mean()),
+        "width_ratio": float(ratio.mean()),
+        "widest_ratio": float(ratio.max()),
+        "mean_lambda": float(tuned.mean()),
+        "lambda_zero": float((tuned == 0).mean()),
+    }
+
+
+def _repeat(
+    there: World, judge_kind: str, design: str, rng: np.random.Generator
+) -> tuple[float, float, float, float]:
+    quality = rng.normal(0, SURPRISE, (2 * PROMPTS, CANDIDATES)) if design == "prompts" else None
+    people = _draw(there, PEOPLE, there.chance, PROMPTS, quality, rng)
+    judge = _draw(there, JUDGED, None, 2 * PROMPTS, quality, rng)
+    score = (rng.random(PEOPLE) < _sigmoid(people.gap)).astype(float)
+    labelled = Labelled.from_arrays(
+        people.left,
+        people.right,
+        score,
+        _verdict(judge_kind, people, rng),
+        draw_weights(people.chance) if design == "weighted" else None,
+        None if quality is None else people.prompt,
+        CANDIDATES,
+    )
+    unlabelled = Unlabelled.from_arrays(
+        judge.left,
+        judge.right,
+        _verdict(judge_kind, judge, rng),
+        cluster=None if quality is None else judge.prompt,
+    )
+    fit = PredictionPowered().fit(labelled, unlabelled)
+    alone = fit.people_
+    inside = (fit.low_ <= there.truth) & (there.truth <= fit.high_)
+    inside_alone = (alone.low_ <= there.truth) & (there.truth <= alone.high_)
+    ratio = np.mean(fit.high_ - fit.low_) / np.mean(alone.high_ - alone.low_)
+    return float(inside.mean()), float(inside_alone.mean()), float(ratio), fit.lambda_
+
+
+def _draw(
+    there: World,
+    size: int,
+    chance: Floats | None,
+    n_prompts: int,
+    quality: Floats | None,
+    rng: np.random.Generator,
+) -> Seen:
+    """``quality``: (prompts, K) of answers, or None: those of every comparison are its own."""
+    pair = rng.choice(len(there.left), size, p=chance)
+    left, right = there.left[pair], there.right[pair]
+    prompt = rng.integers(0, n_prompts, size)
+    gap = there.strength[left] - there.strength[right]
+    if quality is None:
+        gap = gap + rng.normal(0, np.sqrt(2) * SURPRISE, size)
+    else:
+        gap = gap + quality[prompt, left] - quality[prompt, right]
+    return Seen(left, right, gap, rng.normal(size=size), prompt, there.chance[pair])
+
+
+def _verdict(judge_kind: str, seen: Seen, rng: np.random.Generator) -> Floats:
+    """The judge's soft score for left; one in ten is a coin's, NaN where it will not say."""
+    leaning = {
+        "good": seen.gap,
+        "abstains": np.where(np.abs(seen.gap) < 0.7, np.nan, seen.gap),
+        "prefers_longer": seen.gap + 2.0 * seen.longer,
+        "prefers_left": seen.gap + 1.5,
+        "prefers_one": seen.gap + 3.0 * ((seen.left == 0) * 1.0 - (seen.right == 0)),
+        "useless": rng.normal(0, 1.5, len(seen.gap)),
+    }[judge_kind]
+    coin = rng.random(len(leaning)) < 0.1
+    return np.where(coin & ~np.isnan(leaning), rng.random(len(leaning)), _sigmoid(leaning))
+
+
+def _sigmoid(gap: Floats) -> Floats:
+    return 1 / (1 + np.exp(-gap))
