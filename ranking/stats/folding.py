@@ -169,4 +169,4 @@ def _below(limit: int, *arrays: NDArray[Any]) -> bool:
 
 def _room(n_votes: int) -> int:
     """How many cells may be counted into before sorting the votes is the lesser work."""
-    return 4 * n_votes + (1 << 18)
+    return 4 * n_votes + 1024

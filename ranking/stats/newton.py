@@ -11,6 +11,7 @@ from ranking.stats.pairs import Pairs
 LONGEST_STEP = 4.0  # of theta: odds of 55 to 1
 NEAR = 0.001  # of theta; after a step this short, its information serves for what remains
 FINAL_STEPS = 8
+REMAINS = 0.001  # of the tolerance; the next step, where it is known to be shorter, is left out
 
 
 class NotConverged(ArithmeticError):
@@ -23,7 +24,7 @@ def maximise(
     """The strengths of greatest likelihood, of mean 0, and the Newton steps taken.
 
     The candidates must be strongly connected by wins, or there is no maximum. ``tol`` bounds the
-    last step; what remains is about a thousandth of it. Raises NotConverged.
+    last step; what remains is about a thousandth of that. Raises NotConverged.
     """
     theta = np.zeros(pairs.n_candidates) if start is None else start
     probability = pairs.win_probability(theta)
@@ -31,8 +32,9 @@ def maximise(
     for iteration in range(1, max_iter + 1):
         factor = _factor(pairs.information_where(probability))
         step = cho_solve(factor, gradient, check_finite=False)
-        if np.abs(step).max() < NEAR:
-            found = _settle(pairs, theta + step, factor, tol)
+        length = float(np.abs(step).max())
+        if length < NEAR:
+            found = _settle(pairs, theta + step, length, factor, tol)
             if found is not None:
                 return _centred(found), iteration
         theta, probability, gradient = _advance(pairs, theta, step, gradient)
@@ -44,43 +46,44 @@ def pseudo_inverse(information: Floats) -> Floats:
 
     The variance of a difference is C[i, i] + C[j, j] - 2 C[i, j], wherever the zero is put.
     """
-    lifted, lift = _lifted(information)
+    lift = _lift(information)
     try:
-        inverse = np.linalg.inv(lifted)
+        inverse = np.linalg.inv(information + lift)
     except np.linalg.LinAlgError as error:
         raise NotConverged("the information matrix is singular") from error
     return np.asarray(inverse - 1 / (lift * len(information) ** 2), np.float64)
 
 
-def _settle(pairs: Pairs, theta: Floats, factor: tuple[Any, bool], tol: float) -> Floats | None:
-    """The maximum, from strengths close to it; None where the steps do not settle.
+def _settle(
+    pairs: Pairs, theta: Floats, length: float, factor: tuple[Any, bool], tol: float
+) -> Floats | None:
+    """The maximum, from strengths that a step of this length led to; None where it is not reached.
 
     Steps with one fixed information shrink by a constant rate, about the length of the step that
-    it came from. They cost no information matrix and no factor of it.
+    it came from: the next one is last * last / previous. They cost no information matrix.
     """
     for _ in range(FINAL_STEPS):
         step = cho_solve(factor, pairs.gradient(theta), check_finite=False)
         theta = theta + step
-        if np.abs(step).max() < tol:
+        previous, length = length, float(np.abs(step).max())
+        if length < tol or length**2 < REMAINS * tol * previous:
             return theta
     return None
 
 
 def _factor(information: Floats) -> tuple[Any, bool]:
-    """The Cholesky factor of the information, which is positive definite once it is lifted."""
+    """The Cholesky factor, positive definite once lifted; the information itself is used up."""
+    information += _lift(information)
     try:
-        factor: tuple[Any, bool] = cho_factor(
-            _lifted(information)[0], overwrite_a=True, check_finite=False
-        )
+        factor: tuple[Any, bool] = cho_factor(information, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         raise NotConverged("the information matrix is singular") from error
     return factor
 
 
-def _lifted(information: Floats) -> tuple[Floats, float]:
-    """The matrix with its null direction (all strengths moved alike) filled in, and by how much."""
-    lift = float(np.trace(information)) / len(information) ** 2
-    return information + lift, lift
+def _lift(information: Floats) -> float:
+    """What, added to each entry, fills the null direction: all strengths moved alike."""
+    return float(np.trace(information)) / len(information) ** 2
 
 
 def _advance(

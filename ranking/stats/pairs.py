@@ -13,7 +13,7 @@ from ranking.stats.columns import Floats, Ints, summed
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """P pairs that have met: ``weight`` of votes, of which ``score`` went to ``first``."""
+    """P pairs that have met, in order: ``weight`` of votes, of which ``score`` went to ``first``."""
 
     n_candidates: int
     first: Ints
@@ -28,11 +28,14 @@ class Pairs:
         """Sum rows of (first, second, score, weight) per pair."""
         code = first * n_candidates + second
         cells = n_candidates**2
-        totals = summed(code, weight, cells)
-        met = np.flatnonzero(totals)
-        scored = summed(code, weight * score, cells)[met]
-        first, second = np.divmod(met, max(n_candidates, 1))
-        return cls(n_candidates, first, second, totals[met], scored)
+        met: Ints = np.arange(cells)
+        if cells > 16 * len(code):  # few rows: what they say alone, not all cells, is looked at
+            met, code = np.unique(code, return_inverse=True)
+        totals = summed(code, weight, len(met))
+        scored = summed(code, weight * score, len(met))
+        held = np.flatnonzero(totals)
+        first, second = np.divmod(met[held], max(n_candidates, 1))
+        return cls(n_candidates, first, second, totals[held], scored[held])
 
     def plus(self, more: "Pairs") -> "Pairs":
         """The totals of both, which are about the same candidates."""
@@ -59,10 +62,11 @@ class Pairs:
 
     def wins(self) -> Floats:
         """(K, K): what the row's candidate scored against the column's."""
-        matrix = np.zeros((self.n_candidates, self.n_candidates))
-        matrix[self.first, self.second] = self.score
-        matrix[self.second, self.first] = self.weight - self.score
-        return matrix
+        size = self.n_candidates
+        matrix = np.zeros(size * size)
+        matrix[self.first * size + self.second] = self.score
+        matrix[self.second * size + self.first] = self.weight - self.score
+        return matrix.reshape(size, size)
 
     def win_probability(self, theta: Floats) -> Floats:
         """(P,) or, for theta of shape (K, B), (P, B): that ``first`` is preferred."""
@@ -79,9 +83,18 @@ class Pairs:
 
     def gradient_where(self, probability: Floats) -> Floats:
         """`gradient` where ``first`` is preferred with these probabilities, (P,)."""
-        residual = self.score - self.weight * probability
-        size = self.n_candidates
-        return summed(self.first, residual, size) - summed(self.second, residual, size)
+        residual = self.weight * probability
+        np.subtract(self.score, residual, out=residual)
+        return self._per_first(residual) - summed(self.second, residual, self.n_candidates)
+
+    def _per_first(self, values: Floats) -> Floats:
+        """(K,): the sum over the pairs of each ``first``, which stand together: they are sorted."""
+        starts = np.searchsorted(self.first, np.arange(self.n_candidates + 1))
+        some = starts[:-1] < starts[1:]
+        total = np.zeros(self.n_candidates)
+        if some.any():
+            total[some] = np.add.reduceat(values, starts[:-1][some])
+        return total
 
     def information(self, theta: Floats) -> Floats:
         """(K, K): minus the second derivative, a Laplacian with weights n p (1 - p)."""
@@ -89,17 +102,24 @@ class Pairs:
 
     def information_where(self, probability: Floats) -> Floats:
         """`information` where ``first`` is preferred with these probabilities, (P,)."""
-        return self.laplacian(self.weight * probability * (1 - probability))
+        curvature = 1 - probability
+        curvature *= probability
+        curvature *= self.weight
+        return self.laplacian(curvature)
 
     def laplacian(self, weight: Floats) -> Floats:
         """(K, K): the sum over pairs of weight * (e_first - e_second)(e_first - e_second)'."""
-        matrix = np.zeros((self.n_candidates, self.n_candidates))
-        matrix[self.first, self.second] = -weight
-        matrix += matrix.T
-        np.fill_diagonal(matrix, -matrix.sum(axis=1))
-        return matrix
+        size = self.n_candidates
+        matrix = np.zeros(size * size)
+        matrix[self.first * size + self.second] = -weight
+        matrix[self.second * size + self.first] = -weight
+        matrix[:: size + 1] = -matrix.reshape(size, size).sum(axis=1)
+        return matrix.reshape(size, size)
 
 
 def expected_score(gap: Floats) -> Floats:
     """1 / (1 + exp(-gap)), written so that no gap overflows."""
-    return 0.5 + 0.5 * np.tanh(0.5 * gap)
+    score: Floats = np.tanh(0.5 * gap)
+    score *= 0.5
+    score += 0.5
+    return score
