@@ -13,7 +13,7 @@ from ranking.stats.columns import Floats, Ints, summed
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """P pairs that have met, in order: ``weight`` of votes, of which ``score`` went to ``first``."""
+    """P pairs that have met, sorted: ``weight`` of votes, of which ``score`` went to ``first``."""
 
     n_candidates: int
     first: Ints
