@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ranking.stats.intervals import NoInterval
     from ranking.stats.judged import Labelled, Unlabelled, draw_weights
     from ranking.stats.newton import NotConverged
+    from ranking.stats.pairing import pair_weights
     from ranking.stats.prediction_powered import NoGain, PredictionPowered
     from ranking.stats.ranks import clear_leader, rank_intervals
     from ranking.stats.sandwich import Sandwich, TwoWaySandwich
@@ -69,6 +70,7 @@ __all__ = [
     "neighbours",
     "nominal_agreement",
     "observed_shares",
+    "pair_weights",
     "predicted_shares",
     "rank_intervals",
     "transitivity",
@@ -111,6 +113,7 @@ _HOMES = {
     "neighbours": "differences",
     "nominal_agreement": "agreement",
     "observed_shares": "win_matrix",
+    "pair_weights": "pairing",
     "predicted_shares": "win_matrix",
     "rank_intervals": "ranks",
     "transitivity": "triads",
