@@ -86,7 +86,8 @@ class Labelled(Judged):
         ----------
         left, right : (n,) integers from 0, the candidates on the two sides
         score : (n,) floats, people's: 1 where left wins, 0 where right wins, soft between
-        predicted : (n,) floats, the judge's score on the same comparison, NaN where it has none
+        predicted : (n,) floats, the judge's score on the same comparison (the mean of several
+            judges or samples), NaN where it has none; votes on one comparison repeat it
         weight : (n,) floats, finite and not negative; see `draw_weights`
         cluster : (n,) integers of any value, the same ones in both samples
         n_candidates : how many candidates there are; needed when there are no votes

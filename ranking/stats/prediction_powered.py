@@ -132,7 +132,8 @@ class PredictionPowered:
         return self._accept(theta, covariance * small_sample(self.people_.n_clusters_) ** 2, weight)
 
     def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
-        if _vanishing(self._model, covariance) > _vanishing(self._model, self._covariance):
+        before, after = (_vanishing(self._model, c) for c in (self._covariance, covariance))
+        if (after & ~before).any():
             return NoGain.NO_VARIATION
         gain = float(self._covariance.trace() / covariance.trace())
         if self.tuning is None and (weight == 0 or gain < 1):
@@ -175,6 +176,6 @@ def _errors(model: BradleyTerry, covariance: Floats) -> Floats:
     return errors
 
 
-def _vanishing(model: BradleyTerry, covariance: Floats) -> int:
-    """How many of the ranked have no error to show; the anchor is one."""
-    return int(np.isnan(_errors(model, covariance)).sum())
+def _vanishing(model: BradleyTerry, covariance: Floats) -> Bools:
+    """(R,): who has no error to show; the anchor is one."""
+    return np.isnan(_errors(model, covariance))

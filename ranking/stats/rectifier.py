@@ -12,6 +12,7 @@ Angelopoulos, Duchi and Zrnic 2023, 1 / (1 + n / N), becomes pair by pair.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class Rectifier:
 
     def tuned(self, theta: Floats) -> float:
         """The lambda in 0..1 of the least trace of the covariance, which is a parabola in it."""
-        people, judge = self._gradients(theta)
+        people, judge = self._people(theta), self._judge
         bread = pseudo_inverse(self.pairs.information(theta))
         square = bread @ bread  # trace(bread M bread) = sum(M * square)
         steep = float(((judge.T @ judge).toarray() * square).sum())
@@ -92,19 +93,21 @@ class Rectifier:
 
     def covariance(self, theta: Floats, weight: float) -> Floats:
         """(K, K): the sandwich, a cluster's share of the gradient being that of both samples."""
-        people, judge = self._gradients(theta)
         bread = pseudo_inverse(self.pairs.information(theta))
-        share = people + weight * judge
+        share = self._people(theta) + weight * self._judge
         covariance: Floats = bread @ (share.T @ share).toarray() @ bread
         return covariance
 
-    def _gradients(self, theta: Floats) -> tuple[csr_array, csr_array]:
-        """Two (G, K): each cluster's share of people's gradient at theta, and of the rectifier."""
+    def _people(self, theta: Floats) -> csr_array:
+        """(G, K): each cluster's share of people's gradient at theta."""
         n = len(self.score)
-        first, second = self.first[:n], self.second[:n]
-        expected = self.pairs.win_probability(theta)[self.pairs.locate(first, second)]
-        residual = self.weight * (self.score - expected)
-        return self._summed(residual), self._summed(self.influence)
+        place = self.pairs.locate(self.first[:n], self.second[:n])
+        return self._summed(self.weight * (self.score - self.pairs.win_probability(theta)[place]))
+
+    @cached_property
+    def _judge(self) -> csr_array:
+        """(G, K): each cluster's share of the rectifier, which depends on no theta."""
+        return self._summed(self.influence)
 
     def _summed(self, value: Floats) -> csr_array:
         n = len(value)
@@ -144,7 +147,7 @@ def _effective(place: Ints, unit: Ints, weight: Floats, total: Floats) -> Floats
     inside = summed(cell, weight, n_cells)
     home = np.zeros(n_cells, np.int64)
     home[cell] = place
-    effective: Floats = total**2 / summed(home, inside**2, len(total))
+    effective: Floats = 1 / summed(home, (inside / total[home]) ** 2, len(total))
     return effective
 
 

@@ -1,58 +1,11 @@
-"""The combined board: its equations written out comparison by comparison, and its way back."""
+"""The combined board: its equations and errors, written out comparison by comparison."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, root
+from stats_judge import K, arena, fit, sigmoid
 
-from ranking.stats import (
-    BradleyTerry,
-    Labelled,
-    NoGain,
-    NoInterval,
-    PredictionPowered,
-    Sandwich,
-    Status,
-    Unlabelled,
-)
-
-K = 5
-
-
-def sigmoid(gap):
-    return 1 / (1 + np.exp(-gap))
-
-
-def arena(n=250, n_judge=900, seed=0, echo=1.0, clusters=30):
-    """Columns of both samples; ``echo`` is how much of the comparison's own odds the judge sees."""
-    rng = np.random.default_rng(seed)
-    strength = np.linspace(-1, 1, K)
-
-    def draw(size):
-        left = rng.integers(0, K, size)
-        right = (left + rng.integers(1, K, size)) % K
-        gap = strength[left] - strength[right] + rng.normal(0, 1.5, size)
-        predicted = sigmoid(echo * gap + rng.normal(0, 1, size))
-        return left, right, gap, predicted, rng.integers(0, clusters, size)
-
-    left, right, gap, predicted, cluster = draw(n)
-    score = rng.choice([0.0, 0.5, 1.0], n) * 0.2 + 0.8 * (rng.random(n) < sigmoid(gap))
-    predicted[rng.random(n) < 0.2] = np.nan
-    people = {"left": left, "right": right, "score": score, "predicted": predicted}
-    people |= {"weight": rng.uniform(0.5, 2, n), "cluster": cluster}
-    left, right, _, predicted, cluster = draw(n_judge)
-    judge = {"left": left, "right": right, "predicted": predicted}
-    return people, judge | {"weight": rng.uniform(0.5, 2, n_judge), "cluster": cluster}
-
-
-def fit(people, judge, **settings):
-    labelled = Labelled.from_arrays(**people, n_candidates=K)
-    return PredictionPowered(**settings).fit(labelled, Unlabelled.from_arrays(**judge))
-
-
-def bare(columns):
-    return {key: value for key, value in columns.items() if key not in ("weight", "cluster")}
+from ranking.stats import Labelled, PredictionPowered, Unlabelled
 
 
 def equation(people, judge, weight):
@@ -151,23 +104,26 @@ def test_without_clusters_every_comparison_is_its_own():
     assert model.covariance_ == pytest.approx(expected, rel=1e-7, abs=1e-10)
 
 
-@pytest.mark.parametrize("plain", [True, False])
-def test_a_lambda_of_0_is_the_board_of_people_alone(plain):
-    people, judge = map(bare, arena()) if plain else arena()
-    model = fit(people, judge, tuning=0.0)
-    battles = Labelled.from_arrays(**people, n_candidates=K).battles
-    alone, ratings = Sandwich().fit(battles), BradleyTerry().fit(battles).ratings_
-    assert model.ratings_ == pytest.approx(ratings, abs=1e-9)
-    for name in ("low_", "high_", "standard_errors_", "covariance_"):
-        assert getattr(model, name) == pytest.approx(getattr(alone, name), abs=1e-9), name
-    assert (model.lambda_, model.gain_, model.no_gain_) == (0.0, 1.0, None)
-
-
-def test_the_covariance_runs_into_that_of_people_alone():
-    people, judge = arena()
-    model = fit(people, judge, tuning=1e-9)
-    assert model.lambda_ == 1e-9
-    assert model.standard_errors_ == pytest.approx(model.people_.standard_errors_, rel=1e-7)
+def test_one_pair_is_the_mean_of_the_published_method():
+    """PPI++ for a mean (Angelopoulos, Duchi and Zrnic 2023, example 1), through the logit."""
+    rng = np.random.default_rng(6)
+    n, more = 2000, 5000
+    gap = rng.normal(0.4, 1.5, n + more)
+    y = (rng.random(n) < sigmoid(gap[:n])) * 1.0
+    f = sigmoid(gap + rng.normal(0.5, 1, n + more))
+    ones, zeros = np.ones(n + more, int), np.zeros(n + more, int)
+    model = PredictionPowered().fit(
+        Labelled.from_arrays(zeros[:n], ones[:n], y, f[:n]),
+        Unlabelled.from_arrays(zeros[n:], ones[n:], f[n:]),
+    )
+    tuned = np.cov(y, f[:n])[0, 1] / ((1 + n / more) * f.var())
+    assert model.lambda_ * more / (n + more) == pytest.approx(tuned, rel=0.02)
+    tuned = model.lambda_ * more / (n + more)
+    mean = y.mean() + tuned * (f[n:].mean() - f[:n].mean())
+    assert model.theta_[0] - model.theta_[1] == pytest.approx(np.log(mean / (1 - mean)))
+    variance = (y - tuned * f[:n]).var() / n + tuned**2 * f[n:].var() / more
+    error = np.sqrt([1, -1] @ model.covariance_ @ [1, -1]) * y.mean() * (1 - y.mean())
+    assert error == pytest.approx(np.sqrt(variance), rel=0.02)
 
 
 def test_the_tuned_lambda_has_the_least_trace():
@@ -195,196 +151,3 @@ def test_a_judge_that_votes_as_people_do_counts_as_so_many_more_people():
     model = fit(people, {"left": left[2000:], "right": right[2000:], "predicted": score[2000:]})
     assert model.lambda_ == pytest.approx(1, abs=0.02)
     assert model.gain_ == pytest.approx(4, rel=0.1)  # 8,000 votes in place of 2,000
-
-
-def test_judge_only_pairs_and_candidates_change_nothing():
-    people, judge = map(bare, arena())
-    known = (people["left"] != 4) & (people["right"] != 4)
-    people = {key: value[known] for key, value in people.items()}
-    outside = (judge["left"] == 4) | (judge["right"] == 4)
-    inside = {key: value[~outside] for key, value in judge.items()}
-    assert outside.any()
-    both, less = fit(people, judge, tuning=0.5), fit(people, inside, tuning=0.5)
-    assert both.status_[4] is Status.NO_VOTES
-    assert both.ratings_ == pytest.approx(less.ratings_, nan_ok=True)
-    assert both.standard_errors_ == pytest.approx(less.standard_errors_, nan_ok=True)
-    assert np.isnan(both.low_[4])
-
-
-def test_a_bias_of_the_judge_cancels_however_its_pairs_are_drawn():
-    """People contradict Bradley-Terry, so the estimate depends on how often each pair counts."""
-    rng = np.random.default_rng(8)
-    left, right = np.array([0, 0, 1]), np.array([1, 2, 2])
-    wins = np.array([0.75, 0.35, 0.6])
-    shift = np.zeros(3)
-    for _ in range(100):
-        pair, other = rng.choice(3, 400, p=[0.6, 0.2, 0.2]), rng.choice(3, 900, p=[0.1, 0.1, 0.8])
-        score = (rng.random(400) < wins[pair]) * 1.0
-        said = np.where(rng.random(400) < 0.7, score, rng.random(400)) * 0.5 + 0.4 * (pair != 2)
-        echo = np.where(rng.random(900) < 0.7, rng.random(900) < wins[other], rng.random(900))
-        labelled = Labelled.from_arrays(left[pair], right[pair], score, said)
-        unlabelled = Unlabelled.from_arrays(
-            left[other], right[other], echo * 0.5 + 0.4 * (other != 2)
-        )
-        model = PredictionPowered(tuning=0.9).fit(labelled, unlabelled)
-        shift += (model.ratings_ - model.people_.ratings_) / 100
-    assert np.abs(shift).max() < 3  # Elo; its standard error is about 1
-
-
-def test_sides_may_be_compared_like_with_like():
-    """A judge that reads one order only and prefers left, run with other sides than people had."""
-    rng = np.random.default_rng(3)
-    people_left, judge_left = rng.random(3000) < 0.5, rng.random(9000) < 0.9
-
-    def sample(left):
-        return np.where(left, 0, 1), np.where(left, 1, 0), rng.uniform(0.6, 1, len(left))
-
-    score = (rng.random(3000) < 0.5) * 1.0
-    a, b, f = sample(people_left)
-    labelled = Labelled.from_arrays(a, b, score, f)
-    unlabelled = Unlabelled.from_arrays(*sample(judge_left))
-    fooled = PredictionPowered(tuning=1.0).fit(labelled, unlabelled)
-    fair = PredictionPowered(tuning=1.0, by_side=True).fit(labelled, unlabelled)
-    moved = [abs(m.ratings_[0] - m.people_.ratings_[0]) for m in (fooled, fair)]
-    assert moved[0] > 30
-    assert moved[1] < 5
-
-
-def test_a_useless_judge_leaves_the_board_of_people():
-    people, judge = map(bare, arena())
-    rng = np.random.default_rng(4)
-    turned = people | {"predicted": 1 - np.where(rng.random(250) < 0.9, people["score"], 0.5)}
-    model = fit(turned, judge)  # it says the opposite, which a lambda of 0 or more cannot use
-    assert (model.lambda_, model.no_gain_) == (0.0, NoGain.UNINFORMATIVE)
-    assert model.ratings_.tolist() == model.people_.ratings_.tolist()
-    assert model.low_ == pytest.approx(model.people_.low_)
-    undecided = fit(people | {"predicted": np.full(250, 0.5)}, judge | {"predicted": [0.5] * 900})
-    assert undecided.no_gain_ is NoGain.UNINFORMATIVE
-
-
-def test_people_whom_no_judge_has_followed_are_not_lost():
-    people, judge = map(bare, arena())
-    model = fit(people | {"predicted": np.full(250, np.nan)}, judge)
-    assert model.no_gain_ is NoGain.NOTHING_SHARED
-    assert model.high_ == pytest.approx(model.people_.high_)
-    empty = {key: [] for key in judge} | {"n_candidates": K}
-    assert fit(people, empty).no_gain_ is NoGain.NOTHING_SHARED
-
-
-def test_a_correction_beyond_all_votes_falls_back_to_people():
-    people = {"left": [0] * 20, "right": [1] * 20, "score": [1.0] + [0.0] * 19}
-    people["predicted"] = np.linspace(0.7, 1, 20)
-    judge = {"left": [0] * 200, "right": [1] * 200, "predicted": np.linspace(0, 0.2, 200)}
-    model = PredictionPowered(tuning=1.0).fit(
-        Labelled.from_arrays(**people), Unlabelled.from_arrays(**judge)
-    )
-    assert (model.lambda_, model.no_gain_) == (0.0, NoGain.NO_MAXIMUM)
-    assert model.ratings_ == pytest.approx(model.people_.ratings_)
-
-
-def test_an_anchor_has_no_error():
-    people, judge = arena()
-    model = fit(people, judge, model=BradleyTerry(anchor=2, center=1500))
-    assert model.ratings_[2] == 1500
-    assert np.isnan(model.standard_errors_).tolist() == [False, False, True, False, False]
-    c, e = model.covariance_, model.standard_errors_
-    assert e[0] == pytest.approx((c[0, 0] + c[2, 2] - 2 * c[0, 2]) ** 0.5 * 400 / np.log(10))
-
-
-def test_where_people_have_no_interval_the_judge_makes_none():
-    few = {
-        "left": [0, 1, 0],
-        "right": [1, 0, 1],
-        "score": [1, 1, 0.5],
-        "predicted": [0.9, 0.8, 0.5],
-    }
-    judge = {"left": [0] * 9, "right": [1] * 9, "predicted": np.linspace(0, 1, 9)}
-    model = PredictionPowered().fit(Labelled.from_arrays(**few), Unlabelled.from_arrays(**judge))
-    assert (model.reason_, model.no_gain_) == (NoInterval.FEW_CLUSTERS, NoGain.NO_INTERVAL)
-    assert np.isnan([model.low_, model.high_, model.standard_errors_]).all()
-    assert np.isnan(model.gain_)
-    assert model.ratings_.sum() == pytest.approx(2000)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "score", "n", "reason"),
-    [
-        ([], [], [], 4, NoInterval.NOTHING_RANKED),
-        ([], [], [], 1, NoInterval.NOTHING_RANKED),
-        ([0] * 9, [1] * 9, [1.0] * 9, 2, NoInterval.NOTHING_RANKED),
-        ([0, 1] * 9, [1, 0] * 9, [0.5] * 18, 2, NoInterval.NO_DECISIVE_VOTE),
-        ([0, 5, 9, 1, 7], [1, 6, 8, 0, 3], [1.0] * 5, 300, NoInterval.FEW_CLUSTERS),
-        ([0, 1, 2, 3] * 5, [1, 0, 3, 2] * 5, [1.0] * 20, 4, NoInterval.NO_VARIATION),
-    ],
-)
-def test_hopeless_votes_come_back_with_the_reason(left, right, score, n, reason):
-    cluster = np.arange(len(left)) // 4 if reason is NoInterval.NO_VARIATION else None
-    labelled = Labelled.from_arrays(left, right, score, score, None, cluster, n)
-    judge = ([0, 1, 1] * 9, [1, 0, 0] * 9, [0.2, 0.7, 0.9] * 9) if n > 1 else ([], [], [])
-    theirs = None if cluster is None else np.arange(27)
-    unlabelled = Unlabelled.from_arrays(*judge, cluster=theirs, n_candidates=n)
-    model = PredictionPowered().fit(labelled, unlabelled)
-    assert model.reason_ is reason
-    assert model.no_gain_ is NoGain.NO_INTERVAL
-    assert model.no_gain_.reason
-    assert np.isnan([model.low_, model.high_]).all()
-    assert len(model.status_) == n
-
-
-def test_samples_that_do_not_match_are_refused():
-    people, judge = arena()
-    with pytest.raises(ValueError, match="cluster must be given for both"):
-        fit(people, bare(judge))
-    with pytest.raises(ValueError, match="unlabelled has 9 candidates where labelled has 5"):
-        fit(people, judge | {"n_candidates": 9})
-    with pytest.raises(ValueError, match=r"tuning must be from 0 to 1 or None, not 1\.5"):
-        fit(people, judge, tuning=1.5)
-    with pytest.raises(ValueError, match="tuning must be"):
-        fit(people, judge, tuning=float("nan"))
-    with pytest.raises(ValueError, match="confidence must be"):
-        fit(people, judge, confidence=1.0)
-
-
-def test_hyperparameters_stay_as_they_were_given():
-    model = BradleyTerry(anchor=1)
-    estimator = PredictionPowered(confidence=0.9, tuning=0.5, model=model, by_side=True)
-    labelled, unlabelled = (dict(c) for c in arena())
-    fitted = estimator.fit(Labelled.from_arrays(**labelled), Unlabelled.from_arrays(**unlabelled))
-    assert fitted is estimator
-    assert (estimator.confidence, estimator.tuning, estimator.by_side) == (0.9, 0.5, True)
-    assert estimator.model is model
-    assert not hasattr(model, "ratings_")
-
-
-@given(seed=st.integers(0, 10_000), echo=st.floats(-1, 2), factor=st.floats(0.1, 10))
-def test_sides_names_order_and_the_unit_of_weights_are_no_matter(seed, echo, factor):
-    people, judge = arena(n=60, n_judge=150, seed=seed, echo=echo)
-    rng = np.random.default_rng(seed)
-    name = rng.permutation(K)
-
-    def other(columns):
-        columns = dict(columns)
-        order = rng.permutation(len(columns["left"]))
-        flip = rng.random(len(order)) < 0.5
-        for key in {"score", "predicted"} & set(columns):
-            columns[key] = np.where(flip, 1 - columns[key], columns[key])
-        a, b = name[columns["left"]], name[columns["right"]]
-        columns |= {"left": np.where(flip, b, a), "right": np.where(flip, a, b)}
-        columns |= {"weight": columns["weight"] * factor, "cluster": 7 * columns["cluster"] - 3}
-        return {key: value[order] for key, value in columns.items()}
-
-    one, two = fit(people, judge), fit(other(people), other(judge))
-    assert two.lambda_ == pytest.approx(one.lambda_, abs=1e-6)
-    assert two.ratings_[name] == pytest.approx(one.ratings_, abs=1e-4, nan_ok=True)
-    assert two.low_[name] == pytest.approx(one.low_, abs=1e-4, nan_ok=True)
-
-
-@given(seed=st.integers(0, 10_000), echo=st.floats(-2, 3), n=st.integers(5, 60))
-def test_the_board_is_never_wider_for_a_judge(seed, echo, n):
-    people, judge = arena(n=n, n_judge=100, seed=seed, echo=echo)
-    model = fit(people, judge)
-    if model.reason_ is None:
-        assert model.gain_ >= 1
-        assert 0 <= model.lambda_ <= 1
-        assert (model.high_ - model.low_)[model.ranked_].min() > 0
-    assert (model.lambda_ > 0) == (model.no_gain_ is None)
