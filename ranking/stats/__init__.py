@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ranking.stats.clusters import Clusters, choose_clusters
     from ranking.stats.connectivity import Status
     from ranking.stats.crosscheck import largest_difference
-    from ranking.stats.differences import Difference, Neighbours, Verdict, compare, neighbours
+    from ranking.stats.differences import Difference, Lead, Neighbours, compare, neighbours
     from ranking.stats.elo import Elo, EloInterval
     from ranking.stats.fragility import Fragility, Stability, measure_fragility
     from ranking.stats.intervals import NoInterval
@@ -43,6 +43,7 @@ __all__ = [
     "EloInterval",
     "Fragility",
     "Labelled",
+    "Lead",
     "Neighbours",
     "NoGain",
     "NoInterval",
@@ -57,7 +58,6 @@ __all__ = [
     "Transitivity",
     "TwoWaySandwich",
     "Unlabelled",
-    "Verdict",
     "WinMatrix",
     "choose_clusters",
     "clear_leader",
@@ -86,6 +86,7 @@ _HOMES = {
     "EloInterval": "elo",
     "Fragility": "fragility",
     "Labelled": "judged",
+    "Lead": "differences",
     "Neighbours": "differences",
     "NoGain": "prediction_powered",
     "NoInterval": "intervals",
@@ -100,7 +101,6 @@ _HOMES = {
     "Transitivity": "triads",
     "TwoWaySandwich": "sandwich",
     "Unlabelled": "judged",
-    "Verdict": "differences",
     "WinMatrix": "win_matrix",
     "choose_clusters": "clusters",
     "clear_leader": "ranks",

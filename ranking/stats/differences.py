@@ -21,7 +21,7 @@ BEYOND = 1e20  # stands for infinity
 VANISHING = 1e-12  # part of the greatest variance; a difference's below it is rounding
 
 
-class Verdict(StrEnum):
+class Lead(StrEnum):
     """What the votes say of two candidates."""
 
     AHEAD = "ahead"
@@ -38,18 +38,18 @@ class Verdict(StrEnum):
 
 
 _REASONS = {
-    Verdict.AHEAD: "It is ahead by more than chance explains.",
-    Verdict.BEHIND: "It is behind by more than chance explains.",
-    Verdict.OPEN: "Which of the two is better is open: chance explains a difference like this.",
-    Verdict.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
-    Verdict.NO_VARIATION: "How far chance moves this difference cannot be measured.",
-    Verdict.NOT_COMPARABLE: "No chain of results leads both ways between the two.",
+    Lead.AHEAD: "It is ahead by more than chance explains.",
+    Lead.BEHIND: "It is behind by more than chance explains.",
+    Lead.OPEN: "Which of the two is better is open: chance explains a difference like this.",
+    Lead.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
+    Lead.NO_VARIATION: "How far chance moves this difference cannot be measured.",
+    Lead.NOT_COMPARABLE: "No chain of results leads both ways between the two.",
 }
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far i is ahead of j. Unknown numbers are NaN, and ``verdict`` says why.
+    """How far i is ahead of j. Unknown numbers are NaN, and ``lead`` says why.
 
     ``elo`` with ``standard_error``, ``low`` and ``high``, in Elo; ``probability`` that i is
     preferred to j (a tie is half a preference) with ``probability_low`` and ``probability_high``.
@@ -62,7 +62,7 @@ class Difference:
     probability: float
     probability_low: float
     probability_high: float
-    verdict: Verdict
+    lead: Lead
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def compare(
     error = math.sqrt(_variances(matrix, np.array([i]), np.array([j]))[0])
     error = math.nan if math.isnan(critical) else error
     reach = critical * error
-    verdict = _verdict(gap, reach, critical)
+    lead = _lead(gap, reach, critical)
     ends = np.array([gap, gap - reach, gap + reach])
     elo, low, high = (ends * scale / math.log(10)).tolist()
     chance, least, greatest = expected_score(ends).tolist()
     error *= scale / math.log(10)
-    return Difference(elo, error, low, high, chance, least, greatest, verdict)
+    return Difference(elo, error, low, high, chance, least, greatest, lead)
 
 
 def neighbours(
@@ -199,14 +199,14 @@ def _variances(covariance: Floats, i: Ints, j: Ints) -> Floats:
     return np.where(known, variance, np.nan)
 
 
-def _verdict(gap: float, reach: float, critical: float) -> Verdict:
+def _lead(gap: float, reach: float, critical: float) -> Lead:
     if math.isnan(gap):
-        return Verdict.NOT_COMPARABLE
+        return Lead.NOT_COMPARABLE
     if math.isnan(reach):
-        return Verdict.FEW_CLUSTERS if math.isnan(critical) else Verdict.NO_VARIATION
+        return Lead.FEW_CLUSTERS if math.isnan(critical) else Lead.NO_VARIATION
     if abs(gap) <= reach:
-        return Verdict.OPEN
-    return Verdict.AHEAD if gap > 0 else Verdict.BEHIND
+        return Lead.OPEN
+    return Lead.AHEAD if gap > 0 else Lead.BEHIND
 
 
 def _rounded(votes: int) -> int:

@@ -4,11 +4,9 @@ Found by influence functions (Broderick, Giordano and Meager 2020), confirmed by
 exactly these votes.
 """
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from operator import itemgetter
 
 import numpy as np
 
@@ -164,10 +162,8 @@ class _Removals:
             nothing = np.zeros(len(self.kinds.count), np.int64)
             return _Found(self.kinds, self.top, runner_up, 0, nothing)
         best, limit = _Found(self.kinds, self.top), self.most
-        orders = self._orders()
-        for foretold, order in orders:
-            if foretold > SLACK * orders[0][0] + MARGIN:
-                break
+        for foretold, rival in self._rivals():
+            order = self._order(rival)
             guess = foretold if best.dropped is None else limit  # one refit sees a rival off
             votes = least(partial(self._unseats, order), min(guess, limit), limit)
             if votes is not None:
@@ -175,17 +171,23 @@ class _Removals:
                 best = _Found(self.kinds, self.top, self._winner(dropped), foretold, dropped)
         return best
 
-    def _orders(self) -> list[tuple[int, Order]]:
-        """(votes foretold, their order) for each rival that is not far by influence, by number."""
+    def _rivals(self) -> list[tuple[int, int]]:
+        """(votes foretold, rival) for those that are not far by influence, the nearest first."""
         lead = self.theta[self.top] - self.theta
-        crude = {}  # as if every vote had the effect of the greatest
-        for rival in np.flatnonzero(np.arange(len(lead)) != self.top).tolist():
-            greatest = self.influence.on_lead(self.top, rival).max()
-            crude[rival] = lead[rival] / greatest if greatest > 0 else math.inf
-        nearest = sorted(crude, key=crude.__getitem__)[:MOST_RIVALS]
-        orders = [Order(self.kinds, self.influence.on_lead(self.top, r)) for r in nearest]
-        told = [(order.foretold(lead[r]), order) for r, order in zip(nearest, orders, strict=True)]
-        return sorted(told, key=itemgetter(0))
+        # As if every vote had the effect of the greatest: no rival is nearer than that.
+        greatest = self.influence.greatest_on_lead(self.top)
+        at_least = np.divide(lead, greatest, out=np.full(len(lead), np.inf), where=greatest > 0)
+        at_least[self.top] = np.inf
+        told: list[tuple[int, int]] = []
+        for rival in np.argsort(at_least, kind="stable")[:MOST_RIVALS].tolist():
+            if told and at_least[rival] > SLACK * min(told)[0] + MARGIN:
+                break
+            if rival != self.top:
+                told.append((self._order(rival).foretold(lead[rival]), rival))
+        return sorted(pair for pair in told if pair[0] <= SLACK * min(told)[0] + MARGIN)
+
+    def _order(self, rival: int) -> Order:
+        return Order(self.kinds, self.influence.on_lead(self.top, rival))
 
     def _unseats(self, order: Order, votes: int) -> bool:
         """Whether number one changes without the first so many votes of an order."""

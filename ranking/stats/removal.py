@@ -86,6 +86,19 @@ class Influence:
         residual = self.kinds.weight * (self.kinds.score - p[self.kinds.place])
         return np.divide(residual, spare, out=np.zeros(len(spare)), where=spare > BRIDGE)
 
+    def greatest_on_lead(self, top: int) -> Floats:
+        """(K,) the most that any one vote adds to theta_top - theta_rival, per rival."""
+        # The kinds are in the order of their pairs; of a pair, the extremes will do.
+        starts = np.searchsorted(self.kinds.place, np.arange(len(self.pairs.first)))
+        most = np.maximum.reduceat(self._push, starts)
+        least = np.minimum.reduceat(self._push, starts)
+        lead = self._inverse[top][:, None] - self._inverse  # of the candidate in the row, by rival
+        greatest = np.empty(len(lead))
+        for rival, column in enumerate(lead.T):
+            lever = column[self.pairs.first] - column[self.pairs.second]
+            greatest[rival] = np.maximum(lever * most, lever * least).max()
+        return greatest
+
     def on_lead(self, top: int, rival: int) -> Floats:
         """Per kind, what one vote adds to theta_top - theta_rival: H^-1 g, and what it takes off
         when it is dropped."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from ranking.stats import Battles, BradleyTerry, Sandwich, Verdict, compare, neighbours
+from ranking.stats import Battles, BradleyTerry, Lead, Sandwich, compare, neighbours
 
 ELO = 400 / np.log(10)
 
@@ -36,7 +36,7 @@ def test_the_interval_is_that_of_the_difference():
     assert found.standard_error == pytest.approx(0.02**0.5 * ELO)
     assert found.low == pytest.approx((0.4 - t * 0.02**0.5) * ELO)
     assert found.high == pytest.approx((0.4 + t * 0.02**0.5) * ELO)
-    assert found.verdict is Verdict.AHEAD
+    assert found.lead is Lead.AHEAD
 
 
 def test_the_probability_is_elo_s_and_so_is_its_interval():
@@ -64,33 +64,33 @@ def test_turning_the_two_round_turns_everything():
     back = compare(fit.model_.theta_, fit.covariance_, 4, 0)
     assert (back.elo, back.low, back.high) == pytest.approx((-forth.elo, -forth.high, -forth.low))
     assert back.probability_low == pytest.approx(1 - forth.probability_high)
-    assert (forth.verdict, back.verdict) == (Verdict.AHEAD, Verdict.BEHIND)
+    assert (forth.lead, back.lead) == (Lead.AHEAD, Lead.BEHIND)
 
 
 def test_a_difference_within_chance_is_open():
     found = compare([0.1, 0.0], 0.02 * np.eye(2), 0, 1)
-    assert found.verdict is Verdict.OPEN
+    assert found.lead is Lead.OPEN
     assert found.low < 0 < found.high
     assert found.probability_low < 0.5 < found.probability_high
 
 
 @pytest.mark.parametrize(
-    ("theta", "covariance", "n_clusters", "verdict"),
+    ("theta", "covariance", "n_clusters", "lead"),
     [
-        ([np.nan, 1], np.diag([np.nan, 1]), None, Verdict.NOT_COMPARABLE),
-        ([np.nan, 1], np.eye(2), 3, Verdict.NOT_COMPARABLE),
-        ([0, 1], np.full((2, 2), np.nan), None, Verdict.NO_VARIATION),
-        ([0, 1], np.zeros((2, 2)), None, Verdict.NO_VARIATION),
-        ([0, 1], np.ones((2, 2)), None, Verdict.NO_VARIATION),
-        ([0, 1], np.eye(2), 4, Verdict.FEW_CLUSTERS),
+        ([np.nan, 1], np.diag([np.nan, 1]), None, Lead.NOT_COMPARABLE),
+        ([np.nan, 1], np.eye(2), 3, Lead.NOT_COMPARABLE),
+        ([0, 1], np.full((2, 2), np.nan), None, Lead.NO_VARIATION),
+        ([0, 1], np.zeros((2, 2)), None, Lead.NO_VARIATION),
+        ([0, 1], np.ones((2, 2)), None, Lead.NO_VARIATION),
+        ([0, 1], np.eye(2), 4, Lead.FEW_CLUSTERS),
     ],
 )
-def test_what_cannot_be_known_is_nan_with_a_reason(theta, covariance, n_clusters, verdict):
+def test_what_cannot_be_known_is_nan_with_a_reason(theta, covariance, n_clusters, lead):
     found = compare(theta, covariance, 1, 0, n_clusters=n_clusters)
-    assert found.verdict is verdict
-    assert verdict.reason
+    assert found.lead is lead
+    assert lead.reason
     assert np.isnan([found.standard_error, found.low, found.high, found.probability_low]).all()
-    assert np.isnan(found.elo) == (verdict is Verdict.NOT_COMPARABLE)
+    assert np.isnan(found.elo) == (lead is Lead.NOT_COMPARABLE)
 
 
 def test_extreme_strengths_overflow_nothing():

@@ -246,6 +246,15 @@ def test_the_influence_of_a_vote_is_the_derivative_by_its_weight():
         assert effect[row] == pytest.approx(derivative, rel=0.08, abs=1e-4)  # 1 - h is .93 to 1
 
 
+@given(votes(scores=SOFT))
+def test_the_greatest_influence_per_rival_is_that_of_some_vote(v):
+    battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
+    influence = Influence(Kinds.of(battles), battles.pairs, BradleyTerry().fit(battles).theta_)
+    greatest = influence.greatest_on_lead(0)
+    for rival in range(1, v.n):
+        assert greatest[rival] == pytest.approx(influence.on_lead(0, rival).max())
+
+
 @pytest.mark.parametrize("guess", [1, 7, 40, 100])
 @pytest.mark.parametrize("truth", [1, 2, 39, 40, 41, 100, 101])
 def test_the_least_number_is_found_from_any_guess(guess, truth):
