@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ranking.stats.differences import Difference, Lead, Neighbours, compare, neighbours
     from ranking.stats.elo import Elo, EloInterval
     from ranking.stats.fragility import Fragility, Stability, measure_fragility
+    from ranking.stats.identified import NoStyle
     from ranking.stats.intervals import NoInterval
     from ranking.stats.judged import Labelled, Unlabelled, draw_weights
     from ranking.stats.newton import NotConverged
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ranking.stats.prediction_powered import NoGain, PredictionPowered
     from ranking.stats.ranks import clear_leader, rank_intervals
     from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+    from ranking.stats.style import StyledBradleyTerry, style_differences
     from ranking.stats.ties import NoTieModel, RaoKupper
     from ranking.stats.triads import Transitivity, transitivity
     from ranking.stats.win_matrix import WinMatrix, observed_shares, predicted_shares
@@ -47,6 +49,7 @@ __all__ = [
     "Neighbours",
     "NoGain",
     "NoInterval",
+    "NoStyle",
     "NoTieModel",
     "NominalAgreement",
     "NotConverged",
@@ -55,6 +58,7 @@ __all__ = [
     "Sandwich",
     "Stability",
     "Status",
+    "StyledBradleyTerry",
     "Transitivity",
     "TwoWaySandwich",
     "Unlabelled",
@@ -73,6 +77,7 @@ __all__ = [
     "pair_weights",
     "predicted_shares",
     "rank_intervals",
+    "style_differences",
     "transitivity",
 ]
 
@@ -90,6 +95,7 @@ _HOMES = {
     "Neighbours": "differences",
     "NoGain": "prediction_powered",
     "NoInterval": "intervals",
+    "NoStyle": "identified",
     "NoTieModel": "ties",
     "NominalAgreement": "agreement",
     "NotConverged": "newton",
@@ -98,6 +104,7 @@ _HOMES = {
     "Sandwich": "sandwich",
     "Stability": "fragility",
     "Status": "connectivity",
+    "StyledBradleyTerry": "style",
     "Transitivity": "triads",
     "TwoWaySandwich": "sandwich",
     "Unlabelled": "judged",
@@ -116,6 +123,7 @@ _HOMES = {
     "pair_weights": "pairing",
     "predicted_shares": "win_matrix",
     "rank_intervals": "ranks",
+    "style_differences": "style",
     "transitivity": "triads",
 }
 

@@ -105,14 +105,11 @@ class RaoKupper:
         ``i`` and ``j`` are candidates or integer arrays of them, broadcast against each other.
         NaN where one of them is unranked. Raises ValueError for an index out of range.
         """
-        gap = self._strength("i", i) - self._strength("j", j)
-        win, loss = expected_score(gap - self.eta_), expected_score(-gap - self.eta_)
-        tie = (
-            -np.expm1(-2 * self.eta_)
-            * expected_score(self.eta_ - gap)
-            * expected_score(self.eta_ + gap)
-        )
-        return Chances(win, tie, loss)
+        apart = self._strength("i", i) - self._strength("j", j)
+        gap, eta = np.ravel(apart), self.eta_
+        win, loss = expected_score(gap - eta), expected_score(-gap - eta)
+        tie = -math.expm1(-2 * eta) * expected_score(eta - gap) * expected_score(eta + gap)
+        return Chances(*(chance.reshape(np.shape(apart)) for chance in (win, tie, loss)))
 
     def _solution(self, plain: BradleyTerry, outcomes: Outcomes) -> tuple[Floats, Floats]:
         """The strengths and eta, (R + 1,), and their covariance, (R + 1, R + 1)."""
@@ -120,9 +117,10 @@ class RaoKupper:
         x, spread = np.full(size + 1, np.nan), np.full((size + 1, size + 1), np.nan)
         self.n_iter_, self.log_likelihood_ = 0, math.nan
         if self.reason_ is None:
-            lowest = np.append(np.full(size, -np.inf), 0.0)
             start = np.append(plain.theta_[plain.ranked_], outcomes.typical_eta())
-            x, self.n_iter_ = climb(outcomes.derivatives, start, size, lowest)
+            x, _, self.n_iter_ = climb(
+                outcomes.derivatives, start, outcomes.derivatives(start), size, lowest=0.0
+            )
             spread = covariance(outcomes.derivatives(x)[1], size)
             self.log_likelihood_ = outcomes.log_likelihood(x)
         elif self.reason_ is NoTieModel.NO_TIES:
