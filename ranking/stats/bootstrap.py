@@ -120,7 +120,7 @@ class _Refit:
 
     def draw(self, seed: np.random.SeedSequence, size: int) -> Floats:
         """(size, R) strengths of as many replicates."""
-        generator = np.random.default_rng(seed)
+        generator = np.random.Generator(np.random.SFC64(seed))  # the fastest that NumPy has
         if self.shape is None:
             chance = generator.standard_exponential((self.n_units, size))
         else:
@@ -144,7 +144,9 @@ class _Refit:
         stretch = self._stretch(weight)
         last = np.full(weight.shape[1], np.inf)
         for _ in range(MAX_STEPS):
-            gradient = self.incidence @ (score - weight * expected)
+            residual = weight * expected
+            np.subtract(score, residual, out=residual)
+            gradient = self.incidence @ residual
             step = stretch * (self.inverse @ (stretch * gradient))
             theta += step
             previous, last = last, np.abs(step).max(axis=0)

@@ -69,7 +69,7 @@ def test_a_replicate_is_the_fit_of_reweighted_clusters():
     left, right, score, cluster = arena()
     sample = Bootstrap(n_resamples=2).fit(clustered()).samples_[0]
     seed = np.random.SeedSequence(0).spawn(1)[0]
-    chance = np.random.default_rng(seed).standard_exponential((60, 2))[:, 0]
+    chance = np.random.Generator(np.random.SFC64(seed)).standard_exponential((60, 2))[:, 0]
     battles = Battles.from_arrays(left, right, score, weight=chance[cluster])
     assert sample == pytest.approx(BradleyTerry().fit(battles).ratings_, abs=0.001)
 
@@ -156,7 +156,7 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
     battles = Battles.from_arrays(left, right, score, cluster=cluster)
     refit = module._Refit(battles, BradleyTerry().fit(battles).theta_)
     seed = np.random.SeedSequence(4)
-    chance = np.random.default_rng(seed).standard_exponential((11, 300))
+    chance = np.random.Generator(np.random.SFC64(seed)).standard_exponential((11, 300))
     weight, scored = refit.weight @ chance, refit.score @ chance
     assert not refit._approach(weight, scored)[1].all()
     for i, theta in enumerate(refit.draw(seed, 300)):
