@@ -80,6 +80,31 @@ def test_a_second_way_within_the_first_adds_nothing():
         assert two.low_ == pytest.approx(one.low_)
 
 
+def test_where_prompts_and_raters_both_matter_the_intervals_cover():
+    strengths = np.linspace(0.6, -0.6, 6)
+    first, second = np.triu_indices(6, 1)
+    swing = np.random.default_rng(0).normal(size=100_000)  # of variance 2 (1/4 + 1/4), as below
+    gap = strengths[first] - strengths[second]
+    seen = (1 / (1 + np.exp(-gap[:, None] - swing))).mean(axis=1)
+    truth = BradleyTerry().fit(Battles.from_arrays(first, second, seen)).ratings_
+    covered = {"two": [], "vote": []}
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        by_prompt, by_rater = rng.normal(size=(2, 60, 6)) * 0.5
+        left = rng.integers(0, 6, 3000)
+        right = (left + rng.integers(1, 6, 3000)) % 6
+        prompt, rater = rng.integers(0, 60, (2, 3000))
+        felt = strengths + by_prompt[prompt] + by_rater[rater]
+        rows = np.arange(3000)
+        score = rng.random(3000) < 1 / (1 + np.exp(felt[rows, right] - felt[rows, left]))
+        two = TwoWaySandwich().fit(left, right, score, prompt, rater)
+        vote = Sandwich().fit(Battles.from_arrays(left, right, score))
+        for name, fit in (("two", two), ("vote", vote)):
+            covered[name].append(((fit.low_ < truth) & (truth < fit.high_)).mean())
+    assert np.mean(covered["two"]) == pytest.approx(0.95, abs=0.025)
+    assert np.mean(covered["vote"]) < 0.85
+
+
 @given(votes(scores=SOFT), st.integers(1, 8), st.integers(1, 8), st.integers(0, 99))
 def test_the_two_ways_may_change_places(v, n_a, n_b, seed):
     rng = np.random.default_rng(seed)
