@@ -32,7 +32,7 @@ lint: .venv/.installed-dev ## style, types, floors, migrations, Dockerfile
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
 
-bench: .venv/.installed-dev ## speed, as a table of ratios (needs PostgreSQL)
+bench: .venv/.installed-dev .venv-bench/.installed ## speed, as tables of ratios (needs PostgreSQL)
 	$(BIN)/python -m benchmarks
 
 lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
@@ -40,6 +40,8 @@ lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	  requirements.in -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  requirements-dev.in -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  benchmarks/requirements.in -o benchmarks/requirements.txt
 
 .venv/.installed: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -50,4 +52,10 @@ lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 .venv/.installed-dev: .venv/.installed requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --require-hashes -r requirements-dev.txt
+	@touch $@
+
+.venv-bench/.installed: benchmarks/requirements.txt
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes -r benchmarks/requirements.txt
 	@touch $@

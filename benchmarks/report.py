@@ -1,32 +1,15 @@
-"""The measures as a table with its targets, printed and kept in RESULTS.md."""
+"""The measures of votes and pages as a table with its targets."""
 
-import os
-import platform
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from django.db import connection
 
 from benchmarks.contests import RATERS, SECONDS, Measure, Measures
 from benchmarks.pages import Weight
+from benchmarks.results import Line, machine, targets
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 LARGEST_LOAD = 60 * 1024
-
-
-@dataclass(frozen=True)
-class Line:
-    """One target and what was measured."""
-
-    what: str
-    target: str
-    found: str
-    met: bool
-
-    def __str__(self) -> str:
-        return f"| {self.what} | {self.target} | {self.found} | {'yes' if self.met else 'NO'} |"
 
 
 def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
@@ -65,17 +48,13 @@ def table(lines: Iterable[Line], measures: Measures) -> str:
     rounds = len(next(iter(measures.values())))
     return "\n".join(
         [
-            "# Benchmarks",
-            "",
-            f"Written by `make bench`: {_machine()}; gunicorn with 2 processes of 4 threads;"
+            f"{_machine()}; gunicorn with 2 processes of 4 threads;"
             f" {RATERS} connections at once, {rounds} rounds of {SECONDS:g} s for each in turn."
             " Ratios are taken within a round: median (smallest to largest).",
             "",
-            "| What | Target | Measured | Met |",
-            "|---|---|---|---|",
-            *map(str, lines),
+            *targets(lines),
             "",
-            "Medians of the rounds beneath the ratios; these numbers are this machine's alone.",
+            "Medians of the rounds beneath the ratios:",
             "",
             "| | requests/s | p50, ms | p95, ms |",
             "|---|---:|---:|---:|",
@@ -99,7 +78,4 @@ def _raw(name: str, rounds: list[Measure]) -> str:
 
 def _machine() -> str:
     version = connection.pg_version
-    return (
-        f"Python {platform.python_version()}, PostgreSQL {version // 10000}.{version % 10000},"
-        f" {os.cpu_count()} cores"
-    )
+    return f"{machine()}, PostgreSQL {version // 10000}.{version % 10000}"

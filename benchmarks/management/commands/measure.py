@@ -9,9 +9,10 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from benchmarks import contests, pages, report, sample
+from benchmarks import contests, pages, report, results, sample
 from benchmarks.contests import Measures
-from benchmarks.report import Line, p95_line, queries_line, rate_line, weight_line
+from benchmarks.report import p95_line, queries_line, rate_line, weight_line
+from benchmarks.results import Line
 from benchmarks.sample import Person
 from benchmarks.serving import Web, serving
 
@@ -41,10 +42,10 @@ class Command(BaseCommand):
             *map(weight_line, weights),
         ]
         text = report.table(lines, measures)
-        report.RESULTS.write_text(text)
+        results.keep("votes", text)
         self.stdout.write(text)
-        if missed := [line.what for line in lines if not line.met]:
-            raise CommandError(f"Missed: {'; '.join(missed)}.")
+        if missed := results.missed(lines):
+            raise CommandError(missed)
 
 
 def _prepare(turns: int) -> tuple[list[Person], list[Person]]:

@@ -1,0 +1,57 @@
+"""RESULTS.md: one section per part, each written by the run that measured it."""
+
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HEAD = """# Benchmarks
+
+Written by `make bench`, each part by its own run (`python -m benchmarks PART`). Ratios are taken in one run, in turns; seconds and megabytes are that machine's alone.
+"""  # noqa: E501
+# In the order of the page. A part that has not been measured has no section.
+TITLES = {"votes": "Votes and pages", "statistics": "Statistics", "boards": "Boards"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One target and what was measured."""
+
+    what: str
+    target: str
+    found: str
+    met: bool
+
+    def __str__(self) -> str:
+        return f"| {self.what} | {self.target} | {self.found} | {'yes' if self.met else 'NO'} |"
+
+
+def targets(lines: Iterable[Line]) -> list[str]:
+    """The lines as a table."""
+    return ["| What | Target | Measured | Met |", "|---|---|---|---|", *map(str, lines)]
+
+
+def keep(part: str, text: str) -> None:
+    """Write the section of a part; those of the others stay as they were last written."""
+    sections = _sections(RESULTS.read_text() if RESULTS.exists() else "")
+    sections[TITLES[part]] = f"## {TITLES[part]}\n\n{text.strip()}\n"
+    known = (sections[title] for title in TITLES.values() if title in sections)
+    RESULTS.write_text("\n".join([HEAD, *known]))
+
+
+def missed(lines: Iterable[Line]) -> str:
+    """What did not meet its target, in one sentence; empty where all did."""
+    names = "; ".join(line.what for line in lines if not line.met)
+    return f"Missed: {names}." if names else ""
+
+
+def machine() -> str:
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores"
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The sections that are there, by title."""
+    parts = text.split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part.strip()}\n" for part in parts}

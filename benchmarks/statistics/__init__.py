@@ -1,0 +1,1 @@
+"""`ranking.stats` beside the published packages. One module per contest, in `contests`."""

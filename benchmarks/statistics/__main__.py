@@ -1,0 +1,80 @@
+"""Run all contests, write the section of RESULTS.md, fail where a target is missed."""
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pkgutil import iter_modules
+from statistics import median
+
+from benchmarks import results
+from benchmarks.results import Line
+from benchmarks.statistics import contests, imports
+from benchmarks.statistics.contest import Contest, Measured, compete, lines
+from benchmarks.statistics.votes import N_CANDIDATES, N_VOTES, TIES
+
+PACKAGES = ("numpy", "scipy", "arena-rank", "evalica", "choix", "jax")
+LARGEST_FIT = 100.0  # megabytes above the arrays
+
+
+def main() -> int:
+    """Return 0 when all targets are met."""
+    measured = {}
+    for module in modules():
+        for contest in import_module(module).CONTESTS:
+            print(contest.what, file=sys.stderr, flush=True)
+            measured[contest] = compete(module, contest)
+    found = [line for contest, rounds in measured.items() for line in lines(contest, rounds)]
+    found += [memory(next(iter(measured.values()))[0]), imports.line()]
+    text = section(found, measured)
+    results.keep("statistics", text)
+    print(text)
+    print(missed := results.missed(found), file=sys.stderr)
+    return bool(missed)
+
+
+def modules() -> list[str]:
+    """The modules of contests, in the order of their names."""
+    return [f"{contests.__name__}.{module.name}" for module in iter_modules(contests.__path__)]
+
+
+def memory(fit: Measured) -> Line:
+    """What the fit needs above the arrays that it is given."""
+    target, found = f"at most {LARGEST_FIT:g} MB", f"{fit.megabytes:.0f} MB"
+    what = "One fit from integer arrays: peak memory above them"
+    return Line(what, target, found, fit.megabytes <= LARGEST_FIT)
+
+
+def section(found: list[Line], measured: dict[Contest, list[Measured]]) -> str:
+    """Everything as Markdown."""
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return "\n".join(
+        [
+            f"{results.machine()}; {packages}; one thread for linear algebra, JAX with its own"
+            f" threads. {N_VOTES:,} votes x {N_CANDIDATES} candidates, {TIES:.0%} ties, popularity"
+            " skewed. Ours and theirs take turns in one process, after a first call that is not"
+            " counted: ratio of the medians (smallest to largest of a round). A first call in a"
+            " fresh process gives the memory: the peak of its resident size above its input.",
+            "",
+            *results.targets(found),
+            "",
+            "| | | median, s | peak, MB |",
+            "|---|---|---:|---:|",
+            *(row for item in measured.items() for row in rows(*item)),
+        ]
+    )
+
+
+def rows(contest: Contest, measured: list[Measured]) -> list[str]:
+    """The raw numbers of a contest; seconds are those of one call, or of 1,000 replicates."""
+    scale = contest.ours.unit
+    return [
+        f"| {contest.what if place == 0 else ''} | {contestant.name}"
+        f" | {scale * median(result.seconds):,.4g} | {result.megabytes:,.0f} |"
+        for place, (contestant, result) in enumerate(
+            zip(contest.contestants, measured, strict=True)
+        )
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""A contest: our call and its rivals', in turns, and what each needs of memory."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.results import Line
+
+Call = Callable[[], object]
+Make = Callable[[], Call]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """``make`` prepares the input, untimed, and returns the call to time; one call makes ``unit``
+    of what is compared (replicates, say)."""
+
+    name: str
+    make: Make
+    unit: int = 1
+
+
+@dataclass(frozen=True)
+class Rival(Contestant):
+    """Somebody we want to be at least ``faster`` times as fast as; below 1, slower is allowed."""
+
+    faster: float = 1.0
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is measured, who we are, and whom we compete with."""
+
+    what: str
+    ours: Contestant
+    rivals: tuple[Rival, ...]
+    rounds: int = 5
+
+    @property
+    def contestants(self) -> tuple[Contestant, ...]:
+        return (self.ours, *self.rivals)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds per unit, one for each round; megabytes above the input at the peak of a call."""
+
+    seconds: list[float]
+    megabytes: float
+
+
+def compete(module: str, contest: Contest) -> list[Measured]:
+    """Time everybody once per round, in an order that turns round each time."""
+    calls = [contestant.make() for contestant in contest.contestants]
+    for call in calls:  # compilers and caches get warm
+        call()
+    seconds: list[list[float]] = [[] for _ in calls]
+    for number in range(contest.rounds):
+        places = range(len(calls))
+        for place in places if number % 2 else reversed(places):
+            unit = contest.contestants[place].unit
+            seconds[place].append(_seconds(calls[place]) / unit)
+    return [
+        Measured(times, peak_megabytes(module, contest.what, place))
+        for place, times in enumerate(seconds)
+    ]
+
+
+def peak_megabytes(module: str, what: str, place: int) -> float:
+    """What one call of a contestant adds to the resident memory of a fresh process, at its peak."""
+    command = [sys.executable, "-m", "benchmarks.statistics.peak", module, what, str(place)]
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def lines(contest: Contest, measured: list[Measured]) -> list[Line]:
+    """One line per rival: the ratio of the medians, and the smallest and largest of a round."""
+    ours = measured[0].seconds
+    return [
+        _line(f"{contest.what}, beside {rival.name}", rival.faster, ours, theirs.seconds)
+        for rival, theirs in zip(contest.rivals, measured[1:], strict=True)
+    ]
+
+
+def _line(what: str, faster: float, ours: list[float], theirs: list[float]) -> Line:
+    ratio = median(theirs) / median(ours)
+    rounds = sorted(b / a for a, b in zip(ours, theirs, strict=True))
+    if faster < 1:
+        found = f"{1 / ratio:.3g} x ({1 / rounds[-1]:.3g} to {1 / rounds[0]:.3g})"
+        return Line(what, f"at most {1 / faster:g} x the time", found, ratio >= faster)
+    found = f"{ratio:,.3g} x ({rounds[0]:,.3g} to {rounds[-1]:,.3g})"
+    return Line(what, f"at least {faster:g} x as fast", found, ratio >= faster)
+
+
+def _seconds(call: Call) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began

@@ -1,0 +1,1 @@
+"""One module per contest, each with its CONTESTS. Copy one to add another."""

@@ -1,0 +1,57 @@
+"""One fit from integer arrays, the checks and the pass over the votes included."""
+
+import evalica
+import pandas as pd
+from arena_rank.models.bradley_terry import BradleyTerry as ArenaRank
+from arena_rank.utils.data_utils import PairDataset
+
+from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
+from benchmarks.statistics.votes import N_CANDIDATES, Votes, votes
+from ranking.stats import Battles, BradleyTerry
+
+
+def ours() -> Call:
+    v = votes()
+    return lambda: BradleyTerry().fit(Battles.from_arrays(v.left, v.right, v.score))
+
+
+def arena_rank() -> Call:
+    """Its dataset is ready-made, outside of the clock; a new model each time starts from zero."""
+    left, right, winner = votes().names()
+    frame = pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
+    dataset = PairDataset.from_pandas(frame)
+    return lambda: ArenaRank(N_CANDIDATES).fit(dataset)
+
+
+def evalica_columns() -> Call:
+    """Its call on the columns of a DataFrame, candidates by name: the data as it is published."""
+    v = votes()
+    left, right, _ = v.names()
+    frame = pd.DataFrame({"left": left, "right": right, "winner": winners(v)})
+    return lambda: evalica.bradley_terry(frame["left"], frame["right"], frame["winner"])
+
+
+def evalica_lists() -> Call:
+    """The same call on lists of integers, the input that it reads fastest."""
+    v = votes()
+    left, right, winner = v.left.tolist(), v.right.tolist(), winners(v)
+    return lambda: evalica.bradley_terry(left, right, winner)
+
+
+def winners(v: Votes) -> list[evalica.Winner]:
+    """The outcomes as evalica spells them."""
+    spelt = [evalica.Winner.Y, evalica.Winner.Draw, evalica.Winner.X]
+    return [spelt[code] for code in (2 * v.score).astype(int).tolist()]
+
+
+CONTESTS = [
+    Contest(
+        "One fit from integer arrays",
+        Contestant("Battles.from_arrays, BradleyTerry.fit", ours),
+        (
+            Rival("arena-rank: BradleyTerry.fit on a ready PairDataset", arena_rank, faster=60),
+            Rival("evalica: bradley_terry on columns of names", evalica_columns, faster=200),
+            Rival("evalica: bradley_terry on lists of integers", evalica_lists, faster=20),
+        ),
+    )
+]
