@@ -30,7 +30,9 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
     """Agreement from (U, C) integers: how many votes each unit has for each outcome.
 
     Leave columns out to ask about some outcomes only. Units of fewer than two votes say nothing.
-    Every pair of votes on a unit weighs the same in ``share``; in ``alpha`` every vote does.
+    Every pair of votes on a unit weighs the same in ``share``; in ``alpha`` every vote does. Where
+    outcomes name a side, a unit's sides must be fixed; ``alpha`` depends a little on which is
+    called left, because chance is reckoned from how often each outcome occurs in all.
 
     Raises ValueError where ``counts`` is not (U, C), not whole or negative.
     """

@@ -172,13 +172,15 @@ class StyledVotes:
     def _per_cluster(self, residual: Floats, cluster: Ints) -> Floats | csr_array:
         """(G, K): each cluster's share of the gradient; sparse where clusters are small."""
         shape = self.n_clusters, self.n_candidates
-        left, right = self.left[self.pair], self.right[self.pair]
         if math.prod(shape) > DENSE * len(residual):
-            column, row = np.concatenate([left, right]), np.tile(cluster, 2)
-            return csr_array((np.concatenate([residual, -residual]), (row, column)), shape=shape)
-        start = cluster * self.n_candidates
-        total = summed(start + left, residual, math.prod(shape))
-        total -= summed(start + right, residual, math.prod(shape))
+            column = np.concatenate([self.left[self.pair], self.right[self.pair]])
+            entries = np.concatenate([residual, -residual]), (np.tile(cluster, 2), column)
+            return csr_array(entries, shape=shape)
+        total = np.zeros(math.prod(shape))
+        for side, values in ((self.left, residual), (self.right, -residual)):
+            cell = cluster * self.n_candidates
+            cell += side[self.pair]
+            total += summed(cell, values, len(total))
         return total.reshape(shape)
 
     def _walk(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:

@@ -287,6 +287,18 @@ def test_style_that_explains_all_votes_has_no_coefficient():
     assert all(reason.reason.endswith(".") for reason in NoStyle)
 
 
+def test_that_there_is_no_maximum_is_told_long_before_the_last_step(monkeypatch):
+    passes, derivatives = [], StyledVotes.derivatives
+
+    def counted(self, x):
+        passes.append(x)
+        return derivatives(self, x)
+
+    monkeypatch.setattr(StyledVotes, "derivatives", counted)
+    StyledBradleyTerry().fit([0, 0] * 5, [1, 1] * 5, [1, 0] * 5, [[1.0], [-1.0]] * 5)
+    assert len(passes) < 32
+
+
 def test_without_features_it_is_bradley_terry():
     v = arena()
     v.features = np.zeros((300, 0))
