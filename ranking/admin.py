@@ -58,7 +58,7 @@ class EloIntervalAdmin(Published):
 
 @admin.register(ArenaRefresh)
 class ArenaRefreshAdmin(Published):
-    list_display = ["arena", "started_at", "seconds", "seen_vote_id", "leased_until", "problem"]
+    list_display = ["arena", "started_at", "seconds", "leased_until", "problem"]
     list_select_related = ["arena"]
 
 

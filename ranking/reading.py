@@ -140,7 +140,7 @@ def _lent_intervals(
     earlier = Snapshot.objects.filter(board=snapshot.board_id).exclude(elo_intervals_at=None)
     newest = Subquery(earlier.order_by("-published_at").values("pk")[:1])
     found = EloInterval.objects.filter(standing__snapshot=newest).annotate(
-        candidate=F("standing__candidate"), n_votes=F("standing__snapshot__n_votes")
+        candidate=F("standing__candidate"), n_votes=F("standing__snapshot__elo_interval_votes")
     )
     by_candidate: dict[int, Any] = {interval.candidate: interval for interval in found}
     seen = next((interval.n_votes for interval in by_candidate.values()), 0)

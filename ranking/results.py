@@ -62,7 +62,7 @@ def _counts(snapshot: Snapshot | None) -> dict[str, Any]:
 def _seen_by_elo_intervals(board: BoardView) -> int | None:
     if board.snapshot is None or board.elo_votes is not None:
         return board.elo_votes
-    return board.snapshot.n_votes if board.snapshot.elo_intervals_at else 0
+    return board.snapshot.elo_interval_votes
 
 
 def _json_row(board: BoardView, row: Row) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""The only door from rows to arrays: the live votes of an arena, as the fits read them."""
+"""The only door from rows to arrays: votes as the tallies and the replays read them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.models import Arena, Candidate, Outcome, Prompt, Rater, Vote
+from arena.models import Outcome, Rater
+from arena.models.voting import VoteQuerySet
+from ranking.models import Raters, TallyMember
+from ranking.tallies import Cells
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -15,9 +17,8 @@ Bools = NDArray[np.bool_]
 
 OUTCOMES = [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE, Outcome.BOTH_BAD]
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
-UNKNOWN = -1  # the prompt of a vote whose file did not name one
-CHUNK = 10_000
-TICK = 100_000  # rows; about a second
+PLACES = {outcome.value: place for place, outcome in enumerate(OUTCOMES)}
+KINDS = {Raters.PEOPLE: Rater.Kind.PERSON, Raters.JUDGES: Rater.Kind.JUDGE}
 COLUMNS = (
     "pk",
     "comparison__left",
@@ -25,140 +26,96 @@ COLUMNS = (
     "outcome",
     "preference",
     "comparison__prompt",
+    "comparison__prompt__category",
     "rater",
     "rater__kind",
+    "source_row",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """N live votes in the order in which they were cast (their ids), and who they are about.
+    """N votes in the order in which they were read.
 
     Attributes
     ----------
-    candidates : (K,) the candidates' ids, ascending; left and right are places in it
-    active : (K,) bool, whether a candidate is still shown to raters
-    categories : names that a vote's `category` is a place in; the first is "" (none)
-    pk, left, right : (N,) int64
+    pk, left, right, rater : (N,) int64, ids
+    prompt : (N,) int64, its id or 0 where it is not known
+    source_row : (N,) int64, the row of its file or 0
     outcome : (N,) int64, a place in OUTCOMES
-    score : (N,) float64, the left answer's: 1, 0, a half, or the vote's soft preference
-    prompt : (N,) int64, the prompt's id or UNKNOWN
-    rater : (N,) int64, the rater's id
-    category : (N,) int64
+    preference : (N,) float64, the soft verdict for left, NaN where there is none
+    category : (N,) str objects, the prompt's or ""
     by_judge : (N,) bool
     """
 
-    candidates: Ints
-    active: Bools
-    categories: tuple[str, ...]
     pk: Ints
     left: Ints
     right: Ints
     outcome: Ints
-    score: Floats
+    preference: Floats
     prompt: Ints
+    category: NDArray[Any]
     rater: Ints
-    category: Ints
     by_judge: Bools
+    source_row: Ints
 
     def __len__(self) -> int:
         return len(self.pk)
 
+    @property
+    def score(self) -> Floats:
+        """(N,) the left answer's: 1, 0, a half, or the soft verdict; both bad is a half."""
+        hard = np.array([1.0, 0.0, 0.5, 0.5])[self.outcome]
+        soft = ~np.isnan(self.preference) & (self.outcome != BOTH_BAD)
+        return np.where(soft, self.preference, hard)
+
     def where(self, chosen: Bools) -> "Votes":
-        """The chosen votes, about the same candidates."""
-        columns = ("pk", "left", "right", "outcome", "score", "prompt", "rater", "category")
-        kept = {name: getattr(self, name)[chosen] for name in (*columns, "by_judge")}
-        return replace(self, **kept)
+        return Votes(*(column[chosen] for column in vars(self).values()))
+
+    def of(self, raters: str, category: str = "") -> "Votes":
+        """The votes of one question."""
+        mine = self.by_judge == (raters == Raters.JUDGES)
+        if category:
+            mine &= self.category == category
+        return self.where(mine)
 
     def questions(self) -> set[tuple[str, str]]:
-        """Each (raters, category) that has votes; the category "" stands for all of them."""
+        """Each (raters, category) that a vote is here for; the category "" is all of them."""
         found = set()
-        for raters, judged in (("people", False), ("judges", True)):
-            mine = self.category[self.by_judge == judged]
-            found |= {(raters, self.categories[code]) for code in np.unique(mine)}
-            found |= {(raters, "")} if len(mine) else set()
+        for raters in Raters.values:
+            mine = set(self.of(raters).category.tolist())
+            found |= {(raters, name) for name in mine | {""}} if mine else set()
         return found
 
-    def of(self, raters: str, category: str) -> "Votes":
-        """The votes of one board, about the candidates that are active or have one of them."""
-        mine = self.by_judge == (raters == "judges")
-        if category:
-            named = np.array([name == category for name in self.categories])
-            mine &= named[self.category]
-        return self.where(mine)._without_strangers()
-
-    def _without_strangers(self) -> "Votes":
-        met = self.active.copy()
-        met[self.left] = met[self.right] = True
-        place = np.cumsum(met) - 1
-        return replace(
-            self,
-            candidates=self.candidates[met],
-            active=self.active[met],
-            left=place[self.left],
-            right=place[self.right],
+    def cells(self) -> Cells:
+        """What they add up to."""
+        return Cells.count(
+            self.left, self.right, self.outcome, self.preference, self.prompt, self.rater
         )
 
 
-def read_votes(arena: Arena, tick: Callable[[], object] | None = None) -> Votes:
-    """Read the arena's live votes, in the order of their ids. N rows, one query.
-
-    `tick` is called every second or so: whoever holds a lease renews it there.
-    """
-    rows = Vote.objects.live().filter(arena=arena).order_by("pk").values_list(*COLUMNS)
-    found = rows.iterator(chunk_size=CHUNK)
-    columns = _columns(_ticking(found, tick) if tick else found)
-    categories, of_prompt = _categories(arena)
-    places = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
-    outcome = np.array([places[value] for value in columns[3]], np.int64)
-    active = set(Candidate.objects.active().filter(arena=arena).values_list("pk", flat=True))
-    candidates = np.array(sorted(active.union(columns[1], columns[2])), np.int64)
+def read_votes(votes: VoteQuerySet, limit: int) -> Votes:
+    """The first `limit` of the votes, in the order they are asked for; one query."""
+    rows = list(votes.values_list(*COLUMNS)[:limit])
+    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+    pk, left, right, outcome, preference, prompt, category, rater, kind, row = columns
     return Votes(
-        candidates=candidates,
-        active=np.array([pk in active for pk in candidates.tolist()], np.bool_),
-        categories=categories,
-        pk=np.array(columns[0], np.int64),
-        left=np.searchsorted(candidates, np.array(columns[1], np.int64)),
-        right=np.searchsorted(candidates, np.array(columns[2], np.int64)),
-        outcome=outcome,
-        score=_scores(outcome, columns[4]),
-        prompt=np.array([UNKNOWN if pk is None else pk for pk in columns[5]], np.int64),
-        rater=np.array(columns[6], np.int64),
-        category=np.array([of_prompt.get(pk, 0) for pk in columns[5]], np.int64),
-        by_judge=np.array([kind == Rater.Kind.JUDGE for kind in columns[7]], np.bool_),
+        pk=np.array(pk, np.int64),
+        left=np.array(left, np.int64),
+        right=np.array(right, np.int64),
+        outcome=np.array([PLACES[value] for value in outcome], np.int64),
+        preference=np.array([np.nan if p is None else p for p in preference], np.float64),
+        prompt=np.array([p or 0 for p in prompt], np.int64),
+        category=np.array([name or "" for name in category], object),
+        rater=np.array(rater, np.int64),
+        by_judge=np.array([k == Rater.Kind.JUDGE for k in kind], np.bool_),
+        source_row=np.array([n or 0 for n in row], np.int64),
     )
 
 
-def rater_names(votes: Votes) -> list[str]:
-    """The names of those who cast these votes, in alphabetical order."""
-    raters = Rater.objects.filter(pk__in=np.unique(votes.rater).tolist())
-    return sorted(str(rater) for rater in raters)
-
-
-def _columns(rows: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-
-
-def _ticking(
-    rows: Iterable[tuple[Any, ...]], tick: Callable[[], object]
-) -> Iterator[tuple[Any, ...]]:
-    for number, row in enumerate(rows, start=1):
-        if number % TICK == 0:
-            tick()
-        yield row
-
-
-def _scores(outcome: Ints, preferences: Iterable[float | None]) -> Floats:
-    """A soft verdict is its own score; `both_bad` gets a half, for boards that count it a tie."""
-    soft = np.array([np.nan if value is None else value for value in preferences], np.float64)
-    hard = np.array([1.0, 0.0, 0.5, 0.5])[outcome]
-    return np.where(np.isnan(soft) | (outcome == BOTH_BAD), hard, soft)
-
-
-def _categories(arena: Arena) -> tuple[tuple[str, ...], dict[int, int]]:
-    """The names of the arena's categories, "" first, and the place of each prompt's."""
-    rows = Prompt.objects.filter(arena=arena).values_list("pk", "category")
-    of_prompt = dict(rows.iterator(chunk_size=CHUNK))
-    names = ("", *sorted(set(of_prompt.values()) - {""}))
-    places = {name: code for code, name in enumerate(names)}
-    return names, {pk: places[name] for pk, name in of_prompt.items()}
+def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
+    """The names of those whose votes a question counts, in alphabetical order."""
+    voted = TallyMember.objects.filter(
+        tally__arena=arena_id, tally__raters=raters, tally__category=category, n_votes__gt=0
+    )
+    return sorted(str(rater) for rater in Rater.objects.filter(pk__in=voted.values("rater")))

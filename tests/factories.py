@@ -55,5 +55,5 @@ def make_vote(
         comparison=comparison,
         rater=rater,
         outcome=outcome,
-        **{"cast_at": timezone.now()} | fields,
+        **{"cast_at": timezone.now(), "tallied": "source" in fields} | fields,
     )

@@ -8,6 +8,10 @@ class ImportQuerySet(models.QuerySet["Import"]):
         """Imports that are still running, or were abandoned: their rows are nobody's to read."""
         return self.filter(revealed_at=None)
 
+    def to_tally(self) -> "ImportQuerySet":
+        """Revealed imports whose votes are not all in the tallies yet."""
+        return self.filter(revealed_at__isnull=False, tallied_at=None)
+
 
 class Import(models.Model):
     """One file taken into one arena. A row's identity is (import, row number)."""
@@ -20,6 +24,10 @@ class Import(models.Model):
     revealed_at = models.DateTimeField(null=True, blank=True)
     rows_added = models.PositiveIntegerField(default=0)
     rows_rejected = models.PositiveIntegerField(default=0)
+    tallied_row = models.PositiveIntegerField(
+        default=0, help_text="Votes up to this row are in the running tallies."
+    )
+    tallied_at = models.DateTimeField(null=True, blank=True)
 
     objects = ImportQuerySet.as_manager()
 

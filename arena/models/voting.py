@@ -175,10 +175,29 @@ class Comparison(Sourced):
         return reverse("comparison", args=[self.arena.slug, self.key])
 
 
+# Spelled as the partial indexes spell them, so that finding these among millions is cheap.
+TO_ADD = Q(source__isnull=True, tallied=False, voided_at__isnull=True)
+TO_TAKE_OUT = Q(tallied=True, voided_at__isnull=False)
+
+
 class VoteQuerySet(models.QuerySet["Vote"]):
     def live(self) -> "VoteQuerySet":
         """Votes that count: not voided, and not of an import that is still hidden."""
         return self.filter(REVEALED, voided_at=None)
+
+    def to_add(self) -> "VoteQuerySet":
+        """Cast here, and not in the tallies yet."""
+        return self.filter(TO_ADD)
+
+    def to_take_out(self) -> "VoteQuerySet":
+        """In the tallies, and voided since."""
+        whole = Q(source=None) | Q(source__tallied_at__isnull=False)
+        return self.filter(TO_TAKE_OUT).filter(whole)
+
+    def in_tallies(self) -> "VoteQuerySet":
+        """Counted by the tallies as they stand; whoever asks keeps refreshes out meanwhile."""
+        counted = Q(source=None) | Q(source_row__lte=F("source__tallied_row"))
+        return self.filter(counted, tallied=True)
 
     def of_people(self) -> "VoteQuerySet":
         return self.filter(rater__kind=Rater.Kind.PERSON)
@@ -205,6 +224,13 @@ class Vote(Sourced):
     details = models.JSONField(
         null=True, blank=True, help_text="What the vote's file said besides: ids, cost."
     )
+    tallied = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Whether the running tallies count this vote; one from a file is counted with"
+        " its import.",
+    )
 
     objects = VoteQuerySet.as_manager()
 
@@ -228,14 +254,17 @@ class Vote(Sourced):
                 condition=Q(voided_at__isnull=True) | ~Q(void_reason=""),
                 name="vote_voided_with_a_reason",
             ),
+            models.CheckConstraint(
+                condition=Q(source__isnull=True) | Q(tallied=True) | Q(voided_at__isnull=False),
+                name="vote_of_a_file_tallied_with_it",
+            ),
         ]
         indexes = [
             models.Index(fields=["arena", "id"], name="vote_newest_of_arena"),
             models.Index(fields=["rater", "arena"], name="vote_of_rater"),
+            models.Index(fields=["arena", "id"], condition=TO_ADD, name="vote_to_add_to_tallies"),
             models.Index(
-                fields=["arena", "voided_at"],
-                condition=Q(voided_at__isnull=False),
-                name="vote_voided_in_arena",
+                fields=["arena", "id"], condition=TO_TAKE_OUT, name="vote_to_take_out_of_tallies"
             ),
         ]
 

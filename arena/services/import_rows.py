@@ -31,7 +31,7 @@ COMPARISON = (
 )
 VOTE = (
     *("arena", "comparison", "rater", "outcome", "preference", "cast_at", "void_reason"),
-    *("details", "source", "source_row"),
+    *("details", "source", "source_row", "tallied"),
 )
 Key = TypeVar("Key", bound=Hashable)
 
@@ -189,6 +189,7 @@ class Writer:
                     record.details or None,
                     self.source.pk,
                     row.number,
+                    True,  # counted with its import
                 )
                 for row, record in zip(rows, records, strict=True)
             ),

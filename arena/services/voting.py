@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 TIME_TO_UNDO = timedelta(seconds=30)
+VOIDED_AT_ONCE = 1000
 UNDONE = "undone by the rater"
 
 
@@ -185,3 +186,27 @@ def void_vote(*, vote: Vote, reason: str, now: datetime) -> bool:
     if voided:
         announce(votes_changed, arena_id=vote.arena_id, reason="void")
     return bool(voided)
+
+
+def void_rater(*, rater: Rater, reason: str, now: datetime) -> int:
+    """Void all votes of a rater and take no more of them; return how many votes it was.
+
+    Done in steps, so that no voter waits long; a call that was cut off is finished by another.
+    """
+    Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
+    total = 0
+    while voided := _void_some(rater, reason, now):
+        total += voided
+    return total
+
+
+@transaction.atomic
+def _void_some(rater: Rater, reason: str, now: datetime) -> int:
+    live = rater.votes.filter(voided_at=None).order_by("pk")
+    found = dict(live.values_list("pk", "arena")[:VOIDED_AT_ONCE])
+    voided = Vote.objects.filter(pk__in=found, voided_at=None).update(
+        voided_at=now, void_reason=reason
+    )
+    for arena_id in set(found.values()):
+        announce(votes_changed, arena_id=arena_id, reason="void")
+    return voided

@@ -2,15 +2,28 @@
 
 from ranking.models.boards import Board, BothBad, Raters
 from ranking.models.refreshing import ArenaRefresh, BoardPage
-from ranking.models.snapshots import EloInterval, Snapshot, Standing
+from ranking.models.snapshots import EloInterval, Snapshot, SnapshotMatrices, Standing
+from ranking.models.tallies import (
+    ClusterTally,
+    EloCheckpoint,
+    Tally,
+    TallyDelta,
+    TallyMember,
+)
 
 __all__ = [
     "ArenaRefresh",
     "Board",
     "BoardPage",
     "BothBad",
+    "ClusterTally",
+    "EloCheckpoint",
     "EloInterval",
     "Raters",
     "Snapshot",
+    "SnapshotMatrices",
     "Standing",
+    "Tally",
+    "TallyDelta",
+    "TallyMember",
 ]

@@ -8,8 +8,6 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Import, Vote
 
-CLOCK_MARGIN = timedelta(seconds=5)
-
 
 class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def free(self, now: datetime) -> "ArenaRefreshQuerySet":
@@ -18,34 +16,30 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         return self.filter(unclaimed, Q(not_before=None) | Q(not_before__lte=now))
 
     def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
-        """Arenas with votes, voids or imports that their last refresh cannot have seen.
+        """Arenas with votes, voids or imports that are not in the tallies, or told to look again.
 
         A hidden vote is none of these before its reveal. A token that is still there was left by
         a refresh that was killed (or one is running: then the arena is not free).
         """
         of_arena = {"arena": OuterRef("arena")}
-        votes = Vote.objects.filter(**of_arena)
-        newer = votes.live().filter(pk__gt=OuterRef("seen_vote_id"))
-        voided = votes.filter(voided_at__gte=OuterRef("sure_until"))
-        revealed = Import.objects.filter(**of_arena, revealed_at__gte=OuterRef("sure_until"))
         return self.filter(
-            Q(sure_until=None)
+            Q(look_again=True)
             | Q(token__isnull=False)
             | Q(recheck_at__lte=now)
-            | Exists(newer)
-            | Exists(voided)
-            | Exists(revealed)
+            | Exists(Vote.objects.to_add().filter(**of_arena))
+            | Exists(Vote.objects.to_take_out().filter(**of_arena))
+            | Exists(Import.objects.to_tally().filter(**of_arena))
         )
 
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
         """Take the arena for one refresh; None when somebody has it or it is too soon.
 
-        What the refresh will have seen is noted now and not at its end, when it would cover up
-        that somebody has asked meanwhile to look again.
+        That somebody has asked to look again is forgotten now and not at its end, when it would
+        cover up that somebody has asked meanwhile.
         """
         token = uuid.uuid4()
         taken = self.free(now).filter(arena=arena_id)
-        found = taken.update(token=token, leased_until=now + lease, sure_until=now - CLOCK_MARGIN)
+        found = taken.update(token=token, leased_until=now + lease, look_again=False)
         return token if found else None
 
 
@@ -57,19 +51,16 @@ class ArenaRefresh(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
-    sure_until = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="Voids and reveals stamped before this had committed when the votes were read.",
+    look_again = models.BooleanField(
+        default=True, help_text="Something besides votes has changed since the last refresh began."
     )
     finished_at = models.DateTimeField(null=True, blank=True)
     recheck_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="When to look once more for votes that committed late, with smaller ids.",
+        help_text="When to make the intervals that the last refresh put off.",
     )
     seconds = models.FloatField(default=0)
-    seen_vote_id = models.BigIntegerField(default=0)
     problem = models.TextField(blank=True, help_text="What broke the last refresh.")
     page_epoch = models.PositiveIntegerField(default=0, editable=False)
 

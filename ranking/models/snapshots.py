@@ -50,7 +50,19 @@ class Snapshot(models.Model):
     )
     interval_reason = models.TextField(blank=True, help_text="Why there are no intervals.")
     seconds = models.FloatField(default=0)
+    measured_digest = models.CharField(
+        max_length=64, blank=True, help_text="The digest of what the intervals have seen."
+    )
+    measured_at = models.DateTimeField(null=True, blank=True)
+    measured_seconds = models.FloatField(default=0, help_text="What making the intervals took.")
+    measured_votes = models.PositiveIntegerField(
+        default=0, help_text="Votes that the intervals have seen."
+    )
+    findings = models.JSONField(default=dict, help_text="What else was made with the intervals.")
     elo_claimed_until = models.DateTimeField(null=True, blank=True)
+    elo_interval_votes = models.PositiveIntegerField(
+        default=0, help_text="Votes that the Elo intervals have seen."
+    )
     elo_intervals_at = models.DateTimeField(null=True, blank=True)
 
     objects = SnapshotQuerySet.as_manager()
@@ -69,6 +81,21 @@ class Snapshot(models.Model):
         return f"board {self.board_id} at {self.published_at:%Y-%m-%d %H:%M:%S}"
 
 
+class SnapshotMatrices(models.Model):
+    """What two candidates are compared with: who met whom, and how sure the scores are."""
+
+    snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
+    cells = models.BinaryField(help_text="The tally per pair that the scores stand on.")
+    candidates = models.BinaryField(help_text="int64: (R,) the ids that the covariance is about.")
+    covariance = models.BinaryField(help_text="float32: (R, R) of the scores, in Elo squared.")
+
+    class Meta:
+        verbose_name_plural = "snapshot matrices"
+
+    def __str__(self) -> str:
+        return f"of snapshot {self.snapshot_id}"
+
+
 class Standing(models.Model):
     """One candidate's row in a snapshot; scores are NULL where it cannot be compared yet."""
 
@@ -77,6 +104,10 @@ class Standing(models.Model):
     rank = models.PositiveIntegerField(null=True)
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
+    sure_rank_low = models.PositiveIntegerField(
+        null=True, help_text="Best rank that holds together with everybody else's interval."
+    )
+    sure_rank_high = models.PositiveIntegerField(null=True)
     score = models.FloatField(null=True)
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)

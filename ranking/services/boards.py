@@ -32,14 +32,14 @@ def open_boards(*, arena_id: int, questions: Iterable[tuple[str, str]]) -> list[
 
 def look_again(*, arena_id: int) -> None:
     """Have the arena refreshed again, even if a refresh is at it now: it may have read before."""
-    ArenaRefresh.objects.filter(arena=arena_id).update(sure_until=None)
+    ArenaRefresh.objects.filter(arena=arena_id).update(look_again=True)
 
 
 def drop_pages(*, arena_id: int, look_again: bool = False) -> None:
     """Let no stored page of the arena be served again; with `look_again`, refresh it as well."""
     moved: dict[str, Any] = {"page_epoch": F("page_epoch") + 1}
     if look_again:
-        moved["sure_until"] = None
+        moved["look_again"] = True
     ArenaRefresh.objects.filter(arena=arena_id).update(**moved)
     BoardPage.objects.filter(arena=arena_id).delete()
 

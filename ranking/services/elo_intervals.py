@@ -3,15 +3,17 @@
 from datetime import datetime, timedelta
 from math import isnan
 
+import numpy as np
 from django.db import transaction
 
-from arena.models import Arena
-from ranking.models import Board, EloInterval, Snapshot
-from ranking.services import boards, fitting
-from ranking.stats import Elo
-from ranking.stats import EloInterval as Interval
-from ranking.votes import Votes, read_votes
+from ranking.models import Board, BothBad, EloInterval, Snapshot
+from ranking.services import boards, cluster_tallies
+from ranking.services.measuring import CONFIDENCE
+from ranking.stats import Battles, Elo
+from ranking.tallies import clustered_battles
+from ranking.votes import Ints
 
+Reach = dict[int, tuple[float, float]]  # Elo below and above a rating, by candidate
 N_RESAMPLES = 100
 LEASE = timedelta(seconds=30)
 LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading and resampling take
@@ -29,9 +31,9 @@ def add(*, board_id: int, now: datetime) -> bool:
     snapshot = waiting.select_related("board__arena").first()
     if snapshot is None or not _claim(snapshot, now):
         return False
-    votes = _votes_seen(snapshot)
-    found = _interval(snapshot.board, votes)
-    return _store(snapshot, votes, found, now)
+    battles, candidates = _battles_seen(snapshot)
+    reach = _reach(snapshot.board, battles, candidates)
+    return _store(snapshot, reach, battles.n_votes, now)
 
 
 def lease(snapshot: Snapshot) -> timedelta:
@@ -44,39 +46,50 @@ def _claim(snapshot: Snapshot, now: datetime) -> bool:
     return bool(unclaimed.update(elo_claimed_until=now + lease(snapshot)))
 
 
-def _votes_seen(snapshot: Snapshot) -> Votes:
-    """The votes beneath the snapshot; those voided since are missing, as they should be."""
-    arena: Arena = snapshot.board.arena
-    votes = read_votes(arena).of(snapshot.board.raters, snapshot.board.category)
-    return votes.where(votes.pk <= snapshot.last_vote_id)
+def _battles_seen(snapshot: Snapshot) -> tuple[Battles, Ints]:
+    """The votes by cluster, and their candidates; those cast since may be among them."""
+    board = snapshot.board
+    cells = cluster_tallies.read_clusters(
+        arena_id=board.arena_id, raters=board.raters, category=board.category
+    )
+    candidates = np.unique(np.concatenate([cells.key("first"), cells.key("second")]))
+    return clustered_battles(cells, candidates, board.both_bad == BothBad.TIE)[0], candidates
 
 
-def _interval(board: Board, votes: Votes) -> Interval:
-    counted = votes.where(fitting.in_fit(board, votes))
-    return Elo().interval(
-        counted.left,
-        counted.right,
-        counted.score,
-        fitting.clusters_of(counted).codes,
-        len(votes.candidates),
+def _reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
+    """How far the ratings may be off, by candidate: other votes in another order."""
+    elo = Elo()
+    rows = np.repeat(np.arange(len(battles.count)), battles.count)
+    found = elo.interval(
+        battles.first[rows],
+        battles.second[rows],
+        battles.score[rows],
+        None if battles.cluster is None else battles.cluster[rows],
+        battles.n_candidates,
         n_resamples=N_RESAMPLES,
-        confidence=fitting.CONFIDENCE,
+        confidence=CONFIDENCE,
         random_state=board.seed,
     )
+    below, above = elo.ratings_ - found.low, found.high - elo.ratings_
+    return {
+        pk: (float(below[i]), float(above[i]))
+        for i, pk in enumerate(candidates.tolist())
+        if not isnan(below[i])
+    }
 
 
 @transaction.atomic
-def _store(snapshot: Snapshot, votes: Votes, found: Interval, now: datetime) -> bool:
+def _store(snapshot: Snapshot, reach: Reach, n_votes: int, now: datetime) -> bool:
     """Write the intervals; a snapshot without any is marked too, so that nobody tries again."""
     mine = Snapshot.objects.filter(pk=snapshot.pk, elo_intervals_at=None)
-    if not mine.update(elo_intervals_at=now, elo_claimed_until=None):
+    if not mine.update(elo_intervals_at=now, elo_claimed_until=None, elo_interval_votes=n_votes):
         return False
-    place = {pk: i for i, pk in enumerate(votes.candidates.tolist())}
+    rated = snapshot.standings.exclude(elo=None).values_list("pk", "candidate", "elo")
     EloInterval.objects.bulk_create(
         [
-            EloInterval(standing=standing, low=found.low[i], high=found.high[i])
-            for standing in snapshot.standings.all()
-            if (i := place.get(standing.candidate_id)) is not None and not isnan(found.low[i])
+            EloInterval(standing_id=pk, low=elo - reach[who][0], high=elo + reach[who][1])
+            for pk, who, elo in rated
+            if who in reach and elo is not None
         ]
     )
     boards.drop_pages(arena_id=snapshot.board.arena_id)

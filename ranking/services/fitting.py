@@ -1,7 +1,6 @@
-"""From the votes of one board to everything that a snapshot says about them. Writes nothing."""
+"""From the tallies of one board to everything that a snapshot says. Writes nothing."""
 
-import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from math import isnan
@@ -9,22 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ranking.models import Board, BothBad, Standing
-from ranking.stats import (
-    Battles,
-    Bootstrap,
-    BradleyTerry,
-    Clusters,
-    Elo,
-    Sandwich,
-    choose_clusters,
-    largest_difference,
-    rank_intervals,
-)
-from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, UNKNOWN, Bools, Floats, Ints, Votes
+from ranking.models import SnapshotMatrices, Standing
+from ranking.services.evidence import Evidence
+from ranking.services.measuring import CONFIDENCE, Measured, Spread
+from ranking.stats import Battles, BradleyTerry, Elo, largest_difference
+from ranking.tallies import UNIT, Cells, pair_battles
+from ranking.votes import Floats, Ints
 
-FIT_VERSION = 1  # part of the digest: raise it where the same votes give other numbers
-CONFIDENCE = 0.95
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
 LIBRARIES = ("numpy", "scipy", "choix")
 
@@ -34,16 +24,25 @@ class SecondOpinionDiffers(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """What a snapshot will say: its own fields, and its standings without their snapshot."""
+class Scores:
+    """The fitted model, and how far choix is from it, in Elo."""
 
-    fields: dict[str, Any]
-    standings: list[Standing]
+    model: BradleyTerry
+    difference: float
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """Per candidate, over N votes: (K,) counts of what happened, and the points scored."""
+class Fitted:
+    """What a snapshot will say: its own fields, and the rows that will belong to it."""
+
+    fields: dict[str, Any]
+    standings: list[Standing]
+    matrices: SnapshotMatrices
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Per candidate, (K,): what happened in its votes, and the points scored in the fit."""
 
     wins: Ints
     losses: Ints
@@ -53,90 +52,11 @@ class Tally:
     points: Floats
 
 
-def digest(board: Board, votes: Votes) -> str:
-    """A fingerprint of all that the fit depends on: equal digests give equal numbers."""
-    settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed)
-    found = hashlib.sha256(repr(settings).encode())
-    for column in (
-        votes.candidates,
-        votes.pk,
-        votes.left,
-        votes.right,
-        votes.outcome,
-        votes.score,
-        votes.prompt,
-        votes.rater,
-    ):
-        found.update(np.ascontiguousarray(column).tobytes())
-    return found.hexdigest()
-
-
-def in_fit(board: Board, votes: Votes) -> Bools:
-    """(N,) mask of the votes that the scores stand on."""
-    if board.both_bad == BothBad.TIE:
-        return np.ones(len(votes), np.bool_)
-    counted: Bools = votes.outcome != BOTH_BAD
-    return counted
-
-
-def clusters_of(counted: Votes) -> Clusters:
-    """Which votes belong together; see `choose_clusters` for the rule."""
-    return choose_clusters(counted.left, counted.right, counted.prompt, counted.rater)
-
-
-def fit(board: Board, votes: Votes) -> Fitted:
-    """Fit the board. Raises NotConverged, and SecondOpinionDiffers where choix disagrees."""
-    counted = votes.where(in_fit(board, votes))
-    clusters = clusters_of(counted)
-    n_candidates = len(votes.candidates)
-    battles = Battles.from_arrays(
-        counted.left,
-        counted.right,
-        counted.score,
-        cluster=clusters.codes,
-        n_candidates=n_candidates,
-    )
-    bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed).fit(battles)
-    difference = _second_opinion(battles, bootstrap.model_)
-    fields = {
-        "n_votes": len(counted),
-        "n_both_bad": int((votes.outcome == BOTH_BAD).sum()),
-        "n_raters": len(np.unique(votes.rater)),
-        "n_prompts": len(np.unique(votes.prompt[votes.prompt != UNKNOWN])),
-        "last_vote_id": int(votes.pk.max(initial=0)),
-        "settings": _settings(board, clusters, bootstrap.n_clusters_),
-        "choix_difference": difference,
-        "interval_reason": bootstrap.reason_.reason if bootstrap.reason_ else "",
-    }
-    elo = Elo().fit(counted.left, counted.right, counted.score, n_candidates)
-    return Fitted(fields, _standings(votes, tally(votes, counted), battles, bootstrap, elo))
-
-
-def tally(votes: Votes, counted: Votes) -> Tally:
-    """Count, per candidate, what `votes` say; points and votes are those in the fit."""
-    return Tally(
-        wins=_count(votes, votes.outcome == LEFT, votes.outcome == RIGHT),
-        losses=_count(votes, votes.outcome == RIGHT, votes.outcome == LEFT),
-        ties=_count(votes, votes.outcome == TIE, votes.outcome == TIE),
-        both_bad=_count(votes, votes.outcome == BOTH_BAD, votes.outcome == BOTH_BAD),
-        votes=_count(counted, np.ones(len(counted), bool), np.ones(len(counted), bool)),
-        points=_points(counted),
-    )
-
-
-def _points(counted: Votes) -> Floats:
-    """(K,): a win 1, a tie a half, a soft verdict what it says."""
-    size = len(counted.candidates)
-    points: Floats = np.zeros(size)
-    points += np.bincount(counted.left, counted.score, size)
-    points += np.bincount(counted.right, 1 - counted.score, size)
-    return points
-
-
-def _count(votes: Votes, of_left: Bools, of_right: Bools) -> Ints:
-    size = len(votes.candidates)
-    left = np.bincount(votes.left[of_left], minlength=size)
-    return left + np.bincount(votes.right[of_right], minlength=size)
+def fit(evidence: Evidence) -> Scores:
+    """Fit the scores. Raises NotConverged, and SecondOpinionDiffers where choix disagrees."""
+    battles = pair_battles(evidence.cells, evidence.candidates, evidence.both_bad_is_tie)
+    model = BradleyTerry().fit(battles)
+    return Scores(model, _second_opinion(battles, model))
 
 
 def _second_opinion(battles: Battles, model: BradleyTerry) -> float:
@@ -148,7 +68,31 @@ def _second_opinion(battles: Battles, model: BradleyTerry) -> float:
     return difference
 
 
-def _settings(board: Board, clusters: Clusters, n_clusters: int) -> dict[str, Any]:
+def compose(
+    evidence: Evidence, scores: Scores, measured: Measured, elo: dict[int, float]
+) -> Fitted:
+    """Put together what the scores, the intervals and Elo say."""
+    fields = {
+        "digest": evidence.digest(),
+        "n_votes": evidence.n_votes,
+        "n_both_bad": int(evidence.cells["both_bad"].sum()),
+        "n_raters": evidence.n_raters,
+        "n_prompts": evidence.n_prompts,
+        "last_vote_id": evidence.last_vote_id,
+        "choix_difference": scores.difference,
+        "settings": _settings(evidence) | measured.settings,
+        "findings": measured.findings,
+        **measured.fields,
+    }
+    matrices = SnapshotMatrices(
+        cells=evidence.cells.pack(),
+        candidates=measured.candidates.astype("<i8").tobytes(),
+        covariance=measured.covariance.astype("<f4").tobytes(),
+    )
+    return Fitted(fields, _standings(evidence, scores.model, measured, elo), matrices)
+
+
+def _settings(evidence: Evidence) -> dict[str, Any]:
     """What was in force, in the words and numbers that the page shows."""
     return {
         "method": "Bradley-Terry, a tie as half a win for each side",
@@ -158,12 +102,9 @@ def _settings(board: Board, clusters: Clusters, n_clusters: int) -> dict[str, An
         "elo_start": Elo.start,
         "interval": "cluster bootstrap with exponential weights",
         "confidence": CONFIDENCE,
-        "n_resamples": board.n_resamples,
-        "seed": board.seed,
-        "both_bad": board.both_bad,
-        "clusters": clusters.rule,
-        "clusters_note": clusters.note,
-        "n_clusters": n_clusters,
+        "n_resamples": evidence.board.n_resamples,
+        "seed": evidence.board.seed,
+        "both_bad": evidence.board.both_bad,
         "versions": _versions(),
     }
 
@@ -173,39 +114,74 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
+def record(evidence: Evidence) -> Record:
+    """Count, per candidate, what its votes say; points and votes are those in the fit."""
+    cells, size = evidence.cells, len(evidence.candidates)
+    first = np.searchsorted(evidence.candidates, cells.key("first"))
+    second = np.searchsorted(evidence.candidates, cells.key("second"))
+
+    def total(of_first: Ints | Floats, of_second: Ints | Floats) -> Any:
+        both = np.bincount(first, of_first, size) + np.bincount(second, of_second, size)
+        return both if of_first.dtype.kind == "f" else both.astype(np.int64)
+
+    won = cells["first_wins"] + cells["soft_first"]
+    lost = cells["second_wins"] + cells["soft_second"]
+    ties = cells["ties"] + cells["soft_ties"]
+    counted = cells.votes if evidence.both_bad_is_tie else cells.decided
+    points = _points_of_first(cells, evidence.both_bad_is_tie)
+    return Record(
+        wins=total(won, lost),
+        losses=total(lost, won),
+        ties=total(ties, ties),
+        both_bad=total(cells["both_bad"], cells["both_bad"]),
+        votes=total(counted, counted),
+        points=total(points, counted - points),
+    )
+
+
+def _points_of_first(cells: Cells, both_bad_is_tie: bool) -> Floats:
+    """A win 1, a tie a half, a soft verdict what it says."""
+    ties = cells["ties"] + cells["both_bad"] if both_bad_is_tie else cells["ties"]
+    points: Floats = cells["first_wins"] + ties / 2 + cells["soft_points"] / UNIT
+    return points
+
+
 def _standings(
-    votes: Votes, counts: Tally, battles: Battles, bootstrap: Bootstrap, elo: Elo
+    evidence: Evidence, model: BradleyTerry, measured: Measured, elo: dict[int, float]
 ) -> list[Standing]:
-    model = bootstrap.model_
-    covariance = Sandwich(CONFIDENCE).fit(battles).covariance_
-    best, worst = rank_intervals(model.theta_, covariance, confidence=CONFIDENCE)
+    counts = record(evidence)
+    decided = counts.wins + counts.losses + counts.ties
     columns = {
         "score": model.ratings_,
         "rank": _ranks(model.ratings_),
-        "rank_low": best,
-        "rank_high": worst,
-        "low": bootstrap.low_,
-        "high": bootstrap.high_,
-        "standard_error": bootstrap.standard_errors_,
-        "elo": np.where(elo.votes_ > 0, elo.ratings_, np.nan),
         "win_rate": _rate(counts.points, counts.votes),
-        "both_bad_rate": _rate(
-            counts.both_bad, counts.wins + counts.losses + counts.ties + counts.both_bad
-        ),
+        "both_bad_rate": _rate(counts.both_bad, decided + counts.both_bad),
     }
-    counted = {
-        name: value for name, value in asdict(counts).items() if name not in ("points", "both_bad")
-    }
+    counted = {name: getattr(counts, name) for name in ("wins", "losses", "ties", "votes")}
     return [
         Standing(
-            candidate_id=int(pk),
+            candidate_id=pk,
             status=model.status_[i].value,
             reason=model.status_[i].reason,
+            elo=elo.get(pk),
             **{name: _number(values[i]) for name, values in columns.items()},
             **{name: int(values[i]) for name, values in counted.items()},
+            **_around(model.ratings_[i], measured.spreads.get(pk, Spread())),
         )
-        for i, pk in enumerate(votes.candidates)
+        for i, pk in enumerate(evidence.candidates.tolist())
     ]
+
+
+def _around(score: float, spread: Spread) -> dict[str, float | None]:
+    """The interval around a score; nothing around one that is not known."""
+    if isnan(score):
+        return {}
+    ends = {
+        "low": None if spread.below is None else score - spread.below,
+        "high": None if spread.above is None else score + spread.above,
+    }
+    rest = {name: value for name, value in vars(spread).items() if name not in ("below", "above")}
+    return ends | rest
 
 
 def _ranks(ratings: Floats) -> Floats:

@@ -3,34 +3,43 @@
 import logging
 import time
 import uuid
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Run, Vote
-from ranking.models import ArenaRefresh, Board, BoardPage, Raters, Snapshot, Standing
-from ranking.services import boards, fitting, pair_weights
+from arena.models import Arena, Rater, Run
+from ranking.models import (
+    ArenaRefresh,
+    Board,
+    BoardPage,
+    Raters,
+    Snapshot,
+    SnapshotMatrices,
+    Standing,
+)
+from ranking.services import (
+    boards,
+    cluster_tallies,
+    elo_ratings,
+    fitting,
+    measuring,
+    pair_weights,
+    tallying,
+)
+from ranking.services.evidence import Evidence, gather, questions_with_votes
+from ranking.services.leases import LEASE, LeaseLost, renew
 from ranking.stats import NotConverged
-from ranking.votes import Votes, rater_names, read_votes
+from ranking.votes import rater_names
 
 RUNS_NAMED = 5
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=20)  # so long a killed worker keeps an arena from being refreshed
-LEASE_PER_VOTE = timedelta(microseconds=20)  # a fit takes half of that, and nothing renews in it
 SHORTEST_GAP = timedelta(seconds=1)
 LONGEST_GAP = timedelta(seconds=15)
 AFTER_A_FAILURE = timedelta(seconds=15)
-LATE_COMMITS = timedelta(seconds=30)  # a vote with a smaller id may still commit for so long
 HISTORY_EVERY = timedelta(minutes=10)
-
-
-class LeaseLost(Exception):
-    """Another refresh has taken over: what this one knows may be older."""
 
 
 def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
@@ -44,61 +53,76 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
         return []
     started = time.monotonic()
     try:
-        newest, published = _refresh(arena_id, token)
+        published, put_off = _refresh(arena_id, token)
     except LeaseLost:
         return []
     except Exception as error:
         logger.exception("The boards of arena %s could not be refreshed", arena_id)
         problem = f"{type(error).__name__}: {error}"
-        _let_go(token, problem=problem, pause=AFTER_A_FAILURE, sure_until=None)
+        let_go(token, problem=problem, pause=AFTER_A_FAILURE, look_again=True)
         return []
-    _finish(token, now, newest, bool(published), time.monotonic() - started)
+    _finish(token, now, put_off, time.monotonic() - started)
     return published
 
 
-def _refresh(arena_id: int, token: uuid.UUID) -> tuple[int, list[int]]:
-    """Return the newest vote id that was there, and the boards published."""
-    newest = Vote.objects.live().filter(arena=arena_id).order_by("-pk").values_list("pk", flat=True)
-    seen = newest.first() or 0
+def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | None]:
+    """Return the boards published, and when intervals that were put off are to be made."""
     arena = Arena.objects.revealed().filter(pk=arena_id).first()
     if arena is None:
-        return seen, []
-    votes = read_votes(arena, partial(renew, token))
-    asked = boards.open_boards(arena_id=arena_id, questions=votes.questions() | {("people", "")})
-    known = dict(Snapshot.objects.current().filter(board__in=asked).values_list("board", "digest"))
-    published = [board.pk for board in asked if _refresh_board(board, votes, known, token)]
+        return [], None
+    tallying.fold(arena_id=arena_id, token=token)
+    questions = questions_with_votes(arena_id) | {(Raters.PEOPLE.value, "")}
+    asked = boards.open_boards(arena_id=arena_id, questions=questions)
+    known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
+    published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
     if published:
         renew(token)
-        pair_weights.publish(arena=arena, votes=votes)
-    return seen, published
+        pair_weights.publish(arena=arena)
+    put_off = (
+        Snapshot.objects.current().filter(board__in=asked).exclude(measured_digest=F("digest"))
+    )
+    return published, min(map(measuring.due_at, put_off), default=None)
 
 
-def _refresh_board(board: Board, votes: Votes, known: Mapping[int, str], token: uuid.UUID) -> bool:
+def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
     """Fit and publish the board where its votes have changed; say whether it was published."""
-    mine = votes.of(board.raters, board.category)
-    fingerprint = fitting.digest(board, mine)
-    if known.get(board.pk) == fingerprint:
+    evidence = gather(board)
+    digest, now = evidence.digest(), timezone.now()
+    due = measuring.is_due(current, now)
+    if current and current.digest == digest and (not due or current.measured_digest == digest):
         return False
-    renew(token, len(mine))
+    renew(token, evidence.n_votes)
     started = time.monotonic()
     try:
-        fitted = fitting.fit(board, mine)
+        fitted = _fit(evidence, None if due else current, token)
     except (NotConverged, fitting.SecondOpinionDiffers) as error:
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return False
     if board.raters == Raters.JUDGES:
-        fitted.fields["settings"] |= {"judges": rater_names(mine), "runs": _runs(board.arena_id)}
-    fitted.fields.update(digest=fingerprint, seconds=time.monotonic() - started)
+        judges = rater_names(board.arena_id, board.raters, board.category)
+        fitted.fields["settings"] |= {"judges": judges, "runs": _runs(board.arena_id)}
+    fitted.fields.update(seconds=time.monotonic() - started)
     publish(board=board, fitted=fitted, token=token, now=timezone.now())
     return True
 
 
-def renew(token: uuid.UUID, n_votes: int = 0) -> None:
-    """Keep the arena for one more step, longer where that is about `n_votes`; or LeaseLost."""
-    until = timezone.now() + LEASE + n_votes * LEASE_PER_VOTE
-    if not ArenaRefresh.objects.filter(token=token).update(leased_until=until):
-        raise LeaseLost
+def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitting.Fitted:
+    """Scores from the newest votes; intervals too, unless an older snapshot lends its own."""
+    board = evidence.board
+    elo = elo_ratings.bring_up(board=board, token=token)
+    renew(token, evidence.n_votes)
+    scores = fitting.fit(evidence)
+    if lender is None:
+        cluster_tallies.settle(arena_id=board.arena_id, raters=board.raters, token=token)
+        clustered = cluster_tallies.read_clusters(
+            arena_id=board.arena_id, raters=board.raters, category=board.category
+        )
+        renew(token, evidence.n_votes)
+        measured = measuring.measure(evidence, clustered, timezone.now())
+    else:
+        measured = measuring.borrow(lender)
+    return fitting.compose(evidence, scores, measured, elo)
 
 
 def _runs(arena_id: int) -> list[int]:
@@ -119,9 +143,12 @@ def publish(*, board: Board, fitted: fitting.Fitted, token: uuid.UUID, now: date
         raise LeaseLost
     BoardPage.objects.filter(arena=board.arena_id).delete()
     board.snapshots.current().update(is_current=False)
+    SnapshotMatrices.objects.filter(snapshot__board=board).delete()
     snapshot = board.snapshots.create(
         published_at=now, is_history=_is_history(board, now), **fitted.fields
     )
+    fitted.matrices.snapshot = snapshot
+    fitted.matrices.save()
     for standing in fitted.standings:
         standing.snapshot = snapshot
     Standing.objects.bulk_create(fitted.standings, batch_size=500)
@@ -143,25 +170,24 @@ def _forget_superseded(board: Board, now: datetime) -> None:
     board.snapshots.superseded(now).exclude(pk__in=lender).delete()
 
 
-def _finish(token: uuid.UUID, now: datetime, newest: int, published: bool, seconds: float) -> None:
-    """Note what was seen. A long refresh is followed by a long gap, within bounds."""
+def _finish(token: uuid.UUID, now: datetime, put_off: datetime | None, seconds: float) -> None:
+    """Note what was done. A long refresh is followed by a long gap, within bounds."""
     gap = min(max(timedelta(seconds=2 * seconds), SHORTEST_GAP), LONGEST_GAP)
-    _let_go(
+    let_go(
         token,
         pause=gap,
         started_at=now,
         finished_at=timezone.now(),
-        recheck_at=now + LATE_COMMITS if published else None,
+        recheck_at=put_off,
         seconds=seconds,
-        seen_vote_id=newest,
     )
 
 
-def _let_go(token: uuid.UUID, *, pause: timedelta, problem: str = "", **seen: object) -> None:
+def let_go(token: uuid.UUID, *, pause: timedelta = SHORTEST_GAP, **seen: object) -> None:
+    """Leave the arena to whoever claims it after the pause."""
     ArenaRefresh.objects.filter(token=token).update(
         token=None,
         leased_until=None,
         not_before=timezone.now() + pause,
-        problem=problem,
-        **seen,
+        **{"problem": ""} | seen,
     )

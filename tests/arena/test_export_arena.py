@@ -76,7 +76,7 @@ def test_void_and_hidden_votes_stay_at_home(arena, tmp_path):
     first, second, _ = arena.votes.order_by("pk")
     Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="undone")
     hidden = Import.objects.create(arena=arena, sha256="0", started_at=timezone.now())
-    Vote.objects.filter(pk=second.pk).update(source=hidden)
+    Vote.objects.filter(pk=second.pk).update(source=hidden, tallied=True)
     export("mine", tmp_path / "out")
     assert [line["outcome"] for line in lines(tmp_path / "out" / "votes.jsonl")] == ["both_bad"]
 

@@ -21,13 +21,13 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
     """Draw 50 replicates where a board asks for 1,000: which numbers come out is tested apart."""
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
-    from ranking.services import fitting
+    from ranking.services import measuring
     from ranking.stats import Bootstrap
 
-    def draw_few(n_resamples: int, *others: Any) -> Bootstrap:
-        return Bootstrap(min(n_resamples, 50), *others)
+    def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
+        return Bootstrap(min(n_resamples, 50), *others, **named)
 
-    monkeypatch.setattr(fitting, "Bootstrap", draw_few)
+    monkeypatch.setattr(measuring, "Bootstrap", draw_few)
 
 
 @pytest.fixture

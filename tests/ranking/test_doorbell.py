@@ -116,6 +116,6 @@ def test_a_new_arena_gets_its_board_and_rings(
 @pytest.mark.django_db
 def test_a_new_candidate_makes_its_arena_due_again(arena: Arena) -> None:
     publish(arena)
-    assert ArenaRefresh.objects.get(arena=arena).sure_until
+    assert not ArenaRefresh.objects.get(arena=arena).look_again
     arena.candidates.create(name="newcomer")
-    assert ArenaRefresh.objects.get(arena=arena).sure_until is None
+    assert ArenaRefresh.objects.get(arena=arena).look_again

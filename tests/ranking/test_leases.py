@@ -1,15 +1,15 @@
 """Leases: short, so that a killed worker is missed soon, and renewed, so that a slow one is not."""
 
-from functools import partial
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from arena.models import Arena
-from ranking import votes
-from ranking.models import ArenaRefresh, Snapshot
-from ranking.services import boards, elo_intervals, fitting, refresh
+from ranking.models import ArenaRefresh, Snapshot, Tally
+from ranking.services import boards, elo_intervals, fitting, tallying
+from ranking.services.evidence import Evidence
+from ranking.services.leases import LEASE, LeaseLost
 from tests.ranking.helpers import publish, seconds
 
 pytestmark = pytest.mark.django_db
@@ -22,46 +22,46 @@ def expire(arena: Arena) -> None:
 def test_a_refresh_renews_its_lease_before_each_fit(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest, fit = fitting.digest, fitting.fit
+    digest, fit = Evidence.digest, fitting.fit
     left = []
 
     def slow_digest(*arguments: Any) -> str:
         expire(arena)
         return digest(*arguments)
 
-    def look_and_fit(*arguments: Any) -> fitting.Fitted:
+    def look_and_fit(*arguments: Any) -> fitting.Scores:
         left.append(ArenaRefresh.objects.get(arena=arena).leased_until - timezone.now())
         return fit(*arguments)
 
-    monkeypatch.setattr(fitting, "digest", slow_digest)
+    monkeypatch.setattr(Evidence, "digest", slow_digest)
     monkeypatch.setattr(fitting, "fit", look_and_fit)
     publish(arena)
     assert len(left) == 3
-    assert min(left) > refresh.LEASE - seconds(5)
+    assert min(left) > LEASE - seconds(5)
 
 
-def test_reading_many_votes_renews_the_lease_on_the_way(
+def test_each_step_of_folding_renews_the_lease(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boards.open_arena(arena_id=arena.pk)
-    monkeypatch.setattr(votes, "TICK", 10)
+    monkeypatch.setattr(tallying, "BATCH", 10)
     now = timezone.now()
     token = ArenaRefresh.objects.claim(arena.pk, now, seconds(1))
     assert token
-    votes.read_votes(arena, partial(refresh.renew, token))
+    assert tallying.fold(arena_id=arena.pk, token=token) == 24
     assert not ArenaRefresh.objects.free(now + seconds(15)).exists()
 
 
-def test_who_lost_the_lease_stops_reading(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_lost_the_lease_folds_nothing(arena: Arena) -> None:
     boards.open_arena(arena_id=arena.pk)
-    monkeypatch.setattr(votes, "TICK", 10)
-    monkeypatch.setattr(boards, "open_boards", lambda **_: pytest.fail("it read to the end"))
     now = timezone.now()
     token = ArenaRefresh.objects.claim(arena.pk, now, seconds(1))
     assert token
     assert ArenaRefresh.objects.claim(arena.pk, now + seconds(2), seconds(60))
-    with pytest.raises(refresh.LeaseLost):
-        refresh._refresh(arena.pk, token)
+    with pytest.raises(LeaseLost):
+        tallying.fold(arena_id=arena.pk, token=token)
+    assert not Tally.objects.exists()
+    assert arena.votes.to_add().count() == 24
 
 
 def test_the_lease_of_elo_intervals_grows_with_the_votes() -> None:

@@ -81,7 +81,7 @@ def test_votes_revealed_during_a_refresh_reach_the_board(
     cast(arena)  # a person's vote with a higher id: ids alone cannot tell what is new
     real = fitting.fit
 
-    def reveal_and_fit(*arguments: Any) -> fitting.Fitted:
+    def reveal_and_fit(*arguments: Any) -> fitting.Scores:
         reveal(hidden)
         votes_changed.send(sender=None, arena_id=arena.pk, reason="import")
         return real(*arguments)

@@ -135,7 +135,7 @@ def test_who_lost_the_lease_publishes_nothing(
     now = timezone.now()
     real = fitting.fit
 
-    def slow_fit(*arguments: object) -> fitting.Fitted:
+    def slow_fit(*arguments: object) -> fitting.Scores:
         ArenaRefresh.objects.claim(arena.pk, now + seconds(3600), seconds(60))
         return real(*arguments)
 
@@ -214,10 +214,7 @@ def settle(arena: Arena) -> None:
     """Refresh until the arena is at rest, and pretend that it was a while ago."""
     publish(arena)
     publish(arena)
-    row = ArenaRefresh.objects.get(arena=arena)
-    ArenaRefresh.objects.filter(pk=row.pk).update(
-        not_before=None, recheck_at=None, sure_until=row.started_at
-    )
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
 
 
 def test_the_sweep_leaves_an_arena_at_rest_alone(arena: Arena, queued: list[int]) -> None:
@@ -259,14 +256,6 @@ def test_the_sweep_does_not_ring_during_the_pause(arena: Arena, queued: list[int
     ArenaRefresh.objects.update(not_before=timezone.now() + seconds(60))
     tasks.sweep_boards()
     assert queued == []
-
-
-def test_after_a_change_it_looks_once_more_for_votes_that_committed_late(arena: Arena) -> None:
-    publish(arena)
-    row = ArenaRefresh.objects.get(arena=arena)
-    assert row.recheck_at == row.started_at + refresh.LATE_COMMITS
-    publish(arena)
-    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
 
 
 def test_a_refresh_queues_the_elo_intervals_of_what_it_published(

@@ -1,0 +1,69 @@
+"""What a fit stands on: the tallies of one board, and who is on it."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from arena.models import Candidate
+from ranking.models import Board, BothBad, Tally
+from ranking.tallies import Cells
+from ranking.votes import Ints
+
+FIT_VERSION = 2  # part of the digest: raise it where the same votes give other numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The votes of a board, added up per pair, and the (K,) ids of the candidates on it."""
+
+    board: Board
+    cells: Cells
+    candidates: Ints
+    version: int
+    n_raters: int
+    n_prompts: int
+    last_vote_id: int
+
+    @property
+    def both_bad_is_tie(self) -> bool:
+        return self.board.both_bad == BothBad.TIE
+
+    @property
+    def n_votes(self) -> int:
+        """The votes that the scores stand on."""
+        cells = self.cells
+        return int((cells.votes if self.both_bad_is_tie else cells.decided).sum())
+
+    def digest(self) -> str:
+        """A fingerprint of all that the fit depends on: equal digests give equal numbers."""
+        board = self.board
+        settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.version)
+        found = hashlib.sha256(repr(settings).encode())
+        found.update(self.candidates.tobytes())
+        return found.hexdigest()
+
+
+def questions_with_votes(arena_id: int) -> set[tuple[str, str]]:
+    """Each (raters, category) that anybody has voted in."""
+    asked = Tally.objects.filter(arena=arena_id, n_raters__gt=0)
+    return set(asked.values_list("raters", "category"))
+
+
+def gather(board: Board) -> Evidence:
+    """Read the board's tally: two queries, however many votes there are."""
+    tally = Tally.objects.filter(
+        arena=board.arena_id, raters=board.raters, category=board.category
+    ).first()
+    cells = Cells.of_bytes(tally.cells) if tally else Cells.none()
+    active = Candidate.objects.active().filter(arena=board.arena_id).values_list("pk", flat=True)
+    ids = [*active, *cells.key("first").tolist(), *cells.key("second").tolist()]
+    return Evidence(
+        board=board,
+        cells=cells,
+        candidates=np.unique(np.array(ids, np.int64)),
+        version=tally.version if tally else 0,
+        n_raters=tally.n_raters if tally else 0,
+        n_prompts=tally.n_prompts if tally else 0,
+        last_vote_id=tally.last_vote_id if tally else 0,
+    )

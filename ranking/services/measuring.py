@@ -1,0 +1,146 @@
+"""How sure the scores are: intervals and ranks from the votes in their clusters."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from ranking.models import Snapshot
+from ranking.services.evidence import Evidence
+from ranking.stats import Bootstrap, Clusters, Sandwich, rank_intervals
+from ranking.tallies import Cells, clustered_battles
+from ranking.votes import Floats, Ints
+
+CONFIDENCE = 0.95
+N_THREADS = 2
+QUICK = 2.0  # seconds; intervals that take less are made with every refresh
+REST = 10  # others wait for so many times what they took
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What chance may have done to one score: Elo below and above it, and ranks; None unknown."""
+
+    below: float | None = None
+    above: float | None = None
+    standard_error: float | None = None
+    rank_low: float | None = None
+    rank_high: float | None = None
+    sure_rank_low: float | None = None
+    sure_rank_high: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Spreads by candidate id; the covariance (R, R) of the scores of R `candidates`, in Elo."""
+
+    spreads: Mapping[int, Spread]
+    candidates: Ints
+    covariance: Floats
+    fields: dict[str, Any]
+    settings: dict[str, Any]
+    findings: dict[str, Any] = field(default_factory=dict)
+
+
+def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
+    """Whether intervals are to be made now, or are borrowed from this older snapshot."""
+    return snapshot is None or not snapshot.measured_at or now >= due_at(snapshot)
+
+
+def due_at(snapshot: Snapshot) -> datetime:
+    """When the intervals of a snapshot are to be followed by newer ones."""
+    assert snapshot.measured_at is not None
+    if snapshot.measured_seconds < QUICK:
+        return snapshot.measured_at
+    return snapshot.measured_at + timedelta(seconds=REST * snapshot.measured_seconds)
+
+
+def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
+    """Make intervals and ranks. Raises as `BradleyTerry.fit` does."""
+    started = time.monotonic()
+    board, candidates = evidence.board, evidence.candidates
+    battles, clusters = clustered_battles(clustered, candidates, evidence.both_bad_is_tie)
+    bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
+    bootstrap.fit(battles)
+    sandwich = Sandwich(CONFIDENCE).fit(battles)
+    ranked = bootstrap.model_.ranked_
+    inner = sandwich.covariance_[np.ix_(ranked, ranked)] * bootstrap.model_.elo_per_theta**2
+    return Measured(
+        spreads=_spreads(candidates, bootstrap, sandwich),
+        candidates=candidates[ranked],
+        covariance=inner,
+        fields={
+            "interval_reason": bootstrap.reason_.reason if bootstrap.reason_ else "",
+            "measured_digest": evidence.digest(),
+            "measured_at": now,
+            "measured_seconds": time.monotonic() - started,
+            "measured_votes": evidence.n_votes,
+        },
+        settings=_settings(clusters, bootstrap.n_clusters_),
+    )
+
+
+def _spreads(candidates: Ints, bootstrap: Bootstrap, sandwich: Sandwich) -> dict[int, Spread]:
+    theta, covariance = bootstrap.model_.theta_, sandwich.covariance_
+    few = bootstrap.n_clusters_ if bootstrap.n_clusters_ > 1 else None
+    best, worst = rank_intervals(theta, covariance, confidence=CONFIDENCE, n_clusters=few)
+    sure_best, sure_worst = rank_intervals(
+        theta, covariance, simultaneous=True, confidence=CONFIDENCE, n_clusters=few
+    )
+    columns = (
+        bootstrap.ratings_ - bootstrap.low_,
+        bootstrap.high_ - bootstrap.ratings_,
+        bootstrap.standard_errors_,
+        best,
+        worst,
+        sure_best,
+        sure_worst,
+    )
+    return {
+        pk: Spread(*(_known(column[i]) for column in columns))
+        for i, pk in enumerate(candidates.tolist())
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _settings(clusters: Clusters, n_clusters: int) -> dict[str, Any]:
+    return {
+        "clusters": clusters.rule,
+        "clusters_note": clusters.note,
+        "n_clusters": n_clusters,
+    }
+
+
+def borrow(snapshot: Snapshot) -> Measured:
+    """What an older snapshot's intervals said, for scores that have moved on since."""
+    names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
+    matrices = snapshot.matrices
+    candidates = np.frombuffer(matrices.candidates, "<i8").astype(np.int64)
+    covariance = np.frombuffer(matrices.covariance, "<f4").astype(np.float64)
+    return Measured(
+        spreads={row.candidate_id: _spread(row) for row in snapshot.standings.all()},
+        candidates=candidates,
+        covariance=covariance.reshape(len(candidates), len(candidates)),
+        fields={name: getattr(snapshot, name) for name in (*names, "interval_reason")},
+        settings={
+            name: snapshot.settings[name] for name in ("clusters", "clusters_note", "n_clusters")
+        },
+        findings=snapshot.findings,
+    )
+
+
+def _spread(row: Any) -> Spread:
+    known = row.score is not None and row.low is not None
+    own = {name: getattr(row, name) for name in asdict(Spread()) if name not in ("below", "above")}
+    return Spread(
+        below=row.score - row.low if known else None,
+        above=row.high - row.score if known else None,
+        **own,
+    )

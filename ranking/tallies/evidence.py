@@ -1,0 +1,67 @@
+"""From cells to the battles that the estimators read."""
+
+import numpy as np
+
+from ranking.stats import Battles, Clusters
+from ranking.tallies.cells import UNIT, Cells, Floats, Ints
+
+ENOUGH = 40  # prompts or raters from which intervals by them are trusted
+
+
+def pair_battles(cells: Cells, candidates: Ints, both_bad_is_tie: bool) -> Battles:
+    """The votes without their clusters: what the scores need. `candidates`: (K,) ids, ascending."""
+    return _battles(cells, candidates, both_bad_is_tie, None)
+
+
+def clustered_battles(
+    cells: Cells, candidates: Ints, both_bad_is_tie: bool
+) -> tuple[Battles, Clusters]:
+    """The votes in the clusters of `choose_clusters`, whose rule is applied to whole cells."""
+    counted = cells.votes if both_bad_is_tie else cells.decided
+    cells = cells.where(counted > 0)
+    clusters = _clusters(cells)
+    if clusters.codes is None:
+        cells = cells.per_pair()
+    return _battles(cells, candidates, both_bad_is_tie, clusters.codes), clusters
+
+
+def _clusters(cells: Cells) -> Clusters:
+    """By prompt from 40 on, else by (prompt, pair); votes without a prompt by rater or by vote."""
+    prompt, rater = cells.key("prompt"), cells.key("rater")
+    if len(cells) and prompt.all():
+        distinct, code = np.unique(prompt, return_inverse=True)
+        if len(distinct) >= ENOUGH:
+            return Clusters(code.astype(np.int64), "prompt")
+        return Clusters(np.arange(len(cells)), "prompt_pair")
+    owner = np.where(prompt > 0, -prompt, rater)  # a known prompt stays a cluster
+    distinct, code = np.unique(owner, return_inverse=True)
+    if len(distinct) >= ENOUGH:
+        return Clusters(code.astype(np.int64), "rater")
+    return Clusters(None, "vote")
+
+
+def _battles(
+    cells: Cells, candidates: Ints, both_bad_is_tie: bool, cluster: Ints | None
+) -> Battles:
+    ties = cells["ties"] + cells["both_bad"] if both_bad_is_tie else cells["ties"]
+    soft = cells["soft_first"] + cells["soft_second"] + cells["soft_ties"]
+    share: Floats = cells["soft_points"] / (UNIT * np.maximum(soft, 1))
+    kinds = [
+        (np.ones(len(cells)), cells["first_wins"]),
+        (np.zeros(len(cells)), cells["second_wins"]),
+        (np.full(len(cells), 0.5), ties),
+        (share, soft),
+    ]
+    there = [np.flatnonzero(count) for _, count in kinds]
+    rows = np.concatenate(there)
+    score = np.concatenate([s[at] for (s, _), at in zip(kinds, there, strict=True)])
+    count = np.concatenate([c[at] for (_, c), at in zip(kinds, there, strict=True)])
+    return Battles(
+        n_candidates=len(candidates),
+        first=np.searchsorted(candidates, cells.key("first")[rows]),
+        second=np.searchsorted(candidates, cells.key("second")[rows]),
+        score=score,
+        weight=np.ones(len(rows)),
+        count=count,
+        cluster=None if cluster is None else cluster[rows],
+    )

@@ -1,0 +1,174 @@
+"""Tallies under real transactions: late commits, folders at once, sessions killed half way."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.utils import timezone
+
+from arena.models import Arena, Vote
+from arena.services.voting import void_vote
+from ranking.models import ArenaRefresh
+from ranking.services import boards, leases, rebuilding, tallying
+from ranking.services.leases import LeaseLost
+from tests.factories import make_person, make_vote
+from tests.ranking.helpers import make_voted_arena
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SHORT = timedelta(seconds=0.3)  # of the leases here: they are taken over all the time
+
+
+@pytest.fixture
+def contest(monkeypatch: pytest.MonkeyPatch) -> Arena:
+    monkeypatch.setattr(tallying, "BATCH", 7)
+    monkeypatch.setattr(leases, "LEASE", SHORT)
+    arena = make_voted_arena()
+    boards.open_arena(arena_id=arena.pk)
+    return arena
+
+
+def claim(arena: Arena, lease: timedelta = SHORT) -> Any:
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+    return ArenaRefresh.objects.claim(arena.pk, timezone.now(), lease)
+
+
+def fold_once(arena: Arena) -> None:
+    """Fold where the lease is free; and leave the lease behind, as a killed refresh does."""
+    token = claim(arena)
+    if token:
+        tallying.fold(arena_id=arena.pk, token=token)
+
+
+def settle_and_check(arena: Arena) -> None:
+    """At the end every live vote is in the tallies, and nothing else is."""
+    time.sleep(SHORT.total_seconds() * 1.1)
+    token = claim(arena, timedelta(seconds=60))
+    assert token
+    tallying.fold(arena_id=arena.pk, token=token)
+    live = Vote.objects.live().filter(arena=arena)
+    assert set(Vote.objects.in_tallies().values_list("pk")) == set(live.values_list("pk"))
+    assert rebuilding.rebuild(arena_id=arena.pk, token=token) == []
+
+
+def in_thread(work: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def vote(arena: Arena, chance: random.Random) -> Vote:
+    left, right = chance.sample(list(arena.candidates.all()), 2)
+    outcome = chance.choice(["left", "right", "tie", "both_bad"])
+    return make_vote(arena, left, right, outcome, chance.choice(list(arena.prompts.all())))
+
+
+def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(contest: Arena) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite's writers wait for one another: ids are in the order of commits")
+    written, go_on = threading.Event(), threading.Event()
+    ids: list[int] = []
+
+    def slow() -> None:
+        with transaction.atomic():
+            ids.append(vote(contest, random.Random(1)).pk)
+            written.set()
+            go_on.wait(10)
+
+    thread = in_thread(slow)
+    assert written.wait(10)
+    newer = vote(contest, random.Random(2)).pk
+    fold_once(contest)
+    assert Vote.objects.in_tallies().filter(pk=newer).exists()
+    go_on.set()
+    thread.join()
+    assert ids[0] < newer
+    settle_and_check(contest)
+    assert Vote.objects.in_tallies().filter(pk=ids[0]).exists()
+
+
+def voter(arena: Arena, seed: int, until: float) -> None:
+    chance = random.Random(seed)
+    while time.monotonic() < until:
+        with transaction.atomic():
+            vote(arena, chance)
+            time.sleep(chance.random() / 50)
+
+
+def voider(arena: Arena, until: float) -> None:
+    chance = random.Random(9)
+    while time.monotonic() < until:
+        found = Vote.objects.filter(arena=arena, voided_at=None).order_by("-pk")[:30]
+        void_vote(vote=chance.choice(list(found)), reason="a test", now=timezone.now())
+        time.sleep(0.02)
+
+
+def folder(arena: Arena, until: float) -> None:
+    while time.monotonic() < until:
+        with suppress(LeaseLost):
+            fold_once(arena)
+        time.sleep(0.01)
+
+
+def test_voters_voiders_and_many_folders_at_once_lose_and_double_nothing(contest: Arena) -> None:
+    until = time.monotonic() + 2
+    works = [
+        partial(voter, contest, 1, until),
+        partial(voter, contest, 2, until),
+        partial(voider, contest, until),
+        *[partial(folder, contest, until)] * 3,
+    ]
+    threads = [in_thread(work) for work in works]
+    for thread in threads:
+        thread.join()
+    assert Vote.objects.filter(arena=contest).count() > 50
+    settle_and_check(contest)
+
+
+def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
+    """Fold until nothing is left, in sessions that somebody else ends."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                sessions.append(cursor.fetchone()[0])
+            if not Vote.objects.to_add().exists():
+                return
+            fold_once(arena)
+        except LeaseLost:
+            continue
+        except (DatabaseError, InterfaceError) as error:
+            broken.append(str(error))
+            connection.close()
+
+
+def test_sessions_killed_in_the_midst_of_folding_lose_and_double_nothing(contest: Arena) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("only a server can end a session from outside")
+    chance, rater = random.Random(3), make_person()
+    candidates, prompt = list(contest.candidates.all()), contest.prompts.first()
+    for _ in range(200):
+        make_vote(contest, *chance.sample(candidates, 2), "left", prompt, rater)
+    sessions: list[int] = []
+    broken: list[str] = []
+    thread = in_thread(partial(fold_and_note, contest, sessions, broken))
+    while thread.is_alive():
+        time.sleep(chance.random() / 10)
+        if sessions and len(broken) < 6:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(%s)", [sessions[-1]])
+    assert len(broken) >= 3
+    settle_and_check(contest)
