@@ -3,6 +3,7 @@
 from ranking.models.boards import Board, BothBad, Raters
 from ranking.models.refreshing import ArenaRefresh, BoardPage
 from ranking.models.snapshots import EloInterval, Snapshot, SnapshotMatrices, Standing
+from ranking.models.styles import ResponseStyle
 from ranking.models.tallies import (
     ClusterTally,
     EloCheckpoint,
@@ -20,6 +21,7 @@ __all__ = [
     "EloCheckpoint",
     "EloInterval",
     "Raters",
+    "ResponseStyle",
     "Snapshot",
     "SnapshotMatrices",
     "Standing",

@@ -10,7 +10,7 @@ from ranking.models import Board, BothBad, Tally
 from ranking.tallies import Cells
 from ranking.votes import Ints
 
-FIT_VERSION = 2  # part of the digest: raise it where the same votes give other numbers
+FIT_VERSION = 3  # part of the digest: raise it where the same votes give other numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranking.models import Snapshot
 from ranking.services.evidence import Evidence
+from ranking.services.findings import Estimate, find
 from ranking.stats import Bootstrap, Clusters, Sandwich, rank_intervals
 from ranking.tallies import Cells, clustered_battles
 from ranking.votes import Floats, Ints
@@ -68,8 +69,9 @@ def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
     bootstrap.fit(battles)
     sandwich = Sandwich(CONFIDENCE).fit(battles)
     ranked = bootstrap.model_.ranked_
+    estimate = Estimate(evidence, clustered, battles, sandwich)
     inner = sandwich.covariance_[np.ix_(ranked, ranked)] * bootstrap.model_.elo_per_theta**2
-    return Measured(
+    measured = Measured(
         spreads=_spreads(candidates, bootstrap, sandwich),
         candidates=candidates[ranked],
         covariance=inner,
@@ -77,11 +79,14 @@ def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
             "interval_reason": bootstrap.reason_.reason if bootstrap.reason_ else "",
             "measured_digest": evidence.digest(),
             "measured_at": now,
-            "measured_seconds": time.monotonic() - started,
+            "measured_seconds": 0.0,
             "measured_votes": evidence.n_votes,
         },
         settings=_settings(clusters, bootstrap.n_clusters_),
+        findings=find(estimate),
     )
+    measured.fields["measured_seconds"] = time.monotonic() - started
+    return measured
 
 
 def _spreads(candidates: Ints, bootstrap: Bootstrap, sandwich: Sandwich) -> dict[int, Spread]:

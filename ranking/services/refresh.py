@@ -26,6 +26,7 @@ from ranking.services import (
     fitting,
     measuring,
     pair_weights,
+    styles,
     tallying,
 )
 from ranking.services.evidence import Evidence, gather, questions_with_votes
@@ -118,6 +119,7 @@ def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitti
         clustered = cluster_tallies.read_clusters(
             arena_id=board.arena_id, raters=board.raters, category=board.category
         )
+        styles.count_missing(arena_id=board.arena_id)
         renew(token, evidence.n_votes)
         measured = measuring.measure(evidence, clustered, timezone.now())
     else:

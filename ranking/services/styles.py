@@ -1,0 +1,63 @@
+"""Counting the style of answers, once for each answer."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from arena.models import Response
+from ranking.models import ResponseStyle
+from ranking.votes import Ints
+
+COUNTED_AT_ONCE = 500
+FEATURES = {
+    "words": "Length in words",
+    "headings": "Headings",
+    "list_items": "List items",
+    "bold": "Bold words",
+}
+# Markdown's own marks; code is left out, where what looks like a heading is a comment.
+FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
+BOLD = re.compile(r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__")
+
+
+def count_style(text: str) -> dict[str, int]:
+    """How many words, headings, list items and bold spans a Markdown text has."""
+    prose = FENCED.sub("", text)
+    return {
+        "words": len(text.split()),
+        "headings": len(HEADING.findall(prose)),
+        "list_items": len(LIST_ITEM.findall(prose)),
+        "bold": len(BOLD.findall(prose)),
+    }
+
+
+def count_missing(*, arena_id: int) -> int:
+    """Count the answers that nobody has counted yet; return how many they were."""
+    total = 0
+    for some in _uncounted(arena_id):
+        rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in some]
+        ResponseStyle.objects.bulk_create(rows, ignore_conflicts=True)
+        total += len(rows)
+    return total
+
+
+def _uncounted(arena_id: int) -> Iterator[list[tuple[int, str]]]:
+    waiting = Response.objects.filter(prompt__arena=arena_id, style=None).order_by("pk")
+    last = 0
+    while some := list(waiting.filter(pk__gt=last).values_list("pk", "text")[:COUNTED_AT_ONCE]):
+        yield some
+        last = some[-1][0]
+
+
+def read_styles(arena_id: int) -> tuple[Ints, Ints]:
+    """(A, 2) the prompt and the candidate of each counted answer, in order; (A, F) its counts."""
+    rows = ResponseStyle.objects.filter(response__prompt__arena=arena_id).order_by(
+        "response__prompt", "response__candidate"
+    )
+    found = rows.values_list("response__prompt", "response__candidate", *FEATURES)
+    table = np.array(list(found.iterator(chunk_size=10_000)), np.int64)
+    table = table.reshape(-1, 2 + len(FEATURES))
+    return table[:, :2], table[:, 2:]

@@ -1,0 +1,139 @@
+"""What a snapshot says besides scores: leader, neighbours, fragility, agreement, style."""
+
+from typing import Any
+
+import pytest
+
+from arena.models import Arena, Rater, Response
+from ranking.models import ResponseStyle, Snapshot
+from ranking.services.styles import count_missing, count_style
+from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import fill, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def contest(n_rounds: int, n_prompts: int = 8) -> Arena:
+    """The first candidate beats the others three times out of four, wherever it stands."""
+    arena = make_arena(n_candidates=3, n_prompts=n_prompts)
+    best, *others = arena.candidates.order_by("pk")
+    rater = make_person()
+    for turn in range(n_rounds):
+        for prompt in arena.prompts.order_by("pk"):
+            for other in others:
+                sides = (best, other) if turn % 2 else (other, best)
+                wins = turn % 4 != 0
+                outcome = "left" if (sides[0] == best) == wins else "right"
+                make_vote(arena, *sides, outcome, prompt, rater)
+            make_vote(arena, *others, ["left", "right", "tie"][turn % 3], prompt, rater)
+    return arena
+
+
+def test_a_leader_is_named_when_it_is_sure_and_not_before() -> None:
+    many = contest(n_rounds=12)
+    assert publish(many).findings["leader"] == many.candidates.order_by("pk")[0].pk
+    assert publish(contest(n_rounds=1)).findings["leader"] is None
+
+
+def test_neighbours_are_in_the_order_of_the_board() -> None:
+    snapshot = publish(contest(n_rounds=12))
+    ranked = list(snapshot.standings.order_by("rank").values_list("candidate", flat=True))
+    upper = [two["upper"] for two in snapshot.findings["neighbours"]]
+    lower = [two["lower"] for two in snapshot.findings["neighbours"]]
+    assert (upper, lower) == (ranked[:-1], ranked[1:])
+    assert snapshot.findings["neighbours"][0]["words"] == "separated"
+
+
+def test_dropping_the_votes_of_the_fragility_line_changes_number_one() -> None:
+    arena = contest(n_rounds=5, n_prompts=4)
+    found = publish(arena).findings["fragility"]
+    assert found["confirmed"]
+    assert 0 < found["votes"] < found["of"] == 60
+    assert found["top"] == arena.candidates.order_by("pk")[0].pk != found["rival"]
+
+
+def test_agreement_counts_votes_on_the_same_prompt_and_pair(arena: Arena) -> None:
+    found = publish(arena).findings["agreement"]
+    assert found["n_pairs"] == 12  # two rounds: one pair of votes on each prompt and pair
+    assert 0 <= found["share"] <= 1
+    assert publish(contest(1)).findings["agreement"] is None
+
+
+def test_soft_verdicts_have_no_tie_model(arena: Arena, judge: Rater) -> None:
+    assert publish(arena).findings["ties"]["eta"] > 0
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "left", arena.prompts.first(), judge, preference=0.8)
+    publish(arena)
+    judged = Snapshot.objects.current().get(board__raters="judges", board__category="")
+    assert judged.findings["ties"] is None
+
+
+@pytest.mark.parametrize("n_candidates", [0, 1, 2])
+def test_no_votes_are_no_trouble(n_candidates: int) -> None:
+    found = publish(make_arena(n_candidates=n_candidates)).findings
+    assert (found["leader"], found["neighbours"], found["style"]) == (None, [], None)
+
+
+# -- Style -----------------------------------------------------------------------------------------
+
+MARKDOWN = """# A heading
+
+Some **bold words** and __more__, 2 * 3 ** 4.
+
+- one
+* two
+3. three
+
+```
+# no heading
+- no item, **not bold**
+```
+"""
+
+
+def test_style_is_counted_outside_of_code() -> None:
+    assert count_style(MARKDOWN) == {"words": 29, "headings": 1, "list_items": 3, "bold": 2}
+    assert count_style("") == {"words": 0, "headings": 0, "list_items": 0, "bold": 0}
+
+
+def test_an_answer_s_style_is_counted_once(arena: Arena) -> None:
+    assert count_missing(arena_id=arena.pk) == 12
+    assert count_missing(arena_id=arena.pk) == 0
+    assert ResponseStyle.objects.filter(response__prompt__arena=arena).count() == 12
+
+
+def test_a_lead_by_length_alone_is_gone_among_answers_of_one_length() -> None:
+    """The longer answer wins nine times in ten, and the first candidate's is the longer more
+    often: its lead is all style."""
+    arena = make_arena(n_candidates=2, n_prompts=60)
+    long, short = arena.candidates.order_by("pk")
+    rater = make_person()
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        longer = long if number % 3 else short
+        for candidate in (long, short):
+            text = "word " * (200 if candidate == longer else 100)
+            Response.objects.filter(candidate=candidate, prompt=prompt).update(text=text)
+        for turn in range(3):
+            sides = (long, short) if turn % 2 else (short, long)
+            longer_wins = (number * 3 + turn) % 10 != 0
+            outcome = "left" if (sides[0] == longer) == longer_wins else "right"
+            make_vote(arena, *sides, outcome, prompt, rater)
+    snapshot = publish(arena)
+    style: dict[str, Any] = snapshot.findings["style"]
+    plain = snapshot.standings.get(candidate=long).score - 1000
+    styled = style["scores"][str(long.pk)]["score"] - 1000
+    words = next(row for row in style["features"] if row["name"] == "words")
+    assert words["low"] > 0
+    assert plain > 40
+    assert abs(styled) < plain / 2
+    assert style["n_votes"] == 180
+    bold = next(row for row in style["features"] if row["name"] == "bold")
+    assert bold["coefficient"] is None
+    assert bold["reason"]
+
+
+def test_votes_without_answers_have_no_style() -> None:
+    arena = make_arena(n_candidates=3)
+    Response.objects.all().delete()
+    fill(arena)
+    assert publish(arena).findings["style"] is None
