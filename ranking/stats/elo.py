@@ -17,7 +17,7 @@ from ranking.stats.intervals import (
     widening,
 )
 
-CHUNK = 1 << 16  # votes turned into Python numbers at once
+CHUNK = 1 << 14  # votes turned into Python numbers at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +141,9 @@ class Elo:
             part = slice(begin, begin + CHUNK)
             edge = ((2 * score[part] - 1) * stake).tolist()
             for a, b, gained in zip(left[part].tolist(), right[part].tolist(), edge, strict=True):
-                move = gained - stake * tanh(slope * (now[a] - now[b]))
-                now[a] += move
-                now[b] -= move
+                one, other = now[a], now[b]
+                move = gained - stake * tanh(slope * (one - other))
+                now[a], now[b] = one + move, other - move
         return np.array(now)
 
     def _check(self) -> None:
