@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 N_VOTES, N_CANDIDATES, N_PROMPTS, N_FEATURES = 2_000_000, 200, 20_000, 4
-TIES, SKEW, SPREAD, SEED = 0.3, 0.7, 0.6, 3
+TIES, SKEW, SPREAD, STYLE, SEED = 0.3, 0.7, 0.6, 0.5, 3
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ def votes(n: int = N_VOTES) -> Votes:
     return Votes(left, right, score, draw.integers(0, N_PROMPTS, n))
 
 
-def features(n: int = N_VOTES) -> NDArray[np.float64]:
-    """(n, 4) differences of style, standardised."""
-    return np.random.default_rng(SEED + 1).standard_normal((n, N_FEATURES))
+def features(v: Votes) -> NDArray[np.float64]:
+    """(n, 4) differences of style, which the better liked answer tends to have more of."""
+    draw = np.random.default_rng(SEED + 1)
+    liked = np.linspace(0, STYLE, N_FEATURES)
+    return draw.standard_normal((len(v.score), N_FEATURES)) + np.outer(v.score - 0.5, liked)

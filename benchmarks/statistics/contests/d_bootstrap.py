@@ -86,5 +86,6 @@ CONTESTS = [
         "1,000 bootstrap replicates on two threads",
         Contestant("Bootstrap(n_threads=2).fit", ours(2), REPLICATES),
         (Rival("one thread", ours(1), REPLICATES, faster=1.5),),
+        rounds=7,
     ),
 ]
