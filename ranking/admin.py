@@ -20,7 +20,15 @@ class Published(admin.ModelAdmin):
 
 @admin.register(Board)
 class BoardAdmin(admin.ModelAdmin):
-    list_display = ["arena", "raters", "category", "both_bad", "n_resamples", "seed", "problem"]
+    list_display = [
+        "arena",
+        "raters",
+        "category",
+        "both_bad",
+        "n_resamples",
+        "target_error",
+        "problem",
+    ]
     list_filter = ["raters", "arena"]
     list_select_related = ["arena"]
     readonly_fields = ["problem"]

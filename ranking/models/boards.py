@@ -31,6 +31,11 @@ class Board(models.Model):
         default=1000, help_text="Bootstrap replicates beneath each interval."
     )
     seed = models.PositiveIntegerField(default=0)
+    target_error = models.FloatField(
+        default=25.0,
+        help_text="Elo: raters are sent to candidates whose standard error is above it."
+        " Only people's board of all categories has a say.",
+    )
     problem = models.TextField(
         blank=True,
         editable=False,
@@ -50,6 +55,9 @@ class Board(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(n_resamples__gte=2), name="board_resamples_two_or_more"
+            ),
+            models.CheckConstraint(
+                condition=Q(target_error__gt=0), name="board_target_error_above_zero"
             ),
         ]
 

@@ -1,34 +1,84 @@
-"""Which pairs the raters should see next: near-uniform, those with fewer votes preferred."""
+"""Which pairs the raters should see next: those that tell most about who is not settled yet."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from arena.models import Arena
 from arena.services import pairing
-from ranking.models import Raters, Tally
-from ranking.tallies import Cells
+from ranking.models import Board, Raters, SnapshotMatrices
+from ranking.services.evidence import Evidence, gather
+from ranking.stats import BradleyTerry, pair_weights
+from ranking.tallies import pair_battles
+from ranking.votes import Floats, Ints
 
-NOTICEABLE = 0.05  # a weight that moves by less than this part of itself is left alone
+NOTICEABLE = 0.1  # a weight that moves by less than this part of itself is left alone
+Pair = tuple[int, int]
 
 
 def publish(*, arena: Arena) -> None:
-    """Hand the arena the weights that have changed noticeably: 1 / sqrt(people's votes + 1)."""
+    """Hand the arena the weights that have changed noticeably; their mean is 1.
+
+    People's board decides: its votes are what raters add to. See `ranking.stats.pair_weights`.
+    """
     pairs = arena.pairs.filter(shared_prompts__gt=0).values_list("low", "high", "weight")
-    counts = _votes_per_pair(arena)
-    wanted = {
-        (low, high): (weight, 1 / np.sqrt(counts.get((low, high), 0) + 1))
-        for low, high, weight in pairs
-    }
+    known = {(low, high): weight for low, high, weight in pairs}
+    board = Board.objects.filter(arena=arena, raters=Raters.PEOPLE, category="").first()
+    if board is None or not known:
+        return
+    wanted = _wanted(board, known)
+    mean = sum(wanted.values()) / len(wanted)
     changed = {
-        pair: float(new) for pair, (old, new) in wanted.items() if abs(new - old) > NOTICEABLE * new
+        pair: weight / mean
+        for pair, weight in wanted.items()
+        if abs(known[pair] - weight / mean) > NOTICEABLE * weight / mean
     }
     if changed:
         pairing.publish_pair_weights(arena=arena, weights=changed)
 
 
-def _votes_per_pair(arena: Arena) -> dict[tuple[int, int], int]:
-    tally = Tally.objects.filter(arena=arena, raters=Raters.PEOPLE, category="").first()
-    if tally is None:
-        return {}
-    cells = Cells.of_bytes(tally.cells)
-    pairs = zip(cells.key("first").tolist(), cells.key("second").tolist(), strict=True)
-    return dict(zip(pairs, cells.votes.tolist(), strict=True))
+def _wanted(board: Board, known: dict[Pair, float]) -> dict[Pair, float]:
+    """The weight of each pair that can be shown, on any scale."""
+    estimate = _estimate(gather(board), known)
+    weights = pair_weights(
+        estimate.theta,
+        _covariance(board, estimate.candidates),
+        estimate.counts,
+        board.target_error,
+        wins=estimate.wins,
+    )
+    place = {pk: i for i, pk in enumerate(estimate.candidates.tolist())}
+    return {(low, high): float(weights[place[low], place[high]]) for low, high in known}
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    """Of K candidates: strengths (K,), votes and points per pair (K, K)."""
+
+    candidates: Ints
+    theta: Floats
+    counts: Floats
+    wins: Floats
+
+
+def _estimate(evidence: Evidence, known: dict[Pair, float]) -> _Estimate:
+    shown = [pk for pair in known for pk in pair]
+    candidates = np.unique(np.concatenate([evidence.candidates, np.array(shown, np.int64)]))
+    battles = pair_battles(evidence.cells, candidates, evidence.both_bad_is_tie)
+    counts = np.zeros((len(candidates),) * 2)
+    np.add.at(counts, (battles.first, battles.second), battles.count)
+    model = BradleyTerry().fit(battles)
+    return _Estimate(candidates, model.theta_, counts + counts.T, battles.wins())
+
+
+def _covariance(board: Board, candidates: Ints) -> Floats:
+    """(K, K) of theta, as the newest intervals have it; NaN for whom they do not know."""
+    found = np.full((len(candidates),) * 2, np.nan)
+    kept = SnapshotMatrices.objects.filter(snapshot__board=board, snapshot__is_current=True).first()
+    if kept is None:
+        return found
+    ids = np.frombuffer(kept.candidates, "<i8")
+    elo = np.frombuffer(kept.covariance, "<f4").astype(np.float64).reshape(len(ids), len(ids))
+    place = np.searchsorted(candidates, ids)
+    found[np.ix_(place, place)] = elo / BradleyTerry().elo_per_theta ** 2
+    return found

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
+from arena.services.pairing import sync_pairs
 from ranking import tasks
 from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
 from ranking.services import boards, fitting, refresh
@@ -173,13 +174,32 @@ def test_a_refresh_that_breaks_says_so_and_is_tried_again(
     assert row in ArenaRefresh.objects.free(later).behind(later)
 
 
+def weights_of(arena: Arena) -> dict[tuple[int, int], float]:
+    publish(arena)
+    return {(pair.low_id, pair.high_id): pair.weight for pair in arena.pairs.all()}
+
+
 def test_pairs_with_fewer_votes_get_more_weight(arena: Arena) -> None:
     for _ in range(20):
         cast(arena)
+    first, second, third = arena.candidates.values_list("pk", flat=True).order_by("pk")
+    weights = weights_of(arena)
+    assert weights[first, second] < weights[second, third]
+    assert sum(weights.values()) == pytest.approx(3, rel=0.1)
+
+
+def test_raters_are_sent_to_the_newcomer_among_the_settled(arena: Arena) -> None:
     publish(arena)
-    first, second, third = arena.candidates.order_by("pk")
-    weights = {(pair.low_id, pair.high_id): pair.weight for pair in arena.pairs.all()}
-    assert weights[first.pk, second.pk] < weights[second.pk, third.pk] < 1
+    newcomer = Candidate.objects.create(arena=arena, name="newcomer")
+    for prompt in arena.prompts.all():
+        newcomer.responses.create(prompt=prompt, text="A new answer.")
+    sync_pairs(arena=arena)
+    Board.objects.filter(arena=arena).update(target_error=200)
+    weights = weights_of(arena)
+    new = [weight for pair, weight in weights.items() if newcomer.pk in pair]
+    old = [weight for pair, weight in weights.items() if newcomer.pk not in pair]
+    assert min(new) > 2 * max(old)
+    assert min(old) > 0
 
 
 def test_what_cannot_be_compared_is_not_ranked(arena: Arena) -> None:
