@@ -1,0 +1,260 @@
+"""`manage.py rank` ranks a file with no database: none of these tests may touch one."""
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.environment import REPOSITORY
+
+ROUND = "left,right,winner,prompt,worker\n" + "".join(
+    f"{left},{right},{winner},p{prompt},w{prompt % 3}\n"
+    for prompt in range(6)
+    for left, right, winner in [
+        ("A", "B", "left" if prompt % 3 else "right"),
+        ("B", "C", "left" if prompt % 2 else "tie"),
+        ("C", "A", "right" if prompt % 4 else "left"),
+    ]
+)
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    path = tmp_path / "votes.csv"
+    path.write_text(ROUND)
+    return path
+
+
+def run(path: Path, *arguments: str) -> str:
+    out, err = StringIO(), StringIO()
+    call_command("rank", str(path), *arguments, stdout=out, stderr=err)
+    assert err.getvalue() == ""
+    return out.getvalue()
+
+
+def ranked(path: Path, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(path, "--json", *arguments))
+    return found
+
+
+def refused(path: Path, *arguments: str) -> str:
+    with pytest.raises(CommandError) as caught:
+        run(path, *arguments)
+    return str(caught.value)
+
+
+def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) -> None:
+    found = ranked(votes)
+    assert found["n_votes"] == 18
+    assert [row["candidate"] for row in found["standings"]] == ["A", "B", "C"]
+    best = found["standings"][0]
+    assert best["low"] < best["score"] < best["high"]
+    assert best["se"] > 0
+    assert (best["rank_low"], best["votes"], best["status"]) == (1, 12, "ranked")
+    assert best["rank_high"] <= best["sure_rank_high"] <= 3
+    assert sum(row["score"] for row in found["standings"]) == pytest.approx(3000)
+    assert found["settings"]["clusters"] == "prompt_pair"
+    assert found["choix_difference"] < 1e-4
+
+
+def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
+    ends = [
+        [row["low"] for row in ranked(votes, "--seed", seed)["standings"]]
+        for seed in ("7", "7", "8")
+    ]
+    assert ends[0] == ends[1] != ends[2]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "rule", "groups"),
+    [
+        ("auto", "prompt_pair", 18),
+        ("unit", "prompt_pair", 18),
+        ("prompt_pair", "prompt_pair", 18),
+        ("prompt", "prompt", 6),
+        ("rater", "rater", 3),
+        ("none", "vote", 18),
+    ],
+)
+def test_votes_are_clustered_as_asked(votes: Path, cluster: str, rule: str, groups: int) -> None:
+    found = ranked(votes, "--cluster", cluster)
+    assert (found["settings"]["clusters"], found["settings"]["n_clusters"]) == (rule, groups)
+    assert (found["standings"][0]["low"] is None) == (groups < 5)
+    assert bool(found["interval_reason"]) == (groups < 5)
+
+
+def test_clusters_that_the_file_does_not_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("left,right,winner\nA,B,left\nB,A,left\n")
+    assert "2 of 2 votes name no prompt" in refused(path, "--cluster", "prompt")
+    assert "2 of 2 votes name no rater" in refused(path, "--cluster", "rater")
+
+
+def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> None:
+    votes.write_text(ROUND + "A,日本 D,left,p1,w1\nA,B,both_bad,p1,w2\n")
+    lines = run(votes).splitlines()
+    assert lines[0].split() == ["rank", "candidate", "score", "interval", "ranks", "votes"]
+    assert lines[1].split()[:2] == ["1", "A"]
+    assert len({len(line) for line in lines[:4]}) == 1
+    text = "\n".join(lines[4:])
+    assert '19 votes of people; 1 more say "both bad" and enter no score.' in text
+    assert "same prompt and the same two candidates" in text
+    assert "these prompts only" in text
+    assert "Clear number one: nobody." in text
+    assert "votes would change number one." in text
+    assert "Not ranked: 日本 D. It has never won or tied" in text
+
+
+def test_what_cannot_be_known_is_null_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("left,right,winner\nA,B,left\n")
+    found = ranked(path)
+    assert {row["status"] for row in found["standings"]} == {"undefeated", "winless"}
+    for row in found["standings"]:
+        names = ("rank", "score", "low", "high", "se", "rank_low", "rank_high")
+        assert [row[name] for name in names] == [None] * 7
+        assert row["reason"]
+    assert found["interval_reason"]
+    assert found["clear_leader"] is None
+    assert "No two candidates are comparable yet." in run(path)
+
+
+def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("left,right,winner\nA,B,left\nA,A,tie\nB,,left\nC,D,lft\n")
+    assert refused(path).splitlines() == [
+        f"{path}, line 3, column right: 'A' stands against itself",
+        f"{path}, line 4, column right: is empty",
+        f"{path}, line 5, column winner: is 'lft', which is none of left, right, tie, both_bad",
+        "Nothing was ranked: 3 bad rows.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("v.csv", "", "is empty"),
+        ("v.csv", "left,right,winner\n", "holds no votes"),
+        ("v.csv", "a,b\n", "must name the columns"),
+        ("prompts.jsonl", '{"id": "p", "text": "?"}\n', "holds no votes"),
+        ("v.pdf", "x", "known are"),
+    ],
+)
+def test_a_file_without_votes_is_refused(
+    tmp_path: Path, name: str, content: str, words: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert words in refused(path)
+    assert "There is no file" in refused(tmp_path / "absent.csv")
+
+
+def vote(**fields: Any) -> str:
+    return json.dumps({"a": "A", "b": "B", "outcome": "left"} | fields) + "\n"
+
+
+def test_a_native_file_of_votes_names_its_own_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "votes.jsonl"
+    path.write_text(vote(prompt="p") + vote(prompt="p", outcome=None, preference_b=0.75))
+    rows = {row["candidate"]: row["score"] for row in ranked(path)["standings"]}
+    odds = 10 ** ((rows["A"] - rows["B"]) / 400)
+    assert odds / (1 + odds) == pytest.approx(1.25 / 2)
+    path.write_text(vote(b="A"))
+    assert "line 1, column b: 'A' stands against itself" in refused(path)
+
+
+def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
+    (tmp_path / "candidates.jsonl").write_text(
+        "".join(
+            json.dumps({"name": name, "retired": name == "Old"}) + "\n"
+            for name in ("A", "B", "C", "Old")
+        )
+    )
+    (tmp_path / "votes.jsonl").write_text(vote() + vote(outcome="right"))
+    found = {row["candidate"]: row["status"] for row in ranked(tmp_path)["standings"]}
+    assert found == {"A": "ranked", "B": "ranked", "C": "no_votes"}
+    (tmp_path / "votes.jsonl").write_text(vote(b="X"))
+    assert "line 1, column b: there is no candidate 'X'" in refused(tmp_path)
+
+
+def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
+    path = tmp_path / "votes.jsonl"
+    judged = vote(judge="J") + vote(judge="J", outcome="right") + vote(judge="J")
+    path.write_text(judged + vote(rater="x") + vote(rater="x", outcome="right"))
+    found = ranked(path)
+    assert (found["settings"]["raters"], found["n_votes"], found["n_left_out"]) == ("people", 2, 3)
+    assert "3 votes of judges are left out" in run(path)
+    assert ranked(path, "--raters", "judges")["n_votes"] == 3
+    path.write_text(judged)
+    assert ranked(path)["settings"]["raters"] == "judges"
+    assert "no votes of people" in refused(path, "--raters", "people")
+
+
+@pytest.mark.parametrize("option", [("--bootstrap", "1"), ("--seed", "-1"), ("--cluster", "moon")])
+def test_options_without_sense_are_refused(votes: Path, option: tuple[str, str]) -> None:
+    assert option[0] in refused(votes, *option)
+
+
+def test_it_runs_where_no_database_answers(votes: Path, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/nowhere",
+        "RINGSIDE_HOME": str(tmp_path / "home"),
+    }
+    command = [sys.executable, "manage.py", "rank", str(votes), "--json", "--bootstrap", "50"]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["settings"]["n_resamples"] == 50
+
+
+# -- The reference numbers -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crowd(data_dir: Path) -> Path:
+    return data_dir / "crowd-votes" / "llmfao.csv"
+
+
+@pytest.mark.data
+def test_a_real_crowd_gives_the_reference_numbers(crowd: Path) -> None:
+    found = ranked(crowd)
+    standings = found["standings"]
+    assert (found["n_votes"], len(standings), found["clear_leader"]) == (8931, 59, None)
+    assert [(row["candidate"], round(row["score"], 2)) for row in standings[:7]] == [
+        ("GPT 4", 1172.13),
+        ("Platypus-2 Instruct (70B)", 1112.45),
+        ("command", 1110.17),
+        ("ReMM SLERP L2 13B", 1099.61),
+        ("LLaMA-2-Chat (70B)", 1094.64),
+        ("Claude v1", 1093.81),
+        ("GPT 3.5 Turbo", 1091.22),
+    ]
+    assert (standings[-1]["candidate"], round(standings[-1]["score"], 2)) == (
+        "Dolly v2 (3B)",
+        845.66,
+    )
+    assert found["log_likelihood"] == -5743.381724
+    best = standings[0]
+    names = ("rank_low", "rank_high", "sure_rank_low", "sure_rank_high")
+    assert [best[name] for name in names] == [1, 7, 1, 31]
+    assert found["fragility"]["words"] == "13 of 8,931 votes would change number one"
+    assert found["settings"]["clusters"] == "prompt_pair"
+    assert "these prompts only" in found["settings"]["clusters_note"]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("cluster", "error"), [("none", 27.86), ("unit", 31.17), ("rater", 35.28), ("prompt", 37.78)]
+)
+def test_a_real_crowd_gives_the_reference_errors(crowd: Path, cluster: str, error: float) -> None:
+    best = ranked(crowd, "--cluster", cluster, "--bootstrap", "200")["standings"][0]
+    assert round(best["se"], 2) == error
+    # The interval is the bootstrap's: near the same error, wide of the rating on both sides.
+    assert 3.5 * error < best["high"] - best["low"] < 5.5 * error
