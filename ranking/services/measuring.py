@@ -4,11 +4,12 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from ranking.cadence import due_at
 from ranking.models import Snapshot
 from ranking.services.evidence import Evidence
 from ranking.services.findings import Estimate, find
@@ -18,8 +19,6 @@ from ranking.votes import Floats, Ints
 
 CONFIDENCE = 0.95
 N_THREADS = 2
-QUICK = 2.0  # seconds; intervals that take less are made with every refresh
-REST = 10  # others wait for so many times what they took
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,6 @@ class Measured:
 def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
     """Whether intervals are to be made now, or are borrowed from this older snapshot."""
     return snapshot is None or not snapshot.measured_at or now >= due_at(snapshot)
-
-
-def due_at(snapshot: Snapshot) -> datetime:
-    """When the intervals of a snapshot are to be followed by newer ones."""
-    assert snapshot.measured_at is not None
-    if snapshot.measured_seconds < QUICK:
-        return snapshot.measured_at
-    return snapshot.measured_at + timedelta(seconds=REST * snapshot.measured_seconds)
 
 
 def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:

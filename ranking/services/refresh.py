@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from arena.models import Arena, Rater, Run
+from ranking.cadence import due_at
 from ranking.models import (
     ArenaRefresh,
     Board,
@@ -82,7 +83,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     put_off = (
         Snapshot.objects.current().filter(board__in=asked).exclude(measured_digest=F("digest"))
     )
-    return published, min(map(measuring.due_at, put_off), default=None)
+    return published, min(map(due_at, put_off), default=None)
 
 
 def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:

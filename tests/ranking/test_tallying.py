@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater, void_vote
+from ranking import cadence
 from ranking.models import (
     ArenaRefresh,
     Board,
@@ -23,7 +24,6 @@ from ranking.services import (
     boards,
     cluster_tallies,
     elo_ratings,
-    measuring,
     rebuilding,
     refresh,
     tallying,
@@ -331,7 +331,7 @@ def test_costly_intervals_are_borrowed_and_say_which_votes_they_have_seen(
 ) -> None:
     first = publish(arena)
     widths = {s.candidate_id: (s.score - s.low, s.high - s.score) for s in first.standings.all()}
-    monkeypatch.setattr(measuring, "QUICK", 0.0)
+    monkeypatch.setattr(cadence, "QUICK", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
     second = publish(arena)
@@ -355,7 +355,7 @@ def test_a_newcomer_has_no_interval_until_they_are_made_again(
     arena = make_arena(n_candidates=3)
     fill(arena)
     publish(arena)
-    monkeypatch.setattr(measuring, "QUICK", 0.0)
+    monkeypatch.setattr(cadence, "QUICK", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     newcomer = arena.candidates.create(name="newcomer")
     old = arena.candidates.order_by("pk")[0]
