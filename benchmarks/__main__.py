@@ -54,7 +54,15 @@ def statistics() -> int:
     ).returncode
 
 
-PARTS: dict[str, Callable[[], int]] = {"votes": votes, "statistics": statistics}
+def boards() -> int:
+    return on_fresh_database("measure_boards")
+
+
+PARTS: dict[str, Callable[[], int]] = {
+    "votes": votes,
+    "statistics": statistics,
+    "boards": boards,
+}
 
 
 def main() -> int:

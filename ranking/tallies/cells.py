@@ -85,6 +85,14 @@ class Cells:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same cells in the same order; compare what is merged."""
+        return (
+            isinstance(other, Cells)
+            and np.array_equal(self.keys, other.keys)
+            and np.array_equal(self.counts, other.counts)
+        )
+
     def __neg__(self) -> "Cells":
         return Cells(self.keys, -self.counts)
 

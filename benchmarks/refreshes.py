@@ -1,0 +1,176 @@
+"""What a refresh costs where few and where many votes are stored, and what a rebuild would."""
+
+import random
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from django.utils import timezone
+
+from arena.models import Arena, Comparison, Outcome, Rater, Vote
+from benchmarks.results import Line, machine, targets
+from benchmarks.stored import CANDIDATES, PROMPTS
+from ranking.models import ArenaRefresh, Board, Snapshot, Tally
+from ranking.services import cluster_tallies, measuring, rebuilding, refresh
+from ranking.services.evidence import gather
+from ranking.services.leases import LEASE
+
+NEW_VOTES = 1000
+MOST_GROWTH = 1.5
+INTERVALS_SHARE = 0.1
+PUT_OFF = 10.0**6  # seconds that intervals are said to have taken: they are not due for long
+
+
+@dataclass(frozen=True)
+class Found:
+    """Seconds: of rounds of refreshes, of a rebuild from the votes, and of intervals."""
+
+    votes: tuple[int, int]
+    small: list[float]
+    large: list[float]
+    rebuild: float
+    read: float
+    intervals: float
+    peak_megabytes: int
+
+
+def measure(small: Arena, large: Arena, rounds: int) -> Found:
+    """Rebuild both from their votes, publish them once, then refresh them in turns."""
+    sizes = (small.votes.count(), large.votes.count())
+    _rebuild(small)
+    rebuild = _timed(lambda: _rebuild(large))
+    for arena in (small, large):
+        refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
+    read, intervals = _intervals(large)
+    times: dict[int, list[float]] = {small.pk: [], large.pk: []}
+    for turn in range(rounds + 1):
+        for arena in (small, large):
+            seconds = _refresh(arena, turn)
+            if turn:  # the first one warms up
+                times[arena.pk].append(seconds)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return Found(sizes, times[small.pk], times[large.pk], rebuild, read, intervals, peak)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _claim(arena: Arena) -> Any:
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+    return ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE * 100)
+
+
+def _rebuild(arena: Arena) -> None:
+    token = _claim(arena)
+    rebuilding.rebuild(arena_id=arena.pk, token=token)
+    cluster_tallies.settle(arena_id=arena.pk, raters="people", token=token)
+    refresh.let_go(token, look_again=True)
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+
+
+def _intervals(arena: Arena) -> tuple[float, float]:
+    """Seconds to read the tallies per prompt, and to make all intervals from them."""
+    board = Board.objects.get(arena=arena, raters="people", category="")
+    evidence = gather(board)
+    started = time.perf_counter()
+    cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
+    read = time.perf_counter() - started
+    measuring.measure(evidence, cells, timezone.now())
+    return read, time.perf_counter() - started
+
+
+def _refresh(arena: Arena, turn: int) -> float:
+    """Cast new votes, then time one refresh that publishes scores and borrows intervals."""
+    Snapshot.objects.filter(board__arena=arena).update(measured_seconds=PUT_OFF)
+    before = Tally.objects.get(arena=arena, raters="people", category="").version
+    _cast(arena, turn)
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+    seconds = _timed(lambda: refresh.refresh_arena(arena_id=arena.pk, now=timezone.now()))
+    after = Tally.objects.get(arena=arena, raters="people", category="")
+    assert after.version == before + 1
+    assert Snapshot.objects.current().get(board__arena=arena).last_vote_id == after.last_vote_id
+    return seconds
+
+
+def _cast(arena: Arena, turn: int) -> None:
+    chance = random.Random(turn)
+    candidates = list(arena.candidates.all())
+    prompts = list(arena.prompts.all())
+    raters = list(Rater.objects.filter(name__startswith=arena.name)[:NEW_VOTES])
+    now = timezone.now()
+    comparisons = []
+    for rater in raters:
+        left, right = chance.sample(candidates, 2)
+        prompt = chance.choice(prompts)
+        comparisons.append(
+            Comparison(
+                arena=arena, rater=rater, prompt=prompt, left=left, right=right, issued_at=now
+            )
+        )
+    outcomes = [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE]
+    Vote.objects.bulk_create(
+        Vote(
+            arena=arena,
+            comparison=comparison,
+            rater=comparison.rater,
+            outcome=chance.choice(outcomes),
+            cast_at=now,
+        )
+        for comparison in Comparison.objects.bulk_create(comparisons)
+    )
+
+
+# -- The report ------------------------------------------------------------------------------------
+
+
+def lines(found: Found) -> list[Line]:
+    """The targets."""
+    growth = [large / small for small, large in zip(found.small, found.large, strict=True)]
+    share = found.intervals / found.rebuild
+    few, many = (f"{n:,}" for n in found.votes)
+    return [
+        Line(
+            f"Scores after {NEW_VOTES:,} new votes: time at {many} stored votes, of that at {few}",
+            f"at most {MOST_GROWTH:g} x",
+            f"{median(growth):.2f} x ({min(growth):.2f} to {max(growth):.2f})",
+            median(growth) <= MOST_GROWTH,
+        ),
+        Line(
+            f"Clustered intervals from tallies per prompt at {many} votes, of a rebuild of the"
+            " tallies from the votes",
+            f"at most {INTERVALS_SHARE:.0%}",
+            f"{share:.0%}",
+            share <= INTERVALS_SHARE,
+        ),
+    ]
+
+
+def table(found: Found) -> str:
+    """The section of RESULTS.md."""
+    few, many = (f"{n:,}" for n in found.votes)
+    seconds = [
+        (f"Refresh with scores at {few} votes, median", median(found.small)),
+        (f"Refresh with scores at {many} votes, median", median(found.large)),
+        (f"Reading the tallies per prompt at {many} votes", found.read),
+        ("The same, and all intervals, ranks and findings (1,000 replicates)", found.intervals),
+        (f"Rebuilding the tallies from {many} votes", found.rebuild),
+    ]
+    return "\n".join(
+        [
+            f"{machine()}; {CANDIDATES} candidates x {PROMPTS:,} prompts,"
+            f" {len(found.small)} rounds in turns. Peak memory of the process:"
+            f" {found.peak_megabytes:,} MB.",
+            "",
+            *targets(lines(found)),
+            "",
+            "| | s |",
+            "|---|---:|",
+            *(f"| {what} | {taken:.2f} |" for what, taken in seconds),
+        ]
+    )
