@@ -1,6 +1,6 @@
 """The tables of ranking: what is asked, what was published, who is refreshing, what is served."""
 
-from ranking.models.boards import Board, BothBad, Raters
+from ranking.models.boards import Board, BothBad, Counted, Raters
 from ranking.models.refreshing import ArenaRefresh, BoardPage
 from ranking.models.snapshots import EloInterval, Snapshot, SnapshotMatrices, Standing
 from ranking.models.styles import ResponseStyle
@@ -18,6 +18,7 @@ __all__ = [
     "BoardPage",
     "BothBad",
     "ClusterTally",
+    "Counted",
     "EloCheckpoint",
     "EloInterval",
     "Raters",

@@ -7,10 +7,19 @@ from arena.models import Arena
 
 
 class Raters(models.TextChoices):
-    """Whose votes a board counts. People and judges are never pooled."""
+    """Who votes."""
 
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
+
+
+class Counted(models.TextChoices):
+    """Whose votes a board counts. People and judges are never pooled: on the combined board people
+    decide, and judges narrow the interval."""
+
+    PEOPLE = "people", "People"
+    JUDGES = "judges", "Judges"
+    COMBINED = "combined", "Combined"
 
 
 class BothBad(models.TextChoices):
@@ -24,7 +33,7 @@ class Board(models.Model):
     """A question put to the votes: which raters count, which category, which settings."""
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="boards")
-    raters = models.CharField(max_length=10, choices=Raters, default=Raters.PEOPLE)
+    raters = models.CharField(max_length=10, choices=Counted, default=Counted.PEOPLE)
     category = models.CharField(max_length=100, blank=True, help_text="Empty: all categories.")
     both_bad = models.CharField(max_length=10, choices=BothBad, default=BothBad.SEPARATE)
     n_resamples = models.PositiveIntegerField(
@@ -48,7 +57,7 @@ class Board(models.Model):
                 fields=["arena", "raters", "category"], name="board_once_per_question"
             ),
             models.CheckConstraint(
-                condition=Q(raters__in=["people", "judges"]), name="board_raters_known"
+                condition=Q(raters__in=["people", "judges", "combined"]), name="board_raters_known"
             ),
             models.CheckConstraint(
                 condition=Q(both_bad__in=["separate", "tie"]), name="board_both_bad_known"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.models import Candidate
-from ranking.models import Board, BothBad, Tally
+from ranking.models import Board, BothBad, Counted, Raters, Tally
 from ranking.tallies import Cells
 from ranking.votes import Ints
 
@@ -20,7 +20,7 @@ class Evidence:
     board: Board
     cells: Cells
     candidates: Ints
-    version: int
+    versions: tuple[int, ...]
     n_raters: int
     n_prompts: int
     last_vote_id: int
@@ -38,7 +38,7 @@ class Evidence:
     def digest(self) -> str:
         """A fingerprint of all that the fit depends on: equal digests give equal numbers."""
         board = self.board
-        settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.version)
+        settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
         found = hashlib.sha256(repr(settings).encode())
         found.update(self.candidates.tobytes())
         return found.hexdigest()
@@ -51,10 +51,17 @@ def questions_with_votes(arena_id: int) -> set[tuple[str, str]]:
 
 
 def gather(board: Board) -> Evidence:
-    """Read the board's tally: two queries, however many votes there are."""
-    tally = Tally.objects.filter(
-        arena=board.arena_id, raters=board.raters, category=board.category
-    ).first()
+    """Read the board's tally: two queries, however many votes there are.
+
+    The combined board stands on people's votes; that judges' have changed is part of its version.
+    """
+    tallies = {
+        tally.raters: tally
+        for tally in Tally.objects.filter(
+            arena=board.arena_id, raters__in=_raters_of(board), category=board.category
+        )
+    }
+    tally = tallies.get(_raters_of(board)[0])
     cells = Cells.of_bytes(tally.cells) if tally else Cells.none()
     active = Candidate.objects.active().filter(arena=board.arena_id).values_list("pk", flat=True)
     ids = [*active, *cells.key("first").tolist(), *cells.key("second").tolist()]
@@ -62,8 +69,15 @@ def gather(board: Board) -> Evidence:
         board=board,
         cells=cells,
         candidates=np.unique(np.array(ids, np.int64)),
-        version=tally.version if tally else 0,
+        versions=tuple(tallies[name].version for name in sorted(tallies)),
         n_raters=tally.n_raters if tally else 0,
         n_prompts=tally.n_prompts if tally else 0,
         last_vote_id=tally.last_vote_id if tally else 0,
     )
+
+
+def _raters_of(board: Board) -> list[str]:
+    """Whose tallies the board reads, first those that its scores stand on."""
+    if board.raters == Counted.COMBINED:
+        return [Raters.PEOPLE.value, Raters.JUDGES.value]
+    return [board.raters]

@@ -11,7 +11,7 @@ import numpy as np
 from ranking.models import SnapshotMatrices, Standing
 from ranking.services.evidence import Evidence
 from ranking.services.measuring import CONFIDENCE, Measured, Spread
-from ranking.stats import Battles, BradleyTerry, Elo, largest_difference
+from ranking.stats import Battles, BradleyTerry, Elo, Status, largest_difference
 from ranking.tallies import UNIT, Cells, pair_battles
 from ranking.votes import Floats, Ints
 
@@ -25,9 +25,10 @@ class SecondOpinionDiffers(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The fitted model, and how far choix is from it, in Elo."""
+    """(K,) ratings in Elo, why each is missing where it is, and how far choix is from them."""
 
-    model: BradleyTerry
+    ratings: Floats
+    status: tuple[Status, ...]
     difference: float
 
 
@@ -56,10 +57,11 @@ def fit(evidence: Evidence) -> Scores:
     """Fit the scores. Raises NotConverged, and SecondOpinionDiffers where choix disagrees."""
     battles = pair_battles(evidence.cells, evidence.candidates, evidence.both_bad_is_tie)
     model = BradleyTerry().fit(battles)
-    return Scores(model, _second_opinion(battles, model))
+    return Scores(model.ratings_, model.status_, second_opinion(battles, model))
 
 
-def _second_opinion(battles: Battles, model: BradleyTerry) -> float:
+def second_opinion(battles: Battles, model: BradleyTerry) -> float:
+    """The largest difference in Elo from choix. Raises SecondOpinionDiffers."""
     difference = largest_difference(battles, model)
     if not difference <= MAX_DIFFERENCE:
         raise SecondOpinionDiffers(
@@ -89,7 +91,7 @@ def compose(
         candidates=measured.candidates.astype("<i8").tobytes(),
         covariance=measured.covariance.astype("<f4").tobytes(),
     )
-    return Fitted(fields, _standings(evidence, scores.model, measured, elo), matrices)
+    return Fitted(fields, _standings(evidence, scores, measured, elo), matrices)
 
 
 def _settings(evidence: Evidence) -> dict[str, Any]:
@@ -147,13 +149,13 @@ def _points_of_first(cells: Cells, both_bad_is_tie: bool) -> Floats:
 
 
 def _standings(
-    evidence: Evidence, model: BradleyTerry, measured: Measured, elo: dict[int, float]
+    evidence: Evidence, scores: Scores, measured: Measured, elo: dict[int, float]
 ) -> list[Standing]:
     counts = record(evidence)
     decided = counts.wins + counts.losses + counts.ties
     columns = {
-        "score": model.ratings_,
-        "rank": _ranks(model.ratings_),
+        "score": scores.ratings,
+        "rank": _ranks(scores.ratings),
         "win_rate": _rate(counts.points, counts.votes),
         "both_bad_rate": _rate(counts.both_bad, decided + counts.both_bad),
     }
@@ -161,12 +163,12 @@ def _standings(
     return [
         Standing(
             candidate_id=pk,
-            status=model.status_[i].value,
-            reason=model.status_[i].reason,
+            status=scores.status[i].value,
+            reason=scores.status[i].reason,
             elo=elo.get(pk),
             **{name: _number(values[i]) for name, values in columns.items()},
             **{name: int(values[i]) for name, values in counted.items()},
-            **_around(model.ratings_[i], measured.spreads.get(pk, Spread())),
+            **_around(scores.ratings[i], measured.spreads.get(pk, Spread())),
         )
         for i, pk in enumerate(evidence.candidates.tolist())
     ]

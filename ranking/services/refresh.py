@@ -15,6 +15,7 @@ from ranking.models import (
     ArenaRefresh,
     Board,
     BoardPage,
+    Counted,
     Raters,
     Snapshot,
     SnapshotMatrices,
@@ -23,6 +24,7 @@ from ranking.models import (
 from ranking.services import (
     boards,
     cluster_tallies,
+    combining,
     elo_ratings,
     fitting,
     measuring,
@@ -33,6 +35,7 @@ from ranking.services import (
 from ranking.services.evidence import Evidence, gather, questions_with_votes
 from ranking.services.leases import LEASE, LeaseLost, renew
 from ranking.stats import NotConverged
+from ranking.tallies import Cells
 from ranking.votes import rater_names
 
 RUNS_NAMED = 5
@@ -73,8 +76,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     if arena is None:
         return [], None
     tallying.fold(arena_id=arena_id, token=token)
-    questions = questions_with_votes(arena_id) | {(Raters.PEOPLE.value, "")}
-    asked = boards.open_boards(arena_id=arena_id, questions=questions)
+    voted = questions_with_votes(arena_id) | {(Raters.PEOPLE.value, "")}
+    asked = boards.open_boards(arena_id=arena_id, questions=voted | combining.questions(voted))
     known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
     published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
     if published:
@@ -90,7 +93,7 @@ def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> 
     """Fit and publish the board where its votes have changed; say whether it was published."""
     evidence = gather(board)
     digest, now = evidence.digest(), timezone.now()
-    due = measuring.is_due(current, now)
+    due = board.raters == Counted.COMBINED or measuring.is_due(current, now)
     if current and current.digest == digest and (not due or current.measured_digest == digest):
         return False
     renew(token, evidence.n_votes)
@@ -112,20 +115,29 @@ def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> 
 def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitting.Fitted:
     """Scores from the newest votes; intervals too, unless an older snapshot lends its own."""
     board = evidence.board
+    if board.raters == Counted.COMBINED:
+        people, judged = (_clustered(evidence, raters, token) for raters in Raters.values)
+        scores, measured = combining.combine(evidence, people, judged, timezone.now())
+        return fitting.compose(evidence, scores, measured, {})
     elo = elo_ratings.bring_up(board=board, token=token)
     renew(token, evidence.n_votes)
     scores = fitting.fit(evidence)
-    if lender is None:
-        cluster_tallies.settle(arena_id=board.arena_id, raters=board.raters, token=token)
-        clustered = cluster_tallies.read_clusters(
-            arena_id=board.arena_id, raters=board.raters, category=board.category
-        )
-        styles.count_missing(arena_id=board.arena_id)
-        renew(token, evidence.n_votes)
-        measured = measuring.measure(evidence, clustered, timezone.now())
-    else:
-        measured = measuring.borrow(lender)
+    if lender is not None:
+        return fitting.compose(evidence, scores, measuring.borrow(lender), elo)
+    clustered = _clustered(evidence, board.raters, token)
+    styles.count_missing(arena_id=board.arena_id)
+    renew(token, evidence.n_votes)
+    measured = measuring.measure(evidence, clustered, timezone.now())
     return fitting.compose(evidence, scores, measured, elo)
+
+
+def _clustered(evidence: Evidence, raters: str, token: uuid.UUID) -> Cells:
+    """The votes by prompt, brought up to those per pair first."""
+    arena_id = evidence.board.arena_id
+    cluster_tallies.settle(arena_id=arena_id, raters=raters, token=token)
+    return cluster_tallies.read_clusters(
+        arena_id=arena_id, raters=raters, category=evidence.board.category
+    )
 
 
 def _runs(arena_id: int) -> list[int]:

@@ -56,6 +56,8 @@ def test_each_category_and_kind_of_rater_gets_a_board_of_its_own(
         ("people", "category-1", 12),
         ("judges", "", 1),
         ("judges", "category-1", 1),
+        ("combined", "", 24),
+        ("combined", "category-1", 12),
     }
 
 

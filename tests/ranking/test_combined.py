@@ -1,0 +1,101 @@
+"""The combined board: people decide, judges narrow the interval."""
+
+import random
+from statistics import mean
+
+import pytest
+
+from arena.models import Arena, Rater
+from ranking.models import Snapshot
+from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import publish
+
+pytestmark = pytest.mark.django_db
+N_PROMPTS = 60
+
+
+def contest(judge: Rater | None, copies_people: bool = True) -> Arena:
+    """People vote on a third of the prompts; the judge on all, as people would or by a coin."""
+    chance = random.Random(5)
+    arena = make_arena(n_candidates=3, n_prompts=N_PROMPTS)
+    person = make_person()
+    candidates = list(arena.candidates.order_by("pk"))
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        for i, left in enumerate(candidates):
+            for right in candidates[i + 1 :]:
+                people_say = chance.choices(["left", "right", "tie"], [5, 3, 2])[0]
+                if number < N_PROMPTS * 2 // 3:
+                    make_vote(arena, left, right, people_say, prompt, person)
+                says = people_say if copies_people else chance.choice(["left", "right"])
+                if judge:
+                    make_vote(arena, left, right, says, prompt, judge)
+    return arena
+
+
+def combined(arena: Arena) -> Snapshot:
+    publish(arena)
+    return Snapshot.objects.current().get(
+        board__arena=arena, board__raters="combined", board__category=""
+    )
+
+
+def widths(snapshot: Snapshot) -> float:
+    return mean(s.high - s.low for s in snapshot.standings.all())
+
+
+def test_there_is_one_only_where_people_and_judges_have_both_voted(judge: Rater) -> None:
+    arena = contest(None)
+    publish(arena)
+    assert not Snapshot.objects.filter(board__raters="combined").exists()
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, left, right, "left", arena.prompts.last(), judge)
+    assert combined(arena).findings["combined"]["n_judge_votes"] == 1
+
+
+def test_a_judge_that_votes_as_people_do_narrows_the_interval(judge: Rater) -> None:
+    arena = contest(judge)
+    both, alone = combined(arena), publish(arena)
+    told = both.findings["combined"]
+    assert (both.n_votes, told["n_judge_votes"]) == (alone.n_votes, 180)
+    assert told["gain"] > 1.2
+    assert 0 < told["lambda"] <= 1
+    assert widths(both) < 0.95 * widths(alone)
+
+
+def test_a_judge_that_tosses_coins_changes_next_to_nothing(judge: Rater) -> None:
+    arena = contest(judge, copies_people=False)
+    both, alone = combined(arena), publish(arena)
+    scores = dict(alone.standings.values_list("candidate", "score"))
+    assert all(abs(s.score - scores[s.candidate_id]) < 10 for s in both.standings.all())
+    assert both.findings["combined"]["lambda"] < 0.2
+
+
+def test_it_is_made_again_when_judges_have_voted(judge: Rater) -> None:
+    arena = contest(judge)
+    first = combined(arena)
+    assert combined(arena).pk == first.pk
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, right, left, "left", arena.prompts.first(), judge)
+    assert combined(arena).pk != first.pk
+
+
+def test_judges_of_other_prompts_only_say_nothing_of_people(judge: Rater) -> None:
+    arena = contest(None)
+    left, right = arena.candidates.all()[:2]
+    for prompt in arena.prompts.order_by("pk")[N_PROMPTS * 2 // 3 :]:
+        make_vote(arena, left, right, "left", prompt, judge)
+    both = combined(arena)
+    alone = publish(arena)
+    assert both.findings["combined"]["reason"]
+    assert dict(both.standings.values_list("candidate", "score")) == pytest.approx(
+        dict(alone.standings.values_list("candidate", "score"))
+    )
+
+
+def test_few_prompts_and_votes_without_prompts_are_no_trouble(arena: Arena, judge: Rater) -> None:
+    left, right = arena.candidates.order_by("pk")[:2]
+    for prompt in [*arena.prompts.all(), None]:
+        make_vote(arena, left, right, "left", prompt, judge, preference=0.9)
+    make_vote(arena, left, right, "both_bad", arena.prompts.first())
+    make_vote(arena, left, right, "right", None)
+    assert combined(arena).n_votes == 25
