@@ -43,6 +43,7 @@ class FileBoard:
 
     votes: FileVotes
     settings: Settings
+    battles: Battles
     clusters: Clusters
     bootstrap: Bootstrap
     sandwich: Sandwich
@@ -54,6 +55,11 @@ class FileBoard:
     fragility: Fragility
     choix_difference: float
     counts: Ints
+
+    @property
+    def n_clusters(self) -> int | None:
+        """None where there are too few to estimate anything: then the covariance is not known."""
+        return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
 
 
 def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
@@ -75,6 +81,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     return FileBoard(
         votes=votes,
         settings=settings,
+        battles=battles,
         clusters=clusters,
         bootstrap=bootstrap,
         sandwich=sandwich,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ranking.files.board import FileBoard
+from ranking.files.findings import elo, find, known
 from ranking.stats import BradleyTerry
 
-DIGITS = 6
 NONE = "-"
 RULES = {
     "prompt": "Votes on the same prompt are taken as dependent",
@@ -23,16 +23,16 @@ LEFT_ALIGNED = "candidate"
 
 def as_json(board: FileBoard) -> str:
     """One JSON object; null is what is not known, and a reason stands beside it."""
+    ratings = elo(board.votes)
     found = {
-        "standings": [_standing(board, i) for i in _order(board)],
+        "standings": [_standing(board, i) | {"elo": ratings[i]} for i in _order(board)],
         "n_votes": len(board.votes.score),
         "n_both_bad": board.votes.n_both_bad,
         "n_left_out": board.votes.n_left_out,
         "interval_reason": _no_interval(board),
-        "clear_leader": None if board.leader is None else board.votes.names[board.leader],
-        "fragility": _fragility(board),
+        **find(board),
         "choix_difference": board.choix_difference,
-        "log_likelihood": _known(board.bootstrap.model_.log_likelihood_),
+        "log_likelihood": known(board.bootstrap.model_.log_likelihood_),
         "settings": _settings(board),
     }
     return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)
@@ -55,10 +55,10 @@ def _standing(board: FileBoard, i: int) -> dict[str, Any]:
     return {
         "rank": _rank(board, i),
         "candidate": board.votes.names[i],
-        "score": _known(board.bootstrap.ratings_[i]),
-        "low": _known(board.bootstrap.low_[i]),
-        "high": _known(board.bootstrap.high_[i]),
-        "se": _known(board.sandwich.standard_errors_[i]),
+        "score": known(board.bootstrap.ratings_[i]),
+        "low": known(board.bootstrap.low_[i]),
+        "high": known(board.bootstrap.high_[i]),
+        "se": known(board.sandwich.standard_errors_[i]),
         "rank_low": _whole(board.low[i]),
         "rank_high": _whole(board.high[i]),
         "sure_rank_low": _whole(board.sure_low[i]),
@@ -69,22 +69,12 @@ def _standing(board: FileBoard, i: int) -> dict[str, Any]:
     }
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), DIGITS)
-
-
 def _whole(value: float) -> int | None:
     return None if math.isnan(value) else int(value)
 
 
 def _no_interval(board: FileBoard) -> str:
     return board.bootstrap.reason_.reason if board.bootstrap.reason_ else ""
-
-
-def _fragility(board: FileBoard) -> dict[str, Any]:
-    found = board.fragility
-    rival = None if found.rival is None else board.votes.names[found.rival]
-    return {"votes": found.votes, "of": found.of, "rival": rival, "words": found.words}
 
 
 def _settings(board: FileBoard) -> dict[str, Any]:

@@ -183,6 +183,21 @@ def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
     assert "line 1, column b: there is no candidate 'X'" in refused(tmp_path)
 
 
+def test_findings_say_what_the_votes_tell_besides(votes: Path, tmp_path: Path) -> None:
+    found = ranked(votes)
+    assert [pair["upper"] for pair in found["neighbours"]] == ["A", "B"]
+    assert found["transitivity"] == {"share": 1.0, "triads": 1, "transitive": 1}
+    assert found["agreement"] is None  # each prompt and pair has one vote
+    assert found["ties"]["eta"] > 0
+    assert sum(row["elo"] for row in found["standings"]) == pytest.approx(3000)
+    votes.write_text(ROUND + "B,A,right,p1,w1\nB,A,left,p1,w2\n")
+    agreement = ranked(votes)["agreement"]
+    assert (agreement["n_pairs"], agreement["share"]) == (3, pytest.approx(1 / 3))
+    soft = tmp_path / "votes.jsonl"
+    soft.write_text(vote(outcome=None, preference_b=0.3))
+    assert ranked(soft)["ties"] is None
+
+
 def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path = tmp_path / "votes.jsonl"
     judged = vote(judge="J") + vote(judge="J", outcome="right") + vote(judge="J")
@@ -241,12 +256,30 @@ def test_a_real_crowd_gives_the_reference_numbers(crowd: Path) -> None:
         845.66,
     )
     assert found["log_likelihood"] == -5743.381724
+    elo = {row["candidate"]: round(row["elo"], 4) for row in standings}
+    assert (elo["GPT 4"], elo["command"]) == (1095.5935, 1094.5451)
     best = standings[0]
     names = ("rank_low", "rank_high", "sure_rank_low", "sure_rank_high")
     assert [best[name] for name in names] == [1, 7, 1, 31]
     assert found["fragility"]["words"] == "13 of 8,931 votes would change number one"
     assert found["settings"]["clusters"] == "prompt_pair"
     assert "these prompts only" in found["settings"]["clusters_note"]
+
+
+@pytest.mark.data
+def test_a_real_crowd_gives_the_reference_findings(crowd: Path) -> None:
+    found = ranked(crowd, "--bootstrap", "2")
+    assert (found["ties"]["eta"], found["ties"]["log_likelihood"]) == pytest.approx(
+        (0.942348, -8977.520), abs=5e-4
+    )
+    agreement = found["agreement"]
+    assert (agreement["n_pairs"], agreement["decisive_n_pairs"]) == (15112, 6755)
+    assert round(agreement["share"], 5) == 0.53223
+    assert round(agreement["decisive_share"], 5) == 0.70126
+    assert agreement["alpha"] == pytest.approx(0.2906, abs=5e-4)
+    assert found["transitivity"]["triads"] == 5249
+    assert found["transitivity"]["transitive"] == 4739
+    assert len(found["neighbours"]) == 58
 
 
 @pytest.mark.data
