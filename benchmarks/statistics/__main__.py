@@ -52,8 +52,9 @@ def section(found: list[Line], measured: dict[Contest, list[Measured]]) -> str:
             f"{results.machine()}; {packages}; one thread for linear algebra, JAX with its own"
             f" threads. {N_VOTES:,} votes x {N_CANDIDATES} candidates, {TIES:.0%} ties, popularity"
             " skewed. Ours and theirs take turns in one process, after a first call that is not"
-            " counted: ratio of the medians (smallest to largest of a round). A first call in a"
-            " fresh process gives the memory: the peak of its resident size above its input.",
+            " counted; a short call is repeated within its turn: ratio of the medians (smallest to"
+            " largest of a round). A first call in a fresh process gives the memory: the peak of"
+            " its resident size above its input.",
             "",
             *results.targets(found),
             "",
