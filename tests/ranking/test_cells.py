@@ -1,0 +1,139 @@
+"""Cells: adding votes up to whole numbers, and back to the battles of the same votes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking.stats import Battles, BradleyTerry, Sandwich, choose_clusters
+from ranking.tallies import BadPack, Cells, clustered_battles, pack, pair_battles, unpack
+
+IDS = np.array([3, 5, 8, 13])
+
+
+@st.composite
+def votes(draw, max_votes=40, n_prompts=3, soft=True):
+    """Columns of `Cells.count`: left, right, outcome, preference, prompt, rater."""
+    n = draw(st.integers(0, max_votes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    left = rng.integers(0, len(IDS), n)
+    right = (left + rng.integers(1, len(IDS), n)) % len(IDS)
+    outcome = rng.integers(0, 4, n)
+    preference = np.where(rng.random(n) < (0.3 if soft else 0.0), rng.random(n), np.nan)
+    prompt = rng.integers(1, n_prompts + 1, n)
+    return IDS[left], IDS[right], outcome, preference, prompt, rng.integers(1, 4, n)
+
+
+def score(outcome, preference):
+    hard = np.array([1.0, 0.0, 0.5, 0.5])[outcome]
+    return np.where(np.isnan(preference) | (outcome == 3), hard, preference)
+
+
+def battles_of(columns, both_bad_is_tie=False, cluster=None):
+    left, right, outcome, preference, _, _ = columns
+    counted = np.ones(len(left), bool) if both_bad_is_tie else outcome != 3
+    return Battles.from_arrays(
+        np.searchsorted(IDS, left[counted]),
+        np.searchsorted(IDS, right[counted]),
+        score(outcome, preference)[counted],
+        cluster=None if cluster is None else cluster[counted],
+        n_candidates=len(IDS),
+    )
+
+
+@given(votes(), st.integers(0, 40))
+def test_votes_added_in_two_parts_are_votes_added_at_once(columns, cut):
+    parts = [[c[:cut] for c in columns], [c[cut:] for c in columns]]
+    joined = Cells.joined(Cells.count(*part) for part in parts).merged()
+    assert joined == Cells.count(*columns)
+
+
+@given(votes(), votes())
+def test_taking_votes_out_again_leaves_what_was_there(kept, passing):
+    before, extra = Cells.count(*kept), Cells.count(*passing)
+    assert Cells.joined([before, extra, -extra]).merged() == before
+
+
+@given(votes())
+def test_sides_do_not_matter(columns):
+    left, right, outcome, preference, prompt, rater = columns
+    swapped = np.array([1, 0, 2, 3])[outcome]
+    turned = Cells.count(right, left, swapped, 1 - preference, prompt, rater)
+    cells = Cells.count(*columns)
+    assert (turned.keys == cells.keys).all()
+    assert np.abs(turned.counts - cells.counts).max(initial=0) <= len(left)  # in 2^-32 of a point
+
+
+@given(votes())
+def test_every_vote_is_somewhere_once(columns):
+    cells = Cells.count(*columns)
+    assert cells.votes.sum() == len(columns[0])
+    assert cells.decided.sum() == (columns[2] != 3).sum()
+    assert sum(part.votes.sum() for _, part in cells.by_owner()) == len(columns[0])
+
+
+@given(votes(), st.booleans())
+def test_the_battles_are_those_of_the_votes(columns, tie):
+    cells = Cells.count(*columns).per_pair()
+    ours = pair_battles(cells, IDS, both_bad_is_tie=tie)
+    true = battles_of(columns, tie)
+    assert ours.n_votes == true.n_votes
+    assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
+
+
+@given(votes(max_votes=300, n_prompts=60))
+def test_clustered_errors_are_those_of_the_votes(columns):
+    cells = Cells.count(*columns)
+    ours, clusters = clustered_battles(cells, IDS, both_bad_is_tie=False)
+    left, right, outcome, _, prompt, _ = columns
+    counted = outcome != 3
+    rule = choose_clusters(left[counted], right[counted], prompt[counted])
+    if not counted.any():
+        assert clusters.codes is None
+        return
+    assert clusters.rule == rule.rule
+    codes = np.zeros(len(left), np.int64)
+    codes[counted] = rule.codes
+    mine, true = Sandwich().fit(ours), Sandwich().fit(battles_of(columns, cluster=codes))
+    assert mine.n_clusters_ == true.n_clusters_
+    np.testing.assert_allclose(mine.standard_errors_, true.standard_errors_, rtol=1e-6)
+    np.testing.assert_allclose(mine.ratings_, BradleyTerry().fit(ours).ratings_)
+
+
+def test_votes_without_a_prompt_are_clustered_by_rater_from_forty_on():
+    n = 45
+    left, right = np.full(n, 3), np.full(n, 5)
+    columns = (left, right, np.arange(n) % 2, np.full(n, np.nan), np.zeros(n, int))
+    by_rater = Cells.count(*columns, np.arange(n) + 1)
+    assert clustered_battles(by_rater, IDS, both_bad_is_tie=False)[1].rule == "rater"
+    few = Cells.count(*columns, np.arange(n) % 5 + 1)
+    battles, clusters = clustered_battles(few, IDS, both_bad_is_tie=False)
+    assert (clusters.rule, battles.cluster) == ("vote", None)
+
+
+# -- Packing ---------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=20))
+def test_columns_come_back_as_they_went(rows):
+    columns = list(np.array(rows, np.int64).reshape(-1, 3).T)
+    for there, back in zip(columns, unpack(pack(columns)), strict=True):
+        assert there.tolist() == back.tolist()
+
+
+@given(votes())
+def test_cells_come_back_as_they_went(columns):
+    cells = Cells.count(*columns)
+    assert Cells.of_bytes(cells.pack()) == cells
+
+
+def test_small_numbers_take_few_bytes():
+    column = np.arange(100)
+    assert len(pack([column, column * 0])) == 6 + 2 + 100
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b[:-1], lambda b: b"", lambda b: b"\x09" + b[1:]])
+def test_bytes_that_are_something_else_are_refused(spoil):
+    packed = Cells.count(*[np.array([v]) for v in (3, 5, 0, np.nan, 1, 1)]).pack()
+    with pytest.raises(BadPack):
+        Cells.of_bytes(spoil(packed))
