@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench lock
+.PHONY: help run test test-slow lint bench simulate lock
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -34,6 +34,9 @@ lint: .venv/.installed-dev ## style, types, floors, migrations, Dockerfile
 
 bench: .venv/.installed-dev .venv-bench/.installed ## speed, as tables of ratios (needs PostgreSQL)
 	$(BIN)/python -m benchmarks
+
+simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/statistics.md
+	$(BIN)/python -m benchmarks.simulations
 
 lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -165,7 +165,8 @@ def _sentences(board: FileBoard) -> Iterator[str]:
 
 def _counted(board: FileBoard) -> str:
     votes = board.votes
-    parts = [f"{len(votes.score):,} votes of {votes.raters}"]
+    n = len(votes.score)
+    parts = [f"{n:,} vote{'' if n == 1 else 's'} of {votes.raters}"]
     if votes.n_both_bad:
         parts.append(f'{votes.n_both_bad:,} more say "both bad" and enter no score')
     if votes.n_left_out:

@@ -1,0 +1,87 @@
+"""Do a board's intervals, ranks and "clear number one" keep their promises? Repeat and count."""
+
+import numpy as np
+
+from benchmarks.simulations.designs import Design, Drawn, Floats, draw
+from ranking.stats import Bootstrap, Sandwich, rank_intervals
+
+RESAMPLES = 1000
+EQUAL = 1e-6  # Elo; two truths nearer than that are the same
+
+
+def simulate_coverage(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares over repeats (and candidates): ``bootstrap``, ``sandwich`` and ``independent`` (a
+    sandwich that takes votes as independent) of 95 % intervals that hold the truth;
+    ``least_bootstrap`` and ``least_sandwich`` for the candidate with the fewest;
+    ``simultaneous`` and ``marginal`` of boards whose rank intervals hold all true ranks.
+    """
+    rows, ranks = [], []
+    for rng in _generators(n_repeats, seed):
+        votes = draw(design, rng)
+        clustered = votes.battles(clustered=True)
+        robust = Sandwich().fit(clustered)
+        rows.append(
+            [
+                _holds(Bootstrap(RESAMPLES, random_state=_seed(rng)).fit(clustered), votes.truth),
+                _holds(robust, votes.truth),
+                _holds(Sandwich().fit(votes.battles(clustered=False)), votes.truth),
+            ]
+        )
+        ranks.append([_ranks_hold(robust, votes, sure) for sure in (True, False)])
+    bootstrap, sandwich, independent = np.mean(rows, axis=0)
+    simultaneous, marginal = np.mean(ranks, axis=0)
+    return {
+        "bootstrap": float(bootstrap.mean()),
+        "least_bootstrap": float(bootstrap.min()),
+        "sandwich": float(sandwich.mean()),
+        "least_sandwich": float(sandwich.min()),
+        "independent": float(independent.mean()),
+        "simultaneous": float(simultaneous),
+        "marginal": float(marginal),
+    }
+
+
+def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares of repeats, for a design whose best are equal: ``wrong``, in which somebody was
+    called a clear number one; ``marginal``, in which the display's ranks would have done so;
+    ``simultaneous``, in which the rank intervals hold all true ranks.
+    """
+    rows = []
+    for rng in _generators(n_repeats, seed):
+        votes = draw(design, rng)
+        fit = Sandwich().fit(votes.battles(clustered=True))
+        best = [bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
+        rows.append([*best, _ranks_hold(fit, votes, simultaneous=True)])
+    wrong, marginal, simultaneous = np.mean(rows, axis=0)
+    return {
+        "wrong": float(wrong),
+        "marginal": float(marginal),
+        "simultaneous": float(simultaneous),
+    }
+
+
+def _generators(n_repeats: int, seed: int) -> list[np.random.Generator]:
+    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(n_repeats)]
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**32))
+
+
+def _holds(fit: Bootstrap | Sandwich, truth: Floats) -> Floats:
+    """(K,): 1 where the interval holds the truth."""
+    return ((fit.low_ <= truth) & (truth <= fit.high_)).astype(np.float64)
+
+
+def _ranks(fit: Sandwich, simultaneous: bool) -> tuple[Floats, Floats]:
+    theta, covariance = fit.model_.theta_, fit.covariance_
+    return rank_intervals(theta, covariance, simultaneous, n_clusters=fit.n_clusters_)
+
+
+def _ranks_hold(fit: Sandwich, votes: Drawn, simultaneous: bool) -> bool:
+    """Whether all intervals hold all true ranks; equals share theirs, all of which must be held."""
+    low, high = _ranks(fit, simultaneous)
+    ahead = votes.truth[None, :] - votes.truth[:, None]  # how far the column is ahead
+    best = 1 + (ahead > EQUAL).sum(axis=1)
+    worst = len(votes.truth) - (ahead < -EQUAL).sum(axis=1)
+    return bool(((low <= best) & (worst <= high)).all())

@@ -1,0 +1,96 @@
+"""The simulations' tables, their targets, and their place in docs/statistics.md."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+BEGIN = "<!-- written by `make simulate`: begin -->"
+END = "<!-- written by `make simulate`: end -->"
+COVERS = (0.93, 0.97)
+ALL_RANKS = 0.95
+WRONG_LEADER = 0.05
+WIDER = 1.02
+Found = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One design: its name, what was found, and the names of the targets that it missed."""
+
+    cells: tuple[str, ...]
+    missed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        verdict = f"NO: {', '.join(self.missed)}" if self.missed else "yes"
+        return f"| {' | '.join(self.cells)} | {verdict} |"
+
+
+def table(head: str, rows: list[Row]) -> str:
+    """Markdown; the last column says whether the targets are met."""
+    titles = [*head.split(" | "), "met"]
+    return "\n".join([f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *map(str, rows)])
+
+
+COVERAGE_HEAD = (
+    "votes | bootstrap (worst candidate) | sandwich (worst candidate) | as if independent |"
+    " all true ranks inside, simultaneous | the same, marginal"
+)
+
+
+def coverage_row(name: str, found: Found, *, cautious: bool) -> Row:
+    """Targets: both methods cover, and the simultaneous ranks hold.
+
+    Where intervals are `cautious`, wider than chance asks for, they may cover more than that.
+    """
+    most = 1.0 if cautious else COVERS[1]
+    missed = [way for way in ("bootstrap", "sandwich") if not COVERS[0] <= found[way] <= most]
+    if found["simultaneous"] < ALL_RANKS:
+        missed.append("ranks")
+    methods = [
+        f"{_percent(found[way])} ({_percent(found[f'least_{way}'])})"
+        for way in ("bootstrap", "sandwich")
+    ]
+    others = [_percent(found[key]) for key in ("independent", "simultaneous", "marginal")]
+    return Row((name, *methods, *others), tuple(missed))
+
+
+LEADER_HEAD = (
+    "who is equal | a clear number one is named | by marginal ranks one would be |"
+    " all true ranks inside, simultaneous"
+)
+
+
+def leader_row(name: str, found: Found, *, claimed: bool) -> Row:
+    """Target, where it is `claimed`: a leader is named in error at most so often."""
+    cells = [_percent(found[key]) for key in ("wrong", "marginal", "simultaneous")]
+    wrong = claimed and found["wrong"] > WRONG_LEADER
+    return Row((name, *cells), ("number one",) if wrong else ())
+
+
+COMBINED_HEAD = (
+    "judge | votes | combined covers | people alone cover | width, combined over people alone |"
+    " widest in one repeat | mean lambda"
+)
+
+
+def combined_row(judge: str, design: str, found: Found) -> Row:
+    """Targets: the combined intervals cover, and are no wider than people's alone."""
+    missed = [] if COVERS[0] <= found["coverage"] <= COVERS[1] else ["coverage"]
+    if found["width_ratio"] > WIDER:
+        missed.append("width")
+    shares = [_percent(found[key]) for key in ("coverage", "people_coverage")]
+    ratios = [f"{found[key]:.3f}" for key in ("width_ratio", "widest_ratio", "mean_lambda")]
+    return Row((judge, design, *shares, *ratios), tuple(missed))
+
+
+def keep(text: str, page: Path = PAGE) -> None:
+    """Write the text between the two marks of the page. Raises ValueError where they are not."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page} must hold the lines {BEGIN} and {END}")
+    page.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}"

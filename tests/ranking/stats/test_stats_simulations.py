@@ -1,0 +1,153 @@
+"""The simulations themselves: the truth they measure against, what they count, where they write."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.simulations import __main__ as command
+from benchmarks.simulations import boards, page
+from benchmarks.simulations.boards import simulate_coverage, simulate_leader
+from benchmarks.simulations.designs import COVERAGE, LEADERS, draw
+from ranking.stats import BradleyTerry
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    monkeypatch.setattr(boards, "RESAMPLES", 20)
+
+
+@pytest.mark.parametrize("design", [COVERAGE[0], COVERAGE[1], COVERAGE[2]], ids=lambda d: d.effect)
+def test_the_truth_is_what_very_many_votes_and_prompts_say(design):
+    endless = replace(design, n_votes=400_000, n_prompts=20_000)
+    votes = draw(endless, np.random.default_rng(1))
+    found = BradleyTerry().fit(votes.battles(clustered=False)).ratings_
+    assert np.abs(found - endless.truth).max() < 3
+    assert np.abs(found - 1000 - design.strength * 400 / np.log(10)).max() > 10  # ties, effects
+
+
+def test_the_truth_about_these_prompts_is_what_very_many_votes_on_them_say():
+    votes = draw(replace(COVERAGE[4], n_votes=400_000), np.random.default_rng(1))
+    found = BradleyTerry().fit(votes.battles(clustered=False)).ratings_
+    assert np.abs(found - votes.truth).max() < 3
+    assert np.abs(found - COVERAGE[4].truth).max() > 5
+
+
+@pytest.mark.parametrize("design", COVERAGE, ids=lambda design: design.name)
+def test_every_design_is_drawn_and_counted(design, few_resamples):
+    found = simulate_coverage(design, 4, seed=1)
+    assert found == simulate_coverage(design, 4, seed=1)
+    assert all(0 <= share <= 1 for share in found.values())
+    assert found["sandwich"] > 0.5
+    assert found["least_sandwich"] <= found["sandwich"]
+    assert found["marginal"] <= found["simultaneous"]
+
+
+@pytest.mark.parametrize("design", LEADERS, ids=lambda design: design.name)
+def test_every_board_of_equals_is_drawn_and_counted(design):
+    top = np.sort(design.truth)[::-1]
+    assert top[0] == pytest.approx(top[1], abs=1e-6)
+    found = simulate_leader(design, 4, seed=1)
+    assert found["wrong"] <= found["marginal"]
+    assert found["wrong"] <= 1 - found["simultaneous"]
+
+
+def test_a_false_leader_is_counted():
+    apart = replace(LEADERS[5], strengths=(1.0, -1.0))
+    assert simulate_leader(apart, 4, seed=1)["wrong"] == 1
+
+
+@pytest.mark.parametrize(
+    ("truth", "held"), [((1100.0, 900.0), 1), ((900.0, 1100.0), 0), ((1000.0, 1000.0), 0)]
+)
+def test_ranks_hold_where_nobody_is_put_before_an_equal_or_a_better_one(truth, held, monkeypatch):
+    def with_truth(design, rng):
+        return replace(draw(design, rng), truth=np.array(truth))
+
+    monkeypatch.setattr(boards, "draw", with_truth)
+    apart = replace(LEADERS[5], strengths=(1.0, -1.0))
+    assert simulate_leader(apart, 4, seed=1)["simultaneous"] == held
+
+
+FOUND = {
+    "bootstrap": 0.95,
+    "least_bootstrap": 0.94,
+    "sandwich": 0.95,
+    "least_sandwich": 0.94,
+    "independent": 0.7,
+    "simultaneous": 0.99,
+    "marginal": 0.9,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "missed"),
+    [
+        ({}, ()),
+        ({"bootstrap": 0.92}, ("bootstrap",)),
+        ({"sandwich": 0.98}, ("sandwich",)),
+        ({"simultaneous": 0.94}, ("ranks",)),
+        ({"marginal": 0.5, "independent": 0.5}, ()),
+    ],
+)
+def test_a_missed_target_is_named(change, missed):
+    assert page.coverage_row("x", FOUND | change, cautious=False).missed == missed
+
+
+def test_only_what_is_claimed_has_a_target():
+    wide = FOUND | {"sandwich": 0.99}
+    assert not page.coverage_row("x", wide, cautious=True).missed
+    wrong = {"wrong": 0.06, "marginal": 0.2, "simultaneous": 0.94}
+    assert page.leader_row("six", wrong, claimed=True).missed == ("number one",)
+    assert not page.leader_row("two", wrong, claimed=False).missed
+
+
+@pytest.mark.parametrize(
+    ("coverage", "width", "missed"),
+    [(0.95, 1.01, ()), (0.92, 1.01, ("coverage",)), (0.95, 1.03, ("width",))],
+)
+def test_the_combined_board_has_two_targets(coverage, width, missed):
+    found = {
+        "coverage": coverage,
+        "people_coverage": 0.95,
+        "width_ratio": width,
+        "widest_ratio": 1.1,
+        "mean_lambda": 0.5,
+    }
+    assert page.combined_row("good", "votes", found).missed == missed
+
+
+def test_the_tables_replace_what_stands_between_the_marks(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+    page.keep("new", path)
+    page.keep("newer", path)
+    assert path.read_text() == f"before\n{page.BEGIN}\n\nnewer\n\n{page.END}\nafter\n"
+    path.write_text("no marks")
+    with pytest.raises(ValueError, match="must hold the lines"):
+        page.keep("new", path)
+    assert path.read_text() == "no marks"
+
+
+@pytest.mark.parametrize(("missed", "code"), [((), 0), (("sandwich",), 1)])
+def test_the_command_writes_and_then_fails_where_a_target_is_missed(
+    missed, code, monkeypatch, capsys
+):
+    written = []
+    rows = [(job, page.Row(("x", "1"), missed)) for job in command.jobs(1, 1)]
+    monkeypatch.setattr(command, "run", lambda: rows)
+    monkeypatch.setattr(page, "keep", written.append)
+    assert command.main() == code
+    told = capsys.readouterr()
+    assert written[0].strip() == told.out.strip()
+    assert ("NO: sandwich" in written[0]) == bool(missed)
+    assert ("Missed" in told.err) == bool(missed)
+
+
+@pytest.mark.slow
+def test_clustered_intervals_cover_where_prompts_matter():
+    found = simulate_coverage(COVERAGE[2], 1000, seed=3)
+    assert 0.93 <= found["bootstrap"] <= 0.97
+    assert 0.93 <= found["sandwich"] <= 0.97
+    assert found["independent"] < 0.9
+    assert found["simultaneous"] >= 0.95
