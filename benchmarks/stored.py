@@ -17,11 +17,11 @@ TABLES = ("arena_comparison", "arena_vote")
 COMPARISONS = """
     INSERT INTO arena_comparison
         (key, arena_id, rater_id, prompt_id, left_id, right_id, names_itself)
-    SELECT gen_random_uuid(), %(arena)s, %(rater)s + (random() * %(raters)s)::int,
+    SELECT lpad(to_hex(%(after)s + number), 32, '0')::uuid, %(arena)s, %(rater)s + (random() * %(raters)s)::int,
         %(prompt)s + (random() * %(prompts)s)::int, %(candidate)s + l,
         %(candidate)s + (l + 1 + floor(random() * %(others)s)::int) %% %(candidates)s, false
-    FROM (SELECT floor(power(random(), 1.5) * %(candidates)s)::int AS l
-        FROM generate_series(1, %(n)s)) AS drawn
+    FROM (SELECT number, floor(power(random(), 1.5) * %(candidates)s)::int AS l
+        FROM generate_series(1, %(n)s) AS number) AS drawn
 """
 VOTES = """
     INSERT INTO arena_vote
@@ -98,6 +98,6 @@ def _store(cursor: CursorWrapper, sizes: Sizes) -> Arena:
         cursor.execute("SELECT coalesce(max(id), 0) FROM arena_comparison")
         (after,) = cursor.fetchone()
         n = min(AT_ONCE, sizes.n_votes - start)
-        cursor.execute(COMPARISONS, first | {"n": n})
+        cursor.execute(COMPARISONS, first | {"n": n, "after": after})
         cursor.execute(VOTES, first | {"after": after})
     return arena
