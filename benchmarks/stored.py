@@ -17,7 +17,8 @@ TABLES = ("arena_comparison", "arena_vote")
 COMPARISONS = """
     INSERT INTO arena_comparison
         (key, arena_id, rater_id, prompt_id, left_id, right_id, names_itself)
-    SELECT lpad(to_hex(%(after)s + number), 32, '0')::uuid, %(arena)s, %(rater)s + (random() * %(raters)s)::int,
+    SELECT lpad(to_hex(%(after)s + number), 32, '0')::uuid, %(arena)s,
+        %(rater)s + (random() * %(raters)s)::int,
         %(prompt)s + (random() * %(prompts)s)::int, %(candidate)s + l,
         %(candidate)s + (l + 1 + floor(random() * %(others)s)::int) %% %(candidates)s, false
     FROM (SELECT number, floor(power(random(), 1.5) * %(candidates)s)::int AS l
