@@ -20,8 +20,8 @@ class Card:
 
     @property
     def shared_lead(self) -> bool:
-        """Whether chance could have put somebody else first."""
-        return self.leader is not None and self.leader.rank_high != 1
+        """Whether chance could have put somebody else first, all pairs taken together."""
+        return self.leader is not None and self.leader.sure_rank_high != 1
 
 
 def cards() -> list[Card]:

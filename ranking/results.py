@@ -8,6 +8,7 @@ from typing import Any
 
 from django.urls import reverse
 
+from ranking.findings import Findings, StyleScore
 from ranking.models import Snapshot
 from ranking.reading import BoardView, Row
 
@@ -15,6 +16,8 @@ FIELDS = (
     "rank",
     "rank_low",
     "rank_high",
+    "sure_rank_low",
+    "sure_rank_high",
     "score",
     "low",
     "high",
@@ -29,6 +32,7 @@ FIELDS = (
     "status",
     "reason",
 )
+BESIDE = ("elo_low", "elo_high", "style_score", "style_low", "style_high")
 DIGITS = 6
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -36,6 +40,7 @@ STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def as_json(board: BoardView) -> str:
     """The board as one JSON object; NULL is what is not known."""
     snapshot = board.snapshot
+    findings = Findings.of(snapshot)
     found = {
         "arena": {
             "slug": board.arena.slug,
@@ -48,8 +53,10 @@ def as_json(board: BoardView) -> str:
         "computed_at": snapshot.published_at.isoformat() if snapshot else None,
         "settings": snapshot.settings if snapshot else {},
         **_counts(snapshot),
+        "intervals_from_votes": snapshot.measured_votes if snapshot else None,
         "elo_intervals_from_votes": _seen_by_elo_intervals(board),
-        "standings": [_json_row(board, row) for row in board.rows],
+        "findings": _named(board, findings),
+        "standings": [_json_row(board, row, findings) for row in board.rows],
     }
     return json.dumps(found, ensure_ascii=False, allow_nan=False)
 
@@ -65,14 +72,43 @@ def _seen_by_elo_intervals(board: BoardView) -> int | None:
     return board.snapshot.elo_interval_votes
 
 
-def _json_row(board: BoardView, row: Row) -> dict[str, Any]:
+def _json_row(board: BoardView, row: Row, findings: Findings) -> dict[str, Any]:
+    return _who(board, row) | _values(row, findings)
+
+
+def _who(board: BoardView, row: Row) -> dict[str, str]:
     page = reverse("candidate", args=[board.arena.slug, row.standing.candidate_id])
-    return {"candidate": row.name, **_values(row), "url": page}
+    return {"candidate": row.name, "url": page}
 
 
-def _values(row: Row) -> dict[str, Any]:
-    values = {name: _rounded(getattr(row.standing, name)) for name in FIELDS}
-    return values | {"elo_low": _rounded(row.elo_low), "elo_high": _rounded(row.elo_high)}
+def _named(board: BoardView, findings: Findings) -> dict[str, Any]:
+    """The findings, with candidates by name and page instead of by id."""
+    who = {row.standing.candidate_id: _who(board, row) for row in board.rows}
+    return {
+        "leader": who.get(findings.leader) if findings.leader else None,
+        "neighbours": [
+            vars(two) | {"upper": who.get(two.upper), "lower": who.get(two.lower)}
+            for two in findings.neighbours.values()
+        ],
+        "fragility": {
+            name: who.get(value) if name in ("top", "rival") else value
+            for name, value in findings.fragility.items()
+        },
+        "agreement": findings.agreement or None,
+        "transitivity": findings.transitivity or None,
+        "ties": findings.ties or None,
+        "combined": findings.combined or None,
+        # Its scores stand in the standings, as `style_score`.
+        "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
+    }
+
+
+def _values(row: Row, findings: Findings) -> dict[str, Any]:
+    style = findings.style_scores.get(row.standing.candidate_id, StyleScore())
+    values = {name: getattr(row.standing, name) for name in FIELDS}
+    values |= {"elo_low": row.elo_low, "elo_high": row.elo_high}
+    values |= {f"style_{name}": value for name, value in vars(style).items()}
+    return {name: _rounded(value) for name, value in values.items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -81,11 +117,11 @@ def _rounded(value: Any) -> Any:
 
 def as_csv(board: BoardView) -> str:
     """The board as CSV with a line of names first."""
-    out = io.StringIO()
+    out, findings = io.StringIO(), Findings.of(board.snapshot)
     writer = csv.writer(out)
-    writer.writerow(["candidate", *FIELDS, "elo_low", "elo_high"])
+    writer.writerow(["candidate", *FIELDS, *BESIDE])
     for row in board.rows:
-        writer.writerow(_cells([row.name, *_values(row).values()]))
+        writer.writerow(_cells([row.name, *_values(row, findings).values()]))
     return out.getvalue()
 
 

@@ -14,6 +14,12 @@ def elo(value: float | None) -> str:
 
 
 @register.filter
+def signed(value: float | None) -> str:
+    """Whole Elo points gained or lost."""
+    return NONE if value is None else f"{round(value):+d}".replace("-", "−")
+
+
+@register.filter
 def percent(value: float | None) -> str:
     """A share as whole percent, and 1 digit more where rounding would hide that there is any."""
     if value is None:
