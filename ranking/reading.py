@@ -1,7 +1,7 @@
 """What a board's page shows, read in four queries at most."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +10,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from arena.models import Arena, Candidate, Pair
-from ranking.models import EloInterval, Raters, Snapshot, Standing
+from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
 
 SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad")
 RISING = {"rank", "name"}  # sorted from the smallest on; all other columns from the largest
@@ -31,10 +31,15 @@ class Question:
     def of(cls, parameters: Mapping[str, str]) -> "Question":
         raters, sort = parameters.get("raters", ""), parameters.get("sort", "rank")
         return cls(
-            raters if raters in Raters.values else "",
+            raters if raters in Counted.values else "",
             parameters.get("category", "").replace("\0", ""),
             sort if sort.removeprefix("-") in SORTS else "rank",
         )
+
+    @classmethod
+    def unsorted(cls, parameters: Mapping[str, str]) -> "Question":
+        """What is asked on a page that has no columns to sort by."""
+        return replace(cls.of(parameters), sort="rank")
 
     def address(self, slug: str, page: str = "board", **changes: str) -> str:
         """The address of this question's page, or of one that differs from it by `changes`."""
@@ -96,7 +101,7 @@ def read_board(arena: Any, asked: Question, again: bool = True) -> BoardView:
     A refresh may replace the snapshot before its standings are read: then it reads `again`, once.
     """
     snapshots = list(Snapshot.objects.current().of_arena(arena))
-    snapshot = _choose(snapshots, asked)
+    snapshot = choose_snapshot(snapshots, asked)
     if snapshot is None:
         if asked.category:
             raise Http404("There is no such board.")
@@ -110,7 +115,7 @@ def read_board(arena: Any, asked: Question, again: bool = True) -> BoardView:
     return BoardView(arena, asked, snapshot, sort_rows(rows, asked.sort), elo_votes, snapshots)
 
 
-def _choose(snapshots: Iterable[Snapshot], asked: Question) -> Snapshot | None:
+def choose_snapshot(snapshots: Iterable[Snapshot], asked: Question) -> Snapshot | None:
     """The snapshot of the board asked for; unless raters are named, one that has votes."""
     named = [
         snapshot

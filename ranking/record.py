@@ -54,6 +54,7 @@ class Filters:
     raters: str
     result: str
     opponent: int | None
+    category: str = ""
 
     @classmethod
     def of(cls, parameters: Mapping[str, str], kinds: Iterable[str]) -> "Filters":
@@ -66,6 +67,7 @@ class Filters:
             int(opponent)
             if opponent.isascii() and opponent.isdigit() and len(opponent) < 19
             else None,
+            parameters.get("category", "").replace("\0", ""),
         )
 
 
@@ -153,6 +155,8 @@ def _on_side(
         found &= Q(**{f"comparison__{other}": filters.opponent})
     if filters.result:
         found &= Q(outcome__in=[o for o, result in results.items() if result == filters.result])
+    if filters.category:
+        found &= Q(comparison__prompt__category=filters.category)
     return found
 
 

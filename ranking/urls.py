@@ -2,13 +2,16 @@
 
 from django.urls import path
 
-from ranking.views import boards, candidates, comparisons
+from ranking.views import beside_boards, boards, candidates, comparisons
 
 urlpatterns = [
     path("", boards.index, name="index"),
     path("a/<slug:slug>/", boards.board, name="board"),
     path("a/<slug:slug>/results.csv", boards.board_csv, name="board_csv"),
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),
+    path("a/<slug:slug>/matrix/", beside_boards.win_matrix, name="win_matrix"),
+    path("a/<slug:slug>/compare/", beside_boards.compare, name="compare"),
+    path("a/<slug:slug>/history/", beside_boards.history, name="history"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", comparisons.comparison, name="comparison"),
 ]

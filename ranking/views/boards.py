@@ -9,9 +9,8 @@ from django.views.decorators.http import require_safe
 
 from ranking import index_page, results
 from ranking.board_page import board_context
-from ranking.reading import BoardView, Question, find_arena, read_board
-from ranking.services import pages
-from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send, send_template
+from ranking.reading import BoardView, Question, read_board
+from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send_stored, send_template
 
 
 @require_safe
@@ -50,11 +49,8 @@ def _stored(
     content_type: str,
     make: Callable[[BoardView], str],
 ) -> HttpResponseBase:
-    """Send the stored page; where there is none, make it and store it."""
+    """The page of the board that is asked for, in one of its forms."""
     asked = Question.of(request.GET)
-    page = pages.find(slug=slug, key=asked.key(form))
-    if page is None:
-        arena = find_arena(slug)
-        page = pages.pack(make(read_board(arena, asked)))
-        pages.keep(arena=arena, epoch=arena.page_epoch, key=asked.key(form), page=page)
-    return send(request, page, content_type)
+    return send_stored(
+        request, slug, asked.key(form), content_type, lambda arena: make(read_board(arena, asked))
+    )

@@ -1,5 +1,6 @@
 """A candidate: where it stands, what it is, and every vote beneath its score."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,6 +42,7 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         "raters_links": _raters_links(shown, kinds, filters),
         "results": record.RESULTS.items(),
         "page": page,
+        "any_category_url": _page_url(shown, replace(filters, category=""), 1),
         "newer_url": _page_url(shown, filters, page.number - 1) if page.has_previous() else "",
         "older_url": _page_url(shown, filters, page.number + 1) if page.has_next() else "",
     }
@@ -73,7 +75,8 @@ def _with_links(
 
 
 def _page_url(candidate: Candidate, filters: Filters, number: int) -> str:
-    asked = {"raters": filters.raters, "result": filters.result, "opponent": filters.opponent}
+    names = ("raters", "result", "opponent", "category")
+    asked = {name: getattr(filters, name) for name in names}
     return _url(candidate, **asked, page=number) + "#comparisons"
 
 

@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
+from ranking.reading import find_arena
 from ranking.services import pages
 from ranking.services.pages import Page
 
@@ -47,3 +48,19 @@ def _full(request: HttpRequest, page: Page, content_type: str) -> HttpResponse:
 def send_template(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponseBase:
     """Render a page that is not stored, and send it."""
     return send(request, pages.pack(render_to_string(template, context)), HTML)
+
+
+def send_stored(
+    request: HttpRequest,
+    slug: str,
+    key: str,
+    content_type: str,
+    make: Callable[[Any], str],
+) -> HttpResponseBase:
+    """Send the stored page; where there is none, make it from the arena and store it."""
+    page = pages.find(slug=slug, key=key)
+    if page is None:
+        arena = find_arena(slug)
+        page = pages.pack(make(arena))
+        pages.keep(arena=arena, epoch=arena.page_epoch, key=key, page=page)
+    return send(request, page, content_type)

@@ -1,0 +1,51 @@
+"""The pages beside a board: the win matrix, two candidates compared, the history of scores."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from ranking.compare_page import Pick, compare_context
+from ranking.history_page import asked_candidates, history_context
+from ranking.matrix_page import matrix_context, shown_of
+from ranking.published import read_published
+from ranking.reading import Question, find_arena
+from ranking.services import pages
+from ranking.views.serving import HTML, send, send_stored, send_template
+
+
+@require_safe
+def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Who scored how much against whom, as voted or as predicted."""
+    asked, show = Question.unsorted(request.GET), shown_of(request.GET.get("show", ""))
+
+    def make(arena: Any) -> str:
+        context = matrix_context(read_published(arena, asked), show)
+        return render_to_string("ranking/matrix.html", context)
+
+    return send_stored(request, slug, asked.key(f"matrix-{show}"), HTML, make)
+
+
+@require_safe
+def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Two candidates side by side, and the comparisons they share."""
+    board = read_published(find_arena(slug), Question.unsorted(request.GET))
+    context = compare_context(board, Pick.of(request.GET), request.GET.get("page", "1"))
+    return send_template(request, "ranking/compare.html", context)
+
+
+@require_safe
+def history(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """How scores moved from snapshot to snapshot. The page of the first candidates is stored."""
+    asked = Question.unsorted(request.GET)
+    candidates = asked_candidates(request.GET.getlist("candidate"))
+
+    def make(arena: Any) -> str:
+        context = history_context(read_published(arena, asked), candidates)
+        return render_to_string("ranking/history.html", context)
+
+    if candidates:
+        return send(request, pages.pack(make(find_arena(slug))), HTML)
+    return send_stored(request, slug, asked.key("history"), HTML, make)

@@ -1,0 +1,338 @@
+"""Two candidates compared: difference, interval, probability, record, and what it comes from."""
+
+import html
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena, Candidate, Rater
+from ranking.head_to_head import HeadToHead, head_to_head
+from ranking.models import Snapshot, SnapshotMatrices
+from ranking.published import Pairs, read_pairs, read_published
+from ranking.reading import Question, find_arena
+from ranking.stats import BradleyTerry
+from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import cast, fill, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(client: Client, a: object = "", b: object = "", more: str = "") -> str:
+    response = client.get(f"/a/support/compare/?a={a}&b={b}{more}")
+    assert response.status_code == 200
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", response.content.decode())).split())
+
+
+def ids(arena: Arena) -> list[int]:
+    return [candidate.pk for candidate in arena.candidates.order_by("pk")]
+
+
+def pairs_of(category: str = "") -> tuple[Pairs, Snapshot]:
+    board = read_published(find_arena("support"), Question("people", category))
+    pairs = read_pairs(board)
+    assert pairs is not None
+    assert board.snapshot is not None
+    return pairs, board.snapshot
+
+
+def told_of(a: int, b: int) -> HeadToHead:
+    return head_to_head(*pairs_of(), a, b)
+
+
+@pytest.fixture
+def apart() -> Arena:
+    """Over 60 prompts a beats b five times in six; c trades wins with both."""
+    arena = make_arena(3, 60, slug="support", name="Support answers")
+    a, b, c = arena.candidates.order_by("pk")
+    person = make_person()
+    for i, prompt in enumerate(arena.prompts.order_by("pk")):
+        make_vote(arena, a, b, "right" if i % 6 == 0 else "left", prompt, person)
+        make_vote(arena, b, c, "left" if i % 2 else "right", prompt, person)
+        make_vote(arena, c, a, "left" if i % 3 == 0 else "right", prompt, person)
+    return arena
+
+
+def test_two_that_are_separated(client: Client, apart: Arena) -> None:
+    snapshot = publish(apart)
+    a, b, _ = ids(apart)
+    told = told_of(a, b)
+    score = {s.candidate_id: s.score for s in snapshot.standings.all()}
+    assert told.difference is not None
+    assert told.difference.elo == pytest.approx(score[a] - score[b])
+    page = page_of(client, a, b)
+    assert "Separated: candidate-0 is ahead of candidate-1 by more than chance explains." in page
+    assert f"+{told.difference.elo:.0f} Elo for candidate-0" in page
+    assert f"95 % interval +{told.difference.low:.0f} to +{told.difference.high:.0f}" in page
+    assert f"{told.difference.probability:.0%} 95 % interval" in page
+    assert "50 won, 10 lost, 0 tied, 0 both bad seen from candidate-0" in page
+    assert f"83% of 60 votes {told.difference.probability:.0%} predicted by the scores" in page
+    assert "more votes between the two" not in page
+
+
+def test_the_other_way_round_all_is_mirrored(client: Client, apart: Arena) -> None:
+    publish(apart)
+    a, b, _ = ids(apart)
+    one, other = told_of(a, b), told_of(b, a)
+    assert one.difference is not None
+    assert other.difference is not None
+    assert other.difference.elo == pytest.approx(-one.difference.elo)
+    assert other.difference.high == pytest.approx(-one.difference.low)
+    assert other.own_part == pytest.approx(one.own_part)
+    page = page_of(client, b, a)
+    assert "Separated: candidate-0 is ahead of candidate-1" in page
+    assert f"−{one.difference.elo:.0f} Elo for candidate-1" in page
+    assert "10 won, 50 lost" in page
+
+
+def test_two_that_are_not_separated_need_more_votes(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    a, b, c = ids(arena)
+    snapshot.findings = {
+        "neighbours": [
+            {
+                "upper": c,
+                "lower": a,
+                "separated": False,
+                "votes": 118,
+                "words": "about 120 more votes",
+            }
+        ]
+    }
+    snapshot.save()
+    page = page_of(client, a, c)
+    assert "Not separated: chance explains a difference like this." in page
+    assert "To tell them apart takes about 120 more votes between the two" in page
+    assert "about 120" not in page_of(client, b, c)
+
+
+def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> None:
+    from ranking.stats import neighbours
+
+    snapshot = publish(arena)
+    pairs, _ = pairs_of()
+    model = BradleyTerry().fit(pairs.battles)
+    n_clusters = snapshot.settings["n_clusters"]
+    order = neighbours(pairs.theta, pairs.covariance, model.covariance_, 0.95, n_clusters)
+    for two in order:
+        upper, lower = pairs.candidates[[two.upper, two.lower]].tolist()
+        snapshot.findings = {}
+        told = head_to_head(pairs, snapshot, upper, lower)
+        assert told.more_votes == ("" if two.separated else two.words)
+
+
+def test_how_much_their_own_votes_carry_is_what_is_lost_without_them(apart: Arena) -> None:
+    publish(apart)
+    a, b, _ = ids(apart)
+    told = told_of(a, b)
+    pairs, _ = pairs_of()
+    i, j = pairs.place(a), pairs.place(b)
+    assert i is not None
+    assert j is not None
+    model = BradleyTerry().fit(pairs.battles)
+    information = model._pairs.information(model.theta_)
+    p = 1 / (1 + 10 ** (-(told.difference.elo if told.difference else 0) / 400))
+    own = 60 * p * (1 - p)
+    for x, y, sign in ((i, i, -1), (j, j, -1), (i, j, 1), (j, i, 1)):
+        information[x, y] += sign * own  # as if the two had never met
+    import numpy as np
+
+    inverse = np.linalg.pinv(information)
+    alone = 1 / (inverse[i, i] + inverse[j, j] - 2 * inverse[i, j])
+    assert told.own_part == pytest.approx(own / (own + alone))
+
+
+def test_the_page_says_where_its_knowledge_comes_from(client: Client) -> None:
+    arena = make_arena(4, 1, slug="support")
+    a, b, c, d = arena.candidates.order_by("pk")
+    for left, right in ((a, b), (b, a), (b, c), (c, b), (c, a), (a, c)):
+        for _ in range(20):
+            make_vote(arena, left, right, "left")
+    make_vote(arena, a, d, "tie")
+    publish(arena)
+    assert "Their own 40 votes carry about 67% of what is known" in page_of(client, a.pk, b.pk)
+    assert "All of this comes from their own 1 vote." in page_of(client, a.pk, d.pk)
+    assert "They have no votes of their own: all of this comes" in page_of(client, b.pk, d.pk)
+    for _ in range(60):
+        make_vote(arena, b, c, "tie")
+        make_vote(arena, c, a, "tie")
+    publish(arena)
+    assert "Most of this comes from comparisons with others: their own 40 votes carry about" in (
+        page_of(client, a.pk, b.pk)
+    )
+
+
+def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> None:
+    new = Candidate.objects.create(arena=arena, name="newcomer")
+    publish(arena)
+    a = ids(arena)[0]
+    page = page_of(client, a, new.pk)
+    assert "They cannot be compared by score yet. newcomer: It has no votes yet." in page
+    assert "They have never met." in page
+    assert "Elo for" not in page
+    assert "Separated" not in page
+    make_vote(arena, new, arena.candidates.get(pk=a), "left", arena.prompts.first())
+    publish(arena)
+    page = page_of(client, new.pk, a)
+    assert "newcomer: It has never lost or tied" in page
+    assert "1 won, 0 lost, 0 tied" in page
+    assert "100% of 1 vote" in page
+    assert "predicted" not in page
+
+
+def test_a_candidate_that_came_after_the_snapshot_is_named(client: Client, arena: Arena) -> None:
+    publish(arena)
+    new = Candidate.objects.create(arena=arena, name="newcomer")
+    page = page_of(client, new.pk, ids(arena)[0])
+    assert "newcomer: It is not on this board yet." in page
+    assert "The two have never met." in page
+
+
+def test_too_few_groups_of_votes_give_no_interval(client: Client) -> None:
+    arena = make_arena(2, 1, slug="support")
+    a, b = arena.candidates.order_by("pk")
+    for outcome in ("left", "left", "right"):
+        make_vote(arena, a, b, outcome, arena.prompts.first())
+    publish(arena)
+    page = page_of(client, a.pk, b.pk)
+    assert "Whether they are separated cannot be told. Fewer than 5 independent groups" in page
+    assert "+120 Elo for candidate-0 no interval" in page
+    assert "nan" not in page.lower()
+    assert "There are no intervals on this board yet" in page
+
+
+def test_an_interval_that_has_not_seen_all_votes_says_so(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    snapshot.measured_votes = 20
+    snapshot.save()
+    assert "The interval has seen 20 of the 24 votes" in page_of(client, *ids(arena)[:2])
+
+
+def test_soft_verdicts_count_what_they_say(client: Client, arena: Arena, judge: Rater) -> None:
+    a, b, _ = arena.candidates.order_by("pk")
+    for preference in (0.75, 0.75):
+        make_vote(arena, b, a, "left", arena.prompts.first(), judge, preference=preference)
+    publish(arena)
+    page = page_of(client, a.pk, b.pk, "&raters=judges")
+    assert "0 won, 2 lost, 0 tied, 0 both bad" in page
+    assert "25% of 2 votes" in page
+    assert "Judge A strict judge" in page
+
+
+def test_the_comparisons_they_share_are_listed(client: Client, arena: Arena) -> None:
+    a, b, c = arena.candidates.order_by("pk")
+    for _ in range(20):
+        cast(arena)
+    make_vote(arena, b, a, "left", None)
+    make_vote(arena, a, c, "both_bad", None)
+    publish(arena)
+    page = page_of(client, a.pk, b.pk)
+    assert "1–25 of 29, newest first" in page
+    assert "candidate-1 preferred Prompt not known Person" in page
+    assert "candidate-0 preferred Question 0?" in page
+    second = page_of(client, a.pk, b.pk, "&page=2")
+    assert "26–29 of 29" in second
+    assert "Newer" in second
+    assert "Both bad Prompt not known" in page_of(client, a.pk, c.pk)
+    assert "Tie Question 2?" in page_of(client, b.pk, c.pk)
+    address = f"/a/support/compare/?raters=people&amp;a={a.pk}&amp;b={b.pk}&amp;page=2#comparisons"
+    raw = client.get(f"/a/support/compare/?a={a.pk}&b={b.pk}").content.decode()
+    assert address in raw
+
+
+def test_a_category_has_its_own_difference_and_list(client: Client, arena: Arena) -> None:
+    publish(arena)
+    a, b, _ = ids(arena)
+    page = page_of(client, a, b, "&category=category-0")
+    assert "1–4 of 4" in page
+    assert "of 4 votes" in page
+    raw = client.get(f"/a/support/compare/?a={a}&b={b}&category=category-0").content.decode()
+    assert f"category=category-1&amp;a={a}&amp;b={b}" in raw.replace("raters=people&amp;", "")
+
+
+@pytest.mark.parametrize("value", ["999999", "x", "-1", "²", "9" * 19, "9" * 400, "1.0"])
+def test_unknown_candidates_are_not_there(client: Client, arena: Arena, value: str) -> None:
+    publish(arena)
+    known = ids(arena)[0]
+    for query in (f"a={value}&b={known}", f"a={known}&b={value}", f"a={value}"):
+        assert client.get(f"/a/support/compare/?{query}").status_code == 404
+
+
+def test_a_candidate_of_another_arena_is_not_there(client: Client, arena: Arena) -> None:
+    publish(arena)
+    other = ids(make_arena())[0]
+    known = ids(arena)[0]
+    assert client.get(f"/a/support/compare/?a={known}&b={other}").status_code == 404
+
+
+def test_the_same_candidate_twice_is_told(client: Client, arena: Arena) -> None:
+    publish(arena)
+    a = ids(arena)[0]
+    page = page_of(client, a, a)
+    assert "That is the same candidate twice." in page
+    assert "Comparisons they share" not in page
+
+
+def test_without_a_choice_the_first_two_are_offered(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    first, second = snapshot.standings.order_by("rank")[:2]
+    raw = client.get("/a/support/compare/").content.decode()
+    assert re.findall(r'<option value="(\d+)" selected', raw) == [
+        str(first.candidate_id),
+        str(second.candidate_id),
+    ]
+    assert "Choose two candidates" in raw
+    half = client.get(f"/a/support/compare/?a={second.candidate_id}").content.decode()
+    assert re.findall(r'<option value="(\d+)" selected', half) == [
+        str(second.candidate_id),
+        str(first.candidate_id),
+    ]
+
+
+def test_names_are_escaped(client: Client, arena: Arena) -> None:
+    Candidate.objects.filter(pk=ids(arena)[0]).update(name="<script>&amp;</script>")
+    publish(arena)
+    a, b, _ = ids(arena)
+    raw = client.get(f"/a/support/compare/?a={a}&b={b}").content.decode()
+    assert "<script>" not in raw
+    assert "&lt;script&gt;&amp;amp;&lt;/script&gt; preferred" in raw
+
+
+def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge: Rater) -> None:
+    fill(arena, rounds=1, rater=judge)
+    publish(arena)
+    a, b, _ = ids(arena)
+    page = page_of(client, a, b, "&raters=combined")
+    assert "seen from candidate-0; people’s votes" in page
+    assert "1–8 of 8" in page
+    assert "Their own" not in page
+    matrix = client.get("/a/support/matrix/?raters=combined").content.decode()
+    assert "The votes are people’s" in matrix
+    assert f"?raters=people&amp;opponent={b}#" in matrix
+
+
+def test_pages_of_boards_that_are_not_there(client: Client, arena: Arena) -> None:
+    assert "The first board of this arena is being made" in page_of(client, *ids(arena)[:2])
+    publish(arena)
+    assert "No judge has voted here yet." in page_of(client, "", "", "&raters=judges")
+    assert "have not both voted" in page_of(client, "", "", "&raters=combined")
+    assert client.get("/a/support/compare/?category=no-such").status_code == 404
+    SnapshotMatrices.objects.all().delete()
+    assert "Who met whom is being counted" in page_of(client, *ids(arena)[:2])
+
+
+def test_it_takes_at_most_eight_queries(
+    client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    publish(arena)
+    a, b, _ = ids(arena)
+    new = Candidate.objects.create(arena=arena, name="newcomer")
+    for other in (b, new.pk):
+        with django_assert_max_num_queries(8):
+            first = client.get(f"/a/support/compare/?a={a}&b={other}")
+    again = client.get(
+        f"/a/support/compare/?a={a}&b={new.pk}", headers={"If-None-Match": first["ETag"]}
+    )
+    assert again.status_code == 304

@@ -1,0 +1,273 @@
+"""The win matrix: who scored how much against whom, as voted and as predicted."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena, Candidate, Import, Rater
+from ranking.models import BothBad, SnapshotMatrices
+from ranking.published import read_pairs, read_published
+from ranking.reading import Question, find_arena
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import cast, publish
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/a/support/matrix/"
+
+
+def page_of(client: Client, query: str = "", slug: str = "support") -> str:
+    response = client.get(f"/a/{slug}/matrix/{query}")
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def rows_of(page: str) -> list[tuple[str, list[str]]]:
+    """Each row's name and the words of its cells."""
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    rows = []
+    for row in body.split("<tr>")[1:]:
+        head, *cells = re.split(r"<td[^>]*>", row)
+        words = [" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in cells]
+        name = " ".join(re.sub(r"<[^>]*>", " ", head).split())
+        rows.append((name, words))
+    return rows
+
+
+@pytest.fixture
+def uneven() -> Arena:
+    """a beats b 3 to 1, ties b once; b and c trade wins; a and c never met."""
+    arena = make_arena(3, 2, slug="support", name="Support answers")
+    a, b, c = arena.candidates.order_by("pk")
+    for left, right, outcome in (
+        (a, b, "left"),
+        (b, a, "right"),
+        (a, b, "left"),
+        (a, b, "right"),
+        (a, b, "tie"),
+        (b, a, "both_bad"),
+        (b, c, "left"),
+        (b, c, "left"),
+        (c, b, "left"),
+    ):
+        make_vote(arena, left, right, outcome, arena.prompts.first())
+    return arena
+
+
+def test_a_cell_holds_the_rows_share_and_the_votes_behind_it(client: Client, uneven: Arena) -> None:
+    publish(uneven)
+    assert rows_of(page_of(client)) == [
+        ("1 candidate-0", ["itself", "70% of 5", "never met"]),
+        ("2 candidate-1", ["30% of 5", "itself", "67% of 3"]),
+        ("3 candidate-2", ["never met", "33% of 3", "itself"]),
+    ]
+
+
+def test_predicted_shares_are_those_of_the_scores(client: Client, uneven: Arena) -> None:
+    snapshot = publish(uneven)
+    score = {s.candidate_id: s.score for s in snapshot.standings.all()}
+    a, _, c = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
+    expected = 1 / (1 + 10 ** ((score[c] - score[a]) / 400))
+    page = page_of(client, "?show=predicted")
+    assert rows_of(page)[0][1][2] == f"{expected:.0%}"
+    assert 'aria-current="true">As the scores predict' in page
+    assert 'aria-current="true">As voted' in page_of(client, "?show=nonsense")
+
+
+def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
+    publish(uneven)
+    a, b, _ = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
+    link = f"/a/support/candidates/{a}/?raters=people&opponent={b}"
+    assert f'<a href="{link.replace("&", "&amp;")}#comparisons">70%' in page_of(client)
+    assert "1–6 of 6" in client.get(link).content.decode()
+    assert page_of(client).count('#comparisons"') == 4  # the pairs that met, from both sides
+
+
+def test_a_cell_of_a_category_opens_the_comparisons_of_that_category(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
+    page = page_of(client, "?category=category-0")
+    link = f"/a/support/candidates/{a}/?raters=people&category=category-0&opponent={b}"
+    assert link.replace("&", "&amp;") in page
+    assert "of 4" in rows_of(page)[0][1][1]
+    listed = client.get(link).content.decode()
+    assert "1–4 of 4" in listed
+    assert "Only prompts of the category “category-0”" in listed
+    assert 'name="category" value="category-0"' in listed
+
+
+def test_both_bad_alone_is_no_share_but_they_did_meet(client: Client, uneven: Arena) -> None:
+    a, _, c = uneven.candidates.order_by("pk")
+    make_vote(uneven, a, c, "both_bad", uneven.prompts.first())
+    publish(uneven)
+    assert rows_of(page_of(client))[0][1][2] == "– both bad"
+
+
+def test_both_bad_counts_as_a_tie_where_the_board_says_so(client: Client, uneven: Arena) -> None:
+    publish(uneven)
+    uneven.boards.update(both_bad=BothBad.TIE)
+    publish(uneven)
+    page = page_of(client)
+    assert rows_of(page)[0][1][1] == "67% of 6"
+    assert "Both bad is a tie here" in page
+
+
+def test_shades_are_classes_that_few_votes_do_not_reach(client: Client) -> None:
+    arena = make_arena(4, 1, slug="support")
+    a, b, c, d = arena.candidates.order_by("pk")
+    for _ in range(20):
+        make_vote(arena, a, b, "left")
+    for left, right in ((b, a), (b, c), (c, d), (d, a)):
+        make_vote(arena, left, right, "left")
+    publish(arena)
+    page = page_of(client)
+    assert re.search(r'class="over-4"><a [^>]*>95%', page)  # 20 of 21
+    assert re.search(r'class="over-1"><a [^>]*>100%', page)  # 1 of 1
+    assert re.search(r'class="under-1"><a [^>]*>0%', page)
+    assert "style=" not in page
+    assert "<script>" not in page
+
+
+def test_it_is_a_table_with_headers_for_both_directions(client: Client, uneven: Arena) -> None:
+    publish(uneven)
+    page = page_of(client)
+    assert page.count('<th scope="row"') == 3
+    assert page.count('<th scope="col"') == 4
+    assert "<caption" in page
+
+
+def test_the_unranked_stand_last_without_predictions(client: Client, uneven: Arena) -> None:
+    lonely = Candidate.objects.create(arena=uneven, name="aaa")
+    make_vote(uneven, lonely, uneven.candidates.order_by("pk")[0], "left")
+    publish(uneven)
+    assert rows_of(page_of(client))[-1] == ("– aaa", ["100% of 1", *["never met"] * 2, "itself"])
+    predicted = rows_of(page_of(client, "?show=predicted"))[-1][1]
+    assert predicted == ["– not comparable", "not comparable", "not comparable", "itself"]
+
+
+def test_people_and_judges_have_matrices_of_their_own(
+    client: Client, arena: Arena, judge: Rater
+) -> None:
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "tie", arena.prompts.first(), judge)
+    publish(arena)
+    assert "50% of 1" in rows_of(page_of(client, "?raters=judges"))[0][1][1]
+    assert "of 8" in rows_of(page_of(client, "?raters=people"))[0][1][1]
+    assert "raters=judges&amp;show=predicted" in page_of(client, "?show=predicted")
+
+
+def test_names_are_escaped(client: Client, uneven: Arena) -> None:
+    uneven.candidates.update(version=2)
+    first = uneven.candidates.order_by("pk")[0]
+    Candidate.objects.filter(pk=first.pk).update(name='<script>"x"</script>')
+    publish(uneven)
+    page = page_of(client)
+    assert "<script>" not in page
+    assert "&lt;script&gt;&quot;x&quot;" in page
+
+
+def test_a_new_page_takes_at_most_six_queries_and_a_stored_one_takes_one(
+    client: Client,
+    arena: Arena,
+    django_assert_num_queries: Callable[..., Any],
+    django_assert_max_num_queries: Callable[..., Any],
+) -> None:
+    publish(arena)
+    with django_assert_max_num_queries(6):
+        first = client.get(ADDRESS)
+    with django_assert_num_queries(1):
+        second = client.get(ADDRESS)
+    assert first.content == second.content
+    again = client.get(ADDRESS, headers={"If-None-Match": first["ETag"]})
+    assert again.status_code == 304
+    cast(arena)
+    publish(arena)
+    changed = client.get(ADDRESS, headers={"If-None-Match": first["ETag"]})
+    assert changed.status_code == 200
+
+
+def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
+    publish(arena)
+    for i in range(4):
+        page_of(client, f"?utm={i}&sort=-name&show=x{i}&raters=cats")
+    assert arena.board_pages.count() == 1
+
+
+def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
+    arena = make_arena(105, 1, slug="large")
+    candidates = list(arena.candidates.order_by("pk"))
+    snapshot = publish(arena)
+    for i, standing in enumerate(snapshot.standings.order_by("candidate")):
+        snapshot.standings.filter(pk=standing.pk).update(score=2000.5 - 7 * i, rank=i + 1)
+    _let_all_meet(snapshot.matrices, [candidate.pk for candidate in candidates])
+    packed = client.get("/a/large/matrix/", headers={"Accept-Encoding": "gzip"})
+    assert len(packed.content) < 150_000
+    page = page_of(client, slug="large")
+    assert page.count('<th scope="row"') == 100
+    assert "These are the first 100 of 105 candidates" in page
+    assert len(re.findall(r'#comparisons">\d+%<small> of \d+', page)) == 9_900
+
+
+def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
+    import numpy as np
+
+    from ranking.tallies import COUNTS, Cells
+
+    first, second = np.triu_indices(len(ids), 1)
+    keys = np.zeros((len(first), 4), np.int64)
+    keys[:, 2], keys[:, 3] = np.array(ids)[first], np.array(ids)[second]
+    counts = np.zeros((len(first), len(COUNTS)), np.int64)
+    counts[:, :3] = np.random.default_rng(1).integers(1, 90, (len(first), 3))
+    matrices.cells = Cells(keys, counts).pack()
+    matrices.save()
+
+
+@pytest.mark.parametrize(
+    ("n_candidates", "sentence"),
+    [(0, "This arena has no candidates yet."), (1, "itself"), (3, "never met")],
+)
+def test_an_arena_without_votes_has_a_clear_page(
+    client: Client, n_candidates: int, sentence: str
+) -> None:
+    publish(make_arena(n_candidates, slug="empty"))
+    assert sentence in page_of(client, slug="empty")
+    assert client.get("/a/empty/matrix/?show=predicted").status_code == 200
+
+
+def test_before_the_first_board_and_before_its_matrices_the_page_says_so(
+    client: Client, arena: Arena
+) -> None:
+    assert "The first board of this arena is being made" in page_of(client)
+    publish(arena)
+    SnapshotMatrices.objects.all().delete()
+    assert "Who met whom is being counted" in page_of(client)
+    assert client.get(ADDRESS + "?category=no-such").status_code == 404
+
+
+def test_an_arena_that_is_hidden_or_not_there_has_none(client: Client, arena: Arena) -> None:
+    from django.utils import timezone
+
+    publish(arena)
+    arena.founded_by = Import.objects.create(
+        arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
+    )
+    arena.save()
+    for name in ("matrix", "compare", "history"):
+        assert client.get(f"/a/support/{name}/").status_code == 404
+        assert client.get(f"/a/nowhere/{name}/").status_code == 404
+        assert client.post(f"/a/support/{name}/").status_code == 405
+
+
+def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: Arena) -> None:
+    publish(arena)
+    matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
+    matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
+    matrices.save()
+    pairs = read_pairs(read_published(find_arena("support"), Question()))
+    assert pairs is not None
+    known = ~(pairs.covariance != pairs.covariance)
+    assert known.tolist() == [[True, True, False], [True, True, False], [False] * 3]
