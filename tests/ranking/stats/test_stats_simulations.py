@@ -9,6 +9,7 @@ from benchmarks.simulations import __main__ as command
 from benchmarks.simulations import boards, page
 from benchmarks.simulations.boards import simulate_coverage, simulate_leader
 from benchmarks.simulations.designs import COVERAGE, LEADERS, draw
+from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
 from ranking.stats import BradleyTerry
 
 
@@ -98,8 +99,16 @@ def test_only_what_is_claimed_has_a_target():
     wide = FOUND | {"sandwich": 0.99}
     assert not page.coverage_row("x", wide, cautious=True).missed
     wrong = {"wrong": 0.06, "marginal": 0.2, "simultaneous": 0.94}
-    assert page.leader_row("six", wrong, claimed=True).missed == ("number one",)
-    assert not page.leader_row("two", wrong, claimed=False).missed
+    six = page.leader_row("six", wrong, repeats=4000, claimed=True)
+    assert six.missed == ("number one", "ranks")
+    assert not page.leader_row("two", wrong, repeats=4000, claimed=False).missed
+    near = wrong | {"wrong": 0.05, "simultaneous": 0.947}
+    assert not page.leader_row("six", near, repeats=4000, claimed=True).missed
+
+
+def test_every_judge_and_design_of_the_combined_board_has_words():
+    assert set(page.JUDGES) == set(JUDGES)
+    assert set(page.DESIGNS) == set(DESIGNS)
 
 
 @pytest.mark.parametrize(
