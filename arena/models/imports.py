@@ -43,7 +43,9 @@ class Import(models.Model):
 class Sourced(models.Model):
     """A row that may have come from a file; `source` is NULL for rows made in the product."""
 
-    source = models.ForeignKey(Import, models.PROTECT, null=True, blank=True, related_name="+")
+    source = models.ForeignKey(  # the unique constraint below is its index
+        Import, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
     source_row = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:

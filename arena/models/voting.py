@@ -213,9 +213,10 @@ class Vote(Sourced):
     better. It is the vote's score; `outcome` is the side it leans to.
     """
 
-    arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes")
+    # The indexes below begin with the arena and with the rater: none of their own slows a vote.
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes", db_index=False)
     comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")
-    rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes")
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes", db_index=False)
     outcome = models.CharField(max_length=8, choices=Outcome)
     preference = models.FloatField(null=True, blank=True)
     cast_at = models.DateTimeField(db_default=Now())
