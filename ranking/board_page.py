@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
+from ranking import board_words
+from ranking.board_words import CLUSTER_SENTENCES
 from ranking.charts import Chart, Mark, interval_chart
-from ranking.models import BothBad, Raters
+from ranking.findings import Findings, Neighbours, StyleScore
+from ranking.models import BothBad, Counted
 from ranking.reading import RISING, BoardView, Question, Row
+from ranking.style_words import traits
 
 TITLES = {
     "rank": "Rank",
@@ -16,12 +21,13 @@ TITLES = {
     "win_rate": "Win rate",
     "both_bad": "Both bad",
 }
-CLUSTER_SENTENCES = {
-    "prompt": "Votes on the same prompt are taken as dependent, so each prompt counts as one"
-    " piece of evidence, however many votes it has.",
-    "prompt_pair": "Votes on the same prompt and the same two candidates are taken as dependent.",
-    "rater": "Votes of the same rater are taken as dependent.",
-    "vote": "Every vote is taken as a piece of evidence of its own.",
+FEW_PROMPTS = {"prompt_pair": True}
+PAGES = {
+    "board": "Board",
+    "win_matrix": "Win matrix",
+    "compare": "Compare two",
+    "history": "Score history",
+    "methodology": "Methodology",
 }
 BOTH_BAD_SENTENCES = {
     BothBad.SEPARATE: "“Both are bad” enters no score; it is a rate of its own.",
@@ -47,6 +53,18 @@ class Column:
     arrow: str
 
 
+@dataclass(frozen=True)
+class Line:
+    """A ranked candidate's row, how it stands to the one below it, and its score by style."""
+
+    row: Row
+    clear_leader: bool
+    below: Neighbours | None
+    below_name: str
+    compare_url: str
+    style: StyleScore | None
+
+
 def board_context(view: BoardView) -> dict[str, Any]:
     """Everything that `ranking/board.html` prints."""
     slug, asked = view.arena.slug, view.asked
@@ -56,17 +74,71 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "snapshot": view.snapshot,
         "columns": {column: _column(slug, asked, column) for column in TITLES},
         "raters_links": raters_links(view),
-        "category_links": _category_links(view),
+        "category_links": category_links(view),
+        "pages": page_links(view),
         "chart": _chart(view.ranked),
         "csv_url": asked.address(slug, "board_csv"),
         "json_url": asked.address(slug, "board_json"),
+        "methodology_url": asked.address(slug, "methodology", sort="rank"),
         "cluster_sentence": _setting(view, "clusters", CLUSTER_SENTENCES),
         "both_bad_sentence": _setting(view, "both_bad", BOTH_BAD_SENTENCES),
+        "few_prompts": _setting(view, "clusters", FEW_PROMPTS),
+        "freshness": board_words.freshness(view.snapshot),
+        "groups": board_words.groups(view.unranked),
+        **_found(view),
     }
 
 
-def _setting(view: BoardView, name: str, sentences: dict[Any, str]) -> str:
-    return sentences[view.snapshot.settings[name]] if view.snapshot else ""
+def _found(view: BoardView) -> dict[str, Any]:
+    """What the snapshot's findings say."""
+    findings = Findings.of(view.snapshot)
+    names = {row.standing.candidate_id: row.name for row in view.rows}
+    lead = board_words.lead(view.ranked, findings.leader)
+    clear = lead.candidate if lead and lead.clear else None
+    return {
+        "lead": lead,
+        "has_neighbours": bool(findings.neighbours),
+        "lines": [_line(view, row, findings, names, clear) for row in view.ranked],
+        "fragility": board_words.fragility(findings, names),
+        "combined": board_words.combined(findings),
+        "agreement": board_words.agreement(findings, view.asked.raters),
+        "transitivity": board_words.transitivity(findings),
+        "traits": traits(findings),
+        "style_votes": findings.style.get("n_votes"),
+    }
+
+
+def _line(
+    view: BoardView, row: Row, findings: Findings, names: dict[int, str], clear: int | None
+) -> Line:
+    pk = row.standing.candidate_id
+    below = findings.neighbours.get(pk)
+    return Line(
+        row=row,
+        clear_leader=pk == clear,
+        below=below,
+        below_name=names.get(below.lower, "") if below else "",
+        compare_url=_compare_url(view, below) if below else "",
+        style=findings.style_scores.get(pk),
+    )
+
+
+def _compare_url(view: BoardView, two: Neighbours) -> str:
+    page = view.asked.address(view.arena.slug, "compare", sort="rank")
+    return f"{page}&{urlencode({'a': two.upper, 'b': two.lower})}"
+
+
+def page_links(view: BoardView, here: str = "board") -> list[Link]:
+    """The pages about the same votes, of which one is being read."""
+    return [
+        Link(label, view.asked.address(view.arena.slug, page, sort="rank"), page == here)
+        for page, label in PAGES.items()
+    ]
+
+
+def _setting(view: BoardView, name: str, meanings: dict[Any, Any]) -> Any:
+    """What a setting in force means to the page; '' where that is nothing."""
+    return meanings.get(view.snapshot.settings[name], "") if view.snapshot else ""
 
 
 def _column(slug: str, asked: Question, column: str) -> Column:
@@ -84,24 +156,28 @@ def _column(slug: str, asked: Question, column: str) -> Column:
     )
 
 
-def raters_links(view: BoardView) -> list[Link]:
-    """People and judges, where both have a board in this category."""
+def raters_links(view: BoardView, page: str = "board") -> list[Link]:
+    """People, judges, and both combined, where more than one has a board in this category."""
     there = {s.board.raters for s in view.snapshots if s.board.category == view.asked.category}
     links = [
-        Link(label, view.asked.address(view.arena.slug, raters=raters), raters == view.asked.raters)
-        for raters, label in Raters.choices
+        Link(
+            label,
+            view.asked.address(view.arena.slug, page, raters=raters),
+            raters == view.asked.raters,
+        )
+        for raters, label in Counted.choices
         if raters in there
     ]
     return links if len(links) > 1 else []
 
 
-def _category_links(view: BoardView) -> list[Link]:
+def category_links(view: BoardView, page: str = "board") -> list[Link]:
     """All prompts, then each category that these raters have voted in."""
     mine = [s.board.category for s in view.snapshots if s.board.raters == view.asked.raters]
     links = [
         Link(
             category or "All prompts",
-            view.asked.address(view.arena.slug, category=category),
+            view.asked.address(view.arena.slug, page, category=category),
             category == view.asked.category,
         )
         for category in mine

@@ -10,6 +10,7 @@ import numpy as np
 from django.http import Http404
 from django.urls import reverse
 
+from ranking.board_page import PAGES
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
 from ranking.reading import Question, choose_snapshot
 from ranking.stats import Battles
@@ -17,12 +18,6 @@ from ranking.tallies import Cells, pair_battles
 from ranking.votes import Floats, Ints
 
 LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
-PAGES = {
-    "board": "Board",
-    "win_matrix": "Win matrix",
-    "compare": "Compare two",
-    "history": "Score history",
-}
 
 
 @dataclass(frozen=True)

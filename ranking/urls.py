@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ranking.views import beside_boards, boards, candidates, comparisons
+from ranking.views import beside_boards, boards, candidates, comparisons, methodology
 
 urlpatterns = [
     path("", boards.index, name="index"),
@@ -12,6 +12,7 @@ urlpatterns = [
     path("a/<slug:slug>/matrix/", beside_boards.win_matrix, name="win_matrix"),
     path("a/<slug:slug>/compare/", beside_boards.compare, name="compare"),
     path("a/<slug:slug>/history/", beside_boards.history, name="history"),
+    path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", comparisons.comparison, name="comparison"),
 ]

@@ -1,0 +1,327 @@
+"""What a board says beside its numbers: each line where it holds, and none where it does not."""
+
+import csv
+import gzip
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from arena.models import Arena, Candidate
+from ranking.models import Snapshot
+from ranking.services import boards
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import publish
+
+pytestmark = pytest.mark.django_db
+
+STYLE = {
+    "features": [
+        {"name": "words", "label": "Length in words", "coefficient": 60.0, "low": 30.0}
+        | {"high": 90.0, "deviation": 0.5, "reason": ""},
+        {"name": "headings", "label": "Headings", "coefficient": -20.0, "low": -30.0}
+        | {"high": -10.0, "deviation": 0.25, "reason": ""},
+        {"name": "list_items", "label": "List items", "coefficient": 5.0, "low": -9.0}
+        | {"high": 19.0, "deviation": 0.5, "reason": ""},
+        {"name": "bold", "label": "Bold words", "coefficient": None, "low": None}
+        | {"high": None, "deviation": 0.0, "reason": "It is the same in every vote."},
+    ],
+    "reason": "",
+    "n_votes": 1234,
+}
+
+
+class Board:
+    """A published board whose findings a test writes by hand."""
+
+    def __init__(self, client: Client, arena: Arena) -> None:
+        self.client, self.arena = client, arena
+        self.snapshot = publish(arena)
+        self.ranked = [s.candidate for s in self.standings()]
+
+    def standings(self) -> Any:
+        return self.snapshot.standings.exclude(rank=None).order_by("rank")
+
+    def says(self, **findings: Any) -> str:
+        """The page, once these are all the findings that there are."""
+        Snapshot.objects.filter(pk=self.snapshot.pk).update(findings=findings)
+        return self.page()
+
+    def page(self, address: str = "") -> str:
+        boards.drop_pages(arena_id=self.arena.pk)
+        return str(self.client.get(f"/a/{self.arena.slug}/{address}").content.decode())
+
+    def ranks(self, *sure: tuple[int, int]) -> None:
+        """Write the simultaneous rank intervals, in rank order."""
+        for standing, (low, high) in zip(self.standings(), sure, strict=True):
+            standing.sure_rank_low, standing.sure_rank_high = low, high
+            standing.save()
+
+    def reset(self, **fields: Any) -> None:
+        Snapshot.objects.filter(pk=self.snapshot.pk).update(**fields)
+
+
+@pytest.fixture
+def board(client: Client, arena: Arena) -> Board:
+    return Board(client, arena)
+
+
+def test_a_snapshot_without_findings_has_a_page_without_their_lines(board: Board) -> None:
+    page = board.says()
+    for line in ("Next below", "At equal style", "would change number one", "votes agree with"):
+        assert line not in page
+    assert board.client.get("/a/support/results.json").json()["findings"]["leader"] is None
+
+
+def test_the_clear_number_one_has_a_badge_and_nobody_else(board: Board) -> None:
+    board.ranks((1, 1), (2, 3), (2, 3))
+    page = board.says(leader=board.ranked[0].pk)
+    assert page.count("★ Clear number one") == 2  # above the chart, and in its row
+    assert "more than chance explains, even with all comparisons" in page
+    assert "No clear number one yet" not in page
+
+
+@pytest.mark.parametrize(
+    ("ranks", "sentence"),
+    [
+        ([(1, 2), (1, 3), (2, 3)], "the first 2 could each be first."),
+        ([(1, 3), (2, 3), (1, 3)], "2 could each be first."),
+        ([(1, 2), (2, 3), (2, 3)], "not every lead of"),
+    ],
+)
+def test_without_a_clear_number_one_the_board_says_who_could_be(
+    board: Board, ranks: list[tuple[int, int]], sentence: str
+) -> None:
+    board.ranks(*ranks)
+    page = board.says(leader=None)
+    assert "No clear number one yet: " in page
+    assert sentence in page
+    assert "★" not in page
+
+
+def test_newer_votes_take_the_badge_from_who_is_no_longer_in_front(board: Board) -> None:
+    board.ranks((1, 3), (1, 1), (2, 3))
+    page = board.says(leader=board.ranked[1].pk)
+    assert "★" not in page
+    assert "the newest votes have put somebody else in front" in page
+
+
+def test_the_index_calls_nobody_clear_by_one_pair_at_a_time(board: Board) -> None:
+    board.snapshot.standings.filter(rank=1).update(rank_low=1, rank_high=1, sure_rank_high=2)
+    assert "In front, not yet clearly" in board.client.get("/").content.decode()
+    board.snapshot.standings.filter(rank=1).update(sure_rank_high=1)
+    assert "not yet clearly" not in board.client.get("/").content.decode()
+
+
+def test_where_no_ranks_are_sure_nothing_is_said_of_number_one(board: Board) -> None:
+    board.snapshot.standings.update(sure_rank_low=None, sure_rank_high=None)
+    assert "umber one" not in board.says(leader=None).split('id="how"')[0]
+
+
+def test_neighbours_are_separated_or_so_many_votes_from_it(board: Board) -> None:
+    first, second, third = (candidate.pk for candidate in board.ranked)
+    page = board.says(
+        neighbours=[
+            {"upper": first, "lower": second, "separated": True, "votes": 0}
+            | {"words": "separated"},
+            {"upper": second, "lower": third, "separated": False, "votes": 120}
+            | {"words": "about 120 more votes"},
+        ]
+    )
+    assert f'separated<span class="visually-hidden"> from {board.ranked[1]}</span>' in page
+    assert (
+        f'about 120 more votes<span class="visually-hidden"> to tell it from {board.ranked[2]}'
+        in page
+    )
+
+
+def test_few_votes_that_would_change_number_one_are_counted(board: Board) -> None:
+    top, rival = board.ranked[0].pk, board.ranked[1].pk
+    told = {"words": "13 of 8,931 votes would change number one", "votes": 13, "of": 8931}
+    page = board.says(fragility=told | {"top": top, "rival": rival, "confirmed": True})
+    assert (
+        f"13 of 8,931 votes would change number one: without them, {board.ranked[1]} would" in page
+    )
+    held = {"words": "None was found.", "votes": None, "of": 8931, "top": top, "rival": None}
+    assert "No set of up to half of the 8,931 votes" in board.says(fragility=held)
+    level = {"words": "Two candidates share the first place.", "votes": 0, "of": 9, "top": top}
+    assert "share the first place." in board.says(fragility=level | {"rival": rival})
+    nobody = {"words": "No two candidates are comparable yet.", "votes": None, "of": 0, "top": None}
+    assert "What that means" not in board.says(fragility=nobody)
+
+
+def test_agreement_and_transitivity_are_a_sentence_each(board: Board) -> None:
+    page = board.says(
+        agreement={"share": 0.532, "n_pairs": 15112, "alpha": 0.2906}
+        | {"decisive_share": 0.701, "decisive_n_pairs": 6755},
+        transitivity={"share": 0.9028, "triads": 5249, "transitive": 4739},
+    )
+    assert "53 % say the same (15,112 such pairs of votes)" in page
+    assert "70 % name the same one (6,755)" in page
+    assert "alpha is 0.29" in page
+    assert "Of the 5,249 sets of three" in page
+    assert "90 % are free of that" in page
+    page = board.says(
+        agreement={"share": 1.0, "n_pairs": 1, "alpha": None}
+        | {"decisive_share": None, "decisive_n_pairs": 0},
+        transitivity={"share": None, "triads": 0, "transitive": 0},
+    )
+    assert "100 % say the same" in page
+    assert "alpha" not in page
+    assert "sets of three" not in page
+
+
+def test_style_is_a_column_and_a_sentence_for_each_trait(board: Board) -> None:
+    first = board.ranked[0].pk
+    scores = {str(first): {"score": 1043.4, "low": 961.2, "high": 1125.6}}
+    page = board.says(style=STYLE | {"scores": scores})
+    assert "At equal style" in page
+    assert "961–1126" in page
+    assert "An answer twice as long gains about 40 Elo beside the other." in page  # 60 / .5 / 3
+    assert "+20 to +60" in page
+    assert "An answer with headings loses about 80 Elo beside one without." in page
+    assert "Lists make no difference that is more than chance explains." in page
+    assert "Cannot be told. It is the same in every vote." in page
+    assert "From 1,234 votes" in page
+
+
+def test_without_scores_by_style_there_is_no_column(board: Board) -> None:
+    assert "equal style" not in board.says(style=STYLE | {"scores": {}})
+    assert "equal style" not in board.says(style=None)
+
+
+def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> None:
+    told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
+    assert "the 4,830 votes of judges narrow the intervals as 1.6 times" in board.says(
+        combined=told
+    )
+    nothing = told | {"gain": 1.0, "n_judge_votes": 1, "reason": "It tosses coins."}
+    assert "the 1 vote of judges add nothing. It tosses coins." in board.says(combined=nothing)
+    assert "by next to nothing" in board.says(combined=told | {"gain": 1.01})
+
+
+def test_intervals_that_have_not_seen_every_vote_say_so_and_when_they_will(board: Board) -> None:
+    assert "Intervals have seen" not in board.page()
+    made = board.snapshot.measured_at
+    assert made is not None
+    board.reset(n_votes=10_214, measured_votes=10_000, measured_seconds=60.0)
+    due = f"{made + timedelta(minutes=10):%H:%M:%S} UTC"
+    page = board.page()
+    assert "Intervals have seen 10,000 of 10,214 votes, and are made again at" in page
+    assert due in page
+
+
+def test_a_board_of_few_prompts_speaks_about_these_alone(client: Client) -> None:
+    few, many = (make_arena(2, n, slug=f"of-{n}") for n in (39, 40))
+    for arena in (few, many):
+        for turn, prompt in enumerate(arena.prompts.all()):
+            left, right = arena.candidates.all()
+            make_vote(arena, left, right, ["left", "right", "left"][turn % 3], prompt)
+        publish(arena)
+    warning = "This board speaks about its 39 prompts only."
+    assert warning in client.get("/a/of-39/").content.decode()
+    assert "prompts only" not in client.get("/a/of-40/").content.decode()
+
+
+def test_the_unranked_stand_in_groups_with_the_reason_once(client: Client) -> None:
+    arena = make_arena(n_candidates=7, slug="groups")
+    a, b, c, above, beyond, below, nobody = arena.candidates.order_by("pk")
+    ring = [(a, b), (b, c), (c, a)]
+    tops = [(above, beyond), (beyond, above), (above, a)]
+    for left, right in (*ring, *tops, (a, below)):
+        make_vote(arena, left, right, "left")
+    publish(arena)
+    page = client.get("/a/groups/").content.decode()
+    titles = ["A group that beats all others", "Never won or tied", "No votes yet"]
+    places = [page.index(title) for title in titles]
+    assert places == sorted(places)
+    assert page.count("have never lost to the ranked candidates") == 1
+    for candidate, place in ((beyond, places[0]), (below, places[1]), (nobody, places[2])):
+        assert page.index(f"/candidates/{candidate.pk}/") > place
+
+
+def test_findings_with_hostile_names_are_text(board: Board) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    Candidate.objects.filter(pk=board.ranked[1].pk).update(name=name)
+    first, second = (candidate.pk for candidate in board.ranked[:2])
+    two = {"upper": first, "lower": second, "separated": True, "votes": 0, "words": "separated"}
+    told = {"words": "3 of 24 votes would change number one", "votes": 3, "of": 24}
+    page = board.says(
+        neighbours=[two], fragility=told | {"top": first, "rival": second, "confirmed": True}
+    )
+    assert "<img" not in page
+    assert page.count("&lt;img src=x onerror=alert(1)&gt; would be first") == 1
+
+
+def test_the_files_hold_the_findings_by_name(board: Board) -> None:
+    first, second, _ = board.ranked
+    two = {"upper": first.pk, "lower": second.pk, "separated": True, "votes": 0}
+    told = {"words": "3 of 24 votes would change number one", "votes": 3, "of": 24}
+    scores = {str(first.pk): {"score": 1043.4, "low": 961.2, "high": None}}
+    board.ranks((1, 1), (2, 3), (2, 3))
+    board.says(
+        leader=first.pk,
+        neighbours=[two | {"words": "separated"}],
+        fragility=told | {"top": first.pk, "rival": second.pk, "confirmed": True},
+        style=STYLE | {"scores": scores},
+    )
+    found = board.client.get("/a/support/results.json").json()
+    who = {"candidate": str(first), "url": f"/a/support/candidates/{first.pk}/"}
+    assert found["findings"]["leader"] == who
+    assert found["findings"]["neighbours"][0]["lower"]["candidate"] == str(second)
+    assert found["findings"]["fragility"]["rival"]["candidate"] == str(second)
+    assert "scores" not in found["findings"]["style"]
+    assert found["intervals_from_votes"] == 24
+    row = found["standings"][0]
+    assert (row["sure_rank_low"], row["sure_rank_high"]) == (1, 1)
+    assert (row["style_score"], row["style_low"], row["style_high"]) == (1043.4, 961.2, None)
+    lines = csv.DictReader(io.StringIO(board.page("results.csv")))
+    line = next(line for line in lines if line["candidate"] == str(first))
+    assert (line["sure_rank_high"], line["style_score"], line["style_high"]) == ("1", "1043.4", "")
+
+
+def test_findings_cost_no_query(
+    board: Board, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    with django_assert_max_num_queries(6):
+        board.client.get("/a/support/")
+
+
+def test_every_term_leads_to_its_place_on_the_methodology_page(board: Board) -> None:
+    page, methodology = board.page(), board.page("methodology/?raters=people")
+    anchors = [part.split('"')[0] for part in page.split("/methodology/?raters=people#")[1:]]
+    assert len(anchors) > 8
+    for anchor in anchors:
+        assert f'id="{anchor}"' in methodology
+
+
+def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
+    snapshot = publish(make_arena(n_candidates=100, n_prompts=1, slug="large"))
+    standings = list(snapshot.standings.all())
+    for i, standing in enumerate(standings):
+        standing.rank, standing.score = i + 1, 1234.5 - i
+        standing.low, standing.high = 1200.7 - i, 1260.2 - i
+        standing.rank_low, standing.rank_high, standing.sure_rank_low = i, i + 9, 1
+        standing.save()
+    ids = [standing.candidate_id for standing in standings]
+    two = {"separated": False, "votes": 1}
+    findings = {
+        "neighbours": [
+            two | {"upper": a, "lower": b, "words": f"about {a * b} more votes"}
+            for a, b in pairwise(ids)
+        ],
+        "style": STYLE
+        | {"scores": {str(pk): {"score": 990.0 + pk, "low": pk, "high": 2 * pk} for pk in ids}},
+    }
+    Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
+    boards.drop_pages(arena_id=snapshot.board.arena_id)
+    packed = client.get("/a/large/", headers={"Accept-Encoding": "gzip"})
+    assert b"At equal style" in gzip.decompress(packed.content)
+    files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js", "favicon.svg")
+    sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
+    assert len(packed.content) + sum(map(len, sent)) < 60_000

@@ -1,0 +1,91 @@
+"""A board with everything that it can say, and its methodology, in a real browser."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from arena.models import Arena
+from ranking.models import Snapshot
+from ranking.services.boards import drop_pages, open_arena
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import fill, publish
+from tests.ranking.test_board_findings import STYLE
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PAGES = ("", "methodology/")
+
+
+@pytest.fixture
+def told() -> Arena:
+    """Four ranked candidates, one that always lost, one without votes, and every finding."""
+    arena = make_arena(4, 4, slug="support", name="Support answers")
+    fill(arena)
+    loser, _ = (arena.candidates.create(name=f"a-candidate-with-a-long-name-{i}") for i in "xy")
+    make_vote(arena, arena.candidates.all()[0], loser, "left", arena.prompts.first())
+    open_arena(arena_id=arena.pk)
+    snapshot = publish(arena)
+    ranked = list(snapshot.standings.exclude(rank=None).order_by("rank"))
+    ids = [standing.candidate_id for standing in ranked]
+    ranked[0].sure_rank_low = ranked[0].sure_rank_high = 1
+    ranked[0].save()
+    two = {"separated": False, "votes": 12_000, "words": "about 12,000 more votes"}
+    scores = {str(pk): {"score": 1000.0, "low": 900.0, "high": 1100.0} for pk in ids}
+    findings = snapshot.findings | {
+        "leader": ids[0],
+        "neighbours": [two | {"upper": a, "lower": b} for a, b in pairwise(ids)],
+        "transitivity": {"share": 1.0, "triads": 4, "transitive": 4},
+        "style": STYLE | {"scores": scores},
+    }
+    Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings, n_votes=snapshot.n_votes + 1)
+    drop_pages(arena_id=arena.pk)
+    return arena
+
+
+def open_all(page: Any) -> None:
+    for details in page.locator("details").all():
+        details.evaluate("details => { details.open = true; }")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    for name in PAGES:
+        page.goto(f"{live_server.url}/a/support/{name}")
+        open_all(page)
+        found = Axe().run(page).response["violations"]
+        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, (name, serious)
+    page.goto(f"{live_server.url}/a/support/")
+    shown = page.locator("main").inner_text()
+    for words in ("Clear number one", "about 12,000 more votes", "At equal style", "No votes yet"):
+        assert words in shown
+    assert "Intervals have seen" in shown
+
+
+def test_a_phone_scrolls_down_only(browser: Any, told: Arena, live_server: Any) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
+    page = context.new_page()
+    widths = {}
+    for name in PAGES:
+        page.goto(f"{live_server.url}/a/support/{name}")
+        open_all(page)
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    assert set(widths.values()) == {390}, widths
+
+
+def test_a_formula_is_reached_by_keyboard_without_javascript(
+    browser: Any, told: Arena, live_server: Any
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/a/support/")
+    page.get_by_role("link", name="How that is told").press("Enter")
+    page.wait_for_url("**/methodology/**#number-one")
+    formula = page.get_by_role("region", name="Formula: the stricter critical value")
+    assert not formula.is_visible()
+    page.locator("section[aria-labelledby=number-one] summary").press("Enter")
+    formula.wait_for(state="visible")
+    context.close()

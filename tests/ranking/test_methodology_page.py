@@ -1,0 +1,142 @@
+"""The methodology page: every number of a board explained, with the settings in force."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena
+from ranking.methodology import TOPICS
+from ranking.models import Board, BothBad, Snapshot
+from ranking.services import boards
+from ranking.services.elo_intervals import N_RESAMPLES
+from ranking.services.fitting import MAX_DIFFERENCE
+from ranking.stats.clusters import ENOUGH
+from ranking.stats.differences import MOST_VOTES
+from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.ranks import DRAWS
+from tests.factories import make_arena
+from tests.ranking.helpers import cast, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def text(client: Client, address: str = "/a/support/methodology/") -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def test_every_topic_has_an_anchor_and_is_listed(client: Client, arena: Arena) -> None:
+    publish(arena)
+    page = text(client)
+    for anchor in TOPICS.keys() - {"combined"}:
+        assert page.count(f'id="{anchor}"') == 1
+        assert f'href="#{anchor}"' in page
+    assert 'id="combined"' not in page
+    assert page.count("<math") > 20
+    assert "latex" not in page  # the source of a formula that could not be read
+
+
+def test_the_settings_are_those_in_force(client: Client, arena: Arena) -> None:
+    publish(arena)
+    Board.objects.filter(arena=arena, category="").update(
+        seed=77, n_resamples=44, both_bad=BothBad.TIE
+    )
+    cast(arena)
+    snapshot = publish(arena)
+    page = text(client)
+    assert "44 replicates, seed 77" in page
+    assert "counts as a tie on this board" in page
+    assert "grouped by the prompt and the two candidates; 12 groups, 4 prompts." in page
+    assert "25 votes of 2 raters" in page
+    for name, number in snapshot.settings["versions"].items():
+        assert f"{name} {number}" in page
+
+
+def test_what_the_board_found_is_quoted(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    found = {
+        "ties": {"eta": 0.9423, "error": 0.0143, "reason": ""},
+        "transitivity": {"share": 1.0, "triads": 1, "transitive": 1},
+    }
+    Snapshot.objects.filter(pk=snapshot.pk).update(findings=found)
+    boards.drop_pages(arena_id=arena.pk)
+    page = text(client)
+    assert "would tie in 44% of votes" in page
+    assert "η = 0.942, standard error 0.014" in page
+    assert "Of the 1 sets of three" in page
+    assert "no two votes are on the same prompt and the same two answers." in page
+
+
+def test_a_combined_board_explains_its_own_numbers(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
+    Snapshot.objects.filter(pk=snapshot.pk).update(findings={"combined": told})
+    Board.objects.filter(pk=snapshot.board_id).update(raters="combined")
+    boards.drop_pages(arena_id=arena.pk)
+    page = text(client, "/a/support/methodology/?raters=combined")
+    assert 'id="combined"' in page
+    assert "4,830 votes of judges narrow" in page
+    assert "replicates" not in page.split('id="elo"')[0]
+    assert 'id="transitivity"' not in page
+
+
+def test_constants_that_the_page_names_are_those_of_the_code(client: Client, arena: Arena) -> None:
+    publish(arena)
+    page = text(client)
+    assert f"shuffles their order, {N_RESAMPLES} times" in page.replace("<em>and</em> ", "")
+    assert f"more than {MAX_DIFFERENCE} Elo" in page
+    assert f"From {ENOUGH} prompts on" in page
+    assert f"at least {ENOUGH} raters" in page
+    assert f"Below {MIN_CLUSTERS} groups" in page
+    assert f"beyond {MOST_VOTES:,} votes" in page
+    assert f"({DRAWS:,} draws)" in page
+
+
+def test_each_category_has_its_own_page_and_the_board_leads_to_it(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    address = "/a/support/methodology/?raters=people&category=category-1"
+    assert "in the category “category-1”" in text(client, address)
+    board = text(client, "/a/support/?category=category-1&sort=votes")
+    assert address.replace("&", "&amp;") + "#score" in board
+    assert client.get("/a/support/methodology/?category=none").status_code == 404
+    assert client.get("/a/nowhere/methodology/").status_code == 404
+
+
+def test_a_stored_page_costs_one_query(
+    client: Client,
+    arena: Arena,
+    django_assert_num_queries: Callable[..., Any],
+    django_assert_max_num_queries: Callable[..., Any],
+) -> None:
+    publish(arena)
+    with django_assert_max_num_queries(6):
+        first = client.get("/a/support/methodology/")
+    with django_assert_num_queries(1):
+        again = client.get("/a/support/methodology/?sort=votes&utm=1")
+    assert first.content == again.content
+    known = client.get("/a/support/methodology/", headers={"If-None-Match": first["ETag"]})
+    assert known.status_code == 304
+
+
+def test_before_the_first_board_there_is_a_page_that_says_so(client: Client) -> None:
+    make_arena(slug="new")
+    assert "is being made" in text(client, "/a/new/methodology/")
+
+
+def test_an_empty_board_is_explained_too(client: Client) -> None:
+    publish(make_arena(n_candidates=0, slug="empty"))
+    page = text(client, "/a/empty/methodology/")
+    assert "nobody can be called that, because there are no intervals yet" in page
+    assert "0 candidates are ranked, 0 are not comparable yet" in page
+
+
+def test_there_is_nothing_inline(client: Client, arena: Arena) -> None:
+    publish(arena)
+    page = text(client)
+    assert " style=" not in page
+    assert page.count("<script") == page.count("<script src=")
