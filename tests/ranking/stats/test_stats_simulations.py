@@ -14,7 +14,7 @@ from ranking.stats import BradleyTerry
 
 
 @pytest.fixture
-def few_resamples(monkeypatch):
+def twenty_resamples(monkeypatch):
     monkeypatch.setattr(boards, "RESAMPLES", 20)
 
 
@@ -35,7 +35,7 @@ def test_the_truth_about_these_prompts_is_what_very_many_votes_on_them_say():
 
 
 @pytest.mark.parametrize("design", COVERAGE, ids=lambda design: design.name)
-def test_every_design_is_drawn_and_counted(design, few_resamples):
+def test_every_design_is_drawn_and_counted(design, twenty_resamples):
     found = simulate_coverage(design, 4, seed=1)
     assert found == simulate_coverage(design, 4, seed=1)
     assert all(0 <= share <= 1 for share in found.values())
