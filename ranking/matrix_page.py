@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranking.charts import shorten
 from ranking.models import Standing
 from ranking.published import (
     Choice,
@@ -23,6 +24,7 @@ from ranking.votes import Floats, Ints
 
 SHOWN = 100  # rows and columns; a larger table is no use to anybody
 SHOWS = {"observed": "As voted", "predicted": "As the scores predict"}
+NAME = 22  # characters of a name that the headings have room for
 STEPS = (0.05, 0.12, 0.2, 0.3)  # how far from one half the shades begin
 
 
@@ -43,6 +45,7 @@ class Line:
 
     standing: Standing
     name: str
+    short: str
     cells: list[Cell]
 
 
@@ -99,9 +102,14 @@ def _lines(board: Published, pairs: Pairs, show: str) -> list[Line]:
     places = np.searchsorted(pairs.candidates, ids).tolist()
     opponents = list(zip(places, ids, strict=True))
     return [
-        Line(standing, str(standing.candidate), _cells(board, standing, i, opponents, table))
+        _line(standing, _cells(board, standing, i, opponents, table))
         for i, standing in zip(places, standings, strict=True)
     ]
+
+
+def _line(standing: Standing, cells: list[Cell]) -> Line:
+    name = str(standing.candidate)
+    return Line(standing, name, shorten(name, NAME), cells)
 
 
 def _table(pairs: Pairs, show: str) -> Table:

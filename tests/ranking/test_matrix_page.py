@@ -271,3 +271,12 @@ def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: A
     assert pairs is not None
     known = ~(pairs.covariance != pairs.covariance)
     assert known.tolist() == [[True, True, False], [True, True, False], [False] * 3]
+
+
+def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneven: Arena) -> None:
+    first = uneven.candidates.order_by("pk")[0]
+    Candidate.objects.filter(pk=first.pk).update(name="gpt-3.5-turbo-1106_very_concise")
+    publish(uneven)
+    page = page_of(client)
+    assert page.count('<b aria-hidden="true">gpt-3.5-tu…ery_concise</b>') == 2
+    assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
