@@ -29,10 +29,13 @@ class Trait:
 
 
 def traits(findings: Findings) -> list[Trait]:
-    """The features of a board's style column, in the order in which they were fitted."""
-    if not findings.style_scores:
-        return []
-    return [_trait(feature) for feature in findings.style.get("features") or []]
+    """The features of a board's style column, in the order in which they were fitted.
+
+    None where no trait differs between answers: equal style is then what the score is about.
+    """
+    found = [_trait(feature) for feature in findings.style.get("features") or []]
+    told = findings.style_scores and any(trait.elo is not None for trait in found)
+    return found if told else []
 
 
 def _trait(feature: Mapping[str, Any]) -> Trait:

@@ -17,10 +17,11 @@ from ranking.models import Snapshot
 from ranking.services import boards
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import publish
+from tests.ranking.test_combined import contest
 
 pytestmark = pytest.mark.django_db
 
-STYLE = {
+STYLE: dict[str, Any] = {
     "features": [
         {"name": "words", "label": "Length in words", "coefficient": 60.0, "low": 30.0}
         | {"high": 90.0, "deviation": 0.5, "reason": ""},
@@ -193,6 +194,9 @@ def test_style_is_a_column_and_a_sentence_for_each_trait(board: Board) -> None:
 def test_without_scores_by_style_there_is_no_column(board: Board) -> None:
     assert "equal style" not in board.says(style=STYLE | {"scores": {}})
     assert "equal style" not in board.says(style=None)
+    alike = [feature | {"coefficient": None} for feature in STYLE["features"]]
+    scores = {str(board.ranked[0].pk): {"score": 1043.4, "low": 961.2, "high": 1125.6}}
+    assert "equal style" not in board.says(style=STYLE | {"features": alike, "scores": scores})
 
 
 def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> None:
@@ -325,3 +329,16 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
     files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js", "favicon.svg")
     sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
     assert len(packed.content) + sum(map(len, sent)) < 60_000
+
+
+def test_a_published_combined_board_is_offered_and_explained(client: Client, judge: Any) -> None:
+    arena = contest(judge)
+    publish(arena)
+    assert "raters=combined" in client.get(f"/a/{arena.slug}/").content.decode()
+    page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
+    assert "the 180 votes of judges narrow the intervals as" in page
+    assert "Next below" in page
+    methodology = client.get(f"/a/{arena.slug}/methodology/?raters=combined").content.decode()
+    assert "the 180 votes of judges narrow the intervals as" in methodology
+    found = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
+    assert (found["raters"], found["findings"]["combined"]["n_judge_votes"]) == ("combined", 180)

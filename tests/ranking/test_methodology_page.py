@@ -103,6 +103,7 @@ def test_each_category_has_its_own_page_and_the_board_leads_to_it(
     assert "in the category “category-1”" in text(client, address)
     board = text(client, "/a/support/?category=category-1&sort=votes")
     assert address.replace("&", "&amp;") + "#score" in board
+    assert '/a/support/matrix/?raters=people&amp;category=category-1"' in board
     assert client.get("/a/support/methodology/?category=none").status_code == 404
     assert client.get("/a/nowhere/methodology/").status_code == 404
 

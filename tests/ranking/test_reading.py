@@ -21,16 +21,16 @@ def test_a_snapshot_replaced_while_it_is_read_is_read_again(
     publish(arena)
     cast(arena)
     publish(arena)  # not history: it goes when the next one comes
-    real = reading._choose
+    real = reading.choose_snapshot
 
     def choose_and_lose(*arguments: Any) -> Any:
         chosen = real(*arguments)
-        monkeypatch.setattr(reading, "_choose", real)
+        monkeypatch.setattr(reading, "choose_snapshot", real)
         cast(arena)
         publish(arena)
         return chosen
 
-    monkeypatch.setattr(reading, "_choose", choose_and_lose)
+    monkeypatch.setattr(reading, "choose_snapshot", choose_and_lose)
     assert "<strong>26</strong> votes" in client.get("/a/support/").content.decode()
     assert not BoardPage.objects.fresh("support", "html||rank|").exists()  # its epoch is over
 
