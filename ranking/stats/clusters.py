@@ -35,7 +35,7 @@ class Clusters:
 _NOTES = {
     "prompt": "",
     "prompt_pair": f"With fewer than {ENOUGH} prompts, this board speaks about these prompts only.",
-    "rater": "The prompts are not known; votes of one rater are taken as dependent.",
+    "rater": "The prompts are not all known; votes of one rater are taken as dependent there.",
     "vote": "Neither prompts nor enough raters are known; votes are taken as independent.",
 }
 
@@ -52,22 +52,24 @@ def choose_clusters(
     Parameters
     ----------
     left, right : (n,) candidates
-    prompt, rater : (n,) integers; negative is unknown, and one unknown makes the column unknown
+    prompt, rater : (n,) integers; negative is unknown. Where only some prompts are, votes on a
+        known one share it and the others their rater, and the rule is "rater"; a vote of which
+        neither is known makes it "vote"
     batch : (n,) integers; votes derived from one list of responses share one, negative is none.
         They share a cluster whatever the rule.
     """
     a = columns.integers("left", left)
     b = columns.integers("right", right, len(a))
     prompts = _known("prompt", prompt, len(a))
-    raters = _known("rater", rater, len(a))
+    owners = _owners(prompt, rater, len(a))
     if prompts is not None and prompts[1] >= ENOUGH:
         chosen = Clusters(prompts[0], "prompt")
     elif prompts is not None:
         chosen = Clusters(
             _by_pair(prompts[0], a.astype(np.int64), b.astype(np.int64)), "prompt_pair"
         )
-    elif raters is not None and raters[1] >= ENOUGH:
-        chosen = Clusters(raters[0], "rater")
+    elif owners is not None and owners[1] >= ENOUGH:
+        chosen = Clusters(owners[0], "rater")
     else:
         chosen = Clusters(None, "vote")
     return chosen if batch is None else _joined(chosen, columns.integers("batch", batch, len(a)))
@@ -78,6 +80,21 @@ def _known(name: str, values: ArrayLike | None, length: int) -> tuple[Ints, int]
         return None
     array = columns.integers(name, values, length)
     return columns.codes(array) if array.min() >= 0 else None
+
+
+def _owners(
+    prompt: ArrayLike | None, rater: ArrayLike | None, length: int
+) -> tuple[Ints, int] | None:
+    """Codes of the prompts that are known and of the raters of all other votes, and how many."""
+    if rater is None or not length:
+        return None
+    raters = columns.integers("rater", rater, length).astype(np.int64)
+    if prompt is None:
+        return _known("rater", raters, length)
+    prompts = columns.integers("prompt", prompt, length).astype(np.int64)
+    if ((prompts < 0) & (raters < 0)).any():
+        return None
+    return columns.codes(np.where(prompts < 0, raters, -1 - prompts))
 
 
 def _by_pair(prompt: Ints, left: Ints, right: Ints) -> Ints:

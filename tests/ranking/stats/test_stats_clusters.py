@@ -51,6 +51,22 @@ def test_one_unknown_prompt_makes_the_prompts_unknown():
     assert choose_clusters(LEFT, RIGHT, prompt=prompt).rule == "vote"
 
 
+def test_votes_on_known_prompts_share_them_and_the_others_their_rater():
+    prompt, rater = np.repeat(np.arange(40), 3), np.arange(120) % 5
+    prompt[[7, 12, 20]] = -1  # of the raters 2, 2 and 0
+    found = choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater)
+    assert found.rule == "rater"
+    assert found.codes[7] == found.codes[12] != found.codes[20]
+    assert found.codes[0] == found.codes[1] == found.codes[2]
+    assert groups(found.codes) == 42
+
+
+def test_a_vote_of_nobody_and_on_nothing_known_makes_all_votes_independent():
+    prompt, rater = np.repeat(np.arange(40), 3), np.arange(120)
+    prompt[7] = rater[7] = -1
+    assert choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater).rule == "vote"
+
+
 def test_votes_from_one_list_share_a_cluster():
     found = choose_clusters([0, 0, 1, 0], [1, 2, 2, 1], prompt=[0, 0, 0, 9], batch=[5, 5, 5, -1])
     assert found.rule == "prompt_pair"
