@@ -97,6 +97,7 @@ def _found(view: BoardView) -> dict[str, Any]:
     clear = lead.candidate if lead and lead.clear else None
     return {
         "lead": lead,
+        "has_elo": any(row.standing.elo is not None for row in view.ranked),
         "has_neighbours": bool(findings.neighbours),
         "lines": [_line(view, row, findings, names, clear) for row in view.ranked],
         "fragility": board_words.fragility(findings, names),

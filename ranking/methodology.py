@@ -39,7 +39,7 @@ CLUSTERS = {
     "rater": "the rater",
     "vote": "each vote by itself",
 }
-NOT_COMBINED = {"fragility", "style", "agreement", "transitivity", "ties"}
+NOT_COMBINED = {"fragility", "style", "elo", "agreement", "transitivity", "ties"}
 PAGE = "methodology"
 
 

@@ -338,6 +338,8 @@ def test_a_published_combined_board_is_offered_and_explained(client: Client, jud
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
     assert "the 180 votes of judges narrow the intervals as" in page
     assert "Next below" in page
+    assert "#elo" not in page
+    assert ">Elo<" not in page
     methodology = client.get(f"/a/{arena.slug}/methodology/?raters=combined").content.decode()
     assert "the 180 votes of judges narrow the intervals as" in methodology
     found = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
