@@ -76,8 +76,9 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     if arena is None:
         return [], None
     tallying.fold(arena_id=arena_id, token=token)
-    voted = questions_with_votes(arena_id) | {(Raters.PEOPLE.value, "")}
-    asked = boards.open_boards(arena_id=arena_id, questions=voted | combining.questions(voted))
+    voted = questions_with_votes(arena_id)
+    wanted = voted | {(Raters.PEOPLE.value, "")} | combining.questions(voted)
+    asked = boards.open_boards(arena_id=arena_id, questions=wanted)
     known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
     published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
     if published:

@@ -52,6 +52,14 @@ def test_there_is_one_only_where_people_and_judges_have_both_voted(judge: Rater)
     assert combined(arena).findings["combined"]["n_judge_votes"] == 1
 
 
+def test_judges_alone_are_combined_with_nobody(judge: Rater) -> None:
+    arena = make_arena(n_candidates=2)
+    make_vote(arena, *arena.candidates.all(), "left", arena.prompts.first(), judge)
+    publish(arena)
+    raters = Snapshot.objects.filter(board__category="").values_list("board__raters", flat=True)
+    assert set(raters) == {"people", "judges"}
+
+
 def test_a_judge_that_votes_as_people_do_narrows_the_interval(judge: Rater) -> None:
     arena = contest(judge)
     both, alone = combined(arena), publish(arena)
