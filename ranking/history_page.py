@@ -119,6 +119,21 @@ def _series(kept: Sequence[Past], shown: Sequence[Standing]) -> list[Series]:
     ]
 
 
+def chart_of(standing: Standing) -> LineChart | None:
+    """One query: how a candidate's score moved on one board; None without a history."""
+    there = Standing.objects.filter(
+        Q(snapshot__is_history=True) | Q(snapshot__is_current=True),
+        candidate=standing.candidate_id,
+        snapshot__board=standing.snapshot.board_id,
+    ).order_by("snapshot__published_at", "snapshot")
+    rows = there.values_list(
+        "snapshot", "snapshot__published_at", "snapshot__n_votes", "score", "low", "high"
+    )
+    past = {Past(*row[:3]): row[3:] for row in rows}
+    moments = [Moment(at.published_at, *past[at]) for at in thinned(list(past))]
+    return _chart([Series(str(standing.candidate), moments)])
+
+
 def _chart(series: Sequence[Series]) -> LineChart | None:
     return line_chart(series, band=len(series) == 1)
 

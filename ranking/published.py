@@ -52,16 +52,22 @@ class Choice:
     chosen: bool
 
 
-def read_published(arena: Any, asked: Question) -> Published:
-    """Read in two queries; 404 where nobody has voted in such a category."""
+def read_published(arena: Any, asked: Question, again: bool = True) -> Published:
+    """Read in two queries; 404 where nobody has voted in such a category.
+
+    A refresh may replace the snapshot before its standings are read: then it reads `again`, once.
+    """
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     snapshot = choose_snapshot(snapshots, asked)
     if snapshot is None:
         if asked.category:
             raise Http404("There is no such board.")
         return Published(arena, asked, None, [], snapshots)
+    standings = _standings(snapshot)
+    if again and not standings and not Snapshot.objects.filter(pk=snapshot.pk).exists():
+        return read_published(arena, asked, again=False)
     asked = replace(asked, raters=snapshot.board.raters)
-    return Published(arena, asked, snapshot, _standings(snapshot), snapshots)
+    return Published(arena, asked, snapshot, standings, snapshots)
 
 
 def _standings(snapshot: Snapshot) -> list[Standing]:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from arena.models import Arena, Candidate
 from ranking import record
 from ranking.board_page import Link
+from ranking.history_page import chart_of
 from ranking.models import Raters, Standing
 from ranking.record import Filters
 from ranking.views.serving import send_template
@@ -25,18 +26,21 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     """The candidate's standings, prompts, record against each opponent, and comparisons."""
     if pk > LARGEST_ID:
         raise Http404("There is no such candidate.")
-    arena = get_object_or_404(Arena.objects.revealed(), slug=slug)
-    shown = get_object_or_404(Candidate.objects.revealed(), arena=arena, pk=pk)
-    shown.arena = arena
+    arenas = Arena.objects.revealed().filter(slug=slug)
+    revealed = Candidate.objects.revealed().select_related("arena")
+    shown = get_object_or_404(revealed, arena__in=arenas, pk=pk)
+    arena = shown.arena
     kinds = record.kinds_that_voted(shown)
     filters = Filters.of(request.GET, kinds)
     page = record.listed(shown, filters, request.GET.get("page", "1"))
+    standings = _standings(shown)
     context = {
         "arena": arena,
         "candidate": shown,
         # In pairs: a template would take a parameter named "items" for the method.
         "parameters": list(shown.parameters.items()),
-        "standings": _standings(shown),
+        "standings": standings,
+        **_history(standings),
         "record": _with_links(shown, record.record(shown, filters.raters), filters),
         "filters": filters,
         "raters_links": _raters_links(shown, kinds, filters),
@@ -51,8 +55,14 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
 
 def _standings(candidate: Candidate) -> list[Standing]:
     current = Standing.objects.filter(candidate=candidate, snapshot__is_current=True)
-    found = current.select_related("snapshot__board", "elo_interval")
+    found = current.select_related("candidate", "snapshot__board", "elo_interval")
     return list(found.order_by("-snapshot__board__raters", "snapshot__board__category"))
+
+
+def _history(standings: list[Standing]) -> dict[str, Any]:
+    """How the score moved on the first board that has one, people's before others."""
+    charted = next((standing for standing in standings if standing.score is not None), None)
+    return {"charted": charted, "chart": chart_of(charted) if charted else None}
 
 
 def _raters_links(candidate: Candidate, kinds: list[str], filters: Filters) -> list[Link]:

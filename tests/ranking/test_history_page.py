@@ -232,7 +232,22 @@ def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -
     assert missing.status_code == 404
 
 
-def test_a_candidates_page_leads_to_its_history(client: Client, old: Snapshot) -> None:
+def test_a_candidates_page_shows_its_history_and_leads_to_it(
+    client: Client, old: Snapshot, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
     pk = old.standings.all()[0].candidate_id
+    with django_assert_max_num_queries(9):
+        page = client.get(f"/a/support/candidates/{pk}/").content.decode()
+    assert f'href="/a/support/history/?raters=people&amp;candidate={pk}"' in page
+    assert "How its score moved: People, all prompts" in page
+    assert page.count("<polyline") == page.count("<polygon") == 1
+    assert "css/history" in page
+
+
+def test_a_candidates_page_without_a_history_has_no_chart(client: Client, arena: Arena) -> None:
+    publish(arena)
+    pk = arena.candidates.all()[0].pk
     page = client.get(f"/a/support/candidates/{pk}/").content.decode()
-    assert f'href="/a/support/history/?candidate={pk}"' in page
+    assert "<polyline" not in page
+    assert "css/history" not in page
+    assert "How its score moved" in page

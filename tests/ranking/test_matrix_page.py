@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from django.test import Client
 
 from arena.models import Arena, Candidate, Import, Rater
+from ranking import published
 from ranking.models import BothBad, SnapshotMatrices
 from ranking.published import read_pairs, read_published
 from ranking.reading import Question, find_arena
@@ -213,8 +215,6 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
 
 
 def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
-    import numpy as np
-
     from ranking.tallies import COUNTS, Cells
 
     first, second = np.triu_indices(len(ids), 1)
@@ -269,7 +269,7 @@ def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: A
     matrices.save()
     pairs = read_pairs(read_published(find_arena("support"), Question()))
     assert pairs is not None
-    known = ~(pairs.covariance != pairs.covariance)
+    known = ~np.isnan(pairs.covariance)
     assert known.tolist() == [[True, True, False], [True, True, False], [False] * 3]
 
 
@@ -280,3 +280,38 @@ def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneve
     page = page_of(client)
     assert page.count('<b aria-hidden="true">gpt-3.5-tu…ery_concise</b>') == 2
     assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
+
+
+def test_a_candidate_that_has_left_the_board_leaves_the_covariance(arena: Arena) -> None:
+    snapshot = publish(arena)
+    matrices = snapshot.matrices
+    a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
+    matrices.candidates = np.array([a, b, b + 1000], "<i8").tobytes()
+    matrices.covariance = np.arange(9, dtype="<f4").tobytes()
+    matrices.save()
+    pairs = read_pairs(read_published(find_arena("support"), Question()))
+    assert pairs is not None
+    elo = pairs.covariance[:2, :2] * (400 / np.log(10)) ** 2
+    np.testing.assert_allclose(elo, [[0, 1], [3, 4]])
+
+
+def test_a_snapshot_replaced_while_it_is_read_is_read_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(arena)
+    cast(arena)
+    publish(arena)  # not kept as history
+    original, calls = published._standings, []
+
+    def replaced_first(snapshot: Any) -> Any:
+        calls.append(snapshot.pk)
+        if len(calls) == 1:
+            cast(arena)
+            publish(arena)
+        return original(snapshot)
+
+    monkeypatch.setattr(published, "_standings", replaced_first)
+    board = published.read_published(find_arena("support"), Question())
+    assert len(calls) == 2
+    assert board.snapshot is not None
+    assert (board.snapshot.n_votes, len(board.standings)) == (26, 3)
