@@ -125,6 +125,11 @@ class ResponseAdmin(ReadOnly):
     search_fields = ["text"]
 
 
+def may_void(request: HttpRequest) -> bool:
+    """Voiding is what changing a vote means here."""
+    return bool(request.user.has_perm("arena.change_vote"))
+
+
 @admin.register(Rater)
 class RaterAdmin(KeptOnce):
     list_display = ["__str__", "kind", "user", "arena", "created_at", "blocked_at"]
@@ -132,6 +137,16 @@ class RaterAdmin(KeptOnce):
     search_fields = ["name"]
     raw_id_fields = ["user", "arena"]
     readonly_fields = ["kind", "user", "arena", "created_at"]
+    actions = ["void_votes"]
+
+    @admin.action(description="Void all votes of the chosen raters", permissions=["void"])
+    def void_votes(self, request: HttpRequest, queryset: QuerySet[Rater]) -> None:
+        reason, now = f"rater voided by {request.user}", timezone.now()
+        done = sum(voting.void_rater(rater=r, reason=reason, now=now) for r in queryset)
+        messages.success(request, f"{done} votes voided; these raters can cast no more.")
+
+    def has_void_permission(self, request: HttpRequest) -> bool:
+        return may_void(request)
 
 
 @admin.register(Comparison)
@@ -155,8 +170,7 @@ class VoteAdmin(ReadOnly):
         messages.success(request, f"{sum(done)} votes voided; they stay on record.")
 
     def has_void_permission(self, request: HttpRequest) -> bool:
-        """Voiding is what changing a vote means here."""
-        return bool(request.user.has_perm("arena.change_vote"))
+        return may_void(request)
 
 
 @admin.register(Run)

@@ -5,7 +5,21 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from ranking.models import ArenaRefresh, Board, BoardPage, EloInterval, Snapshot, Standing
+from ranking.models import (
+    ArenaRefresh,
+    Board,
+    BoardPage,
+    ClusterTally,
+    EloCheckpoint,
+    EloInterval,
+    ResponseStyle,
+    Snapshot,
+    SnapshotMatrices,
+    Standing,
+    Tally,
+    TallyDelta,
+    TallyMember,
+)
 
 
 class Published(admin.ModelAdmin):
@@ -74,3 +88,49 @@ class ArenaRefreshAdmin(Published):
 class BoardPageAdmin(Published):
     list_display = ["arena", "key", "epoch", "etag"]
     list_select_related = ["arena"]
+
+
+# -- What refreshes keep for themselves ------------------------------------------------------------
+
+
+@admin.register(Tally)
+class TallyAdmin(Published):
+    list_display = ["arena", "raters", "category", "n_raters", "n_prompts", "version"]
+    list_filter = ["raters", "arena"]
+    list_select_related = ["arena"]
+
+
+@admin.register(TallyMember)
+class TallyMemberAdmin(Published):
+    list_display = ["tally", "rater", "prompt", "n_votes"]
+    list_select_related = ["tally", "rater", "prompt"]
+
+
+@admin.register(ClusterTally)
+class ClusterTallyAdmin(Published):
+    list_display = ["arena", "raters", "prompt", "rater"]
+    list_select_related = ["arena", "prompt", "rater"]
+
+
+@admin.register(TallyDelta)
+class TallyDeltaAdmin(Published):
+    list_display = ["arena", "raters", "n_cells"]
+    list_select_related = ["arena"]
+
+
+@admin.register(EloCheckpoint)
+class EloCheckpointAdmin(Published):
+    list_display = ["board", "vote_id", "n_votes", "settings"]
+    list_select_related = ["board"]
+
+
+@admin.register(SnapshotMatrices)
+class SnapshotMatricesAdmin(Published):
+    list_display = ["snapshot"]
+    list_select_related = ["snapshot__board"]
+
+
+@admin.register(ResponseStyle)
+class ResponseStyleAdmin(Published):
+    list_display = ["response", "words", "headings", "list_items", "bold"]
+    list_select_related = ["response"]

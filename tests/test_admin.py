@@ -4,7 +4,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from arena.models import Run, Vote
+from arena.models import Rater, Run, Vote
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +46,14 @@ def test_votes_are_voided_with_the_operators_name_and_stay(admin_client, voted):
     admin_client.post(reverse(names(Vote, "changelist")), chosen)
     voted.refresh_from_db()
     assert voted.void_reason == "voided by admin"
+
+
+def test_all_votes_of_a_rater_are_voided_and_no_more_are_taken(admin_client, voted):
+    chosen = {"action": "void_votes", "_selected_action": [voted.rater_id]}
+    admin_client.post(reverse(names(Rater, "changelist")), chosen)
+    voted.refresh_from_db()
+    assert voted.void_reason == "rater voided by admin"
+    assert voted.rater.blocked_at
 
 
 @pytest.mark.parametrize("what", ["change", "delete"])

@@ -7,11 +7,11 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from ranking.compare_page import Pick, compare_context
-from ranking.history_page import asked_candidates, history_context
-from ranking.matrix_page import matrix_context, shown_of
-from ranking.published import read_published
-from ranking.reading import Question, find_arena
+from ranking.pages.compare import Pick, compare_context
+from ranking.pages.history import asked_candidates, history_context
+from ranking.pages.matrix import matrix_context, shown_of
+from ranking.pages.published import read_published
+from ranking.pages.reading import Question, find_arena
 from ranking.services import pages
 from ranking.views.serving import HTML, send, send_stored, send_template
 

@@ -7,16 +7,16 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from ranking import index_page, results
-from ranking.board_page import board_context
-from ranking.reading import BoardView, Question, read_board
+from ranking.pages import arenas, results
+from ranking.pages.board import board_context
+from ranking.pages.reading import BoardView, Question, read_board
 from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send_stored, send_template
 
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
     """All arenas, each with what it asks and who leads."""
-    return send_template(request, "ranking/index.html", {"cards": index_page.cards()})
+    return send_template(request, "ranking/index.html", {"cards": arenas.cards()})
 
 
 @require_safe

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from arena.models import Arena, Candidate
-from ranking import record
-from ranking.board_page import Link
-from ranking.history_page import chart_of
 from ranking.models import Raters, Standing
-from ranking.record import Filters
+from ranking.pages import record
+from ranking.pages.board import Link
+from ranking.pages.history import chart_of
+from ranking.pages.record import Filters
 from ranking.views.serving import send_template
 
 LARGEST_ID = 2**63 - 1

@@ -7,8 +7,8 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from ranking.methodology import PAGE, methodology_context
-from ranking.reading import Question, read_board
+from ranking.pages.methodology import PAGE, methodology_context
+from ranking.pages.reading import Question, read_board
 from ranking.views.serving import HTML, send_stored
 
 

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
-from ranking.reading import find_arena
+from ranking.pages.reading import find_arena
 from ranking.services import pages
 from ranking.services.pages import Page
 

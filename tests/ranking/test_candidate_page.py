@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
-from ranking import record
-from ranking.record import Filters
+from ranking.pages import record
+from ranking.pages.record import Filters
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, publish
 

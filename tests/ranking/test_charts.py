@@ -2,7 +2,7 @@
 
 import pytest
 
-from ranking.charts import Mark, Scale, interval_chart, shorten
+from ranking.pages.charts import Mark, Scale, interval_chart, shorten
 
 
 def test_the_best_comes_first_and_every_mark_lies_inside_the_plot() -> None:

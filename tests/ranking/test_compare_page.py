@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Candidate, Rater
-from ranking.head_to_head import HeadToHead, head_to_head
 from ranking.models import Snapshot, SnapshotMatrices
-from ranking.published import Pairs, read_pairs, read_published
-from ranking.reading import Question, find_arena
+from ranking.pages.head_to_head import HeadToHead, head_to_head
+from ranking.pages.published import Pairs, read_pairs, read_published
+from ranking.pages.reading import Question, find_arena
 from ranking.stats import BradleyTerry
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, fill, publish

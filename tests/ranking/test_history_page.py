@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate
-from ranking.history_page import MOMENTS, Past, thinned
 from ranking.models import Snapshot, Standing
+from ranking.pages.history import MOMENTS, Past, thinned
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, publish
 
@@ -176,7 +176,7 @@ def test_many_snapshots_are_thinned_at_even_times() -> None:
 
 
 def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.history_page.MOMENTS", 4)
+    monkeypatch.setattr("ranking.pages.history.MOMENTS", 4)
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.line_chart import HEIGHT, LABEL, WIDTH, Moment, Series, line_chart, spread
+from ranking.pages.line_chart import HEIGHT, LABEL, WIDTH, Moment, Series, line_chart, spread
 
 START = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 

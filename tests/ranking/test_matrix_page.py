@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Candidate, Import, Rater
-from ranking import published
 from ranking.models import BothBad, SnapshotMatrices
-from ranking.published import read_pairs, read_published
-from ranking.reading import Question, find_arena
+from ranking.pages import published
+from ranking.pages.published import read_pairs, read_published
+from ranking.pages.reading import Question, find_arena
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, publish
 

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena
-from ranking.methodology import TOPICS
 from ranking.models import Board, BothBad, Snapshot
+from ranking.pages.methodology import TOPICS
 from ranking.services import boards
 from ranking.services.elo_intervals import N_RESAMPLES
 from ranking.services.fitting import MAX_DIFFERENCE

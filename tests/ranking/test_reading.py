@@ -7,8 +7,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from arena.models import Arena
-from ranking import reading
 from ranking.models import BoardPage
+from ranking.pages import reading
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, publish
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from ranking import board_words
-from ranking.board_words import CLUSTER_SENTENCES
-from ranking.charts import Chart, Mark, interval_chart
-from ranking.findings import Findings, Neighbours, StyleScore
 from ranking.models import BothBad, Counted
-from ranking.reading import RISING, BoardView, Question, Row
-from ranking.style_words import traits
+from ranking.pages import words
+from ranking.pages.charts import Chart, Mark, interval_chart
+from ranking.pages.findings import Findings, Neighbours, StyleScore
+from ranking.pages.reading import RISING, BoardView, Question, Row
+from ranking.pages.style_words import traits
+from ranking.pages.words import CLUSTER_SENTENCES
 
 TITLES = {
     "rank": "Rank",
@@ -83,8 +83,8 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "cluster_sentence": _setting(view, "clusters", CLUSTER_SENTENCES),
         "both_bad_sentence": _setting(view, "both_bad", BOTH_BAD_SENTENCES),
         "few_prompts": _setting(view, "clusters", FEW_PROMPTS),
-        "freshness": board_words.freshness(view.snapshot),
-        "groups": board_words.groups(view.unranked),
+        "freshness": words.freshness(view.snapshot),
+        "groups": words.groups(view.unranked),
         **_found(view),
     }
 
@@ -93,17 +93,17 @@ def _found(view: BoardView) -> dict[str, Any]:
     """What the snapshot's findings say."""
     findings = Findings.of(view.snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
-    lead = board_words.lead(view.ranked, findings.leader)
+    lead = words.lead(view.ranked, findings.leader)
     clear = lead.candidate if lead and lead.clear else None
     return {
         "lead": lead,
         "has_elo": any(row.standing.elo is not None for row in view.ranked),
         "has_neighbours": bool(findings.neighbours),
         "lines": [_line(view, row, findings, names, clear) for row in view.ranked],
-        "fragility": board_words.fragility(findings, names),
-        "combined": board_words.combined(findings),
-        "agreement": board_words.agreement(findings, view.asked.raters),
-        "transitivity": board_words.transitivity(findings),
+        "fragility": words.fragility(findings, names),
+        "combined": words.combined(findings),
+        "agreement": words.agreement(findings, view.asked.raters),
+        "transitivity": words.transitivity(findings),
         "traits": traits(findings),
         "style_votes": findings.style.get("n_votes"),
     }

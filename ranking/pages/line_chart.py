@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ranking.charts import FULL, SHORT, Scale, shorten
+from ranking.pages.charts import FULL, SHORT, Scale, shorten
 
 WIDTH, HEIGHT = 1000, 320
 LABEL = 18  # px from one label to the next

@@ -7,10 +7,10 @@ from typing import Any
 from django.http import Http404
 
 from arena.models import Candidate
-from ranking import record
-from ranking.head_to_head import HeadToHead, head_to_head
 from ranking.models import Snapshot, Standing
-from ranking.published import (
+from ranking.pages import record
+from ranking.pages.head_to_head import HeadToHead, head_to_head
+from ranking.pages.published import (
     Published,
     category_links,
     comparisons_url,
@@ -18,7 +18,7 @@ from ranking.published import (
     raters_links,
     read_pairs,
 )
-from ranking.record import Filters
+from ranking.pages.record import Filters
 from ranking.stats import Difference, Lead
 
 LARGEST_ID = 2**63 - 1

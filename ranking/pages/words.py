@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from ranking.cadence import due_at
-from ranking.findings import Findings
 from ranking.models import Snapshot
-from ranking.reading import Row
+from ranking.pages.findings import Findings
+from ranking.pages.reading import Row
 
 CLUSTER_SENTENCES = {
     "prompt": "Votes on the same prompt are taken as dependent, so each prompt counts as one"

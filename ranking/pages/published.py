@@ -10,9 +10,9 @@ import numpy as np
 from django.http import Http404
 from django.urls import reverse
 
-from ranking.board_page import PAGES
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
-from ranking.reading import Question, choose_snapshot
+from ranking.pages.board import PAGES
+from ranking.pages.reading import Question, choose_snapshot
 from ranking.stats import Battles
 from ranking.tallies import Cells, pair_battles
 from ranking.votes import Floats, Ints

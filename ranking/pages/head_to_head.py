@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranking.models import Snapshot
-from ranking.published import Pairs
+from ranking.pages.published import Pairs
 from ranking.stats import (
     BradleyTerry,
     Difference,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ranking.findings import Findings
+from ranking.pages.findings import Findings
 
 TWICE = 1 / 3  # (a - b) / (a + b) of two answers, one with twice as many as the other
 ANY = 1.0  # and of one with some beside one without any

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ranking.charts import shorten
 from ranking.models import Standing
-from ranking.published import (
+from ranking.pages.charts import shorten
+from ranking.pages.published import (
     Choice,
     Pairs,
     Published,

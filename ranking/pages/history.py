@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from ranking.line_chart import LineChart, Moment, Series, line_chart
 from ranking.models import Snapshot, Standing
-from ranking.published import Published, category_links, page_links, raters_links
+from ranking.pages.line_chart import LineChart, Moment, Series, line_chart
+from ranking.pages.published import Published, category_links, page_links, raters_links
 
 LINES = 10  # as many as can be told apart
 MOMENTS = 100  # snapshots that are shown; of more, as many at even times

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.urls import reverse
 
-from ranking.findings import Findings, StyleScore
 from ranking.models import Snapshot
-from ranking.reading import BoardView, Row
+from ranking.pages.findings import Findings, StyleScore
+from ranking.pages.reading import BoardView, Row
 
 FIELDS = (
     "rank",

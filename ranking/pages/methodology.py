@@ -3,13 +3,13 @@
 from math import tanh
 from typing import Any
 
-from ranking import board_words
-from ranking.board_page import BOTH_BAD_SENTENCES, category_links, page_links, raters_links
-from ranking.board_words import CLUSTER_SENTENCES
-from ranking.findings import Findings
 from ranking.models import Counted
-from ranking.reading import BoardView
-from ranking.style_words import traits
+from ranking.pages import words
+from ranking.pages.board import BOTH_BAD_SENTENCES, category_links, page_links, raters_links
+from ranking.pages.findings import Findings
+from ranking.pages.reading import BoardView
+from ranking.pages.style_words import traits
+from ranking.pages.words import CLUSTER_SENTENCES
 
 # Each has a template of its own name in templates/ranking/methodology/, and an anchor.
 TOPICS = {
@@ -82,18 +82,18 @@ def _in_force(view: BoardView) -> dict[str, Any]:
         "clusters": CLUSTERS[settings["clusters"]],
         "cluster_sentence": CLUSTER_SENTENCES[settings["clusters"]],
         "both_bad_sentence": BOTH_BAD_SENTENCES[settings["both_bad"]],
-        "lead": board_words.lead(view.ranked, findings.leader),
-        "fragility": board_words.fragility(findings, names),
-        "agreement": board_words.agreement(findings, view.asked.raters),
-        "transitivity": board_words.transitivity(findings),
-        "combined": board_words.combined(findings),
+        "lead": words.lead(view.ranked, findings.leader),
+        "fragility": words.fragility(findings, names),
+        "agreement": words.agreement(findings, view.asked.raters),
+        "transitivity": words.transitivity(findings),
+        "combined": words.combined(findings),
         "traits": traits(findings),
         "style_votes": findings.style.get("n_votes"),
         "n_separated": sum(two.separated for two in findings.neighbours.values()),
         "n_neighbours": len(findings.neighbours),
         "ties": findings.ties,
         "equals_tie": _equals_tie(findings),
-        "freshness": board_words.freshness(view.snapshot),
+        "freshness": words.freshness(view.snapshot),
     }
 
 
