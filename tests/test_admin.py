@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.urls import reverse
 
 from arena.models import Rater, Run, Vote
@@ -54,6 +55,15 @@ def test_all_votes_of_a_rater_are_voided_and_no_more_are_taken(admin_client, vot
     voted.refresh_from_db()
     assert voted.void_reason == "rater voided by admin"
     assert voted.rater.blocked_at
+
+
+def test_an_account_that_is_deleted_leaves_its_votes(admin_client, voted):
+    user = get_user_model().objects.create_user("mary", password="s3cret-words")  # noqa: S106
+    Rater.objects.filter(pk=voted.rater_id).update(user=user)
+    admin_client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"})
+    assert not get_user_model().objects.filter(pk=user.pk).exists()
+    voted.refresh_from_db()
+    assert voted.rater.user is None
 
 
 @pytest.mark.parametrize("what", ["change", "delete"])

@@ -32,7 +32,7 @@ class Rater(models.Model):
     kind = models.CharField(max_length=10, choices=Kind)
     name = models.CharField(max_length=200, blank=True)
     user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="rater"
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="rater"
     )
     arena = models.ForeignKey(
         Arena,
