@@ -58,7 +58,7 @@ def test_all_votes_of_a_rater_are_voided_and_no_more_are_taken(admin_client, vot
 
 
 def test_an_account_that_is_deleted_leaves_its_votes(admin_client, voted):
-    user = get_user_model().objects.create_user("mary", password="s3cret-words")  # noqa: S106
+    user = get_user_model().objects.create_user("mary", password="s3cret-words")
     Rater.objects.filter(pk=voted.rater_id).update(user=user)
     admin_client.post(reverse("admin:auth_user_delete", args=[user.pk]), {"post": "yes"})
     assert not get_user_model().objects.filter(pk=user.pk).exists()
