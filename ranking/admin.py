@@ -93,27 +93,34 @@ class BoardPageAdmin(Published):
 # -- What refreshes keep for themselves ------------------------------------------------------------
 
 
+class Kept(Published):
+    """Rows that must stay what the votes come to: `rebuild_tallies` makes them anew."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
 @admin.register(Tally)
-class TallyAdmin(Published):
+class TallyAdmin(Kept):
     list_display = ["arena", "raters", "category", "n_raters", "n_prompts", "version"]
     list_filter = ["raters", "arena"]
     list_select_related = ["arena"]
 
 
 @admin.register(TallyMember)
-class TallyMemberAdmin(Published):
+class TallyMemberAdmin(Kept):
     list_display = ["tally", "rater", "prompt", "n_votes"]
     list_select_related = ["tally", "rater", "prompt"]
 
 
 @admin.register(ClusterTally)
-class ClusterTallyAdmin(Published):
+class ClusterTallyAdmin(Kept):
     list_display = ["arena", "raters", "prompt", "rater"]
     list_select_related = ["arena", "prompt", "rater"]
 
 
 @admin.register(TallyDelta)
-class TallyDeltaAdmin(Published):
+class TallyDeltaAdmin(Kept):
     list_display = ["arena", "raters", "n_cells"]
     list_select_related = ["arena"]
 

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
+
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def hidden(self) -> "ImportQuerySet":

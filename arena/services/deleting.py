@@ -6,6 +6,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
+from arena.models.imports import DELETED
 
 AT_ONCE = 500
 
@@ -38,7 +39,7 @@ def _hide(arena: Arena) -> None:
     """Put the arena under an import that is never revealed: no page shows it from now on."""
     never, _ = Import.objects.get_or_create(
         arena=arena,
-        sha256="deleted",
-        defaults={"file_name": "", "format": "deleted", "started_at": timezone.now()},
+        sha256=DELETED,
+        defaults={"file_name": "", "format": DELETED, "started_at": timezone.now()},
     )
     Arena.objects.filter(pk=arena.pk).update(founded_by=never)

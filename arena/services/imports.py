@@ -17,6 +17,7 @@ from django.utils import timezone
 from arena.importers import find_files
 from arena.importers.base import Row, SourceFile
 from arena.models import Arena, Import, Response
+from arena.models.imports import DELETED
 from arena.services.import_check import (
     CheckedFile,
     Problems,
@@ -105,6 +106,10 @@ def import_files(
 def _arena(slug: str, options: Options) -> Arena:
     """Return the arena of that slug, or a new one, checked and not yet saved."""
     if arena := Arena.objects.filter(slug=slug).first():
+        if arena.founded_by and arena.founded_by.format == DELETED:
+            raise ImportRefused(
+                f"{slug} is being deleted; run delete_arena once more, then bring it anew."
+            )
         return arena
     arena = Arena(
         slug=slug,
@@ -138,6 +143,7 @@ def _import(
         _ring(arena, founded=True)
     if Response.objects.filter(candidate__arena=arena).exists():
         sync_pairs(arena=arena)
+        announce(votes_changed, arena_id=arena.pk, reason="import")  # there are pairs to weigh now
     reports = [
         FileReport(
             path=one.file.path,

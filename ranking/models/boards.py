@@ -63,7 +63,8 @@ class Board(models.Model):
                 condition=Q(both_bad__in=["separate", "tie"]), name="board_both_bad_known"
             ),
             models.CheckConstraint(
-                condition=Q(n_resamples__gte=2), name="board_resamples_two_or_more"
+                condition=Q(n_resamples__gte=2, n_resamples__lte=20_000),
+                name="board_resamples_two_to_20000",
             ),
             models.CheckConstraint(
                 condition=Q(target_error__gt=0), name="board_target_error_above_zero"

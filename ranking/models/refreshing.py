@@ -22,7 +22,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         a refresh that was killed (or one is running: then the arena is not free).
         """
         of_arena = {"arena": OuterRef("arena")}
-        return self.filter(
+        return self.filter(arena__in=Arena.objects.revealed()).filter(
             Q(look_again=True)
             | Q(token__isnull=False)
             | Q(recheck_at__lte=now)

@@ -4,11 +4,18 @@ A vote is in all of them or in none (`Vote.tallied`, `Import.tallied_row`): one 
 both. See `ranking.services.tallying`.
 """
 
+import time
+
 from django.db import models
 from django.db.models import Q
 
 from arena.models import Arena, Prompt, Rater
 from ranking.models.boards import Board, Raters
+
+
+def first_version() -> int:
+    """A number that no tally of the same question had before, should one have been deleted."""
+    return time.time_ns() // 1000
 
 
 class Tally(models.Model):
@@ -17,7 +24,9 @@ class Tally(models.Model):
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallies")
     raters = models.CharField(max_length=10, choices=Raters)
     category = models.CharField(max_length=100, blank=True)
-    version = models.BigIntegerField(default=0, help_text="Moves whenever the votes do.")
+    version = models.BigIntegerField(
+        default=first_version, help_text="Moves whenever the votes do, and is never had twice."
+    )
     cells = models.BinaryField()
     n_raters = models.PositiveIntegerField(default=0)
     n_prompts = models.PositiveIntegerField(default=0)

@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Iterator
 from itertools import islice
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from ranking.models import ClusterTally, TallyDelta
 from ranking.services.leases import renew
 from ranking.tallies import Cells
 
-CELLS_AT_ONCE = 1_000_000
+CELLS_AT_ONCE = {"postgresql": 1_000_000, "sqlite": 5_000}  # there all writers wait for one
 ROWS_AT_ONCE = 100
 Owner = tuple[int, int]  # the prompt's id or 0, the rater's id or 0
 
@@ -22,13 +22,29 @@ def settle(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
         _merge(arena_id, raters, token, cells, [delta.pk for delta in deltas])
 
 
+def add_deltas(*, arena_id: int, raters: str, cells: Cells) -> None:
+    """Put cells down to be merged, in pieces that are merged one at a time."""
+    size = min(CELLS_AT_ONCE.values())
+    parts = (
+        Cells(cells.keys[i : i + size], cells.counts[i : i + size])
+        for i in range(0, len(cells), size)
+    )
+    TallyDelta.objects.bulk_create(
+        (
+            TallyDelta(arena_id=arena_id, raters=raters, n_cells=len(part), cells=part.pack())
+            for part in parts
+        ),
+        batch_size=ROWS_AT_ONCE,
+    )
+
+
 def _next_deltas(arena_id: int, raters: str) -> list[TallyDelta]:
     """The oldest deltas, about as many as may be held at once."""
     found, n_cells = [], 0
     for delta in TallyDelta.objects.filter(arena=arena_id, raters=raters).order_by("pk").iterator():
         found.append(delta)
         n_cells += delta.n_cells
-        if n_cells >= CELLS_AT_ONCE:
+        if n_cells >= CELLS_AT_ONCE[connection.vendor]:
             break
     return found
 

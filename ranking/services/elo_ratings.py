@@ -38,7 +38,7 @@ NOTHING = State(0, 0, np.zeros(0, np.int64), np.zeros(0))
 
 def bring_up(*, board: Board, token: uuid.UUID) -> dict[int, float]:
     """The board's ratings after all votes in its tallies, by candidate. Raises LeaseLost."""
-    board.elo_checkpoints.exclude(settings=_settings(board)).delete()
+    board.elo_checkpoints.exclude(settings=settings_of(board)).delete()
     state = _newest(board)
     while len(votes := read_votes(_after(board, state), EVERY)):
         state = _advanced(board, state, votes)
@@ -54,7 +54,8 @@ def replay(*, board: Board, until: int) -> State:
     return state
 
 
-def _settings(board: Board) -> str:
+def settings_of(board: Board) -> str:
+    """What the ratings depend on besides the votes."""
     return f"k={Elo.k:g} start={Elo.start:g} scale={Elo.scale:g} both_bad={board.both_bad}"
 
 
@@ -104,7 +105,7 @@ def _keep(board: Board, token: uuid.UUID, state: State) -> None:
     board.elo_checkpoints.create(
         vote_id=state.vote_id,
         n_votes=state.n_votes,
-        settings=_settings(board),
+        settings=settings_of(board),
         candidates=state.candidates.astype("<i8").tobytes(),
         ratings=state.ratings.astype("<f8").tobytes(),
     )

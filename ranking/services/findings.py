@@ -11,6 +11,7 @@ from ranking.services.evidence import Evidence
 from ranking.stats import (
     Battles,
     BradleyTerry,
+    NotConverged,
     RaoKupper,
     Sandwich,
     StyledBradleyTerry,
@@ -136,10 +137,14 @@ def _transitivity(pairs: Battles) -> dict[str, Any]:
 
 
 def _ties(pairs: Battles) -> dict[str, Any] | None:
-    """The tie model; None where soft verdicts say more than win, tie or loss."""
+    """The tie model; None where soft verdicts say more than win, tie or loss, or it has no answer:
+    no scores wait for it."""
     if not np.isin(pairs.score, (0.0, 0.5, 1.0)).all():
         return None
-    found = RaoKupper().fit(pairs)
+    try:
+        found = RaoKupper().fit(pairs)
+    except NotConverged:
+        return None
     return {
         "eta": _number(found.eta_),
         "error": _number(found.eta_error_),
@@ -162,15 +167,19 @@ def _style(estimate: Estimate) -> dict[str, Any] | None:
     rows = outcome_rows(cells, estimate.evidence.both_bad_is_tie)
     candidates, groups = estimate.evidence.candidates, clusters_of(cells).codes
     differences = style_differences(counts[first], counts[second])
-    found = StyledBradleyTerry(confidence=CONFIDENCE).fit(
-        np.searchsorted(candidates, cells.key("first"))[rows.cell],
-        np.searchsorted(candidates, cells.key("second"))[rows.cell],
-        rows.score,
-        differences[rows.cell],
-        cluster=None if groups is None else groups[rows.cell],
-        n_candidates=len(candidates),
-        count=rows.count,
-    )
+    model = StyledBradleyTerry(confidence=CONFIDENCE)
+    try:
+        found = model.fit(
+            np.searchsorted(candidates, cells.key("first"))[rows.cell],
+            np.searchsorted(candidates, cells.key("second"))[rows.cell],
+            rows.score,
+            differences[rows.cell],
+            cluster=None if groups is None else groups[rows.cell],
+            n_candidates=len(candidates),
+            count=rows.count,
+        )
+    except NotConverged:
+        return None
     return {
         "features": _coefficients(found),
         "scores": _scores(candidates, found),

@@ -160,6 +160,7 @@ def _standings(
         "both_bad_rate": _rate(counts.both_bad, decided + counts.both_bad),
     }
     counted = {name: getattr(counts, name) for name in ("wins", "losses", "ties", "votes")}
+    n_ranked = int((~np.isnan(columns["rank"])).sum())
     return [
         Standing(
             candidate_id=pk,
@@ -169,6 +170,7 @@ def _standings(
             **{name: _number(values[i]) for name, values in columns.items()},
             **{name: int(values[i]) for name, values in counted.items()},
             **_around(scores.ratings[i], measured.spreads.get(pk, Spread())),
+            **_rank_ranges(columns["rank"][i], n_ranked, measured.spreads.get(pk, Spread())),
         )
         for i, pk in enumerate(evidence.candidates.tolist())
     ]
@@ -182,8 +184,23 @@ def _around(score: float, spread: Spread) -> dict[str, float | None]:
         "low": None if spread.below is None else score - spread.below,
         "high": None if spread.above is None else score + spread.above,
     }
-    rest = {name: value for name, value in vars(spread).items() if name not in ("below", "above")}
-    return ends | rest
+    return ends | {"standard_error": spread.standard_error}
+
+
+def _rank_ranges(rank: float, n_ranked: int, spread: Spread) -> dict[str, float | None]:
+    """The ranges of its rank; borrowed ones are stretched to the rank that it has by now."""
+    if isnan(rank):
+        return {}
+    return {
+        "rank_low": None if spread.rank_low is None else min(spread.rank_low, rank),
+        "rank_high": _within(spread.rank_high, rank, n_ranked),
+        "sure_rank_low": None if spread.sure_rank_low is None else min(spread.sure_rank_low, rank),
+        "sure_rank_high": _within(spread.sure_rank_high, rank, n_ranked),
+    }
+
+
+def _within(worst: float | None, rank: float, n_ranked: int) -> float | None:
+    return None if worst is None else min(max(worst, rank), n_ranked)
 
 
 def _ranks(ratings: Floats) -> Floats:

@@ -79,6 +79,7 @@ def _covariance(board: Board, candidates: Ints) -> Floats:
         return found
     ids = np.frombuffer(kept.candidates, "<i8")
     elo = np.frombuffer(kept.covariance, "<f4").astype(np.float64).reshape(len(ids), len(ids))
-    place = np.searchsorted(candidates, ids)
-    found[np.ix_(place, place)] = elo / BradleyTerry().elo_per_theta ** 2
+    here = np.isin(ids, candidates)  # the intervals may be older than who is on the board
+    place = np.searchsorted(candidates, ids[here])
+    found[np.ix_(place, place)] = elo[np.ix_(here, here)] / BradleyTerry().elo_per_theta ** 2
     return found

@@ -155,9 +155,7 @@ def _rebuild_clusters(arena_id: int, raters: str, true: Cells, token: uuid.UUID)
         renew(token)
         deltas.delete()
         ClusterTally.objects.filter(arena=arena_id, raters=raters).delete()
-        TallyDelta.objects.create(
-            arena_id=arena_id, raters=raters, n_cells=len(true), cells=true.pack()
-        )
+        cluster_tallies.add_deltas(arena_id=arena_id, raters=raters, cells=true)
         Tally.objects.filter(arena=arena_id, raters=raters).update(version=F("version") + 1)
     return [f"{raters}, by prompt: {_difference(kept, true)}"]
 
@@ -212,7 +210,11 @@ def _members(tally: Tally, members: Members) -> Iterator[TallyMember]:
 
 def _check_elo(board: Board, token: uuid.UUID) -> list[str]:
     """Replay all votes; newest ratings that differ are dropped, and the next refresh replays."""
-    newest: EloCheckpoint | None = board.elo_checkpoints.order_by("-vote_id").first()
+    newest: EloCheckpoint | None = (
+        board.elo_checkpoints.filter(settings=elo_ratings.settings_of(board))
+        .order_by("-vote_id")
+        .first()
+    )
     if newest is None:
         return []
     kept = elo_ratings.stored(newest).by_candidate()

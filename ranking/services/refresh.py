@@ -41,6 +41,7 @@ from ranking.votes import rater_names
 RUNS_NAMED = 5
 logger = logging.getLogger(__name__)
 
+VOTES_PER_REPLICATE = 200  # a replicate takes as long as so many votes, at most
 SHORTEST_GAP = timedelta(seconds=1)
 LONGEST_GAP = timedelta(seconds=15)
 AFTER_A_FAILURE = timedelta(seconds=15)
@@ -81,13 +82,17 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     asked = boards.open_boards(arena_id=arena_id, questions=wanted)
     known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
     published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
-    if published:
-        renew(token)
-        pair_weights.publish(arena=arena)
-    put_off = (
-        Snapshot.objects.current().filter(board__in=asked).exclude(measured_digest=F("digest"))
-    )
-    return published, min(map(due_at, put_off), default=None)
+    renew(token)
+    pair_weights.publish(arena=arena)
+    return published, _next_look(asked)
+
+
+def _next_look(asked: list[Board]) -> datetime | None:
+    """When intervals that were put off are due; those that could not be made get a pause."""
+    current = Snapshot.objects.current().filter(board__in=asked).exclude(measured_at=None)
+    put_off = current.exclude(measured_digest=F("digest"))
+    soonest = timezone.now() + AFTER_A_FAILURE
+    return min((max(due_at(snapshot), soonest) for snapshot in put_off), default=None)
 
 
 def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
@@ -127,7 +132,7 @@ def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitti
         return fitting.compose(evidence, scores, measuring.borrow(lender), elo)
     clustered = _clustered(evidence, board.raters, token)
     styles.count_missing(arena_id=board.arena_id)
-    renew(token, evidence.n_votes)
+    renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
     measured = measuring.measure(evidence, clustered, timezone.now())
     return fitting.compose(evidence, scores, measured, elo)
 

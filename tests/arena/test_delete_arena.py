@@ -65,3 +65,17 @@ def test_it_asks_and_takes_no_for_an_answer(voted, monkeypatch):
 def test_an_unknown_arena_is_said():
     with pytest.raises(CommandError, match="no arena"):
         call_command("delete_arena", "nowhere", yes=True)
+
+
+def test_nothing_is_imported_into_what_is_being_deleted(voted, tmp_path, monkeypatch):
+    path = tmp_path / "pairs.csv"
+    path.write_text("left,right,winner\na,b,left\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(deleting, "_delete_all", lambda rows: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            deleting.delete_arena(arena=voted)
+    with pytest.raises(CommandError, match="gone is being deleted"):
+        call_command("import_arena", "gone", str(path), quiet=True)
+    call_command("delete_arena", "gone", yes=True)
+    call_command("import_arena", "gone", str(path), quiet=True)
+    assert Vote.objects.count() == 1

@@ -3,74 +3,28 @@
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater, void_vote
-from ranking import cadence
 from ranking.models import (
     ArenaRefresh,
-    Board,
     ClusterTally,
-    EloCheckpoint,
-    Snapshot,
     Tally,
     TallyDelta,
 )
 from ranking.services import (
-    boards,
     cluster_tallies,
     elo_ratings,
-    rebuilding,
-    refresh,
     tallying,
 )
-from ranking.tallies import Cells
-from ranking.votes import read_votes
-from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import cast, fill, publish, seconds
+from tests.factories import make_person, make_vote
+from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.tallies import claim, counted, drift, fold, hidden_import, reveal
 
 pytestmark = pytest.mark.django_db
-
-
-def claim(arena: Arena) -> Any:
-    boards.open_arena(arena_id=arena.pk)
-    ArenaRefresh.objects.filter(arena=arena).update(not_before=None, token=None, leased_until=None)
-    return ArenaRefresh.objects.claim(arena.pk, timezone.now(), seconds(60))
-
-
-def fold(arena: Arena) -> int:
-    return tallying.fold(arena_id=arena.pk, token=claim(arena))
-
-
-def drift(arena: Arena) -> list[str]:
-    """What a count of the votes, made by the database, finds wrong with the tallies."""
-    return rebuilding.rebuild(arena_id=arena.pk, token=claim(arena))
-
-
-def counted(arena: Arena) -> int:
-    tally = Tally.objects.filter(arena=arena, raters="people", category="").first()
-    return int(Cells.of_bytes(tally.cells).votes.sum()) if tally else 0
-
-
-def hidden_import(arena: Arena, number: int = 0, n_votes: int = 7) -> Import:
-    source = Import.objects.create(
-        arena=arena,
-        file_name="votes.csv",
-        sha256=f"{number:064}",
-        format="pairs",
-        started_at=timezone.now(),
-    )
-    for row in range(1, n_votes + 1):
-        cast(arena, source=source, source_row=row)
-    return source
-
-
-def reveal(source: Import) -> None:
-    Import.objects.filter(pk=source.pk).update(revealed_at=timezone.now())
 
 
 def test_votes_are_counted_once_however_often_one_folds(arena: Arena) -> None:
@@ -192,7 +146,7 @@ def test_random_votes_voids_and_files_never_drift(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tallying, "BATCH", 4)
-    monkeypatch.setattr(cluster_tallies, "CELLS_AT_ONCE", 5)
+    monkeypatch.setattr(cluster_tallies, "CELLS_AT_ONCE", {"sqlite": 5, "postgresql": 5})
     monkeypatch.setattr(elo_ratings, "EVERY", 3)
     chance = random.Random(7)
     people = [make_person() for _ in range(3)]
@@ -241,130 +195,9 @@ def test_the_tallies_per_prompt_are_those_per_pair(arena: Arena) -> None:
     assert some.votes.sum() == 12
 
 
-def test_drift_is_found_told_and_mended(arena: Arena, capsys: Any) -> None:
+def test_a_hidden_arena_is_left_alone(arena: Arena) -> None:
     publish(arena)
-    good = bytes(Tally.objects.get(arena=arena, raters="people", category="").cells)
-    Tally.objects.filter(category="").update(cells=Cells.none().pack())
-    with pytest.raises(CommandError, match="had drifted"):
-        call_command("rebuild_tallies", arena.slug)
-    assert "people, all categories: 0 votes where there are 24" in capsys.readouterr().out
-    assert bytes(Tally.objects.get(arena=arena, raters="people", category="").cells) == good
-    call_command("rebuild_tallies")
-    assert "as they should be" in capsys.readouterr().out
-
-
-def test_a_rebuild_finds_drift_by_prompt_in_members_and_in_elo(arena: Arena) -> None:
-    publish(arena)
-    ClusterTally.objects.filter(prompt=arena.prompts.first()).update(cells=Cells.none().pack())
-    Tally.objects.filter(category="category-0").update(n_raters=5)
-    newest = EloCheckpoint.objects.filter(board__category="category-1")
-    newest.update(ratings=np.full(3, 1000.0).tobytes())
-    found = drift(arena)
-    assert len(found) == 3
-    assert drift(arena) == []
-
-
-def test_a_rebuild_waits_its_turn(arena: Arena) -> None:
-    claim(arena)
-    with pytest.raises(CommandError, match="is being refreshed"):
-        call_command("rebuild_tallies", arena.slug, wait=0.1)
-
-
-# -- Elo as state ------------------------------------------------------------------------------
-
-
-def elo_of(arena: Arena) -> dict[int, float]:
-    return dict(publish(arena).standings.values_list("candidate", "elo"))
-
-
-def replayed(arena: Arena) -> dict[int, float]:
-    board = Board.objects.get(arena=arena, raters="people", category="")
-    return elo_ratings.replay(board=board, until=10**9).by_candidate()
-
-
-def test_ratings_kept_are_those_of_a_replay(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elo_ratings, "EVERY", 5)
-    for _ in range(3):
-        assert elo_of(arena) == replayed(arena)
-        cast(arena)
-    kept = EloCheckpoint.objects.filter(board__arena=arena, board__category="")
-    assert 4 <= kept.count() <= 7
-
-
-def test_a_voided_vote_replays_the_tail_only(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elo_ratings, "EVERY", 5)
-    elo_of(arena)
-    vote = arena.votes.order_by("pk")[17]
-    void_vote(vote=vote, reason="a mistake", now=timezone.now())
-    read: list[int] = []
-    monkeypatch.setattr(
-        elo_ratings, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))
-    )
-    token = claim(arena)
-    tallying.fold(arena_id=arena.pk, token=token)
-    board = Board.objects.get(arena=arena, raters="people", category="")
-    ratings = elo_ratings.bring_up(board=board, token=token)
-    assert min(read) > arena.votes.order_by("pk")[13].pk
-    monkeypatch.undo()
-    assert ratings == replayed(arena)
-
-
-def _noted(read: list[int], votes: Any) -> Any:
-    read.extend(votes.pk.tolist())
-    return votes
-
-
-def test_a_late_vote_with_a_smaller_id_is_replayed_in_its_place(arena: Arena) -> None:
-    late = cast(arena)
-    arena.votes.filter(pk=late.pk).delete()
-    cast(arena, "right")
-    elo_of(arena)
-    late.save(force_insert=True)
-    assert elo_of(arena) == replayed(arena)
-
-
-# -- Intervals that are made less often ----------------------------------------------------------
-
-
-def test_costly_intervals_are_borrowed_and_say_which_votes_they_have_seen(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = publish(arena)
-    widths = {s.candidate_id: (s.score - s.low, s.high - s.score) for s in first.standings.all()}
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
-    Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
-    second = publish(arena)
-    assert (second.n_votes, second.measured_votes) == (25, 24)
-    assert second.measured_digest == first.digest
-    for s in second.standings.all():
-        assert (s.score - s.low, s.high - s.score) == pytest.approx(widths[s.candidate_id])
-    later = ArenaRefresh.objects.get(arena=arena).recheck_at
-    assert later
-    assert ArenaRefresh.objects.behind(later).filter(arena=arena).exists()
-    assert publish(arena).pk == second.pk  # not due yet
-    Snapshot.objects.update(measured_at=timezone.now() - seconds(3600))
-    third = publish(arena)
-    assert (third.n_votes, third.measured_votes) == (25, 25)
-    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
-
-
-def test_a_newcomer_has_no_interval_until_they_are_made_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    arena = make_arena(n_candidates=3)
-    fill(arena)
-    publish(arena)
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
-    Snapshot.objects.update(measured_seconds=60.0)
-    newcomer = arena.candidates.create(name="newcomer")
-    old = arena.candidates.order_by("pk")[0]
-    make_vote(arena, newcomer, old, "left", arena.prompts.first())
-    make_vote(arena, old, newcomer, "left", arena.prompts.first())
-    standing = publish(arena).standings.get(candidate=newcomer)
-    assert standing.score
-    assert (standing.low, standing.rank_low) == (None, None)
-
-
-def test_refreshing_an_arena_that_is_gone_does_nothing() -> None:
-    assert refresh.refresh_arena(arena_id=0, now=timezone.now()) == []
+    hidden = hidden_import(arena, n_votes=0)
+    Arena.objects.filter(pk=arena.pk).update(founded_by=hidden)
+    assert not ArenaRefresh.objects.behind(timezone.now()).exists()
