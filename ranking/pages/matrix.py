@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ranking.models import Standing
+from ranking.pages.board import Link
 from ranking.pages.charts import shorten
 from ranking.pages.published import (
-    Choice,
     Pairs,
     Published,
     category_links,
@@ -82,10 +82,10 @@ def matrix_context(board: Published, show: str) -> dict[str, Any]:
     }
 
 
-def _show_links(board: Published, show: str) -> list[Choice]:
+def _show_links(board: Published, show: str) -> list[Link]:
     address = board.asked.address
     return [
-        Choice(
+        Link(
             label,
             address(board.arena.slug, "win_matrix", show="" if name == "observed" else name),
             name == show,

@@ -10,8 +10,9 @@ import numpy as np
 from django.http import Http404
 from django.urls import reverse
 
+from ranking.matrices import covariance_among
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
-from ranking.pages.board import PAGES
+from ranking.pages.board import PAGES, Link
 from ranking.pages.reading import Question, choose_snapshot
 from ranking.stats import Battles
 from ranking.tallies import Cells, pair_battles
@@ -43,15 +44,6 @@ class Published:
         return Raters.PEOPLE.value if self.is_combined else self.asked.raters
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A link among others of its kind, of which one is where the reader is."""
-
-    label: str
-    url: str
-    chosen: bool
-
-
 def read_published(arena: Any, asked: Question, again: bool = True) -> Published:
     """Read in two queries; 404 where nobody has voted in such a category.
 
@@ -81,30 +73,30 @@ def _place(standing: Standing) -> tuple[int, str, int]:
     return standing.rank or 10**9, name, standing.candidate_id
 
 
-def page_links(board: Published, page: str) -> list[Choice]:
+def page_links(board: Published, page: str) -> list[Link]:
     """The board and the pages beside it, of which `page` is being read."""
     return [
-        Choice(label, board.asked.address(board.arena.slug, name), name == page)
+        Link(label, board.asked.address(board.arena.slug, name), name == page)
         for name, label in PAGES.items()
     ]
 
 
-def raters_links(board: Published, page: str, **kept: str) -> list[Choice]:
+def raters_links(board: Published, page: str, **kept: str) -> list[Link]:
     """People, judges and both, where they have boards here; `kept` stays in the address."""
     there = {s.board.raters for s in board.snapshots if s.board.category == board.asked.category}
     links = [
-        Choice(label, _address(board, page, kept, raters=raters), raters == board.asked.raters)
+        Link(label, _address(board, page, kept, raters=raters), raters == board.asked.raters)
         for raters, label in Counted.choices
         if raters in there
     ]
     return links if len(links) > 1 else []
 
 
-def category_links(board: Published, page: str, **kept: str) -> list[Choice]:
+def category_links(board: Published, page: str, **kept: str) -> list[Link]:
     """All prompts, then each category that these raters have voted in."""
     mine = [s.board.category for s in board.snapshots if s.board.raters == board.asked.raters]
     links = [
-        Choice(
+        Link(
             name or "All prompts",
             _address(board, page, kept, category=name),
             name == board.asked.category,
@@ -170,19 +162,8 @@ def read_pairs(board: Published) -> Pairs | None:
     return Pairs(
         candidates=candidates,
         theta=(scores - settings["center"]) / per_theta,
-        covariance=_covariance(matrices, candidates) / per_theta**2,
+        covariance=covariance_among(matrices, candidates) / per_theta**2,
         cells=Cells.of_bytes(bytes(matrices.cells)),
         both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
         scale=settings["scale"],
     )
-
-
-def _covariance(matrices: SnapshotMatrices, candidates: Ints) -> Floats:
-    """(K, K) in Elo squared, of those that were ranked when the intervals were made."""
-    known = np.frombuffer(bytes(matrices.candidates), "<i8")
-    stored = np.frombuffer(bytes(matrices.covariance), "<f4").reshape(len(known), len(known))
-    kept = np.isin(known, candidates)
-    at = np.searchsorted(candidates, known[kept])
-    wide = np.full((len(candidates), len(candidates)), np.nan)
-    wide[np.ix_(at, at)] = stored[np.ix_(kept, kept)]
-    return wide

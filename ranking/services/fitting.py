@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ranking.matrices import pack_covariance
 from ranking.models import SnapshotMatrices, Standing
 from ranking.services.evidence import Evidence
 from ranking.services.measuring import CONFIDENCE, Measured, Spread
@@ -88,8 +89,7 @@ def compose(
     }
     matrices = SnapshotMatrices(
         cells=evidence.cells.pack(),
-        candidates=measured.candidates.astype("<i8").tobytes(),
-        covariance=measured.covariance.astype("<f4").tobytes(),
+        **pack_covariance(measured.candidates, measured.covariance),
     )
     return Fitted(fields, _standings(evidence, scores, measured, elo), matrices)
 

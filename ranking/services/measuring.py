@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranking.cadence import due_at
+from ranking.matrices import unpack_covariance
 from ranking.models import Snapshot
 from ranking.services.evidence import Evidence
 from ranking.services.findings import Estimate, find
@@ -117,13 +118,11 @@ def _settings(clusters: Clusters, n_clusters: int) -> dict[str, Any]:
 def borrow(snapshot: Snapshot) -> Measured:
     """What an older snapshot's intervals said, for scores that have moved on since."""
     names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
-    matrices = snapshot.matrices
-    candidates = np.frombuffer(matrices.candidates, "<i8").astype(np.int64)
-    covariance = np.frombuffer(matrices.covariance, "<f4").astype(np.float64)
+    candidates, covariance = unpack_covariance(snapshot.matrices)
     return Measured(
         spreads={row.candidate_id: _spread(row) for row in snapshot.standings.all()},
         candidates=candidates,
-        covariance=covariance.reshape(len(candidates), len(candidates)),
+        covariance=covariance,
         fields={name: getattr(snapshot, name) for name in (*names, "interval_reason")},
         settings={
             name: snapshot.settings[name] for name in ("clusters", "clusters_note", "n_clusters")

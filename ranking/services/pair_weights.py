@@ -6,6 +6,7 @@ import numpy as np
 
 from arena.models import Arena
 from arena.services import pairing
+from ranking.matrices import covariance_among
 from ranking.models import Board, Raters, SnapshotMatrices
 from ranking.services.evidence import Evidence, gather
 from ranking.stats import BradleyTerry, pair_weights
@@ -73,13 +74,7 @@ def _estimate(evidence: Evidence, known: dict[Pair, float]) -> _Estimate:
 
 def _covariance(board: Board, candidates: Ints) -> Floats:
     """(K, K) of theta, as the newest intervals have it; NaN for whom they do not know."""
-    found = np.full((len(candidates),) * 2, np.nan)
     kept = SnapshotMatrices.objects.filter(snapshot__board=board, snapshot__is_current=True).first()
     if kept is None:
-        return found
-    ids = np.frombuffer(kept.candidates, "<i8")
-    elo = np.frombuffer(kept.covariance, "<f4").astype(np.float64).reshape(len(ids), len(ids))
-    here = np.isin(ids, candidates)  # the intervals may be older than who is on the board
-    place = np.searchsorted(candidates, ids[here])
-    found[np.ix_(place, place)] = elo[np.ix_(here, here)] / BradleyTerry().elo_per_theta ** 2
-    return found
+        return np.full((len(candidates),) * 2, np.nan)
+    return covariance_among(kept, candidates) / BradleyTerry().elo_per_theta ** 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ranking.stats.battles import Battles
     from ranking.stats.bootstrap import Bootstrap
     from ranking.stats.bradley_terry import BradleyTerry
-    from ranking.stats.clusters import Clusters, choose_clusters
+    from ranking.stats.clusters import ENOUGH, Clusters, choose_clusters
     from ranking.stats.connectivity import Status
     from ranking.stats.crosscheck import largest_difference
     from ranking.stats.differences import Difference, Lead, Neighbours, compare, neighbours
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ranking.stats.win_matrix import WinMatrix, observed_shares, predicted_shares
 
 __all__ = [
+    "ENOUGH",
     "Battles",
     "Bootstrap",
     "BradleyTerry",
@@ -82,6 +83,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ENOUGH": "clusters",
     "Battles": "battles",
     "Bootstrap": "bootstrap",
     "BradleyTerry": "bradley_terry",

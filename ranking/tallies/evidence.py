@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranking.stats import Battles, Clusters
+from ranking.stats import ENOUGH, Battles, Clusters
 from ranking.tallies.cells import UNIT, Cells, Floats, Ints
-
-ENOUGH = 40  # prompts or raters from which intervals by them are trusted
 
 
 def pair_battles(cells: Cells, candidates: Ints, both_bad_is_tie: bool) -> Battles:
