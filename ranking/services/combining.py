@@ -12,9 +12,10 @@ from datetime import datetime
 import numpy as np
 
 from ranking.models import Counted
-from ranking.services.evidence import Evidence
+from ranking.services.evidence import CONFIDENCE, Evidence
+from ranking.services.findings import told
 from ranking.services.fitting import Scores, second_opinion
-from ranking.services.measuring import CONFIDENCE, Measured, Spread
+from ranking.services.measuring import Measured, Spread
 from ranking.stats import (
     Clusters,
     Labelled,
@@ -188,16 +189,7 @@ def _findings(evidence: Evidence, found: PredictionPowered, n_judged: int) -> di
     ids = evidence.candidates.tolist()
     return {
         "leader": None if leader is None else ids[leader],
-        "neighbours": [
-            {
-                "upper": ids[two.upper],
-                "lower": ids[two.lower],
-                "separated": two.separated,
-                "votes": two.votes,
-                "words": two.words,
-            }
-            for two in order
-        ],
+        "neighbours": told(order, ids),
         "combined": {
             "lambda": found.lambda_,
             "gain": None if np.isnan(found.gain_) else found.gain_,

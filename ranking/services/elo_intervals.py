@@ -8,7 +8,7 @@ from django.db import transaction
 
 from ranking.models import Board, BothBad, EloInterval, Snapshot
 from ranking.services import boards, cluster_tallies
-from ranking.services.measuring import CONFIDENCE
+from ranking.services.evidence import CONFIDENCE
 from ranking.stats import Battles, Elo
 from ranking.tallies import clustered_battles
 from ranking.votes import Ints

@@ -10,6 +10,7 @@ from ranking.models import Board, BothBad, Counted, Raters, Tally
 from ranking.tallies import Cells
 from ranking.votes import Ints
 
+CONFIDENCE = 0.95
 FIT_VERSION = 3  # part of the digest: raise it where the same votes give other numbers
 
 

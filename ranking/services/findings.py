@@ -1,5 +1,6 @@
 """What the votes say besides scores: who leads surely, what is open, how fragile it is, style."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ranking.services import styles
-from ranking.services.evidence import Evidence
+from ranking.services.evidence import CONFIDENCE, Evidence
 from ranking.stats import (
     Battles,
     BradleyTerry,
+    Neighbours,
     NotConverged,
     RaoKupper,
     Sandwich,
@@ -24,8 +26,6 @@ from ranking.stats import (
 )
 from ranking.tallies import Cells, clusters_of, outcome_rows, pair_battles
 from ranking.votes import Ints
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +81,20 @@ def _neighbours(estimate: Estimate) -> list[dict[str, Any]]:
         CONFIDENCE,
         estimate.n_clusters,
     )
+    return told(found, estimate.evidence.candidates.tolist())
+
+
+def told(order: Iterable[Neighbours], ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Neighbours as a snapshot keeps them, by the ids of the candidates."""
     return [
         {
-            "upper": estimate.candidate(two.upper),
-            "lower": estimate.candidate(two.lower),
+            "upper": ids[two.upper],
+            "lower": ids[two.lower],
             "separated": two.separated,
             "votes": two.votes,
             "words": two.words,
         }
-        for two in found
+        for two in order
     ]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ranking.matrices import pack_covariance
 from ranking.models import SnapshotMatrices, Standing
-from ranking.services.evidence import Evidence
-from ranking.services.measuring import CONFIDENCE, Measured, Spread
+from ranking.services.evidence import CONFIDENCE, Evidence
+from ranking.services.measuring import Measured, Spread
 from ranking.stats import Battles, BradleyTerry, Elo, Status, largest_difference
 from ranking.tallies import UNIT, Cells, pair_battles
 from ranking.votes import Floats, Ints

@@ -12,13 +12,12 @@ import numpy as np
 from ranking.cadence import due_at
 from ranking.matrices import unpack_covariance
 from ranking.models import Snapshot
-from ranking.services.evidence import Evidence
+from ranking.services.evidence import CONFIDENCE, Evidence
 from ranking.services.findings import Estimate, find
 from ranking.stats import Bootstrap, Clusters, Sandwich, rank_intervals
 from ranking.tallies import Cells, clustered_battles
 from ranking.votes import Floats, Ints
 
-CONFIDENCE = 0.95
 N_THREADS = 2
 
 
