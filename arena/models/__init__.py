@@ -1,6 +1,6 @@
 """The tables of collecting, one file per subject."""
 
-from arena.calls.models import Call
+from arena.calls.models import Call, Capability, EndpointPace, Price, RunAsker
 from arena.models.catalog import Arena, Candidate, Prompt, Response
 from arena.models.imports import Import
 from arena.models.limits import RateLimit
@@ -11,15 +11,19 @@ __all__ = [
     "Arena",
     "Call",
     "Candidate",
+    "Capability",
     "Comparison",
+    "EndpointPace",
     "Import",
     "Outcome",
     "Pair",
     "PairDemand",
+    "Price",
     "Prompt",
     "RateLimit",
     "Rater",
     "Response",
     "Run",
+    "RunAsker",
     "Vote",
 ]

@@ -24,6 +24,11 @@ class Arena(models.Model):
     name = models.CharField(max_length=120)
     question = models.CharField(max_length=200, default="Which answer helps more?")
     description = models.TextField(blank=True)
+    criteria = models.TextField(
+        blank=True,
+        help_text="What makes an answer better, in the words that LLM judges are given."
+        " Empty: each rubric's own words.",
+    )
     is_sample = models.BooleanField(default=False)
     anonymous_raters = models.BooleanField(
         default=True, help_text="May people vote without signing in?"
@@ -58,6 +63,9 @@ class Prompt(Sourced):
     category = models.CharField(max_length=100, blank=True)
     text = models.TextField(blank=True)
     reference = models.TextField(blank=True)
+    rubric = models.TextField(
+        blank=True, help_text="How LLM judges grade answers to this prompt; replaces the criteria."
+    )
     html = models.TextField(null=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
     retired_at = models.DateTimeField(null=True, blank=True)

@@ -23,11 +23,12 @@ class Outcome(models.TextChoices):
 
 
 class Rater(models.Model):
-    """Whoever votes: a person (signed in, anonymous, or a worker of a file) or a judge."""
+    """Whoever votes: a person (signed in, anonymous, or a worker of a file), a judge or a jury."""
 
     class Kind(models.TextChoices):
         PERSON = "person", "Person"
         JUDGE = "judge", "Judge"
+        JURY = "jury", "Jury"
 
     kind = models.CharField(max_length=10, choices=Kind)
     name = models.CharField(max_length=200, blank=True)
@@ -44,6 +45,11 @@ class Rater(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now())
     blocked_at = models.DateTimeField(null=True, blank=True)
+    trusted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since when the votes of this judge or jury may narrow people's intervals.",
+    )
 
     class Meta:
         constraints = [
@@ -53,7 +59,7 @@ class Rater(models.Model):
                 name="rater_name_once_per_arena",
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["person", "judge"]), name="rater_kind_known"
+                condition=Q(kind__in=["person", "judge", "jury"]), name="rater_kind_known"
             ),
         ]
 
@@ -70,7 +76,12 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """An ordered batch of votes, `per_pair` for each pair of candidates."""
+    """An ordered batch of votes, `per_pair` for each pair of candidates.
+
+    A run without an arena tries judges on labelled items. Money is in nano-dollars: `settled` is
+    what servers billed, `reserved` is held for requests under way, `uncertain` is what requests
+    that were cut off may have cost at most. Their sum never passes `cap` (null: no money is spent).
+    """
 
     class State(models.TextChoices):
         ORDERED = "ordered", "Ordered"
@@ -79,12 +90,18 @@ class Run(models.Model):
         DONE = "done", "Done"
         CANCELLED = "cancelled", "Cancelled"
 
-    arena = models.ForeignKey(Arena, models.CASCADE, related_name="runs")
+    arena = models.ForeignKey(Arena, models.CASCADE, null=True, blank=True, related_name="runs")
     kind = models.CharField(max_length=10, choices=Rater.Kind)
     per_pair = models.PositiveIntegerField()
     max_calls = models.PositiveIntegerField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.ORDERED)
     pause_reason = models.CharField(max_length=300, blank=True)
+    cap = models.PositiveBigIntegerField(null=True, blank=True)
+    settled = models.PositiveBigIntegerField(default=0)
+    reserved = models.PositiveBigIntegerField(default=0)
+    uncertain = models.PositiveBigIntegerField(default=0)
+    expected_cost = models.PositiveBigIntegerField(null=True, blank=True)
+    worst_cost = models.PositiveBigIntegerField(null=True, blank=True)
     votes_wanted = models.PositiveIntegerField(default=0)
     votes_done = models.PositiveIntegerField(default=0)
     created_by = models.ForeignKey(
@@ -102,6 +119,9 @@ class Run(models.Model):
                 name="run_state_known",
             ),
             models.CheckConstraint(condition=Q(per_pair__gt=0), name="run_wants_votes"),
+            models.CheckConstraint(
+                condition=Q(arena__isnull=False) | Q(kind="judge"), name="run_of_people_in_an_arena"
+            ),
         ]
 
     def __str__(self) -> str:

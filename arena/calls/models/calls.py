@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 MAX_REQUESTS = 6
@@ -13,16 +13,28 @@ class CallQuerySet(models.QuerySet["Call"]):
     """Reads of the ledger; the time is passed in."""
 
     def in_progress(self) -> "CallQuerySet":
-        """Calls that have not ended, of runs that are open (or of no run)."""
+        """Calls that have not ended, of runs that are open (or of no run), by askers at work."""
+        paused = RunAsker.objects.filter(
+            run=OuterRef("run"), asker=OuterRef("asker"), paused_at__isnull=False
+        )
         return self.filter(
-            Q(run=None) | Q(run__state="open"), state__in=[Call.State.WAITING, Call.State.RUNNING]
+            Q(run=None) | Q(run__state="open"),
+            ~Exists(paused),
+            state__in=[Call.State.WAITING, Call.State.RUNNING],
         )
 
     def claimable(self, now: datetime) -> "CallQuerySet":
-        """Calls that a worker may make now: due, or abandoned by a worker whose lease ended."""
-        return self.in_progress().filter(
-            Q(state=Call.State.WAITING, due_at__lte=now)
-            | Q(state=Call.State.RUNNING, lease_expires_at__lte=now)
+        """Calls that a worker may make now: due, or abandoned by a worker whose lease ended.
+
+        A call that needs another one's reply waits until that one is done.
+        """
+        return (
+            self.in_progress()
+            .filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
+            .filter(
+                Q(state=Call.State.WAITING, due_at__lte=now)
+                | Q(state=Call.State.RUNNING, lease_expires_at__lte=now)
+            )
         )
 
     def under_way(self, now: datetime) -> "CallQuerySet":
@@ -38,6 +50,11 @@ class Call(models.Model):
     is queued twice is paid once. `attempts` is the fence: a worker that lost its lease finds
     another number there and writes nothing. `due_at` is when a worker may make it, `ring_after`
     when its doorbell is rung (again).
+
+    A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
+    asks for the verdict alone (`repair_reply`). Money is in nano-dollars: `cost` is what all its
+    requests were billed, `reserved` is held while one is under way, `uncertain` is what requests
+    that were cut off may have cost at most. Tokens are the sum over its requests.
     """
 
     class State(models.TextChoices):
@@ -57,6 +74,9 @@ class Call(models.Model):
     sample = models.PositiveSmallIntegerField(default=0)
     endpoint = models.CharField(max_length=100)
     model = models.CharField(max_length=200)
+    needs = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="needed_by"
+    )
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     attempts = models.PositiveIntegerField(default=0)
     requests = models.PositiveIntegerField(default=0)
@@ -67,13 +87,20 @@ class Call(models.Model):
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     prompt_digest = models.CharField(max_length=64, blank=True)
     nonce = models.CharField(max_length=32, blank=True)
+    turn = models.PositiveSmallIntegerField(default=0)
     reply = models.TextField(blank=True)
+    repair_reply = models.TextField(blank=True)
     verdict = models.JSONField(null=True, blank=True)
     error = models.CharField(max_length=500, blank=True)
     model_returned = models.CharField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=200, blank=True)
     tokens_in = models.PositiveIntegerField(null=True, blank=True)
     tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    cost = models.PositiveBigIntegerField(default=0)
+    reserved = models.PositiveBigIntegerField(default=0)
+    uncertain = models.PositiveBigIntegerField(default=0)
+    cut_off_requests = models.PositiveIntegerField(default=0)
+    dropped = models.JSONField(default=list, blank=True)
     seconds = models.FloatField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -115,3 +142,23 @@ class Call(models.Model):
     @property
     def has_ended(self) -> bool:
         return self.state not in (self.State.WAITING, self.State.RUNNING)
+
+
+class RunAsker(models.Model):
+    """Who asks in a run; paused alone where its model or key fails, while the others go on."""
+
+    run = models.ForeignKey("arena.Run", models.CASCADE, related_name="askers")
+    asker = models.CharField(max_length=64)
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    pause_reason = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            models.UniqueConstraint(fields=["run", "asker"], name="asker_once_per_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}:{self.model} in run {self.run_id}"

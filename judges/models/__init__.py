@@ -1,0 +1,21 @@
+"""Judges, what they were asked, what people said of the same, and who may be trusted."""
+
+from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
+from judges.models.judges import Epoch, Judge
+from judges.models.labels import Label, LabelItem, LabelSet
+from judges.models.trust import Calibration, Canary, CanaryCheck
+
+__all__ = [
+    "Calibration",
+    "Canary",
+    "CanaryCheck",
+    "Epoch",
+    "Judge",
+    "Judgement",
+    "JuryVerdict",
+    "Label",
+    "LabelItem",
+    "LabelSet",
+    "Mark",
+    "RunJudge",
+]

@@ -1,0 +1,238 @@
+"""What judges were asked in runs, and what became of it."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Now
+
+from arena.models import Call, Comparison, Outcome, Run, Vote
+from judges.models.judges import Epoch
+from judges.models.labels import LabelItem
+
+
+class RunJudge(models.Model):
+    """Which judge, in which epoch, a run was ordered from; a jury stands beside its members.
+
+    `own_family`: it judges answers of its own model family too.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="run_judges")
+    epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="run_judges")
+    own_family = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "epoch"], name="run_judge_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.epoch_id} in run {self.run_id}"
+
+
+LEFT_WAITING = Q(state="waiting", run__state=Run.State.CANCELLED)
+
+
+class JudgementQuerySet(models.QuerySet["Judgement"]):
+    def waiting(self) -> "JudgementQuerySet":
+        return self.filter(state=Judgement.State.WAITING)
+
+    def free(self) -> "JudgementQuerySet":
+        """Waiting in a run that was cancelled: the next run may take them over."""
+        return self.filter(LEFT_WAITING)
+
+    def not_free(self) -> "JudgementQuerySet":
+        return self.exclude(LEFT_WAITING)
+
+    def ready(self) -> "JudgementQuerySet":
+        """Waiting, though both calls have ended: whoever should have settled it was killed."""
+        going_on = [Call.State.WAITING, Call.State.RUNNING]
+        return (
+            self.waiting().exclude(forward__state__in=going_on).exclude(reverse__state__in=going_on)
+        )
+
+    def of_call(self, call_id: int) -> "JudgementQuerySet":
+        """All that hangs on a call: one in a comparison of two, many where it scores an answer."""
+        return self.filter(Q(forward=call_id) | Q(reverse=call_id))
+
+    def with_texts(self) -> "JudgementQuerySet":
+        """With everything that is needed to ask, or to show what was asked, in one query."""
+        return self.select_related(
+            "epoch__judge",
+            "item",
+            "comparison__arena",
+            "comparison__prompt",
+            "comparison__left",
+            "comparison__right",
+            "comparison__left_response",
+            "comparison__right_response",
+        )
+
+    def of_run(self, run: Run) -> "JudgementQuerySet":
+        """A run's judgements, those settled last first, with all that a page shows of them.
+
+        `has_vote`: there is a vote that counts, so the comparison has a page.
+        """
+        votes = Vote.objects.live().filter(comparison=OuterRef("comparison"))
+        return (
+            self.filter(run=run)
+            .annotate(has_vote=Exists(votes))
+            .with_texts()
+            .select_related("forward", "reverse")
+            .order_by(F("settled_at").desc(nulls_last=True), "pk")
+        )
+
+
+class Judgement(models.Model):
+    """One verdict wanted of a judge, about two answers: settled when both its calls have ended.
+
+    Pairwise: `forward` shows the left answer first, `reverse` the right one. Direct assessment:
+    `forward` scores the left answer, `reverse` the right one (for an item with one answer both are
+    the same call), and a call serves every judgement about its answer. Listwise: `forward` shows a
+    list of answers, `reverse` the list turned round, and the two calls serve all of its pairs.
+
+    It is about a comparison of an arena, or about a labelled item. `responses` names what is
+    judged whatever the order, so a judge is asked about the same only once per `sample`; only
+    sample 0 votes, the others show how far a judge repeats itself.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        VOTED = "voted", "Done"
+        ABSTAINED = "abstained", "Abstained"
+        UNREADABLE = "unreadable", "Unreadable"
+        REFUSED = "refused", "Refused"
+        TOO_LONG = "too_long", "Too long"
+        FAILED = "failed", "Failed"
+
+    epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="judgements")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="judgements")
+    comparison = models.OneToOneField(
+        Comparison, models.CASCADE, null=True, blank=True, related_name="judgement"
+    )
+    item = models.ForeignKey(
+        LabelItem, models.CASCADE, null=True, blank=True, related_name="judgements"
+    )
+    sample = models.PositiveSmallIntegerField(default=0)
+    responses = models.CharField(max_length=60)
+    forward = models.ForeignKey(Call, models.CASCADE, related_name="forward_of")
+    reverse = models.ForeignKey(Call, models.CASCADE, related_name="reverse_of")
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    preference = models.FloatField(
+        null=True, blank=True, help_text="A soft verdict: 1 is the left answer, 0 the right one."
+    )
+    score = models.FloatField(
+        null=True, blank=True, help_text="For items with one answer: the score it was given."
+    )
+    flagged = models.BooleanField(
+        default=False, help_text="An answer looks as if it spoke to the judge: people should look."
+    )
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    objects = JudgementQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["epoch", "responses", "sample"],
+                name="judgement_once_per_epoch_responses_sample",
+            ),
+            models.CheckConstraint(
+                condition=Q(comparison__isnull=False, item=None)
+                | Q(comparison=None, item__isnull=False),
+                name="judgement_of_a_comparison_or_an_item",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    state__in=[
+                        "waiting",
+                        "voted",
+                        "abstained",
+                        "unreadable",
+                        "refused",
+                        "too_long",
+                        "failed",
+                    ]
+                ),
+                name="judgement_state_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome__in=["", "left", "right", "tie"]),
+                name="judgement_outcome_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(preference=None) | Q(preference__gte=0, preference__lte=1),
+                name="judgement_preference_is_a_share",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["run", "state"], name="judgement_progress"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.responses}: {self.state}"
+
+
+class JuryVerdict(models.Model):
+    """What a jury makes of its members' verdicts on one pair: a vote of its own, or none.
+
+    `counts` maps outcomes to the members who agree on it in both orders.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        VOTED = "voted", "Done"
+        NO_QUORUM = "no_quorum", "Too few verdicts"
+        NO_MAJORITY = "no_majority", "No majority"
+        FAILED = "failed", "Failed"
+
+    epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="jury_verdicts")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="jury_verdicts")
+    comparison = models.OneToOneField(Comparison, models.CASCADE, related_name="jury_verdict")
+    responses = models.CharField(max_length=60)
+    judgements = models.ManyToManyField(Judgement, related_name="jury_verdicts")
+    state = models.CharField(max_length=12, choices=State, default=State.WAITING)
+    counts = models.JSONField(default=dict)
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["epoch", "responses"], name="jury_verdict_once_per_epoch_and_responses"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["waiting", "voted", "no_quorum", "no_majority", "failed"]),
+                name="jury_verdict_state_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.responses}: {self.state}"
+
+
+class Mark(models.Model):
+    """What a person says of a judge's reasoning."""
+
+    class Kind(models.TextChoices):
+        COHERENT = "coherent", "Coherent: it follows from what it says"
+        SUITABLE = "suitable", "Suitable: it speaks about these answers and the criteria"
+        CRITICAL = "critical", "Critical: it names what is wrong, not only what is fine"
+
+    judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="marks")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=10, choices=Kind)
+    holds = models.BooleanField()
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["judgement", "user", "kind"], name="mark_once_per_person_and_kind"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["coherent", "suitable", "critical"]), name="mark_kind_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.holds}"

@@ -1,0 +1,130 @@
+"""LLM judges, juries of them, and their epochs."""
+
+import hashlib
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from arena.models import Rater
+
+SCRIPTED = "scripted"
+
+
+class Judge(models.Model):
+    """An LLM judge, or a jury of several. Immutable: anything else that could change its verdicts
+    is another judge.
+
+    `digest` is the SHA-256 over everything here and the rubric's files; the name is for people. A
+    jury has members and a quorum and neither endpoint nor rubric. `examples` are the few-shot
+    examples themselves, with the keys of the labelled items that they were drawn from.
+    """
+
+    class OrderPolicy(models.TextChoices):
+        """What happens when a judge changes its mind as the order is swapped."""
+
+        ABSTAIN = "abstain", "Abstain"
+        TIE = "tie", "Call it a tie"
+        AVERAGE = "average", "Average the two"
+
+    class Protocol(models.TextChoices):
+        PAIRWISE = "pairwise", "Pairwise"
+        DIRECT = "direct", "Direct assessment"
+        LISTWISE = "listwise", "Listwise"
+        JURY = "jury", "Jury"
+
+    name = models.CharField(max_length=200, unique=True)
+    endpoint = models.CharField(max_length=100, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    unpinned = models.BooleanField(default=False)
+    family = models.CharField(max_length=50, blank=True)
+    protocol = models.CharField(max_length=20, choices=Protocol)
+    rubric = models.SlugField(max_length=60, blank=True)
+    parameters = models.JSONField(default=dict, blank=True)
+    order_policy = models.CharField(max_length=10, choices=OrderPolicy, default=OrderPolicy.ABSTAIN)
+    length_neutral = models.BooleanField(null=True, blank=True)
+    examples = models.JSONField(default=list, blank=True)
+    members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
+    quorum = models.PositiveSmallIntegerField(null=True, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    registered_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(protocol__in=["pairwise", "direct", "listwise", "jury"]),
+                name="judge_protocol_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(order_policy__in=["abstain", "tie", "average"]),
+                name="judge_order_policy_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(protocol="jury", quorum__gt=0) | Q(~Q(protocol="jury"), quorum=None),
+                name="judge_with_quorum_is_a_jury",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write a new judge; an edit of one that exists is refused."""
+        if self.pk is not None:
+            raise ValueError("A judge is immutable: register another one.")
+        super().save(*args, **kwargs)
+
+    def get_absolute_url(self) -> str:
+        return reverse("judge", args=[self.pk])
+
+    @property
+    def is_jury(self) -> bool:
+        return self.protocol == self.Protocol.JURY
+
+    @property
+    def is_scripted(self) -> bool:
+        """Is this the arithmetic stand-in, and not a real judge?"""
+        return self.endpoint == SCRIPTED
+
+
+class EpochQuerySet(models.QuerySet["Epoch"]):
+    def open(self) -> "EpochQuerySet":
+        return self.filter(ended_at=None)
+
+
+class Epoch(models.Model):
+    """A span in which a judge stayed the same, as far as anybody can tell; it votes as one rater.
+
+    An alarm of the canary ends an epoch and opens the next, whose votes are another rater's.
+    """
+
+    judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
+    number = models.PositiveSmallIntegerField(default=1)
+    rater = models.OneToOneField(Rater, models.PROTECT, related_name="epoch")
+    reason = models.CharField(max_length=300, blank=True)
+    model_returned = models.CharField(max_length=200, blank=True)
+    fingerprint = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = EpochQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["judge", "number"], name="epoch_number_once_per_judge"),
+            models.UniqueConstraint(
+                fields=["judge"], condition=Q(ended_at=None), name="epoch_one_open_per_judge"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.judge}" if self.number == 1 else f"{self.judge}, epoch {self.number}"
+
+    @property
+    def asker(self) -> str:
+        """Who asks, in the ledger of calls: an answer of an earlier epoch is not one of this."""
+        if self.number == 1:
+            return self.judge.digest
+        return hashlib.sha256(f"{self.judge.digest} epoch {self.number}".encode()).hexdigest()

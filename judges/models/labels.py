@@ -1,0 +1,84 @@
+"""Labels of people: what judges are measured against."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from arena.models import Outcome
+
+
+class LabelSet(models.Model):
+    """A file of labels, or honeypots made from an arena's answers; the content is its identity."""
+
+    class Kind(models.TextChoices):
+        PAIRS = "pairs", "Which of two answers is better"
+        SCORES = "scores", "Scores of single answers"
+        HONEYPOTS = "honeypots", "Traps"
+
+    name = models.CharField(max_length=200, unique=True)
+    kind = models.CharField(max_length=10, choices=Kind)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind__in=["pairs", "scores", "honeypots"]), name="label_set_kind_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LabelItem(models.Model):
+    """Two answers to a prompt, or one, which people labelled.
+
+    In a honeypot one answer is a trap: `trap` names it, and `trap_side` says where it stands.
+    """
+
+    labels_in = models.ForeignKey(LabelSet, models.CASCADE, related_name="items")
+    key = models.CharField(max_length=64, help_text="SHA-256 of the texts.")
+    prompt = models.TextField()
+    response_1 = models.TextField()
+    response_2 = models.TextField(blank=True)
+    reference = models.TextField(blank=True)
+    rubric = models.TextField(blank=True)
+    category = models.CharField(max_length=100, blank=True)
+    trap = models.CharField(max_length=20, blank=True)
+    trap_side = models.CharField(max_length=10, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["labels_in", "key"], name="label_item_once_per_set"),
+            models.CheckConstraint(
+                condition=Q(trap="", trap_side="")
+                | Q(~Q(trap=""), trap_side__in=["left", "right"]),
+                name="label_item_trap_has_a_side",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key[:12]
+
+
+class Label(models.Model):
+    """What one person said of an item: an outcome of a pair, or a score of an answer."""
+
+    item = models.ForeignKey(LabelItem, models.CASCADE, related_name="labels")
+    rater = models.CharField(max_length=200, blank=True)
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    score = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["item", "rater"], name="label_once_per_item_and_rater"),
+            models.CheckConstraint(
+                condition=Q(outcome__in=["left", "right", "tie", "both_bad"], score=None)
+                | Q(outcome="", score__isnull=False),
+                name="label_is_an_outcome_or_a_score",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rater}: {self.outcome or self.score}"
