@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ranking.stats.bradley_terry import BradleyTerry
     from ranking.stats.clusters import ENOUGH, Clusters, choose_clusters
     from ranking.stats.connectivity import Status
+    from ranking.stats.correlations import Correlations, correlation_lift, score_correlations
     from ranking.stats.crosscheck import largest_difference
     from ranking.stats.differences import Difference, Lead, Neighbours, compare, neighbours
     from ranking.stats.elo import Elo, EloInterval
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
     from ranking.stats.identified import NoStyle
     from ranking.stats.intervals import NoInterval
     from ranking.stats.judged import Labelled, Unlabelled, draw_weights
+    from ranking.stats.kappas import clustered_kappa, fleiss_kappa
     from ranking.stats.newton import NotConverged
+    from ranking.stats.paired import binomial_excess, mcnemar
     from ranking.stats.pairing import pair_weights
     from ranking.stats.prediction_powered import NoGain, PredictionPowered
     from ranking.stats.ranks import clear_leader, rank_intervals
+    from ranking.stats.resampling import Estimate
     from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+    from ranking.stats.shares import clustered_share, share_difference
     from ranking.stats.style import StyledBradleyTerry, style_differences
     from ranking.stats.ties import NoTieModel, RaoKupper
     from ranking.stats.triads import Transitivity, transitivity
@@ -41,9 +46,11 @@ __all__ = [
     "Bootstrap",
     "BradleyTerry",
     "Clusters",
+    "Correlations",
     "Difference",
     "Elo",
     "EloInterval",
+    "Estimate",
     "Fragility",
     "Labelled",
     "Lead",
@@ -64,13 +71,19 @@ __all__ = [
     "TwoWaySandwich",
     "Unlabelled",
     "WinMatrix",
+    "binomial_excess",
     "choose_clusters",
     "clear_leader",
+    "clustered_kappa",
+    "clustered_share",
     "cohen_kappa",
     "compare",
+    "correlation_lift",
     "draw_weights",
+    "fleiss_kappa",
     "krippendorff_alpha",
     "largest_difference",
+    "mcnemar",
     "measure_fragility",
     "neighbours",
     "nominal_agreement",
@@ -78,6 +91,8 @@ __all__ = [
     "pair_weights",
     "predicted_shares",
     "rank_intervals",
+    "score_correlations",
+    "share_difference",
     "style_differences",
     "transitivity",
 ]
@@ -88,9 +103,11 @@ _HOMES = {
     "Bootstrap": "bootstrap",
     "BradleyTerry": "bradley_terry",
     "Clusters": "clusters",
+    "Correlations": "correlations",
     "Difference": "differences",
     "Elo": "elo",
     "EloInterval": "elo",
+    "Estimate": "resampling",
     "Fragility": "fragility",
     "Labelled": "judged",
     "Lead": "differences",
@@ -111,13 +128,19 @@ _HOMES = {
     "TwoWaySandwich": "sandwich",
     "Unlabelled": "judged",
     "WinMatrix": "win_matrix",
+    "binomial_excess": "paired",
     "choose_clusters": "clusters",
     "clear_leader": "ranks",
+    "clustered_kappa": "kappas",
+    "clustered_share": "shares",
     "cohen_kappa": "agreement",
     "compare": "differences",
+    "correlation_lift": "correlations",
     "draw_weights": "judged",
+    "fleiss_kappa": "kappas",
     "krippendorff_alpha": "agreement",
     "largest_difference": "crosscheck",
+    "mcnemar": "paired",
     "measure_fragility": "fragility",
     "neighbours": "differences",
     "nominal_agreement": "agreement",
@@ -125,6 +148,8 @@ _HOMES = {
     "pair_weights": "pairing",
     "predicted_shares": "win_matrix",
     "rank_intervals": "ranks",
+    "score_correlations": "correlations",
+    "share_difference": "shares",
     "style_differences": "style",
     "transitivity": "triads",
 }
