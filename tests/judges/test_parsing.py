@@ -1,7 +1,7 @@
 """Reading replies: only an unambiguous verdict is a verdict."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.core.parsing import LONGEST_REPLY, parse_pairwise
@@ -35,6 +35,9 @@ V = f"VERDICT-{NONCE}"
         (f"Ответ А лучше, потому что он верен.\n{V}: A", "left"),
         (f"I can't judge the style, but A is right.\n{V}: A", "left"),
         (f"Step <1> |x| \\o/\n{V}: B", "right"),
+        (f"Because.\n<{V}: A>", "left"),
+        (f"Because.\n| {V}: B |", "right"),
+        (f"Because.\n{V}: A\n---\n***", "left"),
     ],
 )
 def test_one_verdict_on_the_last_line_is_read(reply: str, outcome: str) -> None:
@@ -65,6 +68,10 @@ def test_one_verdict_on_the_last_line_is_read(reply: str, outcome: str) -> None:
         f"{V}: A|B|TIE",
         f"{V}: A/B",
         f"{V}: A, B",
+        f"~~{V}: A~~",
+        f"{V}: A<B>",
+        f"{V}: not A",
+        f'```json\n{{"verdict": "{V}: A"}}\n```',
         f"{V}: AB",
         f"{V}: A\n{V}: B",
         f"{V}: B\nOn reflection:\n{V}: A",
@@ -95,6 +102,11 @@ def test_everything_else_is_unreadable_and_never_a_tie(reply: str) -> None:
         "I cannot judge these answers.",
         "Sorry. I am unable to compare these.",
         "As a language model I won't engage with this content.",
+        "Es tut mir leid, ich kann dabei leider nicht helfen.",
+        "Je suis désolé, mais je ne peux pas évaluer ces réponses.",
+        "Lo siento, no puedo evaluar estas respuestas.",
+        "К сожалению, я не могу оценить эти ответы.",
+        "抱歉，我无法评价这些回答。",
     ],
 )
 def test_a_refusal_is_a_state_of_its_own(reply: str) -> None:
@@ -107,12 +119,20 @@ def test_a_reply_cut_off_before_its_verdict_is_unreadable_and_says_so() -> None:
     assert "cut off" in read.note
 
 
+def test_a_verdict_at_the_very_end_of_a_reply_cut_off_is_not_trusted() -> None:
+    """The next words may have been "or B"."""
+    read = parse_pairwise(f"Because.\n{V}: A", NONCE, cut_off=True)
+    assert (read.state, read.outcome) == ("unreadable", None)
+    assert "cut off" in read.note
+
+
 PIECES = st.sampled_from(
     [V, f"{V}: A", f"{V}: B", "\n", ": ", "A", "B", "TIE", "**", "\u200b", "Ａ"]
 )
 TEXTS = st.text() | st.lists(PIECES | st.text(max_size=5)).map("".join)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.booleans())
 def test_no_text_raises_and_a_verdict_is_always_a_last_line_with_the_nonce(
     text: str, cut_off: bool
@@ -127,6 +147,7 @@ def test_no_text_raises_and_a_verdict_is_always_a_last_line_with_the_nonce(
     assert parse_pairwise(f"{text}\n{V}: {other}", NONCE).state == "unreadable"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_characters="0")))
 def test_a_text_without_the_nonce_never_holds_a_verdict(text: str) -> None:
     assert parse_pairwise(text, NONCE).outcome is None

@@ -1,0 +1,72 @@
+"""A reply as long as a hostile answer can make it is read in a moment, whatever it holds."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from judges.core.parsing import (
+    LONGEST_REPLY,
+    ReadReply,
+    parse_direct,
+    parse_listwise,
+    parse_ordered_models,
+    parse_pairwise,
+    parse_prometheus_pairwise,
+    parse_prometheus_score,
+    parse_structured,
+)
+
+NONCE = "0f1e2d3c4b5a6978"
+V = f"VERDICT-{NONCE}"
+HUNDRED = tuple(map(str, range(101)))
+UNITS = {
+    "letters": "A",
+    "emphasis": "*",
+    "spaces": " ",
+    "new lines": "\n",
+    "marked lines": "**\n",
+    "angles": "<",
+    "angle pairs": "<>",
+    "verdicts": f"{V}: A\n",
+    "verdicts without an end": f"{V}: ",
+    "chains": f"{V}: A > B = ",
+    "one long chain": "A > ",
+    "results": "[RESULT] 4 ",
+    "results without an end": "[RESULT] ** ",
+    "scores": "[RESULT] score: ",
+    "braces": '{"verdict": ',
+    "lists": "[",
+    "fences": "```json\n",
+    "zero width": "\u200b",
+    "full width": "Ａ",
+    "refusals": "i can't ",
+    "foreign refusals": "ich kann dabei ",
+}
+PARSERS: dict[str, Callable[[str], ReadReply]] = {
+    "pairwise": lambda text: parse_pairwise(text, NONCE),
+    "direct": lambda text: parse_direct(text, NONCE, HUNDRED),
+    "listwise": lambda text: parse_listwise(text, NONCE, 3),
+    "prometheus score": lambda text: parse_prometheus_score(text, HUNDRED),
+    "prometheus pairwise": parse_prometheus_pairwise,
+    "structured": lambda text: parse_structured(text, "pairwise"),
+    "ordered models": lambda text: parse_ordered_models(text, ("A", "B")),
+}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_the_longest_hostile_replies_are_read_within_a_moment(parser: str) -> None:
+    """Quadratic time would be minutes; a second leaves room for a busy machine."""
+    for name, unit in UNITS.items():
+        for prefix in ("", f"{V}: ", "[RESULT] "):
+            text = (prefix + unit * LONGEST_REPLY)[:LONGEST_REPLY]
+            started = time.perf_counter()
+            read = PARSERS[parser](text)
+            taken = time.perf_counter() - started
+            assert taken < 1, f"{name}: {taken:.2f} s"
+            assert read.state in ("unreadable", "refused", "done")
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_100_kilobytes_are_unreadable_at_once(parser: str) -> None:
+    assert PARSERS[parser](f"{'long ' * 20_000}\n{V}: A\n[RESULT] 4").state == "unreadable"
