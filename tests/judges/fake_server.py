@@ -1,22 +1,40 @@
-"""A loopback server that speaks the wire format of OpenAI's chat completions.
+"""A loopback server that speaks the wire formats of OpenAI's chat completions and of Anthropic's
+messages.
 
 Each request is answered by the next item of `script`, or by `otherwise` when that is used up. An
-answer is a function of the request's body, or one of the faults below.
+answer is a function of the request's body, or one of the faults below; it need not mind the
+format: it is handed its messages with the system's text as the first, and what it returns is put
+into the format that was asked.
 """
 
 import json
+import random
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODEL = "judge-7b-2024-07-01"
-ANSWER = re.compile(r"<answer-([ab])-\w+>\n(.*?)\n</", re.DOTALL)
+ANTHROPIC = "/v1/messages"
+PATHS = {"/v1/chat/completions", ANTHROPIC}
 Answer = Callable[[dict[str, Any]], "Sent"]
+
+
+@dataclass
+class Said:
+    """What the model says, in no format yet; `logprobs`: (token, logprob, [(token, logprob)])."""
+
+    text: str | None
+    finish: str = "stop"
+    refusal: str | None = None
+    model: str = MODEL
+    tokens_in: int = 100
+    tokens_out: int = 20
+    logprobs: Sequence[tuple[str, float, Sequence[tuple[str, float]]]] | None = None
 
 
 @dataclass
@@ -31,28 +49,44 @@ class Sent:
 
 
 class FakeServer:
-    """Use as a context manager; `requests` holds the bodies received, in order."""
+    """Use as a context manager.
+
+    `requests` and `headers` hold what was received, in order; `billed` the tokens in and out of
+    every answer of a model, those that were cut off on the way too.
+    """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.billed: list[tuple[int, int]] = []
         self.script: deque[Answer] = deque()
         self.otherwise: Answer = better_is("A")
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Threads(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,))
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        """The address for clients of OpenAI's format."""
+        return f"{self.anthropic_url}/v1"
 
-    def take(self, body: dict[str, Any], headers: dict[str, str]) -> Sent:
+    @property
+    def anthropic_url(self) -> str:
+        """The address for clients of Anthropic's format."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def take(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> Sent:
         with self._lock:
             self.requests.append(body)
             self.headers.append(headers)
             answer = self.script.popleft() if self.script else self.otherwise
-        return answer(body)
+        sent = answer(_with_system_first(body))
+        if isinstance(sent.body, Said):
+            with self._lock:
+                self.billed.append((sent.body.tokens_in, sent.body.tokens_out))
+            put = _as_message if path == ANTHROPIC else _as_completion
+            sent.body = put(sent.body)
+        return sent
 
     def __enter__(self) -> "FakeServer":
         self._thread.start()
@@ -64,27 +98,39 @@ class FakeServer:
         self._http.server_close()
 
 
+class _Threads(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # fifty threads connect at once
+
+
 def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet: in two, the second waits for an ACK
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["content-length"]))
-            sent = server.take(json.loads(raw), {k.lower(): v for k, v in self.headers.items()})
+            if self.path not in PATHS:
+                self._send(Sent({"error": {"message": f"no such path: {self.path}"}}, status=404))
+                return
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            sent = server.take(self.path, json.loads(raw), headers)
             time.sleep(sent.seconds)
-            body = sent.body if isinstance(sent.body, bytes) else json.dumps(sent.body).encode()
             try:
-                self._send(sent, body)
+                self._send(sent)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
 
-        def _send(self, sent: Sent, body: bytes) -> None:
+        def _send(self, sent: Sent) -> None:
+            body = sent.body if isinstance(sent.body, bytes) else json.dumps(sent.body).encode()
             self.send_response(sent.status)
             for name, value in ({"content-type": "application/json"} | sent.headers).items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body[: sent.cut_at])
+            self.wfile.flush()
             self.close_connection = sent.cut_at is not None
 
         def log_message(self, *args: Any) -> None:
@@ -93,27 +139,58 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+# -- The two formats -------------------------------------------------------------------------------
+
+
+def _with_system_first(body: dict[str, Any]) -> dict[str, Any]:
+    if "system" not in body:
+        return body
+    first = {"role": "system", "content": body["system"]}
+    return body | {"messages": [first, *body["messages"]]}
+
+
+def _as_completion(said: Said) -> dict[str, Any]:
+    message = {"role": "assistant", "content": said.text, "refusal": said.refusal}
+    choice = {"index": 0, "finish_reason": said.finish, "message": message}
+    if said.logprobs is not None:
+        choice["logprobs"] = {"content": [_as_token(*one) for one in said.logprobs]}
+    usage = {"prompt_tokens": said.tokens_in, "completion_tokens": said.tokens_out}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": said.model,
+        "system_fingerprint": "fp_1",
+        "choices": [choice],
+        "usage": usage | {"total_tokens": said.tokens_in + said.tokens_out},
+    }
+
+
+def _as_token(token: str, logprob: float, top: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    others = [{"token": other, "logprob": p, "bytes": None} for other, p in top]
+    return {"token": token, "logprob": logprob, "bytes": None, "top_logprobs": others}
+
+
+def _as_message(said: Said) -> dict[str, Any]:
+    reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+    text = said.text or said.refusal
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": said.model,
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_reason": "refusal" if said.refusal else reasons[said.finish],
+        "stop_sequence": None,
+        "usage": {"input_tokens": said.tokens_in, "output_tokens": said.tokens_out},
+    }
+
+
 # -- Answers ---------------------------------------------------------------------------------------
 
 
-def completion(text: str | None, *, finish: str = "stop", refusal: str | None = None) -> Sent:
-    return Sent(
-        {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": MODEL,
-            "system_fingerprint": "fp_1",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": finish,
-                    "message": {"role": "assistant", "content": text, "refusal": refusal},
-                }
-            ],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-        }
-    )
+def completion(text: str | None, **fields: Any) -> Sent:
+    return Sent(Said(text, **fields))
 
 
 def nonce_of(body: dict[str, Any]) -> str:
@@ -155,14 +232,43 @@ def says(text: str | None, **fields: Any) -> Answer:
     return lambda body: completion(text, **fields)
 
 
-def fails(status: int, message: str = "no", **headers: str) -> Answer:
-    error = {"error": {"message": message, "type": "error", "code": None}}
+def replays(replies: Mapping[str, str]) -> Answer:
+    """The stored reply of the first marker that stands in the request; none is a 404."""
+
+    def answer(body: dict[str, Any]) -> Sent:
+        asked = "\n".join(message["content"] for message in body["messages"])
+        for marker, reply in replies.items():
+            if marker in asked:
+                return completion(reply)
+        return fails(404, "no reply is stored for this request")(body)
+
+    return answer
+
+
+# -- Faults ----------------------------------------------------------------------------------------
+
+
+def fails(
+    status: int,
+    message: str = "no",
+    *,
+    code: str | None = None,
+    param: str | None = None,
+    **headers: str,
+) -> Answer:
+    error = {"message": message, "type": "error", "code": code, "param": param}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda body: Sent(error, status=status, headers=named)
+    return lambda body: Sent({"type": "error", "error": error}, status=status, headers=named)
+
+
+def dislikes(name: str, message: str, otherwise: Answer, **fields: Any) -> Answer:
+    """A server that does not take a parameter: `message` is its complaint."""
+    complains = fails(400, message, **fields)
+    return lambda body: complains(body) if name in body else otherwise(body)
 
 
 def half_a_body(body: dict[str, Any]) -> Sent:
-    sent = better_is("A")(body)
+    sent = completion("Half of this never arrives.")
     sent.cut_at = 40
     return sent
 
@@ -177,3 +283,26 @@ def no_choices(body: dict[str, Any]) -> Sent:
 
 def slow(seconds: float) -> Answer:
     return better_is("A", seconds=seconds)
+
+
+def after(seconds: float, otherwise: Answer) -> Answer:
+    """The same answer, later: the latency of a real model."""
+
+    def answer(body: dict[str, Any]) -> Sent:
+        sent = otherwise(body)
+        sent.seconds += seconds
+        return sent
+
+    return answer
+
+
+def with_faults(faults: Sequence[Answer], share: float, otherwise: Answer, seed: int = 0) -> Answer:
+    """One of `faults` in `share` of the requests, by a seeded die."""
+    die, lock = random.Random(seed), threading.Lock()
+
+    def answer(body: dict[str, Any]) -> Sent:
+        with lock:
+            fault = die.choice(faults) if die.random() < share else None
+        return (fault or otherwise)(body)
+
+    return answer

@@ -1,35 +1,38 @@
 """Every server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter ..."""
 
-import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 
 import openai
 
 from arena.calls.providers.base import (
+    LOGPROBS,
+    SCHEMA,
     ProviderError,
     Refused,
-    Rejected,
     Reply,
     Request,
-    Retryable,
-    Stopped,
-    TooLong,
+    TokenLogprob,
+)
+from arena.calls.providers.faults import (
+    UNREADABLE,
+    Answered,
+    checked_key,
+    count_of,
+    from_answer,
+    from_silence,
+    hidden,
+    unreadable,
 )
 
-BUSY = {408, 409, 425, 429}
-CLOSED = {401, 403, 404}
-TOO_LONG_SIGNS = ("context_length", "context length", "maximum context", "too long", "too many tok")
-FILTER_SIGNS = ("content_filter", "content_policy", "content policy", "content management policy")
+ALTERNATIVES = 10  # per token: enough for the labels of a scale; OpenAI gives 20 at most
 
 
 class OpenAIProvider:
     """A client of one server. The SDK's own retries are off, so that every attempt is counted."""
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
-        self._client = _client(base_url, key, timeout)
+        self._client = _client(base_url, checked_key(key), timeout)
         self._key = key
 
     def complete(self, request: Request) -> Reply:
@@ -37,40 +40,40 @@ class OpenAIProvider:
 
         Raises one of the errors of `base`; their messages never contain the key.
         """
+        extra = _extra(request)
         try:
-            return _read(self._send(request))
+            return _read(self._send(request, extra))
         except openai.APIStatusError as error:
-            raise self._from_status(error) from None
-        except openai.APITimeoutError:
-            raise Retryable("The server did not answer in time.") from None
+            raise self._from_status(error, extra) from None
+        except openai.APITimeoutError as error:
+            raise from_silence(error, "The server did not answer in time.") from None
         except openai.APIConnectionError as error:
-            raise Retryable(self._clean(f"No connection: {error.__cause__ or error}")) from None
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
-            raise Retryable(self._clean(f"The reply cannot be read: {error}")) from None
+            said = f"No connection: {error.__cause__ or error}"
+            raise from_silence(error, hidden(said, self._key)) from None
+        except (openai.OpenAIError, *UNREADABLE) as error:
+            raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
-    def _send(self, request: Request) -> Any:
+    def _send(self, request: Request, extra: dict[str, Any]) -> Any:
         messages: Any = [{"role": one.role, "content": one.content} for one in request.messages]
-        parameters: dict[str, Any] = dict(request.parameters)
+        # In the body as they stand: servers have parameters that the SDK has no argument for.
         return self._client.chat.completions.create(
-            model=request.model, messages=messages, **parameters
+            model=request.model, messages=messages, extra_body=extra
         )
 
-    def _from_status(self, error: openai.APIStatusError) -> ProviderError:
-        status = error.status_code
-        said = self._clean(f"HTTP {status}: {error.message}")
-        hint = f"{error.code or ''} {error.message}".lower()
-        if status in CLOSED or "insufficient_quota" in hint:
-            return Stopped(said)
-        if status in BUSY or status >= 500:
-            return Retryable(said, _retry_after(error.response.headers.get("retry-after")))
-        if status == 413 or any(sign in hint for sign in TOO_LONG_SIGNS):
-            return TooLong(said)
-        if any(sign in hint for sign in FILTER_SIGNS):
-            return Refused(said)
-        return Rejected(said)
-
-    def _clean(self, message: str) -> str:
-        return message.replace(self._key, "[key]") if self._key else message
+    def _from_status(self, error: openai.APIStatusError, extra: dict[str, Any]) -> ProviderError:
+        names = {"response_format": SCHEMA, "json_schema": SCHEMA, "top_logprobs": LOGPROBS}
+        sent = {name: names.get(name, name) for name in extra}
+        if "response_format" in extra:
+            sent["json_schema"] = SCHEMA
+        answer = Answered(
+            status=error.status_code,
+            message=hidden(error.message, self._key),
+            code=error.code or "",
+            parameter=str(error.param or ""),
+            retry_after=error.response.headers.get("retry-after"),
+            sent=sent,
+        )
+        return from_answer(answer)
 
 
 @lru_cache(maxsize=32)
@@ -84,39 +87,65 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     )
     # The SDK takes these from the environment; they are nothing to other companies' servers.
     client.organization = client.project = None
+    client._custom_headers = {}
     return client
+
+
+def _extra(request: Request) -> dict[str, Any]:
+    """Everything of the body besides the model and the messages."""
+    extra = dict(request.parameters)
+    if request.schema is not None:
+        wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
+        extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    if request.logprobs:
+        extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+    return extra
 
 
 def _read(completion: Any) -> Reply:
     """Turn the SDK's object into a Reply; servers differ in what they leave out."""
     if not getattr(completion, "choices", None):
-        raise Retryable("The server answered without a choice.")
+        raise unreadable("The server answered without a choice.")
     choice = completion.choices[0]
-    usage = completion.usage
+    tokens_in, tokens_out = _billed(completion.usage)
     reply = Reply(
-        text=choice.message.content or "",
-        model=completion.model or "",
-        fingerprint=getattr(completion, "system_fingerprint", None) or "",
-        tokens_in=usage.prompt_tokens if usage else None,
-        tokens_out=usage.completion_tokens if usage else None,
+        text=_text(choice.message.content),
+        model=str(completion.model or ""),
+        fingerprint=str(getattr(completion, "system_fingerprint", None) or ""),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
         cut_off=choice.finish_reason == "length",
+        logprobs=_logprobs(getattr(choice, "logprobs", None)),
     )
     if choice.finish_reason == "content_filter" or getattr(choice.message, "refusal", None):
         raise Refused(choice.message.refusal or "A content filter stopped the answer.", reply)
     return reply
 
 
-def _retry_after(header: str | None) -> float | None:
-    """Read Retry-After, which is a number of seconds or a date."""
-    if not header:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        wanted = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    now = datetime.fromtimestamp(time.time(), UTC)
-    return max(0.0, (wanted - now).total_seconds())
+def _text(content: Any) -> str:
+    """Join the texts of a reply in parts: some reasoning models answer with a list of them."""
+    if not isinstance(content, list):
+        return str(content or "")
+    return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+
+
+def _billed(usage: Any) -> tuple[int | None, int | None]:
+    """Tokens in and out. Some servers count a model's reasoning in the total alone."""
+    if usage is None:
+        return None, None
+    asked, answered = count_of(usage.prompt_tokens), count_of(usage.completion_tokens)
+    total = count_of(usage.total_tokens)
+    if asked is not None and total is not None:
+        answered = max(answered or 0, total - asked)
+    return asked, answered
+
+
+def _logprobs(given: Any) -> tuple[TokenLogprob, ...]:
+    return tuple(
+        TokenLogprob(
+            str(one.token),
+            float(one.logprob),
+            tuple((str(other.token), float(other.logprob)) for other in one.top_logprobs or ()),
+        )
+        for one in getattr(given, "content", None) or ()
+    )
