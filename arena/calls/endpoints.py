@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
+from arena.calls.providers.anthropic import AnthropicProvider
 from arena.calls.providers.base import Provider, Stopped
 from arena.calls.providers.openai import OpenAIProvider
 from arena.calls.providers.scripted import ScriptedProvider
@@ -29,9 +30,8 @@ def provider_for(endpoint: Endpoint) -> Provider:
     """Return a client of `endpoint`; raises Stopped where its key is not there."""
     if endpoint.provider == "scripted":
         return ScriptedProvider()
-    return OpenAIProvider(
-        base_url=endpoint.base_url, key=key_of(endpoint), timeout=endpoint.timeout
-    )
+    client = AnthropicProvider if endpoint.provider == "anthropic" else OpenAIProvider
+    return client(base_url=endpoint.base_url, key=key_of(endpoint), timeout=endpoint.timeout)
 
 
 def key_of(endpoint: Endpoint) -> str:

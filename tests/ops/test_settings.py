@@ -34,6 +34,7 @@ BAD = [
     ("MODEL_ENDPOINTS", "{"),
     ("MODEL_ENDPOINTS", "[]"),
     ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "ftp://x"}}'),
+    ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "http://x", "timeout": "9"}}'),
     ("SECRET_KEY_FILE", "/nowhere/key"),
     ("RINGSIDE_HOME", "/proc/ringside"),
 ]
