@@ -1,6 +1,7 @@
 """How far one list of scores follows another."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,8 +62,7 @@ def score_correlations(
     if pearson.value is None:
         return Correlations(len(one), pearson, None, None, error)
     ranks = np.corrcoef(rankdata(one), rankdata(other))[0, 1]
-    kendall = kendalltau(one, other, method="asymptotic").statistic
-    return Correlations(len(one), pearson, float(ranks), float(kendall), error)
+    return Correlations(len(one), pearson, float(ranks), _kendall(one, other), error)
 
 
 def correlation_lift(
@@ -88,6 +88,12 @@ def correlation_lift(
         return unknown(len(one), len(np.unique(cluster)), CONSTANT)
     totals = np.hstack([_moments(cluster, one, other), _moments(cluster, base, other)])
     return sampling.estimate(totals, _lift, len(one), (-2, 2))
+
+
+def _kendall(one: Floats, other: Floats) -> float:
+    # SciPy's p-value, which nobody asks for, is quick by the asymptotic way, but divides by n - 2.
+    method: Literal["asymptotic", "exact"] = "asymptotic" if len(one) > 2 else "exact"
+    return float(kendalltau(one, other, method=method).statistic)
 
 
 def _pearson_estimate(sampling: Resampling, one: Floats, other: Floats, cluster: Ints) -> Estimate:

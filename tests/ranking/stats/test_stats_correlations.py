@@ -43,6 +43,12 @@ def test_each_correlation_is_its_definition(rows):
     assert found.kendall == pytest.approx(written_out_tau_b(x, y), abs=1e-9)
 
 
+def test_two_rows_are_enough_for_a_correlation():
+    rising, falling = score_correlations([1, 2], [3, 5]), score_correlations([1, 2], [5, 3])
+    assert (rising.pearson.value, rising.spearman, rising.kendall) == pytest.approx((1, 1, 1))
+    assert (falling.pearson.value, falling.spearman, falling.kendall) == pytest.approx((-1, -1, -1))
+
+
 def jackknife_error(statistic, cluster, *sides):
     size = cluster.max() + 1
     left_out = [statistic(*(side[cluster != i] for side in sides)) for i in range(size)]

@@ -1,0 +1,182 @@
+"""The report on a judge that scores responses one at a time."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from judges.core.calibration.items import SCORE_STATES, ScoreItem, check_keys
+from judges.core.calibration.plain import Plain
+from judges.core.calibration.sampling import Alpha, LiftRow, Sampling, ScoreRow, alpha
+from ranking.stats import Correlations, Estimate
+
+NO_SCORE = "There is no label on an item that the judge has scored."
+NO_TWO_PEOPLE = "No item that the judge has scored has scores of two people."
+NO_COMMON = "No item that the judge has scored has two people who all gave one same score."
+NO_ITEMS = "There are no items."
+
+
+@dataclass(frozen=True)
+class PeopleScores:
+    """People among themselves, on the items that the judge has scored.
+
+    ``pearson``: over all pairs of scores of two people on one item, each pair taken both ways
+        round, because neither of the two is the first; ``n`` counts the pairs once
+    ``mean_absolute_difference``: of those pairs; None without any
+    ``alpha``: Krippendorff's, interval
+    """
+
+    pearson: Estimate
+    mean_absolute_difference: float | None
+    alpha: Alpha
+
+
+@dataclass(frozen=True)
+class LengthBaseline:
+    """Length as a score: its Pearson with people's scores, and how far the judge's own Pearson
+    is above it on the same labels. A length that is the same throughout counts as 0 there."""
+
+    pearson: Estimate
+    lift: Estimate
+
+
+@dataclass(frozen=True)
+class ScoreRepeats:
+    """Krippendorff's alpha over runs of the same judge, three ways of telling how far apart."""
+
+    nominal: Alpha
+    ordinal: Alpha
+    interval: Alpha
+
+
+@dataclass(frozen=True)
+class CategoryScores:
+    """One category of prompts: its items, its labels, and the judge against each label."""
+
+    category: str
+    n_items: int
+    n_labels: int
+    against_all: Correlations
+
+
+@dataclass(frozen=True)
+class ScoreReport(Plain):
+    """A judge's scores beside people's, with intervals of the confidence ``level``.
+
+    ``states``: items by how the judge's scoring ended
+    ``missing``: share of the items without a score
+    ``people``: how far people agree with one another, which is what a judge is held against
+    ``against_all``: every label counts; ``against_average``: each item's mean;
+        ``where_all_agree``: items of at least two labels that are all the same. The last flatters
+        a judge, because such items are easy: read all three
+    ``length``: what length alone reaches
+    ``repeats``: agreement of the judge with itself
+    ``categories``: by name
+    """
+
+    level: float
+    n_items: int
+    n_labels: int
+    states: Mapping[str, int]
+    missing: Estimate
+    people: PeopleScores
+    against_all: Correlations
+    against_average: Correlations
+    where_all_agree: Correlations
+    length: LengthBaseline
+    repeats: ScoreRepeats
+    categories: tuple[CategoryScores, ...]
+
+
+def calibrate_scores(
+    items: Iterable[ScoreItem], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
+) -> ScoreReport:
+    """Measure a judge on scored responses. Raises ValueError where two items share a key."""
+    known = tuple(items)
+    check_keys(item.key for item in known)
+    sampling = Sampling(level, n_resamples, seed)
+    return ScoreReport(
+        level=level,
+        n_items=len(known),
+        n_labels=_labels(known),
+        states=_states(known),
+        missing=sampling.share(
+            ((item.cluster, float(item.score is None), 1) for item in known), NO_ITEMS
+        ),
+        people=_people(known, sampling),
+        against_all=sampling.correlations(_all(known), NO_SCORE),
+        against_average=sampling.correlations(_average(known), NO_SCORE),
+        where_all_agree=sampling.correlations(_agreed(known), NO_COMMON),
+        length=_length(known, sampling),
+        repeats=_repeats(known),
+        categories=_categories(known, sampling),
+    )
+
+
+def _labels(items: Sequence[ScoreItem]) -> int:
+    return sum(len(item.labels) for item in items)
+
+
+def _states(items: Sequence[ScoreItem]) -> dict[str, int]:
+    counts = Counter(item.state for item in items)
+    return {state: counts[state] for state in SCORE_STATES}
+
+
+def _all(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
+    for item in items:
+        if item.score is not None:
+            yield from ((item.cluster, item.score, score) for score in item.people)
+
+
+def _average(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
+    for item in items:
+        if item.score is not None and item.labels:
+            yield item.cluster, item.score, sum(item.people) / len(item.people)
+
+
+def _agreed(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
+    for item in items:
+        if item.score is not None and len(item.people) > 1 and len(set(item.people)) == 1:
+            yield item.cluster, item.score, item.people[0]
+
+
+def _people(items: Sequence[ScoreItem], sampling: Sampling) -> PeopleScores:
+    scored = [item for item in items if item.score is not None]
+    both_ways = (
+        (item.cluster, one, other) for item in scored for one, other in permutations(item.people, 2)
+    )
+    found = sampling.correlations(both_ways, NO_TWO_PEOPLE)
+    pearson = replace(found.pearson, n=found.n // 2)
+    runs = [item.people for item in scored]
+    return PeopleScores(pearson, found.mean_absolute_error, alpha(runs, "interval"))
+
+
+def _length(items: Sequence[ScoreItem], sampling: Sampling) -> LengthBaseline:
+    rows = list(_lengths(items))
+    alone = ((cluster, length, score) for cluster, _, length, score in rows)
+    return LengthBaseline(
+        sampling.correlations(alone, NO_SCORE).pearson, sampling.lift(rows, NO_SCORE)
+    )
+
+
+def _lengths(items: Iterable[ScoreItem]) -> Iterator[LiftRow]:
+    for item in items:
+        if item.score is not None:
+            yield from ((item.cluster, item.score, item.length, score) for score in item.people)
+
+
+def _repeats(items: Sequence[ScoreItem]) -> ScoreRepeats:
+    runs = [(item.score, *item.repeats) for item in items]
+    return ScoreRepeats(*(alpha(runs, level) for level in ("nominal", "ordinal", "interval")))
+
+
+def _categories(items: Sequence[ScoreItem], sampling: Sampling) -> tuple[CategoryScores, ...]:
+    return tuple(
+        _category(name, [item for item in items if item.category == name], sampling)
+        for name in sorted({item.category for item in items})
+    )
+
+
+def _category(name: str, items: Sequence[ScoreItem], sampling: Sampling) -> CategoryScores:
+    found = sampling.correlations(_all(items), NO_SCORE)
+    return CategoryScores(name, len(items), _labels(items), found)
