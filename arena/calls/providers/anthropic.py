@@ -17,11 +17,12 @@ from arena.calls.providers.base import (
 from arena.calls.providers.faults import (
     UNREADABLE,
     Answered,
+    broken_off,
     checked_key,
     count_of,
     from_answer,
-    from_silence,
     hidden,
+    too_slow,
     unreadable,
 )
 
@@ -50,10 +51,9 @@ class AnthropicProvider:
         except anthropic.APIStatusError as error:
             raise self._from_status(error, body) from None
         except anthropic.APITimeoutError as error:
-            raise from_silence(error, "The server did not answer in time.") from None
+            raise too_slow(error) from None
         except anthropic.APIConnectionError as error:
-            said = f"No connection: {error.__cause__ or error}"
-            raise from_silence(error, hidden(said, self._key)) from None
+            raise broken_off(error, self._key) from None
         except (anthropic.AnthropicError, *UNREADABLE) as error:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 

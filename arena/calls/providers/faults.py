@@ -117,10 +117,21 @@ def _instead(parameter: str, hint: str) -> str:
     return other if _place(other, hint) >= 0 else ""
 
 
-def from_silence(error: Exception, said: str) -> Retryable:
-    """Return what a connection that broke means; the SDK's error names the library's as cause."""
-    cause = type(error.__cause__).__name__
-    return Retryable(said[:LONGEST_MESSAGE], maybe_billed=cause not in NOT_SENT)
+def too_slow(error: Exception) -> Retryable:
+    """Return what it means that a server did not answer, or not even took the request, in time."""
+    return Retryable("The server did not answer in time.", maybe_billed=_was_sent(error))
+
+
+def broken_off(error: Exception, key: str) -> Retryable:
+    """Return what it means that there is no connection, or no longer one."""
+    sent = _was_sent(error)
+    said = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
+    return Retryable(hidden(said, key)[:LONGEST_MESSAGE], maybe_billed=sent)
+
+
+def _was_sent(error: Exception) -> bool:
+    """The SDK's error has the library's as its cause, and that one tells how far it came."""
+    return type(error.__cause__).__name__ not in NOT_SENT
 
 
 def unreadable(said: str) -> Retryable:
