@@ -54,6 +54,11 @@ def test_changes_that_mend_as_much_as_they_break_are_drift():
     assert not verdict_drift(before, now, usual_share=0.2).alarm
 
 
+def test_one_change_of_a_judge_that_never_changes_rings():
+    found = verdict_drift({"a": "left", "b": "tie"}, {"a": "right", "b": "tie"}, usual_share=0.0)
+    assert (found.p, found.alarm) == (0, True)
+
+
 def test_no_items_have_no_share():
     assert verdict_drift({"a": "left"}, {}, usual_share=0.1).share is None
     assert not verdict_drift({}, {}, usual_share=0.1).alarm

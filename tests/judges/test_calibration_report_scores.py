@@ -1,6 +1,8 @@
 """The report on a judge that scores, against figures computed one by one."""
 
 import json
+import time
+from dataclasses import replace
 from itertools import combinations
 from statistics import correlation, mean
 
@@ -87,6 +89,19 @@ def test_every_report_is_json_without_nan(items):
     assert found.missing.value == (
         pytest.approx(mean(i.score is None for i in items)) if items else None
     )
+
+
+def test_a_report_with_nan_is_not_written():
+    broken = replace(report([]), level=float("nan"))
+    with pytest.raises(ValueError, match="A report must not hold nan"):
+        broken.to_json()
+
+
+def test_five_thousand_items_take_less_than_two_seconds():
+    items = [score(i, [i % 5, i % 3], float(i % 4), length=i % 17) for i in range(5000)]
+    start = time.perf_counter()
+    calibrate_scores(items)
+    assert time.perf_counter() - start < 2
 
 
 def test_keeping_only_what_people_agree_on_flatters_the_judge():
