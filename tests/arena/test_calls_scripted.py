@@ -214,6 +214,20 @@ def test_a_repair_turn_gets_the_verdict_alone() -> None:
     assert all("can't assist" in reply for reply in replies - lines)
 
 
+def test_examples_in_earlier_turns_are_neither_judged_nor_a_bad_reply() -> None:
+    turns = []
+    for good in ("A", "B"):
+        shown = [GOOD, "No."] if good == "A" else ["No.", GOOD]
+        answers = "".join(
+            f"###Response {letter}:\n{text}\n\n" for letter, text in zip("AB", shown, strict=True)
+        )
+        turns.append(Message("user", PROMETHEUS.format(form="(A or B)", answers=answers)))
+        turns.append(Message("assistant", f"Feedback: Good. [RESULT] {good}"))
+    alone = complete(Request("scripted-1", (turns[2],))).text
+    assert complete(Request("scripted-1", tuple(turns[:3]))).text == alone
+    assert complete(Request("scripted-1", tuple(turns[:1]))).text != alone
+
+
 def test_a_prompt_alone_gets_a_grading_note() -> None:
     request = Request("scripted-1", (Message("user", f"Write a note.\n{fence('prompt', PROMPT)}"),))
     reply = complete(request).text

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from arena.calls.providers.base import Request
@@ -35,23 +35,27 @@ class Asked:
 
 
 def read_asked(request: Request) -> Asked:
-    """Return what `request` asks for; whatever holds nothing to judge asks for a text."""
-    ours = [message.content for message in request.messages if message.role != "assistant"]
-    text = "\n".join(ours)
-    is_repair = any(message.role == "assistant" for message in request.messages)
+    """Return what `request` asks for; whatever holds nothing to judge asks for a text.
+
+    The last turn that shows something to judge counts: those before it are examples, and one
+    after it asks for the verdict once more.
+    """
+    system = [message.content for message in request.messages if message.role == "system"]
+    turns = [message.content for message in request.messages if message.role == "user"] or [""]
+    for turn in reversed(turns):
+        found = _fenced("\n".join([*system, turn]), request.schema) or _prometheus(turn)
+        if found:
+            return replace(found, is_repair=turn is not turns[-1])
+    return Asked("text", turns[-1])
+
+
+def _fenced(text: str, schema: Mapping[str, Any] | None) -> Asked | None:
+    """Read fences with a nonce; None where `text` has no prompt in them."""
     # A stranger's text stands before the tag that closes it, so the last such tag is a real one.
     nonces = CLOSING.findall(text)
-    if nonces and (found := _fenced(text, nonces[-1], request.schema, is_repair)):
-        return found
-    if RESULT in text and (found := _prometheus(text, is_repair)):
-        return found
-    asked = [message.content for message in request.messages if message.role == "user"]
-    return Asked("text", asked[-1] if asked else "")
-
-
-def _fenced(
-    text: str, nonce: str, schema: Mapping[str, Any] | None, is_repair: bool
-) -> Asked | None:
+    if not nonces:
+        return None
+    nonce = nonces[-1]
     block = re.compile(rf"<([a-z-]+)-{nonce}>\n(.*?)\n</\1-{nonce}>", re.DOTALL)
     blocks = dict(block.findall(text))
     if "prompt" not in blocks:
@@ -65,7 +69,6 @@ def _fenced(
         beside="\n".join(blocks[name] for name in ("reference", "note") if name in blocks),
         labels=_labels(text, nonce, verdict) if len(answers) == 1 else (),
         nonce=nonce,
-        is_repair=is_repair,
     )
 
 
@@ -89,8 +92,10 @@ def _rising(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(once, key=int) if all(re.fullmatch(r"-?\d+", x) for x in once) else once)
 
 
-def _prometheus(text: str, is_repair: bool) -> Asked | None:
+def _prometheus(text: str) -> Asked | None:
     """Read the two formats of Prometheus 2, whose parts stand below headings."""
+    if RESULT not in text:
+        return None
     parts = {title.strip().lower(): body.strip() for title, body in SECTION.findall(text)}
     answers = [body for title, body in parts.items() if title.startswith("response")]
     if not 1 <= len(answers) <= 2:
@@ -102,7 +107,6 @@ def _prometheus(text: str, is_repair: bool) -> Asked | None:
         beside="\n".join(body for title, body in parts.items() if title.startswith("reference")),
         labels=_range(parts.get("task description", "")) if len(answers) == 1 else (),
         form="prometheus",
-        is_repair=is_repair,
     )
 
 
