@@ -1,29 +1,29 @@
-"""Rubrics: folders `rubrics/<slug>/{rubric.toml,system.md,user.md}`, checked when loaded."""
+"""Rubrics: folders `rubrics/<slug>/{rubric.toml,system.md,user.md[,note.md]}`, checked when loaded.
+
+rubric.toml holds:
+
+- `title`; `protocol`: "pairwise", "direct" (one answer on a scale) or "listwise" (three or more);
+- `verdict`: "line" (a last line with a nonce) or "prometheus" (`Feedback: ... [RESULT] ...`);
+- `reference`: "never" or "required"; `note`: true where the judge first writes a grading note
+  about the prompt, asked for by note.md;
+- `scale`: {low, high} or {labels} from worst to best, for "direct" alone; `levels`: one
+  description per entry of the scale;
+- `criteria`: what counts, where an arena says nothing else; `parameters`: sampling parameters.
+"""
 
 import hashlib
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judges.core.facts import FactsError, read_facts
+from judges.core.scales import Scale
+from judges.core.templates import TemplateError, check_templates
+
 RUBRICS = Path(__file__).resolve().parent.parent / "rubrics"
 FILES = ("rubric.toml", "system.md", "user.md")
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-REQUIRED = {"pairwise": {"prompt", "answer_a", "answer_b", "nonce"}}
-ALLOWED = {"pairwise": REQUIRED["pairwise"] | {"question"}}
-KEYS = {"title", "protocol", "parameters"}
-PARAMETERS = {
-    "temperature",
-    "top_p",
-    "max_tokens",
-    "max_completion_tokens",
-    "seed",
-    "frequency_penalty",
-    "presence_penalty",
-    "reasoning_effort",
-}
+NOTE = "note.md"
 
 
 class RubricError(ValueError):
@@ -32,7 +32,7 @@ class RubricError(ValueError):
 
 @dataclass(frozen=True)
 class Rubric:
-    """What a judge is told. `digest` covers every byte of its files."""
+    """What a judge is told. `digest` covers every byte of its files; `note` is note.md's text."""
 
     slug: str
     title: str
@@ -41,6 +41,25 @@ class Rubric:
     user: str
     parameters: Mapping[str, Any]
     digest: str
+    verdict: str = "line"
+    reference: str = "never"
+    note: str = ""
+    scale: Scale | None = None
+    levels: tuple[str, ...] = ()
+    criteria: str = ""
+
+    @property
+    def is_prometheus(self) -> bool:
+        """Is this a format that models were trained on: no nonce, no fences, its own tail?"""
+        return self.verdict == "prometheus"
+
+    @property
+    def length_neutral(self) -> bool:
+        """Is the judge told that length earns nothing, unless it is ordered otherwise?
+
+        Yes, except in the Prometheus formats, whose models know their system text as it is.
+        """
+        return not self.is_prometheus
 
 
 def rubric_slugs(folder: Path = RUBRICS) -> list[str]:
@@ -53,56 +72,56 @@ def load_rubric(slug: str, folder: Path = RUBRICS) -> Rubric:
     if slug not in rubric_slugs(folder):
         known = ", ".join(rubric_slugs(folder))
         raise RubricError(f"There is no rubric called {slug!r}. Known: {known}.")
-    contents = {name: _read(folder / slug / name, slug) for name in FILES}
-    facts = _facts(slug, contents["rubric.toml"])
-    rubric = Rubric(
+    try:
+        return _load(slug, folder / slug)
+    except (FactsError, TemplateError) as error:
+        raise RubricError(f"Rubric {slug}: {error}") from None
+
+
+def _load(slug: str, folder: Path) -> Rubric:
+    contents = {name: _read(folder / name) for name in FILES}
+    facts = read_facts(_text(contents, "rubric.toml"))
+    if facts.note:
+        contents[NOTE] = _read(folder / NOTE)
+    elif (folder / NOTE).exists():
+        raise FactsError(f"{NOTE} is there, but rubric.toml does not say note = true.")
+    # Only line ends are taken off: a format may end with a space that counts.
+    texts = {name: _text(contents, name).strip("\n") for name in contents}
+    check_templates(facts, texts)
+    return Rubric(
         slug=slug,
-        title=facts["title"],
-        protocol=facts["protocol"],
-        system=contents["system.md"].strip(),
-        user=contents["user.md"].strip(),
-        parameters=facts.get("parameters", {}),
+        title=facts.title,
+        protocol=facts.protocol,
+        system=texts["system.md"],
+        user=texts["user.md"],
+        parameters=facts.parameters,
         digest=_digest(contents),
+        verdict=facts.verdict,
+        reference=facts.reference,
+        note=texts.get(NOTE, ""),
+        scale=facts.scale,
+        levels=facts.levels,
+        criteria=facts.criteria,
     )
-    _check_placeholders(rubric)
-    return rubric
 
 
-def _read(path: Path, slug: str) -> str:
+def _read(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RubricError(f"Rubric {slug}: {path.name} cannot be read: {error}") from None
+        return path.read_bytes()
+    except OSError as error:
+        raise FactsError(f"{path.name} cannot be read: {error.strerror}.") from None
 
 
-def _facts(slug: str, text: str) -> dict[str, Any]:
+def _text(contents: Mapping[str, bytes], name: str) -> str:
     try:
-        facts = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RubricError(f"Rubric {slug}: rubric.toml is not TOML: {error}") from None
-    if missing := {"title", "protocol"} - facts.keys():
-        raise RubricError(f"Rubric {slug}: rubric.toml lacks {_names(missing)}.")
-    if unknown := facts.keys() - KEYS:
-        raise RubricError(f"Rubric {slug}: rubric.toml has unknown {_names(unknown)}.")
-    if facts["protocol"] not in REQUIRED:
-        raise RubricError(f"Rubric {slug}: unknown protocol {facts['protocol']!r}.")
-    if unknown := facts.get("parameters", {}).keys() - PARAMETERS:
-        raise RubricError(f"Rubric {slug}: unknown parameters {_names(unknown)}.")
-    return facts
+        return contents[name].decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise FactsError(f"{name} cannot be read as UTF-8: {error.reason}.") from None
 
 
-def _check_placeholders(rubric: Rubric) -> None:
-    used = set(PLACEHOLDER.findall(f"{rubric.system}\n{rubric.user}"))
-    if unknown := used - ALLOWED[rubric.protocol]:
-        raise RubricError(f"Rubric {rubric.slug}: unknown placeholders {_names(unknown)}.")
-    if missing := REQUIRED[rubric.protocol] - used:
-        raise RubricError(f"Rubric {rubric.slug}: missing placeholders {_names(missing)}.")
-
-
-def _digest(contents: Mapping[str, str]) -> str:
-    whole = "\x1f".join(f"{name}\x1e{contents[name]}" for name in FILES)
-    return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def _names(names: set[str]) -> str:
-    return ", ".join(sorted(names))
+def _digest(contents: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 over the names, lengths and bytes of a rubric's files."""
+    digest = hashlib.sha256()
+    for name, content in sorted(contents.items()):
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

@@ -1,13 +1,19 @@
 """What identifies a judge."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from judges.core.examples import Example
 from judges.core.rubric import load_rubric
+from judges.core.scales import Scale
 from judges.core.spec import JudgeSpec, SpecError, check_pinned, family_of
 
-SPEC = JudgeSpec("local", "qwen2.5-7b-instruct", load_rubric("pairwise"))
+PAIRWISE = load_rubric("pairwise")
+SPEC = JudgeSpec("local", "qwen2.5-7b-instruct", PAIRWISE)
+EXAMPLE = Example("Why?", ("So.", "No."), "left", "It says so.")
+SHOWN = replace(SPEC, examples=(EXAMPLE, replace(EXAMPLE, verdict="tie")))
 
 
 def test_the_digest_is_stable() -> None:
@@ -21,27 +27,191 @@ def test_the_digest_is_stable() -> None:
         replace(SPEC, endpoint="elsewhere"),
         replace(SPEC, model="qwen2.5-14b-instruct"),
         replace(SPEC, order_policy="tie"),
-        replace(SPEC, rubric=replace(SPEC.rubric, digest="0")),
-        replace(SPEC, rubric=replace(SPEC.rubric, parameters={"temperature": 1})),
+        replace(SPEC, order_policy="average"),
+        replace(SPEC, length_neutral=False),
+        replace(SPEC, soft=True),
+        SHOWN,
+        *(
+            replace(SPEC, rubric=replace(PAIRWISE, **change))
+            for change in (
+                {"slug": "other"},
+                {"digest": "0"},
+                {"parameters": {"temperature": 1}},
+                {"verdict": "prometheus"},
+                {"reference": "required"},
+                {"note": "Write a note."},
+                {"scale": Scale.integers(1, 5)},
+                {"scale": Scale.integers(1, 4)},
+            )
+        ),
     ],
 )
 def test_everything_that_could_change_a_verdict_changes_the_digest(other: JudgeSpec) -> None:
     assert other.digest != SPEC.digest
 
 
-def test_the_parsers_version_is_part_of_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "How?"},
+        {"answers": ("So.", "Yes.")},
+        {"answers": ("No.", "So.")},
+        {"verdict": "right"},
+        {"reason": ""},
+        {"reference": "So."},
+    ],
+)
+def test_each_part_of_an_example_changes_the_digest(change: dict[str, Any]) -> None:
+    changed = replace(SHOWN, examples=(replace(EXAMPLE, **change), SHOWN.examples[1]))
+    assert changed.digest != SHOWN.digest
+
+
+def test_the_order_of_the_examples_changes_the_digest() -> None:
+    assert replace(SHOWN, examples=SHOWN.examples[::-1]).digest != SHOWN.digest
+
+
+def test_the_protocol_changes_the_digest() -> None:
+    listwise = replace(SPEC, rubric=replace(PAIRWISE, protocol="listwise"))
+    assert listwise.digest != SPEC.digest
+
+
+@pytest.mark.parametrize(
+    "same", [replace(SPEC, unpinned=True), replace(SPEC, length_neutral=True), replace(SPEC)]
+)
+def test_what_changes_no_verdict_leaves_the_digest(same: JudgeSpec) -> None:
+    assert same.digest == SPEC.digest
+
+
+@pytest.mark.parametrize("name", ["PARSER_VERSION", "PROMPT_VERSION"])
+def test_the_versions_of_parser_and_prompts_are_part_of_the_digest(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     before = SPEC.digest
-    monkeypatch.setattr("judges.core.spec.PARSER_VERSION", 1000)
+    monkeypatch.setattr(f"judges.core.spec.{name}", 1000)
     assert SPEC.digest != before
 
 
-@pytest.mark.parametrize("model", ["latest", "qwen2.5:latest", "chatgpt-4o-latest", "x/auto"])
+@pytest.mark.parametrize(
+    ("spec", "suffix"),
+    [
+        (SPEC, ""),
+        (replace(SPEC, length_neutral=True, unpinned=True), ""),
+        (replace(SPEC, length_neutral=False), "+anylength"),
+        (replace(SPEC, order_policy="tie"), "/tie"),
+        (replace(SPEC, soft=True, order_policy="tie"), "+soft/tie"),
+        (
+            replace(SHOWN, length_neutral=False, order_policy="average"),
+            "+examples2+anylength/average",
+        ),
+    ],
+)
+def test_the_label_names_what_was_switched(spec: JudgeSpec, suffix: str) -> None:
+    assert spec.label == f"local:qwen2.5-7b-instruct@pairwise{suffix}"
+
+
+def test_the_prometheus_formats_are_as_trained_unless_switched() -> None:
+    spec = JudgeSpec("local", "prometheus-7b-v2.0", load_rubric("prometheus-relative"))
+    assert not spec.is_length_neutral
+    assert not spec.takes_schema
+    switched = replace(spec, length_neutral=True)
+    assert switched.label.endswith("@prometheus-relative+evenlength")
+    assert switched.digest != spec.digest
+
+
+@pytest.mark.parametrize(
+    ("slug", "example", "says"),
+    [
+        ("pairwise", replace(EXAMPLE, answers=("one",)), "with 1 answers does not fit"),
+        ("pairwise", replace(EXAMPLE, verdict="A"), "no verdict 'A'"),
+        ("pairwise", replace(EXAMPLE, verdict="both_bad"), "no verdict 'both_bad'"),
+        ("prometheus-relative", replace(EXAMPLE, verdict="tie"), "no verdict 'tie'"),
+        ("pairwise-reference", EXAMPLE, "needs a reference"),
+        ("score-1-4", EXAMPLE, "with 2 answers does not fit"),
+        ("score-1-4", Example("Why?", ("So.",), "5"), "no verdict '5'"),
+        ("score-1-4", Example("Why?", ("So.",), "left"), "no verdict 'left'"),
+        ("listwise", Example("Why?", ("a", "b", "c"), "A > B"), "no verdict 'A > B'"),
+        ("listwise", Example("Why?", ("a", "b", "c"), "A > B > B"), "no verdict"),
+        ("listwise", Example("Why?", ("a", "b", "c"), "A > B < C"), "no verdict"),
+    ],
+)
+def test_an_example_that_the_rubric_could_not_judge_is_refused(
+    slug: str, example: Example, says: str
+) -> None:
+    with pytest.raises(SpecError, match=says):
+        JudgeSpec("local", "m-1", load_rubric(slug), examples=(example,))
+
+
+def test_examples_that_fit_are_taken() -> None:
+    ordered = Example("Why?", ("a", "b", "c"), "C = A > B")
+    assert JudgeSpec("local", "m-1", load_rubric("listwise"), examples=(ordered,)).examples
+    rated = Example("Why?", ("a",), "4")
+    assert JudgeSpec("local", "m-1", load_rubric("score-1-4"), examples=(rated,)).examples
+
+
+def test_an_unknown_order_policy_is_refused() -> None:
+    with pytest.raises(SpecError, match="Unknown order policy 'coin'; known: abstain, tie"):
+        replace(SPEC, order_policy="coin")
+
+
+def test_a_direct_assessment_has_no_orders() -> None:
+    with pytest.raises(SpecError, match="no order policy"):
+        JudgeSpec("local", "m-1", load_rubric("score-1-4"), order_policy="tie")
+
+
+ALIASES = [
+    "latest",
+    "qwen2.5:latest",
+    "chatgpt-4o-latest",
+    "x/auto",
+    "claude-3-5-sonnet-latest",
+    "claude-sonnet-4-5",
+    "anthropic/claude-3.5-sonnet",
+    "gpt-4o",
+    "openai/gpt-4o-mini",
+    "gpt-4",
+    "gpt-3.5-turbo",
+    "gpt-4-turbo-preview",
+    "o1-preview",
+    "o3-mini",
+    "gemini-1.5-pro",
+    "gemini-flash-latest",
+    "gemini-2.5-flash-preview",
+    "deepseek-chat",
+    "mistral-large-latest",
+    "mistral-large",
+]
+PINNED = [
+    "gpt-4o-2024-08-06",
+    "gpt-4-0613",
+    "gpt-4-0125-preview",
+    "o1-preview-2024-09-12",
+    "claude-3-5-sonnet-20241022",
+    "gemini-1.5-pro-002",
+    "gemini-2.5-pro-preview-05-06",
+    "mistral-large-2411",
+    "mistralai/Mistral-7B-Instruct-v0.2",
+    "prometheus-eval/prometheus-7b-v2.0",
+    "openai/gpt-oss-20b",
+    "Qwen/QwQ-32B-Preview",
+    "qwen2.5:7b",
+    "latestage-1",
+    "autoj-13b",
+    "scripted-1",
+]
+
+
+@pytest.mark.parametrize("model", ALIASES)
 def test_an_alias_is_refused_with_a_sentence(model: str) -> None:
     with pytest.raises(SpecError, match="Name a pinned version"):
         check_pinned(model)
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-2024-08-06", "qwen2.5:7b", "latestage-1", "scripted-1"])
+@pytest.mark.parametrize("model", ALIASES + PINNED)
+def test_whoever_says_unpinned_gets_any_model(model: str) -> None:
+    check_pinned(model, unpinned=True)
+
+
+@pytest.mark.parametrize("model", PINNED)
 def test_a_pinned_model_is_taken(model: str) -> None:
     check_pinned(model)
 
