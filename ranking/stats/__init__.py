@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ranking.stats.bradley_terry import BradleyTerry
     from ranking.stats.clusters import ENOUGH, Clusters, choose_clusters
     from ranking.stats.connectivity import Status
-    from ranking.stats.correlations import Correlations, correlation_lift, score_correlations
+    from ranking.stats.correlations import correlation_lift, score_correlations
     from ranking.stats.crosscheck import largest_difference
     from ranking.stats.differences import Difference, Lead, Neighbours, compare, neighbours
     from ranking.stats.elo import Elo, EloInterval
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ranking.stats.pairing import pair_weights
     from ranking.stats.prediction_powered import NoGain, PredictionPowered
     from ranking.stats.ranks import clear_leader, rank_intervals
-    from ranking.stats.resampling import Estimate
+    from ranking.stats.resampling import Correlations, Estimate
     from ranking.stats.sandwich import Sandwich, TwoWaySandwich
     from ranking.stats.shares import clustered_share, share_difference
     from ranking.stats.style import StyledBradleyTerry, style_differences
@@ -103,7 +103,7 @@ _HOMES = {
     "Bootstrap": "bootstrap",
     "BradleyTerry": "bradley_terry",
     "Clusters": "clusters",
-    "Correlations": "correlations",
+    "Correlations": "resampling",
     "Difference": "differences",
     "Elo": "elo",
     "EloInterval": "elo",

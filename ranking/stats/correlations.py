@@ -1,6 +1,5 @@
 """How far one list of scores follows another."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.stats import kendalltau, rankdata
 from ranking.stats import columns
 from ranking.stats.columns import Floats, Ints
 from ranking.stats.resampling import (
+    Correlations,
     Estimate,
     Resampling,
     check_rows,
@@ -19,22 +19,6 @@ from ranking.stats.resampling import (
 )
 
 CONSTANT = "One side gave the same score throughout, so there is nothing to correlate."
-
-
-@dataclass(frozen=True)
-class Correlations:
-    """Of n pairs of scores.
-
-    ``pearson``: with its interval
-    ``spearman``, ``kendall`` (tau-b): -1..1, None where one side's scores are all the same
-    ``mean_absolute_error``: in the unit of the scores, None without pairs
-    """
-
-    n: int
-    pearson: Estimate
-    spearman: float | None
-    kendall: float | None
-    mean_absolute_error: float | None
 
 
 def score_correlations(

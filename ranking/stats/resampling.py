@@ -47,6 +47,22 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Correlations:
+    """Of n pairs of scores.
+
+    ``pearson``: with its interval
+    ``spearman``, ``kendall`` (tau-b): -1..1, None where one side's scores are all the same
+    ``mean_absolute_error``: in the unit of the scores, None without pairs
+    """
+
+    n: int
+    pearson: Estimate
+    spearman: float | None
+    kendall: float | None
+    mean_absolute_error: float | None
+
+
+@dataclass(frozen=True)
 class Resampling:
     """How replicates are drawn: the same seed and rows give the same interval.
 

@@ -1,6 +1,8 @@
 """The report on a judge of pairs, against figures counted one by one."""
 
 import json
+import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -281,3 +283,11 @@ def labelled(*labels: tuple[str, str]) -> PairItem:
 def test_bad_items_are_refused_with_a_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_report_on_pairs_does_not_load_what_only_scores_need():
+    code = (
+        "import sys; from judges.core.calibration import calibrate_pairs; calibrate_pairs([]);"
+        "assert not {'scipy.stats', 'django'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,16 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from judges.core.calibration.items import OUTCOMES
-from ranking.stats import (
-    Correlations,
-    Estimate,
-    clustered_kappa,
-    clustered_share,
-    correlation_lift,
-    krippendorff_alpha,
-    score_correlations,
-    share_difference,
-)
+from ranking import stats  # names in it are loaded when used: correlations take SciPy a second
+from ranking.stats import Correlations, Estimate
 
 ShareRow = tuple[str, float, int]  # cluster, successes, trials
 DifferenceRow = tuple[str, float, float, int]  # cluster, successes of the one and the other, trials
@@ -48,31 +40,31 @@ class Sampling:
     def share(self, rows: Iterable[ShareRow], nothing: str) -> Estimate:
         """Successes per trial; ``nothing`` is the reason where there are no trials."""
         columns = _columns(rows, 3)
-        found = clustered_share(columns[1], columns[2], columns[0], *self._how)
+        found = stats.clustered_share(columns[1], columns[2], columns[0], *self._how)
         return _explained(found, nothing)
 
     def difference(self, rows: Iterable[DifferenceRow], nothing: str) -> Estimate:
         """The share of the one minus the share of the other, on the same trials."""
         columns = _columns(rows, 4)
-        found = share_difference(columns[1], columns[2], columns[3], columns[0], *self._how)
+        found = stats.share_difference(columns[1], columns[2], columns[3], columns[0], *self._how)
         return _explained(found, nothing)
 
     def kappa(self, rows: Iterable[OutcomeRow], nothing: str) -> Estimate:
         """Cohen's kappa of two that choose between left, right and tie."""
         columns = _columns(rows, 3)
         one, other = ([OUTCOMES.index(said) for said in column] for column in columns[1:])
-        return _explained(clustered_kappa(one, other, columns[0], *self._how), nothing)
+        return _explained(stats.clustered_kappa(one, other, columns[0], *self._how), nothing)
 
     def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
         """How far the one's scores follow the other's."""
         columns = _columns(rows, 3)
-        found = score_correlations(columns[1], columns[2], columns[0], *self._how)
+        found = stats.score_correlations(columns[1], columns[2], columns[0], *self._how)
         return replace(found, pearson=_explained(found.pearson, nothing))
 
     def lift(self, rows: Iterable[LiftRow], nothing: str) -> Estimate:
         """The judge's Pearson with people minus the baseline's."""
         columns = _columns(rows, 4)
-        found = correlation_lift(columns[1], columns[2], columns[3], columns[0], *self._how)
+        found = stats.correlation_lift(columns[1], columns[2], columns[3], columns[0], *self._how)
         return _explained(found, nothing)
 
     @property
@@ -85,7 +77,9 @@ def alpha(runs: Iterable[Sequence[float | None]], level: str) -> Alpha:
     known = [[value for value in values if value is not None] for values in runs]
     known = [values for values in known if len(values) > 1]
     unit = [i for i, values in enumerate(known) for _ in values]
-    found = krippendorff_alpha(unit, None, [value for values in known for value in values], level)
+    found = stats.krippendorff_alpha(
+        unit, None, [value for values in known for value in values], level
+    )
     if not known:
         return Alpha(None, 0, 0, NEVER_TWICE)
     if math.isnan(found):
