@@ -1,0 +1,132 @@
+"""The rows of a file of labels, JSON Lines or CSV, each with the line it begins on."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from arena.importers.base import (
+    LINE_LIMIT,
+    TEXT_LIMIT,
+    BadRow,
+    FileProblem,
+    Lines,
+    kind_of,
+    shown,
+)
+from judges.labels.rows import FORMS, LabelRow, checked_row
+
+DELIMITERS = (",", ";", "\t")
+BLANK = b"\xef\xbb\xbf \t\r\n"
+Numbered = tuple[int, LabelRow | BadRow]
+
+
+def rows_of(path: Path) -> Iterator[Numbered]:
+    """Yield (line, row) for every row, good or bad, in the order of the file.
+
+    What begins with a brace is JSON Lines, anything else is CSV with a header. Raises FileProblem
+    for a file that cannot be read at all.
+    """
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(64).lstrip(BLANK)
+    except OSError as error:
+        raise FileProblem(f"{path}: cannot be read: {error.strerror or error}.") from None
+    if not start:
+        raise FileProblem(f"{path}: the file is empty.")
+    return _json_rows(path) if start.startswith(b"{") else _csv_rows(path)
+
+
+def _checked(fields: dict[str, Any] | BadRow) -> LabelRow | BadRow:
+    if isinstance(fields, BadRow):
+        return fields
+    try:
+        return checked_row(fields)
+    except BadRow as bad:
+        return bad
+
+
+# -- JSON Lines ------------------------------------------------------------------------------------
+
+
+def _json_rows(path: Path) -> Iterator[Numbered]:
+    with path.open("rb") as stream:
+        lines = Lines(stream)
+        for line in lines:
+            too_long = lines.take_too_long()
+            if line.strip(BLANK):
+                yield lines.number, _checked(_fields(line, too_long=too_long))
+
+
+def _fields(line: bytes, *, too_long: bool) -> dict[str, Any] | BadRow:
+    if too_long:
+        return BadRow(None, f"is longer than {LINE_LIMIT:,} bytes")
+    try:
+        fields = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return BadRow(None, f"is not valid UTF-8 (byte {error.start + 1} of the line)")
+    except json.JSONDecodeError as error:
+        return BadRow(None, f"is not JSON: {error.msg} at character {error.pos + 1}")
+    except RecursionError:
+        return BadRow(None, "is nested too deeply")
+    except ValueError:
+        return BadRow(None, "has a whole number of too many digits")
+    return (
+        fields if isinstance(fields, dict) else BadRow(None, f"is {kind_of(fields)}, not an object")
+    )
+
+
+# -- CSV -------------------------------------------------------------------------------------------
+
+
+def _csv_rows(path: Path) -> Iterator[Numbered]:
+    with path.open("rb") as stream:
+        lines = Lines(stream)
+        text = (line.decode("utf-8", "surrogateescape") for line in lines)
+        delimiter, columns = _header(path, next(text))
+        records = csv.reader(text, delimiter=delimiter, strict=True)
+        while True:
+            line = lines.number + 1
+            fields = _next(records)
+            if fields is None:
+                return
+            if fields:
+                yield line, _checked(_named(columns, fields, too_long=lines.take_too_long()))
+
+
+def _header(path: Path, line: str) -> tuple[str, list[str]]:
+    """Find the delimiter with which the first line names the needed columns."""
+    text = line.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
+    header = text.decode("utf-8", "replace").strip("\r\n")
+    for delimiter in DELIMITERS:
+        columns = [name.strip().strip('"').lower() for name in header.split(delimiter)]
+        if "prompt" in columns and {"label", "score"} & set(columns):
+            if twice := {name for name in columns if columns.count(name) > 1}:
+                named = shown(min(twice))
+                raise FileProblem(f"{path}: the first line names a column twice: {named}.")
+            return delimiter, columns
+    raise FileProblem(
+        f"{path}: the first line must name the columns; it is {shown(header)}. {FORMS}"
+    )
+
+
+def _next(records: Iterator[list[str]]) -> list[str] | BadRow | None:
+    """Read the next record: [] for a blank line, None at the end, BadRow where CSV is broken."""
+    usual = csv.field_size_limit(TEXT_LIMIT)
+    try:
+        return next(records, None)
+    except csv.Error as error:
+        return BadRow(None, f"is not CSV: {error}")
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _named(
+    columns: list[str], fields: list[str] | BadRow, *, too_long: bool
+) -> dict[str, Any] | BadRow:
+    if isinstance(fields, BadRow):
+        return fields
+    if too_long or len(fields) != len(columns):
+        return BadRow(None, f"has {len(fields)} fields; the header has {len(columns)}")
+    return dict(zip(columns, fields, strict=True))

@@ -1,0 +1,221 @@
+"""Label files: what they may look like, what is wrong with them, and what is stored of them."""
+
+import csv
+import json
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.importers.base import FileProblem
+from judges.labels import BadLabels, LabelFile, read_labels
+from judges.models import Label, LabelItem, LabelSet
+from judges.services.labelling import add_labels, drawn, items_of
+
+PAIR = {"prompt": "Why?", "response_1": "Because.", "response_2": "No idea.", "label": "1"}
+SCORE = {"prompt": "Why?", "response": "Because.", "score": 4}
+
+
+def jsonl(folder: Path, *rows: Any, start: str = "") -> Path:
+    path = folder / "labels.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text(start + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def table(folder: Path, *rows: dict[str, Any], start: str = "", delimiter: str = ",") -> Path:
+    path = folder / "labels.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        stream.write(start)
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def said(file: LabelFile) -> list[dict[str, Any]]:
+    return [item.said for item in file.items]
+
+
+def test_the_same_item_of_several_raters_is_one_item_with_several_labels(tmp_path: Path) -> None:
+    file = read_labels(
+        jsonl(
+            tmp_path,
+            PAIR | {"rater": "ann"},
+            PAIR | {"rater": "bob", "label": "tie"},
+            PAIR | {"prompt": "How?"},
+        )
+    )
+    assert file.kind == "pairs"
+    assert said(file) == [{"ann": "left", "bob": "tie"}, {"": "left"}]
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_says_the_same_as_json_lines(tmp_path: Path, start: str, delimiter: str) -> None:
+    rows = [
+        PAIR | {"response_1": 'Two\nlines, with "quotes"; and more', "rater": "ann"},
+        PAIR | {"rater": "bob"},
+    ]
+    one = read_labels(jsonl(tmp_path, *rows, start=start))
+    other = read_labels(table(tmp_path, *rows, start=start, delimiter=delimiter))
+    assert said(one) == said(other)
+    assert one.digest == other.digest
+    assert [item.key for item in one.items] == [item.key for item in other.items]
+
+
+@pytest.mark.parametrize(
+    ("label", "outcome"),
+    [
+        ("1", "left"),
+        (1, "left"),
+        ("2", "right"),
+        (2, "right"),
+        ("LEFT", "left"),
+        (" Right ", "right"),
+        ("Tie", "tie"),
+        ("both_bad", "both_bad"),
+    ],
+)
+def test_each_spelling_of_a_label(tmp_path: Path, label: Any, outcome: str) -> None:
+    assert said(read_labels(jsonl(tmp_path, PAIR | {"label": label}))) == [{"": outcome}]
+
+
+def test_what_one_rater_says_twice_counts_once(tmp_path: Path) -> None:
+    rows = [PAIR | {"rater": "ann"}, PAIR | {"rater": "ann"}]
+    assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left"}]
+
+
+def test_the_same_two_answers_the_other_way_round_are_the_same_item(tmp_path: Path) -> None:
+    turned = PAIR | {"response_1": PAIR["response_2"], "response_2": PAIR["response_1"]}
+    rows = [PAIR | {"rater": "ann"}, turned | {"rater": "bob", "label": "2"}]
+    assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left", "bob": "left"}]
+
+
+def test_raters_without_a_name_are_persons_of_their_own(tmp_path: Path) -> None:
+    found = said(read_labels(jsonl(tmp_path, PAIR, PAIR | {"label": "2"})))
+    assert [sorted(labels.values()) for labels in found] == [["left", "right"]]
+
+
+def test_scores_with_what_may_stand_beside_them(tmp_path: Path) -> None:
+    more = {"scenario": "code", "reference": "So.", "rubric": "Is it right?", "id": 7}
+    file = read_labels(table(tmp_path, SCORE | more | {"score": "3.5"}))
+    item = file.items[0]
+    assert (file.kind, item.said) == ("scores", {"": 3.5})
+    assert (item.category, item.reference, item.rubric) == ("code", "So.", "Is it right?")
+
+
+def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+    file = read_labels(jsonl(tmp_path, PAIR, PAIR | {"response_2": " \n"}))
+    assert (len(file.items), file.empty) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (PAIR | {"label": "A"}, r"line 2, label: is 'A', which is none of 1, 2"),
+        (PAIR | {"label": True}, "line 2, label: is True"),
+        (PAIR | {"label": None}, "line 2, label: is missing"),
+        ({"prompt": "?"}, "line 2, response: is missing"),
+        (PAIR | {"prompt": ["?"]}, "line 2, prompt: is a list, not text"),
+        (PAIR | {"prompt": "\0"}, "line 2, prompt: contains a NUL"),
+        (SCORE | {"score": "many"}, "line 2, score: is 'many', not a number"),
+        (SCORE | {"score": True}, "line 2, score: is true or false, not a number"),
+        (SCORE | {"score": "inf"}, "not a finite number"),
+        (PAIR | {"score": 3}, "has a label and a score"),
+        (SCORE, "line 2: is one of scores; the rows above are of pairs"),
+        ("{", "line 2: is not JSON"),
+        ("[1]", "line 2: is a list, not an object"),
+        (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who said left in line"),
+        (PAIR | {"rater": "bob", "category": "code"}, "line 2, category: is 'code', but"),
+        (PAIR | {"response_1": "x" * 1_000_001}, "the limit is 1,000,000"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named_by_line_column_and_reason(tmp_path: Path, row: Any, says: str) -> None:
+    with pytest.raises(BadLabels, match=says) as refused:
+        read_labels(jsonl(tmp_path, PAIR | {"rater": "ann"}, row))
+    assert "Nothing was read: 1 bad row." in str(refused.value)
+
+
+def test_all_bad_rows_are_counted_and_the_first_ones_told(tmp_path: Path) -> None:
+    with pytest.raises(BadLabels) as refused:
+        read_labels(jsonl(tmp_path, *["{}"] * 25))
+    assert str(refused.value).count("line ") == 20
+    assert "and 5 more" in str(refused.value)
+    assert "25 bad rows" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf \n", "is empty"),
+        (b"a,b,c\n1,2,3\n", "must name the columns"),
+        (b"prompt,response,score,score\n", "names a column twice"),
+        (b"prompt,response,score\n", "no label"),
+    ],
+)
+def test_a_file_that_holds_no_labels_is_said(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(content)
+    with pytest.raises(FileProblem, match=says):
+        read_labels(path)
+
+
+def test_a_missing_file_or_a_folder_is_said(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(FileProblem, match="cannot be read"):
+            read_labels(path)
+
+
+def test_a_broken_table_is_named_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text('prompt,response,score\nWhy?,Because.,4\nWhy?,"x" y,4\nWhy?,4\n')
+    with pytest.raises(BadLabels, match=r"line 3: is not CSV[\s\S]*line 4: has 2 fields"):
+        read_labels(path)
+
+
+@given(st.binary(max_size=200))
+def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "labels"
+        for start in (b"", b'{"prompt":', b"prompt,response,score\n"):
+            path.write_bytes(start + content)
+            with suppress(BadLabels, FileProblem):
+                assert read_labels(path).items
+
+
+# -- Stored ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_set_is_its_content_and_the_same_again_adds_nothing(tmp_path: Path) -> None:
+    rows = [PAIR | {"rater": "ann"}, PAIR | {"rater": "bob", "label": 2}, PAIR | {"prompt": "How?"}]
+    first = add_labels(file=read_labels(jsonl(tmp_path, *rows)), name="labels.jsonl")
+    same = add_labels(file=read_labels(jsonl(tmp_path, *rows[::-1])), name="turned.jsonl")
+    assert (same, LabelSet.objects.count()) == (first, 1)
+    assert LabelItem.objects.filter(labels_in=first).count() == 2
+    assert Label.objects.filter(item__labels_in=first).count() == 3
+
+
+@pytest.mark.django_db
+def test_another_set_of_the_same_name_is_told_apart(tmp_path: Path) -> None:
+    names = [
+        add_labels(file=read_labels(jsonl(tmp_path, PAIR | {"label": label})), name="labels").name
+        for label in ("1", "2")
+    ]
+    assert names == ["labels", "labels (2)"]
+
+
+def test_a_draw_is_the_same_whatever_the_order_of_the_items(tmp_path: Path) -> None:
+    rows = [PAIR | {"prompt": f"Question {i}"} for i in range(30)]
+    items = items_of(read_labels(jsonl(tmp_path, *rows)))
+    chosen = {item.key for item in drawn(items, 5, "1")}
+    assert chosen == {item.key for item in drawn(items[::-1], 5, "1")}
+    assert len(chosen) == 5
+    assert chosen != {item.key for item in drawn(items, 5, "2")}
+    assert len(drawn(items, None, "1")) == 30
