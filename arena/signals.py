@@ -1,7 +1,7 @@
 """What the arena announces to the floors above, always after the commit.
 
 `votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void"), or revealed by an
-import ("import").
+import ("import"); or a judge's or jury's votes are trusted now, or no longer ("trust").
 `arena_created(arena_id)`: an arena exists now.
 """
 

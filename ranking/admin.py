@@ -16,6 +16,7 @@ from ranking.models import (
     Snapshot,
     SnapshotMatrices,
     Standing,
+    TalliedTrust,
     Tally,
     TallyDelta,
     TallyMember,
@@ -111,6 +112,12 @@ class TallyAdmin(Kept):
 class TallyMemberAdmin(Kept):
     list_display = ["tally", "rater", "prompt", "n_votes"]
     list_select_related = ["tally", "rater", "prompt"]
+
+
+@admin.register(TalliedTrust)
+class TalliedTrustAdmin(Kept):
+    list_display = ["arena", "rater"]
+    list_select_related = ["arena", "rater"]
 
 
 @admin.register(ClusterTally)

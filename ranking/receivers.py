@@ -17,7 +17,7 @@ from ranking.services import boards
 @receiver(votes_changed)
 def ring_for_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
     """A cast vote has a new id, which the sweep finds by itself: its request writes nothing here.
-    Reveals and voids change older rows, so that another look is noted in the database."""
+    Reveals, voids and trust change what older rows count for, so that another look is noted."""
     if reason != "vote":
         boards.look_again(arena_id=arena_id)
     doorbell.ring(arena_id)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from arena.models import Outcome, Rater
 from arena.models.voting import VoteQuerySet
-from ranking.models import Raters, TallyMember
+from ranking.models import Tallied, TallyMember
 from ranking.tallies import Cells
 
 Ints = NDArray[np.int64]
@@ -18,7 +18,15 @@ Bools = NDArray[np.bool_]
 OUTCOMES = [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE, Outcome.BOTH_BAD]
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
 PLACES = {outcome.value: place for place, outcome in enumerate(OUTCOMES)}
-KINDS = {Raters.PEOPLE: Rater.Kind.PERSON, Raters.JUDGES: Rater.Kind.JUDGE}
+KINDS: dict[str, str] = {
+    Tallied.PEOPLE.value: Rater.Kind.PERSON.value,
+    Tallied.JUDGES.value: Rater.Kind.JUDGE.value,
+    Tallied.JURIES.value: Rater.Kind.JURY.value,
+}
+TRUSTED: dict[str, str] = {
+    Tallied.TRUSTED_JUDGES.value: Tallied.JUDGES.value,
+    Tallied.TRUSTED_JURIES.value: Tallied.JURIES.value,
+}
 COLUMNS = (
     "pk",
     "comparison__left",
@@ -45,7 +53,8 @@ class Votes:
     outcome : (N,) int64, a place in OUTCOMES
     preference : (N,) float64, the soft verdict for left, NaN where there is none
     category : (N,) str objects, the prompt's or ""
-    by_judge : (N,) bool
+    kind : (N,) str objects, the rater's
+    trusted : (N,) bool, whether the tallies of the trusted count its rater
     """
 
     pk: Ints
@@ -56,7 +65,8 @@ class Votes:
     prompt: Ints
     category: NDArray[Any]
     rater: Ints
-    by_judge: Bools
+    kind: NDArray[Any]
+    trusted: Bools
     source_row: Ints
 
     def __len__(self) -> int:
@@ -74,7 +84,9 @@ class Votes:
 
     def of(self, raters: str, category: str = "") -> "Votes":
         """The votes of one question."""
-        mine = self.by_judge == (raters == Raters.JUDGES)
+        mine: Bools = self.kind == KINDS[TRUSTED.get(raters, raters)]
+        if raters in TRUSTED:
+            mine &= self.trusted
         if category:
             mine &= self.category == category
         return self.where(mine)
@@ -82,7 +94,7 @@ class Votes:
     def questions(self) -> set[tuple[str, str]]:
         """Each (raters, category) that a vote is here for; the category "" is all of them."""
         found = set()
-        for raters in Raters.values:
+        for raters in Tallied.values:
             mine = set(self.of(raters).category.tolist())
             found |= {(raters, name) for name in mine | {""}} if mine else set()
         return found
@@ -94,8 +106,9 @@ class Votes:
         )
 
 
-def read_votes(votes: VoteQuerySet, limit: int) -> Votes:
-    """The first `limit` of the votes, in the order they are asked for; one query."""
+def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozenset()) -> Votes:
+    """The first `limit` of the votes, in the order they are asked for; one query. `trusted`: the
+    ids of the raters whose votes the tallies of the trusted count."""
     rows = list(votes.values_list(*COLUMNS)[:limit])
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     pk, left, right, outcome, preference, prompt, category, rater, kind, row = columns
@@ -108,7 +121,8 @@ def read_votes(votes: VoteQuerySet, limit: int) -> Votes:
         prompt=np.array([p or 0 for p in prompt], np.int64),
         category=np.array([name or "" for name in category], object),
         rater=np.array(rater, np.int64),
-        by_judge=np.array([k == Rater.Kind.JUDGE for k in kind], np.bool_),
+        kind=np.array(kind, object),
+        trusted=np.array([pk in trusted for pk in rater], np.bool_),
         source_row=np.array([n or 0 for n in row], np.int64),
     )
 

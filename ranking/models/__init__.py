@@ -7,6 +7,8 @@ from ranking.models.styles import ResponseStyle
 from ranking.models.tallies import (
     ClusterTally,
     EloCheckpoint,
+    Tallied,
+    TalliedTrust,
     Tally,
     TallyDelta,
     TallyMember,
@@ -26,6 +28,8 @@ __all__ = [
     "Snapshot",
     "SnapshotMatrices",
     "Standing",
+    "Tallied",
+    "TalliedTrust",
     "Tally",
     "TallyDelta",
     "TallyMember",

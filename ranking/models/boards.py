@@ -11,14 +11,17 @@ class Raters(models.TextChoices):
 
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
+    JURIES = "juries", "Juries"
 
 
 class Counted(models.TextChoices):
-    """Whose votes a board counts. People and judges are never pooled: on the combined board people
-    decide, and judges narrow the interval."""
+    """Whose votes a board counts. A jury votes by itself, so its members' votes are on the judges'
+    board and its own on the juries'. People and the others are never pooled: on the combined board
+    people decide, and trusted juries, or else trusted judges, narrow the interval."""
 
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
+    JURIES = "juries", "Juries"
     COMBINED = "combined", "Combined"
 
 
@@ -57,7 +60,8 @@ class Board(models.Model):
                 fields=["arena", "raters", "category"], name="board_once_per_question"
             ),
             models.CheckConstraint(
-                condition=Q(raters__in=["people", "judges", "combined"]), name="board_raters_known"
+                condition=Q(raters__in=["people", "judges", "juries", "combined"]),
+                name="board_raters_known",
             ),
             models.CheckConstraint(
                 condition=Q(both_bad__in=["separate", "tie"]), name="board_both_bad_known"

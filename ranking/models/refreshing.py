@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Import, Vote
+from ranking.models.tallies import TalliedTrust, TallyMember
 
 
 class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
@@ -16,7 +17,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         return self.filter(unclaimed, Q(not_before=None) | Q(not_before__lte=now))
 
     def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
-        """Arenas with votes, voids or imports that are not in the tallies, or told to look again.
+        """Arenas with votes, voids, imports or trust that are not in the tallies, or told to look
+        again.
 
         A hidden vote is none of these before its reveal. A token that is still there was left by
         a refresh that was killed (or one is running: then the arena is not free).
@@ -29,6 +31,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
             | Exists(Vote.objects.to_add().filter(**of_arena))
             | Exists(Vote.objects.to_take_out().filter(**of_arena))
             | Exists(Import.objects.to_tally().filter(**of_arena))
+            | Exists(TalliedTrust.objects.withdrawn().filter(**of_arena))
+            | Exists(TallyMember.objects.newly_trusted().filter(tally__arena=OuterRef("arena")))
         )
 
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:

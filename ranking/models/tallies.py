@@ -7,10 +7,20 @@ both. See `ranking.services.tallying`.
 import time
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from arena.models import Arena, Prompt, Rater
 from ranking.models.boards import Board, Raters
+
+
+class Tallied(models.TextChoices):
+    """Whose votes a tally adds up: of all that vote, and of those among them that are trusted."""
+
+    PEOPLE = Raters.PEOPLE.value, Raters.PEOPLE.label
+    JUDGES = Raters.JUDGES.value, Raters.JUDGES.label
+    JURIES = Raters.JURIES.value, Raters.JURIES.label
+    TRUSTED_JUDGES = "trusted_judges", "Trusted judges"
+    TRUSTED_JURIES = "trusted_juries", "Trusted juries"
 
 
 def first_version() -> int:
@@ -22,7 +32,7 @@ class Tally(models.Model):
     """The votes of one question (raters, category) per pair of candidates: what scores need."""
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallies")
-    raters = models.CharField(max_length=10, choices=Raters)
+    raters = models.CharField(max_length=20, choices=Tallied)
     category = models.CharField(max_length=100, blank=True)
     version = models.BigIntegerField(
         default=first_version, help_text="Moves whenever the votes do, and is never had twice."
@@ -44,6 +54,18 @@ class Tally(models.Model):
         return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"
 
 
+class TallyMemberQuerySet(models.QuerySet["TallyMember"]):
+    def trusted(self) -> "TallyMemberQuerySet":
+        """Judges and juries that have voted in an arena and are trusted."""
+        of_all = {"tally__raters__in": [Tallied.JUDGES, Tallied.JURIES], "tally__category": ""}
+        return self.filter(**of_all, rater__trusted_at__isnull=False)
+
+    def newly_trusted(self) -> "TallyMemberQuerySet":
+        """Those whose votes the tallies of the trusted do not count yet."""
+        known = TalliedTrust.objects.filter(arena=OuterRef("tally__arena"), rater=OuterRef("rater"))
+        return self.trusted().filter(~Exists(known))
+
+
 class TallyMember(models.Model):
     """How many votes of a question one rater cast, or one prompt got: to count who took part."""
 
@@ -51,6 +73,8 @@ class TallyMember(models.Model):
     rater = models.ForeignKey(Rater, models.CASCADE, null=True, related_name="+")
     prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, related_name="+")
     n_votes = models.IntegerField()
+
+    objects = TallyMemberQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -69,12 +93,40 @@ class TallyMember(models.Model):
         return f"{self.n_votes} votes"
 
 
+class TalliedTrustQuerySet(models.QuerySet["TalliedTrust"]):
+    def withdrawn(self) -> "TalliedTrustQuerySet":
+        """Those that are trusted no more."""
+        return self.filter(rater__trusted_at=None)
+
+
+class TalliedTrust(models.Model):
+    """A judge or jury whose votes the tallies of the trusted count, all that are tallied.
+
+    Only whoever folds changes it, together with those tallies: `Rater.trusted_at` says what should
+    be, this what is. See `ranking.services.trusting`.
+    """
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallied_trust")
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="+")
+
+    objects = TalliedTrustQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["arena", "rater"], name="tallied_trust_once"),
+        ]
+        verbose_name_plural = "tallied trust"
+
+    def __str__(self) -> str:
+        return f"{self.arena_id}: {self.rater}"
+
+
 class ClusterTally(models.Model):
     """The votes on one prompt (of one rater, where the prompt is not known), per pair: what
     clustered intervals need. Behind the tallies by what `TallyDelta` still holds."""
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="cluster_tallies")
-    raters = models.CharField(max_length=10, choices=Raters)
+    raters = models.CharField(max_length=20, choices=Tallied)
     prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, related_name="+")
     rater = models.ForeignKey(Rater, models.CASCADE, null=True, related_name="+")
     cells = models.BinaryField()
@@ -106,7 +158,7 @@ class TallyDelta(models.Model):
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tally_deltas")
-    raters = models.CharField(max_length=10, choices=Raters)
+    raters = models.CharField(max_length=20, choices=Tallied)
     n_cells = models.PositiveIntegerField()
     cells = models.BinaryField()
 

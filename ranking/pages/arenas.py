@@ -11,11 +11,13 @@ from ranking.models import Raters, Snapshot, Standing
 
 @dataclass(frozen=True)
 class Card:
-    """An arena, the snapshots of its people's and judges' boards, and the first of the first."""
+    """An arena, the snapshots of the boards of people, judges and juries, and who is first on the
+    first of them that has votes."""
 
     arena: Any
     people: Snapshot | None
     judges: Snapshot | None
+    juries: Snapshot | None
     leader: Standing | None
 
     @property
@@ -36,9 +38,9 @@ def cards() -> list[Card]:
 def _card(
     arena: Arena, snapshots: dict[tuple[int, str], Snapshot], leaders: dict[int, Standing]
 ) -> Card:
-    people, judges = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
-    shown = next((s for s in (people, judges) if s and s.n_votes), None)
-    return Card(arena, people, judges, leaders.get(shown.pk) if shown else None)
+    people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
+    shown = next((s for s in (people, judges, juries) if s and s.n_votes), None)
+    return Card(arena, people, judges, juries, leaders.get(shown.pk) if shown else None)
 
 
 def _snapshots() -> dict[tuple[int, str], Snapshot]:

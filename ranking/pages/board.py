@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ranking.models import BothBad, Counted
-from ranking.pages import words
+from ranking.pages import combined_words, words
 from ranking.pages.charts import Chart, Mark, interval_chart
 from ranking.pages.findings import Findings, Neighbours, StyleScore
 from ranking.pages.reading import RISING, BoardView, Question, Row
@@ -101,7 +101,9 @@ def _found(view: BoardView) -> dict[str, Any]:
         "has_neighbours": bool(findings.neighbours),
         "lines": [_line(view, row, findings, names, clear) for row in view.ranked],
         "fragility": words.fragility(findings, names),
-        "combined": words.combined(findings),
+        "combined": combined_words.combined(findings),
+        "combined_changed": combined_words.changed(findings, names),
+        "combined_counted": combined_words.counted(findings),
         "agreement": words.agreement(findings, view.asked.raters),
         "transitivity": words.transitivity(findings),
         "traits": traits(findings),

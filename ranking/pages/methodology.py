@@ -4,7 +4,7 @@ from math import tanh
 from typing import Any
 
 from ranking.models import Counted
-from ranking.pages import words
+from ranking.pages import combined_words, words
 from ranking.pages.board import BOTH_BAD_SENTENCES, category_links, page_links, raters_links
 from ranking.pages.findings import Findings
 from ranking.pages.reading import BoardView
@@ -86,7 +86,7 @@ def _in_force(view: BoardView) -> dict[str, Any]:
         "fragility": words.fragility(findings, names),
         "agreement": words.agreement(findings, view.asked.raters),
         "transitivity": words.transitivity(findings),
-        "combined": words.combined(findings),
+        "combined": combined_words.combined(findings),
         "traits": traits(findings),
         "style_votes": findings.style.get("n_votes"),
         "n_separated": sum(two.separated for two in findings.neighbours.values()),

@@ -10,7 +10,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from arena.models import Arena, Candidate, Pair
-from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
+from ranking.models import Counted, EloInterval, Snapshot, Standing
 
 SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad")
 RISING = {"rank", "name"}  # sorted from the smallest on; all other columns from the largest
@@ -122,7 +122,8 @@ def choose_snapshot(snapshots: Iterable[Snapshot], asked: Question) -> Snapshot 
         for snapshot in snapshots
         if snapshot.board.category == asked.category and asked.raters in ("", snapshot.board.raters)
     ]
-    named.sort(key=lambda snapshot: (not snapshot.n_votes, snapshot.board.raters != Raters.PEOPLE))
+    order = Counted.values
+    named.sort(key=lambda snapshot: (not snapshot.n_votes, order.index(snapshot.board.raters)))
     return named[0] if named else None
 
 

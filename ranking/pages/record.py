@@ -7,11 +7,11 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Q, QuerySet, Sum
 
-from arena.models import Candidate, Outcome, Rater, Vote
+from arena.models import Candidate, Outcome, Vote
 from ranking.models import Raters
+from ranking.votes import KINDS
 
 PER_PAGE = 25
-KINDS = {Raters.PEOPLE: Rater.Kind.PERSON, Raters.JUDGES: Rater.Kind.JUDGE}
 RESULTS = {"won": "Won", "lost": "Lost", "tie": "Tie", "both_bad": "Both bad"}
 ON_THE_LEFT = {
     Outcome.LEFT: "won",
@@ -81,9 +81,9 @@ class Listed:
 
 
 def kinds_that_voted(candidate: Candidate) -> list[str]:
-    """People, judges, or both; people where nobody has voted."""
+    """People, judges, juries, as far as they voted; people where nobody has."""
     found = set(_votes(candidate).order_by().values_list("rater__kind", flat=True).distinct())
-    return [raters for raters, kind in KINDS.items() if kind in found] or [Raters.PEOPLE]
+    return [raters for raters, kind in KINDS.items() if kind in found] or [Raters.PEOPLE.value]
 
 
 def record(candidate: Candidate, raters: str) -> list[Against]:
@@ -167,4 +167,4 @@ def _votes(candidate: Candidate) -> QuerySet[Vote]:
 
 
 def _of_kind(raters: str) -> QuerySet[Vote]:
-    return Vote.objects.live().filter(rater__kind=KINDS[Raters(raters)])
+    return Vote.objects.live().filter(rater__kind=KINDS[raters])

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.urls import reverse
@@ -97,10 +97,17 @@ def _named(board: BoardView, findings: Findings) -> dict[str, Any]:
         "agreement": findings.agreement or None,
         "transitivity": findings.transitivity or None,
         "ties": findings.ties or None,
-        "combined": findings.combined or None,
+        "combined": _combined(findings, who),
         # Its scores stand in the standings, as `style_score`.
         "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
     }
+
+
+def _combined(findings: Findings, who: Mapping[int, Any]) -> dict[str, Any] | None:
+    found = dict(findings.combined)
+    if found.get("moved_most"):
+        found["moved_most"] = who.get(found["moved_most"])
+    return found or None
 
 
 def _values(row: Row, findings: Findings) -> dict[str, Any]:

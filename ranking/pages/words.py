@@ -46,7 +46,6 @@ CLEAR = (
     "Its lead over each of the others is more than chance explains, even with all comparisons of"
     " the board taken together."
 )
-LEAST_GAIN = 1.05  # of judges, that is worth a number
 COINS = 0.75  # of triads that coin tosses leave without a circle
 
 
@@ -142,7 +141,7 @@ def agreement(findings: Findings, raters: str) -> str:
     found = findings.agreement
     if not found.get("n_pairs"):
         return ""
-    who = "judges" if raters == "judges" else "people"
+    who = "people" if raters == "combined" else raters
     sentence = (
         f"Of each two votes of {who} on the same prompt and the same two answers,"
         f" {_share(found['share'])} say the same ({found['n_pairs']:,} such pairs of votes)."
@@ -168,23 +167,6 @@ def transitivity(findings: Findings) -> str:
         f" Of the {found['triads']:,} sets of three in which each pair has a winner,"
         f" {_share(share)} are free of that. One clear order gives 100 %, coin tosses"
         f" {_share(COINS)}."
-    )
-
-
-def combined(findings: Findings) -> str:
-    """What judges' votes are good for on a combined board; '' on any other."""
-    found = findings.combined
-    if not found:
-        return ""
-    n = found["n_judge_votes"]
-    votes = f"{n:,} vote{'' if n == 1 else 's'} of judges"
-    if found.get("reason") or found.get("gain") is None:
-        return f"People decide here, and the {votes} add nothing. {found.get('reason', '')}".strip()
-    if found["gain"] < LEAST_GAIN:
-        return f"People decide here; the {votes} narrow the intervals by next to nothing."
-    return (
-        f"People decide here; the {votes} narrow the intervals as {found['gain']:.1f} times as"
-        " many votes of people would."
     )
 
 

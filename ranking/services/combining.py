@@ -1,5 +1,7 @@
 """The combined board: people decide, and what judges say of the same prompts narrows the interval.
 
+Trusted juries are the judges here, or trusted judges where no jury is trusted; never both, since a
+jury says what its members do. Where nobody is trusted the board is people's: see `people_alone`.
 People and judges are never pooled. On a prompt and pair that both have seen, the judges' mean is
 compared with people's votes; what is learnt of its error corrects the judges' other verdicts. See
 `ranking.stats.PredictionPowered`.
@@ -26,19 +28,19 @@ from ranking.stats import (
     rank_intervals,
 )
 from ranking.tallies import Cells, clusters_of, outcome_rows
-from ranking.votes import Bools, Floats, Ints
+from ranking.votes import TRUSTED, Bools, Floats, Ints, rater_names
 
 Question = tuple[str, str]  # raters, category
 
 
 def questions(voted: Iterable[Question]) -> set[Question]:
-    """The combined boards of an arena: where people and judges have both voted."""
-    found = set(voted)
-    return {
-        (Counted.COMBINED.value, category)
-        for raters, category in found
-        if raters == Counted.PEOPLE and (Counted.JUDGES.value, category) in found
-    }
+    """The combined boards of an arena: where people have voted, and judges or juries too."""
+    categories: dict[str, set[str]] = {}
+    for raters, category in voted:
+        categories.setdefault(raters, set()).add(category)
+    people = categories.pop(Counted.PEOPLE.value, set())
+    shared = people & set().union(*categories.values())
+    return {(Counted.COMBINED.value, category) for category in shared}
 
 
 def combine(
@@ -72,7 +74,7 @@ def combine(
             "clusters_note": clusters.note,
             "n_clusters": found.people_.n_clusters_,
         },
-        findings=_findings(evidence, found, int(judged.decided.sum())),
+        findings=_findings(evidence, found) | {"combined": _told(evidence, found, judged)},
     )
 
 
@@ -180,8 +182,8 @@ def _spreads(candidates: Ints, found: PredictionPowered) -> dict[int, Spread]:
     }
 
 
-def _findings(evidence: Evidence, found: PredictionPowered, n_judged: int) -> dict[str, object]:
-    """Who leads, who is separated, and what the judges were good for."""
+def _findings(evidence: Evidence, found: PredictionPowered) -> dict[str, object]:
+    """Who leads, and who is separated."""
     few = found.people_.n_clusters_ if found.people_.n_clusters_ > 1 else None
     leader = clear_leader(found.theta_, found.covariance_, CONFIDENCE, n_clusters=few)
     model = found.people_.model_
@@ -190,10 +192,30 @@ def _findings(evidence: Evidence, found: PredictionPowered, n_judged: int) -> di
     return {
         "leader": None if leader is None else ids[leader],
         "neighbours": told(order, ids),
-        "combined": {
-            "lambda": found.lambda_,
-            "gain": None if np.isnan(found.gain_) else found.gain_,
-            "n_judge_votes": n_judged,
-            "reason": found.no_gain_.reason if found.no_gain_ else "",
-        },
     }
+
+
+def _told(evidence: Evidence, found: PredictionPowered, judged: Cells) -> dict[str, object]:
+    """Who the judges were, and what they were good for: beside people's votes alone."""
+    kind = TRUSTED[evidence.narrowing]
+    moved = found.ratings_ - found.people_.ratings_
+    most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
+    return {
+        "trusted": True,
+        "raters": kind,
+        "names": rater_names(evidence.board.arena_id, evidence.narrowing, evidence.board.category),
+        "lambda": found.lambda_,
+        "gain": None if np.isnan(found.gain_) else found.gain_,
+        "narrower": _narrower(found),
+        "moved_most": None if most is None else int(evidence.candidates[most]),
+        "moved_by": None if most is None else float(moved[most]),
+        "n_judge_votes": int(judged.decided.sum()),
+        "reason": found.no_gain_.reason if found.no_gain_ else "",
+    }
+
+
+def _narrower(found: PredictionPowered) -> float | None:
+    """The share of its width that people's interval lost, on average; None without intervals."""
+    before, after = found.people_.standard_errors_, found.standard_errors_
+    known = ~(np.isnan(before) | np.isnan(after))
+    return float(1 - np.mean(after[known] / before[known])) if known.any() else None

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from arena.models import Vote
 from arena.models.voting import VoteQuerySet
-from ranking.models import Board, BothBad, EloCheckpoint, Raters
+from ranking.models import Board, BothBad, EloCheckpoint
 from ranking.services.leases import renew
 from ranking.stats import Elo
 from ranking.votes import BOTH_BAD, KINDS, Floats, Ints, Votes, read_votes
@@ -76,7 +76,7 @@ def stored(checkpoint: EloCheckpoint) -> State:
 
 def _after(board: Board, state: State) -> VoteQuerySet:
     votes = Vote.objects.in_tallies().filter(
-        arena=board.arena_id, rater__kind=KINDS[Raters(board.raters)], pk__gt=state.vote_id
+        arena=board.arena_id, rater__kind=KINDS[board.raters], pk__gt=state.vote_id
     )
     if board.category:
         votes = votes.filter(comparison__prompt__category=board.category)

@@ -29,6 +29,7 @@ from ranking.services import (
     fitting,
     measuring,
     pair_weights,
+    people_alone,
     styles,
     tallying,
 )
@@ -80,6 +81,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     voted = questions_with_votes(arena_id)
     wanted = voted | {(Raters.PEOPLE.value, "")} | combining.questions(voted)
     asked = boards.open_boards(arena_id=arena_id, questions=wanted)
+    asked.sort(key=lambda board: board.raters == Counted.COMBINED)  # it may show what people's does
     known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
     published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
     renew(token)
@@ -98,6 +100,8 @@ def _next_look(asked: list[Board]) -> datetime | None:
 def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
     """Fit and publish the board where its votes have changed; say whether it was published."""
     evidence = gather(board)
+    if people_alone.is_shown(evidence):
+        return _show_people(board, current, token)
     digest, now = evidence.digest(), timezone.now()
     due = board.raters == Counted.COMBINED or measuring.is_due(current, now)
     if current and current.digest == digest and (not due or current.measured_digest == digest):
@@ -110,7 +114,7 @@ def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> 
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return False
-    if board.raters == Raters.JUDGES:
+    if board.raters in (Raters.JUDGES, Raters.JURIES):
         judges = rater_names(board.arena_id, board.raters, board.category)
         fitted.fields["settings"] |= {"judges": judges, "runs": _runs(board.arena_id)}
     fitted.fields.update(seconds=time.monotonic() - started)
@@ -118,11 +122,21 @@ def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> 
     return True
 
 
+def _show_people(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
+    """Publish people's snapshot on the combined board, where it shows an older one."""
+    source = people_alone.newer(board, current)
+    if source is None:
+        return False
+    publish(board=board, fitted=people_alone.copied(source), token=token, now=timezone.now())
+    return True
+
+
 def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitting.Fitted:
     """Scores from the newest votes; intervals too, unless an older snapshot lends its own."""
     board = evidence.board
     if board.raters == Counted.COMBINED:
-        people, judged = (_clustered(evidence, raters, token) for raters in Raters.values)
+        people = _clustered(evidence, Raters.PEOPLE.value, token)
+        judged = _clustered(evidence, evidence.narrowing, token)
         scores, measured = combining.combine(evidence, people, judged, timezone.now())
         return fitting.compose(evidence, scores, measured, {})
     elo = elo_ratings.bring_up(board=board, token=token)

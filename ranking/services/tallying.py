@@ -4,6 +4,7 @@ Which votes the tallies count is written on the votes themselves (`Vote.tallied`
 a file, on their import (`Import.tallied_row`), in the transaction that changes the tallies. So a
 vote that commits late with a smaller id is still waiting to be added, and one that was voided is
 waiting to be taken out. Only the holder of the arena's lease folds; each transaction checks that.
+Whose votes count as trusted moves with the tallies of the trusted too: see `trusting`.
 """
 
 import uuid
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from arena.models import Import, Vote
 from ranking.models import EloCheckpoint, Tally, TallyDelta, TallyMember
+from ranking.services import trusting
 from ranking.services.leases import renew
 from ranking.tallies import Cells
 from ranking.votes import Ints, Votes, read_votes
@@ -27,16 +29,17 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
 
     Raises LeaseLost.
     """
-    total = 0
+    total, trusted = 0, trusting.tallied(arena_id)
     for step in (_add_imported, _add_cast, _take_out):
-        while folded := step(arena_id, token):
+        while folded := step(arena_id, token, trusted):
             total += folded
+    trusting.follow(arena_id=arena_id, token=token)
     return total
 
 
-def _add_cast(arena_id: int, token: uuid.UUID) -> int:
+def _add_cast(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
     waiting = Vote.objects.to_add().filter(arena=arena_id).order_by("pk")
-    votes = read_votes(waiting, BATCH)
+    votes = read_votes(waiting, BATCH, trusted)
     if not len(votes):
         return 0
     with transaction.atomic():
@@ -45,9 +48,9 @@ def _add_cast(arena_id: int, token: uuid.UUID) -> int:
     return len(votes)
 
 
-def _take_out(arena_id: int, token: uuid.UUID) -> int:
+def _take_out(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
     voided = Vote.objects.to_take_out().filter(arena=arena_id).order_by("pk")
-    votes = read_votes(voided, BATCH)
+    votes = read_votes(voided, BATCH, trusted)
     if not len(votes):
         return 0
     with transaction.atomic():
@@ -56,11 +59,11 @@ def _take_out(arena_id: int, token: uuid.UUID) -> int:
     return len(votes)
 
 
-def _add_imported(arena_id: int, token: uuid.UUID) -> int:
+def _add_imported(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
     """Take up the next rows of a revealed file. Its voided votes too: they are taken out later."""
     for source in Import.objects.to_tally().filter(arena=arena_id).order_by("pk"):
         rows = Vote.objects.filter(source=source, source_row__gt=source.tallied_row, tallied=True)
-        votes = read_votes(rows.order_by("source_row"), BATCH)
+        votes = read_votes(rows.order_by("source_row"), BATCH, trusted)
         mine = Import.objects.filter(pk=source.pk)
         if not len(votes):
             mine.update(tallied_at=timezone.now())

@@ -43,3 +43,22 @@ def judge(db: None) -> Any:
     from arena.models import Rater
 
     return Rater.objects.create(kind=Rater.Kind.JUDGE, name="A strict judge")
+
+
+@pytest.fixture
+def trusted_judge(judge: Any) -> Any:
+    """The same, found to agree with people before it votes."""
+    from django.utils import timezone
+
+    from arena.services.trust import set_trust
+
+    set_trust(rater_id=judge.pk, trusted=True, now=timezone.now())
+    judge.refresh_from_db()
+    return judge
+
+
+@pytest.fixture
+def jury(db: None) -> Any:
+    from arena.models import Rater
+
+    return Rater.objects.create(kind=Rater.Kind.JURY, name="A jury of three")

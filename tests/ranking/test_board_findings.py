@@ -201,11 +201,12 @@ def test_without_scores_by_style_there_is_no_column(board: Board) -> None:
 
 def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> None:
     told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
-    assert "the 4,830 votes of judges narrow the intervals as 1.6 times" in board.says(
+    assert "the 4,830 votes of trusted judges narrow the intervals as 1.6 times" in board.says(
         combined=told
     )
     nothing = told | {"gain": 1.0, "n_judge_votes": 1, "reason": "It tosses coins."}
-    assert "the 1 vote of judges add nothing. It tosses coins." in board.says(combined=nothing)
+    says = board.says(combined=nothing)
+    assert "the 1 vote of trusted judges add nothing. It tosses coins." in says
     assert "by next to nothing" in board.says(combined=told | {"gain": 1.01})
 
 
@@ -331,16 +332,52 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
     assert len(packed.content) + sum(map(len, sent)) < 60_000
 
 
-def test_a_published_combined_board_is_offered_and_explained(client: Client, judge: Any) -> None:
-    arena = contest(judge)
+def test_a_published_combined_board_is_offered_and_explained(
+    client: Client, trusted_judge: Any
+) -> None:
+    arena = contest(trusted_judge)
     publish(arena)
     assert "raters=combined" in client.get(f"/a/{arena.slug}/").content.decode()
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
-    assert "the 180 votes of judges narrow the intervals as" in page
+    assert "the 180 votes of trusted judges narrow the intervals as" in page
     assert "Next below" in page
     assert "#elo" not in page
     assert ">Elo<" not in page
     methodology = client.get(f"/a/{arena.slug}/methodology/?raters=combined").content.decode()
-    assert "the 180 votes of judges narrow the intervals as" in methodology
+    assert "the 180 votes of trusted judges narrow the intervals as" in methodology
     found = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
-    assert (found["raters"], found["findings"]["combined"]["n_judge_votes"]) == ("combined", 180)
+    told = found["findings"]["combined"]
+    assert (found["raters"], told["n_judge_votes"]) == ("combined", 180)
+    assert told["moved_most"]["candidate"].startswith("candidate-")
+
+
+def test_a_combined_board_says_what_the_judges_changed(board: Board) -> None:
+    told = {
+        "trusted": True,
+        "raters": "juries",
+        "names": ["One jury", "Another"],
+        "lambda": 0.837,
+        "gain": 1.62,
+        "narrower": 0.213,
+        "moved_most": board.ranked[1].pk,
+        "moved_by": -12.4,
+        "n_judge_votes": 4830,
+        "reason": "",
+    }
+    page = board.says(combined=told)
+    assert "the 4,830 votes of trusted juries narrow" in page
+    assert "Intervals are 21% narrower on average than by people’s votes alone." in page
+    assert f"The score that moved most is that of {board.ranked[1]}: −12 Elo." in page
+    assert "λ is 0.84: 0 would leave the juries out" in page
+    assert "Trusted juries counted here: One jury, Another." in page
+    still = board.says(combined=told | {"moved_by": 0.2})
+    assert "No score moved by a whole point." in still
+    nothing = board.says(combined=told | {"reason": "It tosses coins.", "gain": 1.0})
+    assert "λ is" not in nothing
+
+
+def test_a_combined_board_without_trust_says_so_in_words(board: Board) -> None:
+    page = board.says(combined={"trusted": False, "lambda": 0.0, "n_judge_votes": 0})
+    assert "No judge is trusted yet: this is people’s board, number for number." in page
+    assert "λ is" not in page
+    assert "counted here:" not in page

@@ -2,10 +2,13 @@
 
 import random
 from statistics import mean
+from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from arena.models import Arena, Rater
+from arena.services.trust import set_trust
 from ranking.models import Snapshot
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import publish
@@ -43,25 +46,25 @@ def widths(snapshot: Snapshot) -> float:
     return mean(s.high - s.low for s in snapshot.standings.all())
 
 
-def test_there_is_one_only_where_people_and_judges_have_both_voted(judge: Rater) -> None:
+def test_there_is_one_only_where_people_and_judges_have_both_voted(trusted_judge: Rater) -> None:
     arena = contest(None)
     publish(arena)
     assert not Snapshot.objects.filter(board__raters="combined").exists()
     left, right = arena.candidates.all()[:2]
-    make_vote(arena, left, right, "left", arena.prompts.last(), judge)
+    make_vote(arena, left, right, "left", arena.prompts.last(), trusted_judge)
     assert combined(arena).findings["combined"]["n_judge_votes"] == 1
 
 
-def test_judges_alone_are_combined_with_nobody(judge: Rater) -> None:
+def test_judges_alone_are_combined_with_nobody(trusted_judge: Rater) -> None:
     arena = make_arena(n_candidates=2)
-    make_vote(arena, *arena.candidates.all(), "left", arena.prompts.first(), judge)
+    make_vote(arena, *arena.candidates.all(), "left", arena.prompts.first(), trusted_judge)
     publish(arena)
     raters = Snapshot.objects.filter(board__category="").values_list("board__raters", flat=True)
     assert set(raters) == {"people", "judges"}
 
 
-def test_a_judge_that_votes_as_people_do_narrows_the_interval(judge: Rater) -> None:
-    arena = contest(judge)
+def test_a_judge_that_votes_as_people_do_narrows_the_interval(trusted_judge: Rater) -> None:
+    arena = contest(trusted_judge)
     both, alone = combined(arena), publish(arena)
     told = both.findings["combined"]
     assert (both.n_votes, told["n_judge_votes"]) == (alone.n_votes, 180)
@@ -70,28 +73,28 @@ def test_a_judge_that_votes_as_people_do_narrows_the_interval(judge: Rater) -> N
     assert widths(both) < 0.95 * widths(alone)
 
 
-def test_a_judge_that_tosses_coins_changes_next_to_nothing(judge: Rater) -> None:
-    arena = contest(judge, copies_people=False)
+def test_a_judge_that_tosses_coins_changes_next_to_nothing(trusted_judge: Rater) -> None:
+    arena = contest(trusted_judge, copies_people=False)
     both, alone = combined(arena), publish(arena)
     scores = dict(alone.standings.values_list("candidate", "score"))
     assert all(abs(s.score - scores[s.candidate_id]) < 10 for s in both.standings.all())
     assert both.findings["combined"]["lambda"] < 0.2
 
 
-def test_it_is_made_again_when_judges_have_voted(judge: Rater) -> None:
-    arena = contest(judge)
+def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater) -> None:
+    arena = contest(trusted_judge)
     first = combined(arena)
     assert combined(arena).pk == first.pk
     left, right = arena.candidates.all()[:2]
-    make_vote(arena, right, left, "left", arena.prompts.first(), judge)
+    make_vote(arena, right, left, "left", arena.prompts.first(), trusted_judge)
     assert combined(arena).pk != first.pk
 
 
-def test_judges_of_other_prompts_only_say_nothing_of_people(judge: Rater) -> None:
+def test_judges_of_other_prompts_only_say_nothing_of_people(trusted_judge: Rater) -> None:
     arena = contest(None)
     left, right = arena.candidates.all()[:2]
     for prompt in arena.prompts.order_by("pk")[N_PROMPTS * 2 // 3 :]:
-        make_vote(arena, left, right, "left", prompt, judge)
+        make_vote(arena, left, right, "left", prompt, trusted_judge)
     both = combined(arena)
     alone = publish(arena)
     assert both.findings["combined"]["reason"]
@@ -100,10 +103,91 @@ def test_judges_of_other_prompts_only_say_nothing_of_people(judge: Rater) -> Non
     )
 
 
-def test_few_prompts_and_votes_without_prompts_are_no_trouble(arena: Arena, judge: Rater) -> None:
+def test_few_prompts_and_votes_without_prompts_are_no_trouble(
+    arena: Arena, trusted_judge: Rater
+) -> None:
     left, right = arena.candidates.order_by("pk")[:2]
     for prompt in [*arena.prompts.all(), None]:
-        make_vote(arena, left, right, "left", prompt, judge, preference=0.9)
+        make_vote(arena, left, right, "left", prompt, trusted_judge, preference=0.9)
     make_vote(arena, left, right, "both_bad", arena.prompts.first())
     make_vote(arena, left, right, "right", None)
     assert combined(arena).n_votes == 25
+
+
+# -- Trust -----------------------------------------------------------------------------------------
+
+
+def numbers(snapshot: Snapshot) -> dict[int, tuple[Any, ...]]:
+    names = ("candidate", "rank", "rank_low", "score", "low", "high", "standard_error", "votes")
+    return {row[0]: row for row in snapshot.standings.values_list(*names)}
+
+
+def trust(rater: Rater, trusted: bool = True) -> None:
+    set_trust(rater_id=rater.pk, trusted=trusted, now=timezone.now())
+
+
+def test_while_no_judge_is_trusted_it_is_peoples_board_to_the_digit(judge: Rater) -> None:
+    arena = contest(judge)
+    both, alone = combined(arena), publish(arena)
+    assert numbers(both) == numbers(alone)
+    assert not both.findings["combined"]["trusted"]
+    assert both.findings["neighbours"] == alone.findings["neighbours"]
+    assert set(both.standings.values_list("elo", flat=True)) == {None}
+    assert bytes(both.matrices.covariance) == bytes(alone.matrices.covariance)
+    assert combined(arena).pk == both.pk  # and is not published again without need
+
+
+def test_it_follows_peoples_board_while_no_judge_is_trusted(judge: Rater) -> None:
+    arena = contest(judge)
+    first = combined(arena)
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, right, left, "left", arena.prompts.first())
+    both = combined(arena)
+    assert both.n_votes == first.n_votes + 1
+    assert numbers(both) == numbers(publish(arena))
+
+
+def test_trust_given_and_withdrawn_makes_it_anew_without_any_new_vote(judge: Rater) -> None:
+    arena = contest(judge)
+    without = combined(arena)
+    trust(judge)
+    told = combined(arena).findings["combined"]
+    assert (told["trusted"], told["raters"], told["names"]) == (True, "judges", [judge.name])
+    assert told["n_judge_votes"] == 180
+    trust(judge, False)
+    assert numbers(combined(arena)) == numbers(without)
+
+
+def test_the_votes_of_the_untrusted_stay_off_it(trusted_judge: Rater) -> None:
+    arena = contest(trusted_judge)
+    first = combined(arena)
+    other = Rater.objects.create(kind=Rater.Kind.JUDGE, name="An untrusted judge")
+    left, right = arena.candidates.all()[:2]
+    for prompt in arena.prompts.all():
+        make_vote(arena, left, right, "right", prompt, other)
+    assert combined(arena).pk == first.pk
+    judges = Snapshot.objects.current().get(board__raters="judges", board__category="")
+    assert judges.n_votes == 240
+
+
+def test_a_trusted_jury_is_counted_in_place_of_its_members(
+    trusted_judge: Rater, jury: Rater
+) -> None:
+    arena = contest(trusted_judge)
+    left, right = arena.candidates.all()[:2]
+    for prompt in arena.prompts.all():
+        make_vote(arena, left, right, "left", prompt, jury)
+    assert combined(arena).findings["combined"]["raters"] == "judges"
+    trust(jury)
+    told = combined(arena).findings["combined"]
+    assert (told["raters"], told["names"], told["n_judge_votes"]) == ("juries", [jury.name], 60)
+
+
+def test_it_says_how_much_narrower_and_who_moved_most(trusted_judge: Rater) -> None:
+    arena = contest(trusted_judge)
+    told = combined(arena).findings["combined"]
+    assert 0.05 < told["narrower"] < 0.6
+    # The gain is of variances, averaged over candidates alike: widths go with its root.
+    assert 1 - told["narrower"] == pytest.approx(told["gain"] ** -0.5, abs=0.02)
+    assert told["moved_most"] in arena.candidates.values_list("pk", flat=True)
+    assert told["moved_by"]

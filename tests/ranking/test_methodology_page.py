@@ -78,7 +78,7 @@ def test_a_combined_board_explains_its_own_numbers(client: Client, arena: Arena)
     boards.drop_pages(arena_id=arena.pk)
     page = text(client, "/a/support/methodology/?raters=combined")
     assert 'id="combined"' in page
-    assert "4,830 votes of judges narrow" in page
+    assert "4,830 votes of trusted judges narrow" in page
     assert "replicates" not in page
     assert 'id="transitivity"' not in page
 

@@ -120,7 +120,7 @@ def test_a_vote_of_a_file_that_is_voided_half_way_is_taken_out_after_all(
     monkeypatch.setattr(tallying, "BATCH", 3)
     source = hidden_import(arena)
     reveal(source)
-    tallying._add_imported(arena.pk, claim(arena))
+    tallying._add_imported(arena.pk, claim(arena), frozenset())
     for row in (2, 6):  # one that is in the tallies, and one that is not
         vote = Vote.objects.get(source=source, source_row=row)
         void_vote(vote=vote, reason="a mistake", now=timezone.now())

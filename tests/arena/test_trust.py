@@ -1,0 +1,76 @@
+"""Trust in a judge's or a jury's votes: given, withdrawn, and announced where it matters."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.models import Rater
+from arena.services.trust import NotAJudge, set_trust
+from arena.signals import votes_changed
+from tests.factories import make_arena, make_person, make_vote
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def heard() -> Any:
+    """What the arena announced: (arena id, reason)."""
+    told: list[tuple[int, str]] = []
+
+    def listen(arena_id: int, reason: str, **_: Any) -> None:
+        told.append((arena_id, reason))
+
+    votes_changed.connect(listen)
+    yield told
+    votes_changed.disconnect(listen)
+
+
+@pytest.mark.parametrize("kind", ["judge", "jury"])
+def test_trust_is_given_and_withdrawn(kind: str) -> None:
+    rater = Rater.objects.create(kind=kind, name="strict")
+    now = timezone.now()
+    assert set_trust(rater_id=rater.pk, trusted=True, now=now)
+    rater.refresh_from_db()
+    assert rater.trusted_at == now
+    assert set_trust(rater_id=rater.pk, trusted=False, now=now)
+    rater.refresh_from_db()
+    assert rater.trusted_at is None
+
+
+def test_trust_that_is_there_keeps_its_date_and_is_no_news(
+    heard: list[Any], django_capture_on_commit_callbacks: Any
+) -> None:
+    rater = Rater.objects.create(kind="judge", name="strict")
+    arena = make_arena(2, 1)
+    make_vote(arena, *arena.candidates.all(), "left", rater=rater)
+    now = timezone.now()
+    set_trust(rater_id=rater.pk, trusted=True, now=now)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert not set_trust(rater_id=rater.pk, trusted=True, now=now + timedelta(days=1))
+    rater.refresh_from_db()
+    assert (rater.trusted_at, heard) == (now, [])
+
+
+def test_every_arena_with_votes_of_the_rater_is_told_and_no_other(
+    heard: list[Any], django_capture_on_commit_callbacks: Any
+) -> None:
+    rater = Rater.objects.create(kind="judge", name="strict")
+    voted = [make_arena(2, 1), make_arena(2, 1)]
+    other = make_arena(2, 1)
+    for arena in [*voted, voted[0]]:
+        make_vote(arena, *arena.candidates.all(), "left", rater=rater)
+    make_vote(other, *other.candidates.all(), "left")
+    with django_capture_on_commit_callbacks(execute=True):
+        set_trust(rater_id=rater.pk, trusted=True, now=timezone.now())
+        assert heard == []
+    assert sorted(heard) == [(arena.pk, "trust") for arena in voted]
+
+
+def test_people_are_not_trusted_or_distrusted() -> None:
+    person = make_person()
+    with pytest.raises(NotAJudge, match="is no judge and no jury"):
+        set_trust(rater_id=person.pk, trusted=True, now=timezone.now())
+    with pytest.raises(NotAJudge):
+        set_trust(rater_id=10**9, trusted=False, now=timezone.now())
