@@ -5,7 +5,6 @@ For the judge only: people and exports get the texts as they are.
 
 import re
 import unicodedata
-from itertools import groupby
 
 KEPT_CONTROLS = {"\n", "\t"}
 UNWANTED = {"Cc", "Cf", "Cs", "Co", "Cn"}
@@ -54,9 +53,11 @@ def normalise(text: str) -> str:
     text = _visible(LINE_END.sub("\n", text))
     if unicodedata.is_normalized("NFKC", text):
         return text
+    staying = "".join(filter(_is_meaningful, set(text)))
+    parts = re.split(f"([{staying}]+)", text) if staying else [text]
     return "".join(
-        "".join(part) if stays else unicodedata.normalize("NFKC", "".join(part))
-        for stays, part in groupby(text, _is_meaningful)
+        part if position % 2 else unicodedata.normalize("NFKC", part)
+        for position, part in enumerate(parts)
     )
 
 
@@ -71,7 +72,7 @@ def neutralise(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    return "".join(filter(_is_shown, text))
+    return text.translate({ord(one): None for one in set(text) if not _is_shown(one)})
 
 
 def _is_shown(character: str) -> bool:
