@@ -1,28 +1,113 @@
-"""The admin shows judges and what they said; nothing here is edited by hand."""
+"""The admin shows judges, what they said and how far they are trusted; nobody edits it."""
 
 from django.contrib import admin
 
 from arena.admin import ReadOnly
-from judges.models import Judge, Judgement, RunJudge
+from judges.models import (
+    Calibration,
+    Canary,
+    CanaryCheck,
+    Epoch,
+    Judge,
+    Judgement,
+    JuryVerdict,
+    Label,
+    LabelItem,
+    LabelSet,
+    Mark,
+    RunJudge,
+)
 
 
 @admin.register(Judge)
 class JudgeAdmin(ReadOnly):
     list_display = ["name", "endpoint", "model", "family", "rubric", "registered_at"]
-    list_filter = ["endpoint", "family", "rubric"]
+    list_filter = ["protocol", "endpoint", "family", "rubric"]
     search_fields = ["name", "model", "digest"]
+
+
+@admin.register(Epoch)
+class EpochAdmin(ReadOnly):
+    list_display = ["judge", "number", "model_returned", "started_at", "ended_at", "reason"]
+    list_select_related = ["judge"]
+    search_fields = ["judge__name", "reason"]
 
 
 @admin.register(RunJudge)
 class RunJudgeAdmin(ReadOnly):
-    list_display = ["run", "judge"]
-    list_select_related = ["run", "judge"]
+    list_display = ["run", "epoch", "own_family"]
+    list_select_related = ["run", "epoch__judge"]
+    search_fields = ["epoch__judge__name"]
 
 
 @admin.register(Judgement)
 class JudgementAdmin(ReadOnly):
-    list_display = ["judge", "run", "responses", "state", "settled_at"]
-    list_filter = ["state", "judge"]
-    list_select_related = ["judge", "run"]
+    list_display = ["epoch", "run", "responses", "sample", "state", "flagged", "settled_at"]
+    list_filter = ["state", "flagged"]
+    list_select_related = ["epoch__judge", "run"]
     search_fields = ["responses"]
-    raw_id_fields = ["comparison", "forward", "reverse", "run"]
+    raw_id_fields = ["comparison", "item", "forward", "reverse", "run"]
+
+
+@admin.register(JuryVerdict)
+class JuryVerdictAdmin(ReadOnly):
+    list_display = ["epoch", "run", "responses", "state", "settled_at"]
+    list_filter = ["state"]
+    list_select_related = ["epoch__judge", "run"]
+    search_fields = ["responses"]
+    raw_id_fields = ["comparison", "judgements"]
+
+
+@admin.register(Mark)
+class MarkAdmin(ReadOnly):
+    list_display = ["judgement", "user", "kind", "holds", "made_at"]
+    list_filter = ["kind", "holds"]
+    list_select_related = ["judgement", "user"]
+    search_fields = ["user__username"]
+
+
+@admin.register(LabelSet)
+class LabelSetAdmin(ReadOnly):
+    list_display = ["name", "kind", "created_at"]
+    list_filter = ["kind"]
+    search_fields = ["name", "digest"]
+
+
+@admin.register(LabelItem)
+class LabelItemAdmin(ReadOnly):
+    list_display = ["key", "labels_in", "category", "trap"]
+    list_filter = ["trap"]
+    list_select_related = ["labels_in"]
+    search_fields = ["key", "category"]
+
+
+@admin.register(Label)
+class LabelAdmin(ReadOnly):
+    list_display = ["item", "rater", "outcome", "score"]
+    list_filter = ["outcome"]
+    list_select_related = ["item"]
+    search_fields = ["rater"]
+    raw_id_fields = ["item"]
+
+
+@admin.register(Calibration)
+class CalibrationAdmin(ReadOnly):
+    list_display = ["epoch", "kind", "label_set", "arena", "trusted", "made_at"]
+    list_filter = ["kind", "trusted"]
+    list_select_related = ["epoch__judge", "label_set", "arena"]
+    search_fields = ["epoch__judge__name"]
+
+
+@admin.register(Canary)
+class CanaryAdmin(ReadOnly):
+    list_display = ["judge", "label_set", "cap", "set_at", "stopped_at"]
+    list_select_related = ["judge", "label_set"]
+    search_fields = ["judge__name"]
+
+
+@admin.register(CanaryCheck)
+class CanaryCheckAdmin(ReadOnly):
+    list_display = ["canary", "why", "n", "changed", "p", "alarm", "begun_at", "evaluated_at"]
+    list_filter = ["why", "alarm"]
+    list_select_related = ["canary"]
+    search_fields = ["canary__judge__name"]
