@@ -31,6 +31,7 @@ def test_a_padded_copy_is_the_answer_and_sentences_that_say_nothing() -> None:
     for sentence in FILLER:
         rest = rest.replace(sentence, "")
     assert rest.strip() == ""
+    assert sum(sentence in fake for sentence in FILLER) >= 4
     assert len(fake) > 1.5 * len(ANSWER)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from judges.core.parsing import read_soft_verdict
 
 NONCE = "0f1e2d3c4b5a6978"
+V = f"VERDICT-{NONCE}"
 PAIR = ("A", "B", "TIE")
 FIVE = ("1", "2", "3", "4", "5")
 TEN = tuple(map(str, range(1, 11)))
@@ -60,6 +61,25 @@ def test_the_token_that_begins_the_verdict_is_found(
     assert soft == pytest.approx(dict.fromkeys(labels, 0.0) | expected)
 
 
+def test_a_token_that_ends_after_a_sign_begins_no_longer_label() -> None:
+    tokens = line(Token(" "), place("1\n", **{"1\n": 0.7, "2": 0.3}))
+    soft = read_soft_verdict(tokens, TEN, "1", nonce=NONCE)
+    assert soft == pytest.approx(dict.fromkeys(TEN, 0.0) | {"1": 0.7, "2": 0.3})
+
+
+def test_the_last_verdict_line_is_the_place() -> None:
+    announced = [Token("I end with VERDICT-"), Token(NONCE), Token(": A"), Token(".\n")]
+    tokens = [*announced, *line(place(" A", _A=0.9, _B=0.1))]
+    soft = read_soft_verdict(tokens, PAIR, "A", nonce=NONCE)
+    assert soft == pytest.approx({"A": 0.9, "B": 0.1, "TIE": 0})
+
+
+def test_the_token_written_counts_even_if_it_is_not_among_the_likeliest() -> None:
+    written = Token(" A", math.log(0.3), ((" B", math.log(0.5)), (" **", math.log(0.2))))
+    soft = read_soft_verdict(line(written), PAIR, "A", nonce=NONCE)
+    assert soft == pytest.approx({"A": 0.375, "B": 0.625, "TIE": 0})
+
+
 def test_a_verdict_less_likely_than_another_is_a_soft_verdict_too() -> None:
     """At a temperature above 0 the likeliest token is not always the one written."""
     soft = read_soft_verdict(line(place(" B", _A=0.8, _B=0.2)), PAIR, "B", nonce=NONCE)
@@ -93,6 +113,7 @@ def test_the_other_forms_are_read_as_well() -> None:
         (line(Token(" "), place("2", **{"2": 0.6, "1": 0.4})), TEN, "2"),
         (line(place(" A", _A=math.inf)), PAIR, "A"),
         ([Token(f"VERDICT-{NONCE}: A")], PAIR, "A"),  # more than the verdict in one token
+        ([Token(V[:12]), Token(f"{V[12:]}: A", -3, ((" B", -0.1),))], PAIR, "A"),
     ],
 )
 def test_where_the_place_or_its_meaning_is_not_sure_there_is_no_soft_verdict(

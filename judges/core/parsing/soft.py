@@ -42,10 +42,10 @@ def read_soft_verdict(
     al. 2023, "G-Eval", section 2, for scores); a label that is not among the likeliest tokens has
     0. None where that place cannot be found, where the known labels have less than half of the
     probability there, where tokens that could begin several labels have more than a hundredth,
-    and where the token in that place does not begin `verdict`.
+    and where no token in that place begins `verdict`.
     """
     token = _token_of_verdict(tokens, _marker(form, nonce), verdict)
-    if token is None or _label_begun(token.token, labels) != verdict:
+    if token is None:
         return None
     mass, unsure = _masses(dict(token.top) | {token.token: token.logprob}, labels)
     known = math.fsum(mass.values())
@@ -72,10 +72,9 @@ def _token_of_verdict(
         return None
     start = 0
     for token in tokens:
-        if places[-1] < start + len(token.token):
-            before = text[start : places[-1]]
-            return None if before.strip(EDGE_OF_TOKEN) else token
         start += len(token.token)
+        if places[-1] < start:
+            return token
     return None
 
 

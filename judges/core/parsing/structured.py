@@ -93,8 +93,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return str(value) if isinstance(value, str) or whole else ""
+    return str(value) if isinstance(value, str | int) else ""
 
 
 def _order(verdict: Any, n: int) -> Order | None:
