@@ -2,48 +2,29 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, connection
-from django.utils import timezone
 
-from arena.calls import services
+from arena.calls import claiming, services, sweeping
+from arena.calls.making import make_call
 from arena.calls.models import MAX_REQUESTS, Call
-from arena.models import Arena, Run
+from arena.calls.providers.base import Retryable
+from tests.arena.ledger import (
+    LEASE,
+    NOW,
+    Model,
+    Question,
+    end,
+    make,
+    make_row,
+    make_run,
+    must_take,
+    take,
+)
 
 pytestmark = pytest.mark.django_db
-NOW = timezone.now()
-LEASE = timedelta(seconds=30)
-
-
-def make_run(state: str = "open") -> Run:
-    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
-    return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state)
-
-
-def make_call(run: Run | None = None, **fields: Any) -> Call:
-    values = {
-        "run": run or make_run(),
-        "asker": "judge",
-        "subject": f"{Call.objects.count()},0",
-        "endpoint": "scripted",
-        "model": "m-1",
-        "due_at": NOW,
-        "ring_after": NOW,
-    }
-    return Call.objects.create(**values | fields)
-
-
-def claim(call: Call, now: datetime = NOW) -> Call | None:
-    return services.claim(call_id=call.pk, lease=LEASE, now=now)
-
-
-def must_claim(call: Call, now: datetime = NOW) -> Call:
-    taken = claim(call, now)
-    assert taken is not None
-    return taken
 
 
 def test_a_call_is_created_once_however_often_it_is_ordered() -> None:
@@ -56,27 +37,27 @@ def test_a_call_is_created_once_however_often_it_is_ordered() -> None:
 
 
 def test_the_database_refuses_a_second_call_for_the_same_order() -> None:
-    call = make_call()
+    call = make_row()
     with pytest.raises(IntegrityError, match=r"call_once|UNIQUE"):
-        make_call(call.run, subject=call.subject)
+        make_row(call.run, subject=call.subject)
 
 
 def test_one_worker_takes_a_call_and_a_second_gets_nothing() -> None:
-    call = make_call()
-    taken = must_claim(call)
+    call = make_row()
+    taken = must_take(call)
     assert (taken.state, taken.attempts, taken.requests) == ("running", 1, 1)
-    assert claim(call) is None
+    assert take(call) is None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_workers_that_come_at_the_same_moment_one_takes_the_call() -> None:
-    call = make_call()
+    call = make_row()
     together = threading.Barrier(8)
 
     def come(_: int) -> bool:
         together.wait()
         try:
-            return claim(call) is not None
+            return take(call) is not None
         finally:
             connection.close()
 
@@ -88,53 +69,66 @@ def test_of_workers_that_come_at_the_same_moment_one_takes_the_call() -> None:
 
 @pytest.mark.parametrize("state", ["paused", "ordered", "cancelled", "done"])
 def test_calls_of_a_run_that_is_not_open_are_not_made(state: str) -> None:
-    call = make_call(make_run(state))
-    assert claim(call) is None
+    call = make_row(make_run(state))
+    assert take(call) is None
     assert services.calls_to_ring(now=NOW) == []
 
 
 def test_a_call_that_is_not_due_waits() -> None:
-    call = make_call(due_at=NOW + timedelta(seconds=10))
-    assert claim(call) is None
-    assert claim(call, NOW + timedelta(seconds=10)) is not None
+    call = make_row(due_at=NOW + timedelta(seconds=10))
+    assert take(call) is None
+    assert take(call, NOW + timedelta(seconds=10)) is not None
 
 
 def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -> None:
-    call = make_call()
-    late = must_claim(call)
-    assert claim(call, NOW + LEASE - timedelta(seconds=1)) is None
-    second = must_claim(call, NOW + LEASE)
-    assert not services.finish(call=late, state="done", now=NOW, reply="late")
-    assert services.finish(call=second, state="done", now=NOW, reply="in time")
-    assert Call.objects.get(pk=call.pk).reply == "in time"
+    call = make_row()
+    late = must_take(call)
+    assert take(call, NOW + LEASE - timedelta(seconds=1)) is None
+    second = must_take(call, NOW + LEASE)
+    assert not end(late, "failed")
+    assert end(second, "done")
+    stored = Call.objects.get(pk=call.pk)
+    assert (stored.state, stored.attempts, stored.cut_off_requests) == ("done", 2, 1)
+
+
+def test_a_late_worker_changes_nothing_where_the_sweep_has_freed_its_call() -> None:
+    late = must_take(make_row())
+    assert sweeping.free_abandoned(now=NOW + LEASE) == 1
+    assert not end(late, "done")
+    assert Call.objects.get().state == "waiting"
 
 
 def test_an_ended_call_stays_ended() -> None:
-    call = must_claim(make_call())
-    assert services.finish(call=call, state="done", now=NOW)
-    assert not services.finish(call=call, state="failed", now=NOW)
-    assert not services.try_again(call=call, error="x", now=NOW)
-    assert claim(call, NOW + timedelta(days=1)) is None
+    call = make_row()
+    held = must_take(call)
+    copy = Call.objects.get(pk=call.pk)
+    assert end(held, "done")
+    assert not end(copy, "failed")
+    assert take(call, NOW + timedelta(days=1)) is None
 
 
-def test_retry_after_is_obeyed_without_a_thread_waiting() -> None:
-    call = must_claim(make_call())
-    services.try_again(call=call, error="HTTP 429", now=NOW, retry_after=42)
-    call.refresh_from_db()
-    assert (call.state, call.due_at) == ("waiting", NOW + timedelta(seconds=42))
-    assert services.calls_to_ring(now=NOW + timedelta(seconds=41)) == []
-    assert services.calls_to_ring(now=NOW + timedelta(seconds=42)) == [call.pk]
+def busy(retry_after: float | None = None) -> Retryable:
+    return Retryable("HTTP 500", retry_after)
 
 
-def test_an_absurd_retry_after_is_cut() -> None:
-    call = must_claim(make_call())
-    services.try_again(call=call, error="HTTP 429", now=NOW, retry_after=1e9)
-    call.refresh_from_db()
-    assert call.due_at == NOW + services.LONGEST_PAUSE
+def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
+    model.otherwise = busy(42)
+    call = make(make_row())
+    assert call.state == "waiting"
+    seconds = (call.due_at - NOW).total_seconds()
+    assert 42 <= seconds < 72
+    assert services.calls_to_ring(now=call.due_at - timedelta(seconds=1)) == []
+    assert services.calls_to_ring(now=call.due_at) == [call.pk]
+
+
+def test_an_absurd_retry_after_is_cut(model: Model) -> None:
+    model.otherwise = busy(1e9)
+    call = make(make_row())
+    assert call.due_at - NOW < claiming.LONGEST_PAUSE + timedelta(seconds=60)
 
 
 def test_without_retry_after_the_pause_is_jittered_and_grows(
-    monkeypatch: pytest.MonkeyPatch,
+    model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans: list[float] = []
 
@@ -143,28 +137,44 @@ def test_without_retry_after_the_pause_is_jittered_and_grows(
             spans.append(high)
             return high
 
-    monkeypatch.setattr(services, "_jitter", Longest())
-    call, now = make_call(), NOW
+    monkeypatch.setattr(claiming, "_jitter", Longest())
+    model.otherwise = busy()
+    call = make_row()
     for _ in range(MAX_REQUESTS):
-        services.try_again(call=must_claim(call, now), error="HTTP 500", now=now)
-        now += timedelta(minutes=2)
-    call.refresh_from_db()
+        call = make(call)
     assert spans == [2, 4, 8, 16, 32]
     assert (call.state, call.requests, call.error) == ("failed", MAX_REQUESTS, "HTTP 500")
 
 
 def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
-    call, now = make_call(), NOW
+    call, now = make_row(), NOW
     for _ in range(MAX_REQUESTS):
-        must_claim(call, now)
+        must_take(call, now)
         now += LEASE
-    assert claim(call, now) is None
+    assert take(call, now) is None
     call.refresh_from_db()
     assert (call.state, call.error) == ("failed", "The worker died.")
+    assert call.cut_off_requests == MAX_REQUESTS
+
+
+def test_a_call_that_died_too_often_comes_back_failed_to_whoever_is_to_settle_it() -> None:
+    call = make_row(state="running", requests=6, lease_expires_at=NOW, attempts=6)
+    made = make_call(call_id=call.pk, asking=Question())
+    assert made is not None
+    assert made.state == "failed"
+
+
+def test_a_call_nobody_has_work_with_is_none() -> None:
+    assert make_call(call_id=make_row(state="done").pk, asking=Question()) is None
+
+
+def test_what_a_server_says_is_fitted_into_its_column(model: Model) -> None:
+    model.otherwise = Retryable("\x00boom\ud800" + "x" * 1000)
+    assert make(make_row()).error.startswith("boom?xx")
 
 
 def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
-    call, now = make_call(), NOW
+    call, now = make_row(), NOW
     for pause in (30, 60, 120):
         assert services.calls_to_ring(now=now) == [call.pk]
         assert services.calls_to_ring(now=now + timedelta(seconds=pause - 1)) == []
@@ -172,58 +182,17 @@ def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
 
 
 def test_an_abandoned_call_is_rung_again_when_its_lease_ends() -> None:
-    call = make_call()
+    call = make_row()
     services.calls_to_ring(now=NOW)
-    must_claim(call)
+    must_take(call)
     assert services.calls_to_ring(now=NOW + LEASE - timedelta(seconds=1)) == []
     assert services.calls_to_ring(now=NOW + LEASE) == [call.pk]
 
 
 def test_the_queue_stays_short() -> None:
     run = make_run()
-    calls = [make_call(run) for _ in range(5)]
+    calls = [make_row(run) for _ in range(5)]
     assert len(services.calls_to_ring(now=NOW, at_most=3)) == 3
     assert services.calls_to_ring(now=NOW, at_most=3) == []
-    must_claim(calls[0])
+    must_take(calls[0])
     assert services.calls_to_ring(now=NOW, at_most=3) == [calls[3].pk]
-
-
-def fail_all(run: Run, count: int) -> None:
-    for i in range(count):
-        call = must_claim(make_call(run))
-        services.finish(call=call, state="failed", now=NOW + timedelta(seconds=i), error="boom")
-        services.pause_if_failing(run_id=run.pk)
-
-
-def test_ten_failures_in_a_row_pause_the_run_and_say_why() -> None:
-    run = make_run()
-    fail_all(run, 9)
-    run.refresh_from_db()
-    assert run.state == "open"
-    fail_all(run, 1)
-    Call.objects.filter(run=run).update(finished_at=NOW)
-    services.pause_if_failing(run_id=run.pk)
-    run.refresh_from_db()
-    assert run.state == "paused"
-    assert run.pause_reason == "10 calls in a row failed. The last one: boom"
-
-
-def test_a_call_that_succeeds_breaks_the_row() -> None:
-    run = make_run()
-    fail_all(run, 9)
-    services.finish(call=must_claim(make_call(run)), state="done", now=NOW + timedelta(minutes=1))
-    assert not services.pause_if_failing(run_id=run.pk)
-
-
-def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done() -> None:
-    run = make_run()
-    fail_all(run, 1)
-    done = must_claim(make_call(run))
-    services.finish(call=done, state="done", now=NOW)
-    services.pause_run(run_id=run.pk, reason="HTTP 401")
-    services.resume_run(run_id=run.pk, now=NOW)
-    run.refresh_from_db()
-    failed = Call.objects.exclude(pk=done.pk).get()
-    assert (run.state, run.pause_reason) == ("open", "")
-    assert (failed.state, failed.requests_allowed) == ("waiting", 1 + MAX_REQUESTS)
-    assert services.calls_to_ring(now=NOW) == [failed.pk]

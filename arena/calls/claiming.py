@@ -1,0 +1,179 @@
+"""A call taken by one worker at a time, and written down when something has come of it.
+
+A worker may die at any line. What it claimed is free again when its lease expires; what it ended
+stays ended. Every write after the claim is fenced by `attempts` and by the state, so a worker that
+comes back late changes neither the call nor any money.
+"""
+
+import secrets
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from arena.calls import booking
+from arena.calls.models import Call
+from arena.calls.models.calls import CallQuerySet
+from arena.services import statements
+
+LONGEST_PAUSE = timedelta(minutes=30)
+LONGEST_JITTER = 60.0
+LONGEST_REPLY = 200_000
+DIED = "The worker died."
+WITHOUT_REPLY = {
+    Call.State.UNREADABLE,
+    Call.State.REFUSED,
+    Call.State.TOO_LONG,
+    Call.State.FAILED,
+}
+_jitter = secrets.SystemRandom()
+
+# -- Taking ----------------------------------------------------------------------------------------
+
+
+def due_call(*, call_id: int, now: datetime) -> Call | None:
+    """Return a call that may be made now, with its run; None when there is nothing to do.
+
+    A request whose worker died is written off first; one that died too often comes back failed.
+    """
+    call = Call.objects.claimable(now).select_related("run").filter(pk=call_id).first()
+    if call is None or call.state == Call.State.WAITING:
+        return call
+    return call if abandon(call=call, now=now) else None
+
+
+def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bool:
+    """Take a waiting call for `lease`, and `amount` nano-dollars from its run's cap for it.
+
+    False when another worker was quicker. Raises booking.Denied where the run has no such money,
+    and then nothing is taken.
+    """
+    values = {
+        "state": Call.State.RUNNING,
+        "attempts": call.attempts + 1,
+        "requests": call.requests + 1,
+        "reserved": amount,
+        "lease_expires_at": now + lease,
+        "ring_after": now + lease,
+    }
+    with _together(amount):
+        # No join in this statement: two workers that meet here must both look at the row itself.
+        if not _held(call).filter(run=call.run_id).update(**values):
+            return False
+        if amount:
+            booking.reserve(run_id=call.run_id, amount=amount)
+    _remember(call, values)
+    return True
+
+
+def abandon(*, call: Call, now: datetime) -> bool:
+    """Free a call whose lease has ended: what its request may have cost is uncertain from now on.
+
+    After as many requests as it may have it has failed. False when somebody else did it.
+    """
+    fields: dict[str, Any] = {"cut_off_requests": call.cut_off_requests + 1}
+    if call.requests >= call.requests_allowed:
+        fields |= ended(Call.State.FAILED, call.error or DIED, now)
+    else:
+        fields |= waiting(call.error, now)
+    return write(call=call, now=now, uncertain=call.reserved, **fields)
+
+
+# -- Writing down ----------------------------------------------------------------------------------
+
+
+def ended(state: str, error: str, now: datetime) -> dict[str, Any]:
+    """The columns of a call that has ended."""
+    return {"state": state, "error": error, "finished_at": now, "lease_expires_at": None}
+
+
+def waiting(error: str, due_at: datetime) -> dict[str, Any]:
+    """The columns of a call that waits until `due_at`."""
+    return {
+        "state": Call.State.WAITING,
+        "error": error,
+        "lease_expires_at": None,
+        "due_at": due_at,
+        "ring_after": due_at,
+        "rings": 0,
+    }
+
+
+def after_failure(call: Call, error: str, now: datetime, retry_after: float | None) -> Any:
+    """The columns of a call whose request failed: it waits for the next, or it was the last."""
+    if call.requests >= call.requests_allowed:
+        return ended(Call.State.FAILED, error, now)
+    return waiting(error, now + _pause(call, retry_after))
+
+
+def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **values: Any) -> bool:
+    """Write to a call that this worker holds, and book the money of its request with it.
+
+    What was reserved is given back; `cost` is what was billed, `uncertain` what may have been
+    (nano-dollars). Calls that need this one end with it, unless it is done. False, with nothing
+    changed, when the call was taken away meanwhile.
+    """
+    fitted = {name: storable(name, value) for name, value in values.items()}
+    fitted |= {"reserved": 0, "cost": call.cost + cost, "uncertain": call.uncertain + uncertain}
+    moves = call.reserved or cost or uncertain
+    unmet = fitted.get("state") in WITHOUT_REPLY
+    with _together(moves or unmet):
+        if not _held(call).update(**fitted):
+            return False
+        if moves:
+            booking.book(call.pk, released=call.reserved, cost=cost, uncertain=uncertain)
+        if unmet:
+            end_those_in_need(call_ids=[call.pk], now=now)
+    _remember(call, fitted)
+    return True
+
+
+def end_those_in_need(*, call_ids: Sequence[int], now: datetime) -> int:
+    """End what waits for calls that ended without a reply, and what waits for that in turn.
+
+    They end in the same state, with a sentence. Returns how many there were.
+    """
+    count, ids = 0, list(call_ids)
+    while ids:
+        needing = Call.objects.filter(needs__in=ids, state=Call.State.WAITING)
+        waiting_now = list(needing.select_related("needs"))
+        for call in waiting_now:
+            assert call.needs is not None, "found by what it needs"
+            why = f"The call it needs has ended as {call.needs.state}: {call.needs.error}"
+            fields = ended(call.needs.state, storable("error", why), now)
+            Call.objects.filter(pk=call.pk, state=Call.State.WAITING).update(**fields)
+        ids = [call.pk for call in waiting_now]
+        count += len(ids)
+    return count
+
+
+def storable(name: str, value: Any) -> Any:
+    """Fit what a server said into its column: no NUL, no lone surrogate, not too long."""
+    if not isinstance(value, str):
+        return value
+    length = getattr(Call._meta.get_field(name), "max_length", None) or LONGEST_REPLY
+    return value.replace("\x00", "").encode("utf-8", "replace").decode()[:length]
+
+
+def _held(call: Call) -> CallQuerySet:
+    return Call.objects.filter(pk=call.pk, attempts=call.attempts, state=call.state)
+
+
+def _together(several: object) -> AbstractContextManager[object]:
+    """One transaction for several statements; a single one needs none of its own."""
+    return transaction.atomic() if several else statements.alone()
+
+
+def _remember(call: Call, values: dict[str, Any]) -> None:
+    """Let the call that is held say what its row says, without reading it again."""
+    for name, value in values.items():
+        setattr(call, name, value)
+
+
+def _pause(call: Call, retry_after: float | None) -> timedelta:
+    """What the server asked for, else full jitter over a doubling span."""
+    if retry_after is not None:
+        return min(timedelta(seconds=retry_after), LONGEST_PAUSE)
+    return timedelta(seconds=_jitter.uniform(0, min(LONGEST_JITTER, 2.0**call.requests)))

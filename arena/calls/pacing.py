@@ -1,0 +1,114 @@
+"""How fast an endpoint may be asked, shared by all workers: the generic cell rate algorithm.
+
+One row per endpoint holds the time at which all that was asked so far will have been within the
+limits (ITU-T I.371, the "virtual scheduling" form). One statement decides and counts, so however
+many workers ask at once, in no minute more requests are sent than the operator allows. Tokens are
+counted before the answer is known, by what it may hold at most; what it did not hold is given back.
+"""
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.db.models import F
+
+from arena.calls.models import EndpointPace
+from arena.calls.ringing import is_paced
+from arena.conf.endpoints import Endpoint
+from arena.services import statements
+
+MINUTE = 60.0
+BURST = 20  # a burst of this part of a minute's worth may be sent at once
+ALWAYS = 1e15  # seconds: the leeway of what is not limited
+LEAST_JITTER, MOST_JITTER = 0.05, 5.0
+_jitter = secrets.SystemRandom()
+
+LATER = "CASE WHEN kept.{0} > %s THEN kept.{0} ELSE %s END"
+TAKE = f"""
+    INSERT INTO arena_endpointpace AS kept (endpoint, requests_until, tokens_until)
+    VALUES (%s, %s, %s)
+    ON CONFLICT (endpoint) DO UPDATE SET
+        requests_until = {LATER.format("requests_until")} + %s,
+        tokens_until = {LATER.format("tokens_until")} + %s
+    WHERE kept.requests_until <= %s AND kept.tokens_until <= %s
+    RETURNING id
+"""  # noqa: S608  (made of constants alone)
+HOLD = f"""
+    INSERT INTO arena_endpointpace AS kept (endpoint, requests_until, tokens_until)
+    VALUES (%s, %s, %s)
+    ON CONFLICT (endpoint) DO UPDATE SET
+        requests_until = {LATER.format("requests_until")},
+        tokens_until = {LATER.format("tokens_until")}
+    RETURNING id
+"""  # noqa: S608  (made of constants alone)
+
+
+def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | None:
+    """Count one request of `tokens` and return None; or the time to come again, counting nothing.
+
+    An endpoint without limits costs no query.
+    """
+    if not is_paced(endpoint):
+        return None
+    at = now.timestamp()
+    step, leeway = _requests(endpoint)
+    token_step, token_leeway = _tokens(endpoint)
+    wide = tokens * token_step
+    new = (endpoint.name, at + step, at + wide)
+    grown = (at, at, step, at, at, wide)
+    with statements.alone():
+        taken = statements.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
+    return None if taken else _when(endpoint, now, leeway, token_leeway)
+
+
+def hold(*, endpoint: Endpoint, until: datetime) -> None:
+    """Let nobody ask a paced endpoint before `until`: it has said so itself."""
+    if not is_paced(endpoint):
+        return
+    at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))
+    full = [at + leeway if step else at for step, leeway in limits]
+    with statements.alone():
+        statements.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
+
+
+def give_back(*, endpoint: Endpoint, tokens: int) -> None:
+    """Take back what was counted for an answer that was shorter than it might have been."""
+    step, _ = _tokens(endpoint)
+    if tokens > 0 and step > 0:
+        pace = EndpointPace.objects.filter(endpoint=endpoint.name)
+        pace.update(tokens_until=F("tokens_until") - tokens * step)
+
+
+def _requests(endpoint: Endpoint) -> tuple[float, float]:
+    """Seconds per request, and how far ahead of them one may be.
+
+    With b requests at once and one per T seconds, b - 1 + ceil(60 / T) can fall into a minute;
+    T is chosen so that this is the limit.
+    """
+    limit = endpoint.requests_per_minute
+    if not limit:
+        return 0.0, ALWAYS
+    burst = 1 + limit // BURST
+    step = MINUTE / (limit - burst + 1)
+    return step, (burst - 1) * step
+
+
+def _tokens(endpoint: Endpoint) -> tuple[float, float]:
+    """Seconds per token, and how far ahead; a request larger than that is let in when all is paid.
+
+    So a minute holds the limit, and at most one request that began within it.
+    """
+    limit = endpoint.tokens_per_minute
+    if not limit:
+        return 0.0, ALWAYS
+    burst = limit // BURST
+    step = MINUTE / (limit - burst)
+    return step, burst * step
+
+
+def _when(endpoint: Endpoint, now: datetime, leeway: float, token_leeway: float) -> datetime:
+    """When the one who was turned away may come again: a little apart from the others."""
+    kept = EndpointPace.objects.get(endpoint=endpoint.name)
+    at = now.timestamp()
+    wait = max(0.0, kept.requests_until - leeway - at, kept.tokens_until - token_leeway - at)
+    spread = min(MOST_JITTER, max(LEAST_JITTER, wait))
+    return now + timedelta(seconds=wait + _jitter.uniform(0, spread))

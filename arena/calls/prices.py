@@ -1,0 +1,90 @@
+"""What models cost: entered by an operator, or written beside the endpoint in the settings."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models.signals import post_delete, post_save
+
+from arena.calls.endpoints import UnknownEndpoint, endpoint_named
+from arena.calls.models import Price
+from arena.calls.remembering import Remembered
+
+NANO = 1_000_000_000
+DEAREST = 1_000_000  # dollars per million tokens; more is a slip of the keyboard
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Nano-dollars per million tokens."""
+
+    input_per_million: int
+    output_per_million: int
+
+    @property
+    def is_free(self) -> bool:
+        return not (self.input_per_million or self.output_per_million)
+
+
+def price_of(endpoint: str, model: str) -> Rate | None:
+    """Return what `model` costs at `endpoint`; None where nobody has said.
+
+    The operator's entry comes first, then the settings; what is scripted costs nothing.
+    """
+    return _remembered.get((endpoint, model))
+
+
+@transaction.atomic
+def set_price(
+    *, endpoint: str, model: str, input_usd: Decimal, output_usd: Decimal, now: datetime
+) -> Price:
+    """Enter what a million tokens cost, in dollars; 0 is a price.
+
+    Raises ValidationError for what is no amount, UnknownEndpoint for a name nobody configured.
+    """
+    endpoint_named(endpoint)
+    if not model or len(model) > 200:
+        raise ValidationError("A model's name has 1 to 200 characters.")
+    rate = {
+        "input_per_million": nano_per_million(input_usd),
+        "output_per_million": nano_per_million(output_usd),
+    }
+    price, _ = Price.objects.update_or_create(
+        endpoint=endpoint, model=model, defaults=rate | {"entered_at": now}
+    )
+    return price
+
+
+def nano_per_million(usd: Decimal) -> int:
+    """Turn dollars per million tokens into nano-dollars; raises ValidationError for nonsense."""
+    try:
+        amount = Decimal(usd)
+    except (InvalidOperation, TypeError, ValueError):
+        raise ValidationError(f"{usd!r} is no amount of dollars.") from None
+    if not amount.is_finite() or not 0 <= amount <= DEAREST:
+        raise ValidationError(
+            f"A price is between 0 and {DEAREST:,} dollars per million tokens, not {usd}."
+        )
+    nano = amount * NANO
+    if nano != int(nano):
+        raise ValidationError(f"A price has at most nine digits after the point, not {usd}.")
+    return int(nano)
+
+
+def _look_up(key: tuple[str, str]) -> Rate | None:
+    name, model = key
+    row = Price.objects.filter(endpoint=name, model=model).first()
+    if row is not None:
+        return Rate(row.input_per_million, row.output_per_million)
+    try:
+        given = endpoint_named(name).price_of(model)
+    except UnknownEndpoint:
+        return None
+    return Rate(given.input_per_million, given.output_per_million) if given else None
+
+
+_remembered = Remembered(_look_up)
+post_save.connect(_remembered.forget, sender=Price)
+post_delete.connect(_remembered.forget, sender=Price)

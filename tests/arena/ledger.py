@@ -1,0 +1,132 @@
+"""Runs, calls and a model that says what a test wants it to say."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from arena.calls import claiming
+from arena.calls.making import Reading, make_call
+from arena.calls.models import Call, RunAsker
+from arena.calls.planning import CannotAsk
+from arena.calls.providers.base import Message, Reply, Request
+from arena.models import Arena, Run
+
+NOW = timezone.now()
+LEASE = timedelta(seconds=30)
+DOLLAR = 10**9
+MODEL = "m-1"
+
+
+def make_run(state: str = "open", **fields: Any) -> Run:
+    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
+    return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
+
+
+def make_row(run: Run | None = None, **fields: Any) -> Call:
+    """A call as it is written down before any request."""
+    values = {
+        "run": run or make_run(),
+        "asker": "judge",
+        "subject": f"{Call.objects.count()},0",
+        "endpoint": "scripted",
+        "model": MODEL,
+        "due_at": NOW,
+        "ring_after": NOW,
+    }
+    return Call.objects.create(**values | fields)
+
+
+def add_askers(run: Run, *askers: str) -> None:
+    RunAsker.objects.bulk_create(
+        RunAsker(run=run, asker=asker, endpoint="paid", model=MODEL) for asker in askers
+    )
+
+
+def take(call: Call, now: Any = NOW, amount: int = 0) -> Call | None:
+    """Claim a call as a worker does."""
+    due = claiming.due_call(call_id=call.pk, now=now)
+    if due is None or due.has_ended:
+        return None
+    return due if claiming.claim(call=due, lease=LEASE, now=now, amount=amount) else None
+
+
+def must_take(call: Call, now: Any = NOW, amount: int = 0) -> Call:
+    taken = take(call, now, amount)
+    assert taken is not None
+    return taken
+
+
+def end(call: Call, state: str, now: Any = NOW, error: str = "", **money: int) -> bool:
+    return claiming.write(call=call, now=now, **claiming.ended(state, error, now), **money)
+
+
+class Model:
+    """A provider that gives the outcomes it was told, one after the other, then `otherwise`."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Reply | Exception] = []
+        self.otherwise: Reply | Exception | Callable[[], Reply] = says("A")
+        self.requests: list[Request] = []
+
+    def complete(self, request: Request) -> Reply:
+        self.requests.append(request)
+        outcome = self.outcomes.pop(0) if self.outcomes else self.otherwise
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome() if callable(outcome) else outcome
+
+
+def says(text: str, tokens_in: int | None = 10, tokens_out: int | None = 5) -> Reply:
+    return Reply(text, model=MODEL, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+class Question:
+    """One user message; "A" is a verdict, everything else is unreadable."""
+
+    def __init__(self, repair: str | None = None, **parameters: Any) -> None:
+        self.message = repair
+        self.parameters = parameters
+        self.turns: list[int] = []
+        self.broken = ""
+
+    def render(self, call: Call) -> Request:
+        if self.broken:
+            raise CannotAsk(self.broken)
+        return Request(call.model, (Message("user", "Which one?"),), self.parameters)
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        self.turns.append(call.turn)
+        if reply.text == "A":
+            return Reading("done", {"outcome": "left"})
+        return Reading("unreadable", note="No verdict.")
+
+    def repair(self, call: Call) -> str | None:
+        return self.message
+
+
+def make(call: Call, question: Question | None = None) -> Call:
+    """Make a call as if its time had come; return it as the database has it."""
+    Call.objects.filter(pk=call.pk, state="waiting").update(due_at=NOW)
+    made = make_call(call_id=call.pk, asking=question or Question())
+    stored = Call.objects.get(pk=call.pk)
+    if made is not None:
+        assert_alike(made, stored)
+    return stored
+
+
+def assert_alike(made: Call, stored: Call) -> None:
+    """What make_call returns without asking the database is what the database has."""
+    for field in Call._meta.concrete_fields:
+        assert getattr(made, field.attname) == getattr(stored, field.attname), field.name
+
+
+def books(run: Run) -> tuple[int, int, int]:
+    """(settled, reserved, uncertain) of a run, which are the sums over its calls."""
+    run.refresh_from_db()
+    sums = run.calls.aggregate(Sum("cost"), Sum("reserved"), Sum("uncertain"))
+    booked = (run.settled, run.reserved, run.uncertain)
+    assert booked == tuple(total or 0 for total in sums.values())
+    return booked

@@ -1,0 +1,240 @@
+"""The breaker: what fails again and again stops alone, says why, and goes on when told to."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.calls import pausing, services
+from arena.calls.endpoints import endpoint_named
+from arena.calls.models import MAX_REQUESTS, Call, RunAsker
+from arena.calls.providers.base import Rejected, Stopped
+from arena.models import Run
+from tests.arena.ledger import (
+    DOLLAR,
+    NOW,
+    Model,
+    Question,
+    add_askers,
+    end,
+    make,
+    make_row,
+    make_run,
+    must_take,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    """A run of two askers."""
+    run = make_run(cap=DOLLAR)
+    add_askers(run, "first", "second")
+    return run
+
+
+def row(run: Run, asker: str = "first", **fields: Any) -> Call:
+    return make_row(run, **{"endpoint": "paid", "asker": asker} | fields)
+
+
+def paused_askers(run: Run) -> list[str]:
+    return list(
+        RunAsker.objects.filter(run=run, paused_at__isnull=False).values_list("asker", flat=True)
+    )
+
+
+def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) -> None:
+    model.outcomes = [Stopped("HTTP 401: wrong key")]
+    first, other = row(run), row(run, "second")
+    first = make(first)
+    assert (first.state, first.error, first.reserved) == ("waiting", "HTTP 401: wrong key", 0)
+    assert paused_askers(run) == ["first"]
+    assert RunAsker.objects.get(asker="first").pause_reason == "HTTP 401: wrong key"
+    assert services.calls_to_ring(now=timezone.now()) == [other.pk]
+    assert make(first).requests == 1
+    assert make(other).state == "done"
+
+
+def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model, run: Run) -> None:
+    model.outcomes = [Stopped("HTTP 401"), Stopped("HTTP 404")]
+    for call in (row(run), row(run, "second")):
+        make(call)
+    run.refresh_from_db()
+    assert run.state == "paused"
+    assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404"
+
+
+def test_the_run_pauses_when_the_other_asker_has_no_call_left(model: Model, run: Run) -> None:
+    model.outcomes = [Stopped("HTTP 401")]
+    row(run, "second", state="done")
+    make(row(run))
+    run.refresh_from_db()
+    assert run.state == "paused"
+
+
+def test_the_sweep_pauses_a_run_when_the_others_have_come_to_their_end(
+    model: Model, run: Run
+) -> None:
+    first, other = row(run), row(run, "second")
+    model.outcomes = [Stopped("HTTP 401")]
+    make(first)
+    services.sweep(now=NOW)
+    run.refresh_from_db()
+    assert run.state == "open"
+    make(other)
+    services.sweep(now=NOW)
+    run.refresh_from_db()
+    assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
+
+
+def test_a_run_that_is_stuck_behind_a_call_of_a_paused_asker_pauses(run: Run) -> None:
+    row(run, "second", needs=row(run))
+    services.pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    run.refresh_from_db()
+    assert run.state == "paused"
+
+
+def test_the_sweep_leaves_a_run_in_which_nothing_waits(run: Run) -> None:
+    row(run, state="done")
+    services.pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    services.sweep(now=NOW)
+    run.refresh_from_db()
+    assert run.state == "open"
+
+
+def test_a_question_that_cannot_be_put_stops_its_asker(model: Model, run: Run) -> None:
+    question = Question()
+    question.broken = "The rubric changed."
+    row(run, "second")
+    call = make(row(run), question)
+    assert (call.state, call.requests, paused_askers(run)) == ("waiting", 0, ["first"])
+
+
+def test_an_endpoint_that_is_gone_stops_its_asker_with_a_sentence(run: Run) -> None:
+    row(run, "second")
+    make(row(run, endpoint="gone"))
+    assert "no model endpoint called 'gone'" in RunAsker.objects.get(asker="first").pause_reason
+    with pytest.raises(LookupError):
+        endpoint_named("gone")
+
+
+def test_a_run_from_before_askers_had_rows_pauses_as_a_whole(model: Model) -> None:
+    model.outcomes = [Stopped("HTTP 403")]
+    run = make(row(make_run(cap=DOLLAR))).run
+    assert (run.state, run.pause_reason) == ("paused", "HTTP 403")
+
+
+def fail(run: Run, count: int, asker: str = "first") -> None:
+    for i in range(count):
+        call = must_take(row(run, asker))
+        end(call, "failed", NOW + timedelta(seconds=i), error="boom")
+        pausing.pause_if_failing(run_id=run.pk, asker=asker, now=NOW)
+
+
+def test_ten_failures_in_a_row_pause_the_asker_and_say_why(run: Run) -> None:
+    row(run, "second")
+    fail(run, 9)
+    assert paused_askers(run) == []
+    fail(run, 1)
+    assert paused_askers(run) == ["first"]
+    reason = RunAsker.objects.get(asker="first").pause_reason
+    assert reason == "10 calls in a row failed. The last one: boom"
+    run.refresh_from_db()
+    assert run.state == "open"
+
+
+def test_failures_are_counted_by_the_calls_that_are_made(model: Model, run: Run) -> None:
+    model.otherwise = Rejected("HTTP 400")
+    for _ in range(10):
+        make(row(run))
+    assert paused_askers(run) == ["first"]
+
+
+def test_failures_of_another_asker_do_not_count(run: Run) -> None:
+    fail(run, 9)
+    fail(run, 9, "second")
+    assert paused_askers(run) == []
+
+
+def test_a_call_that_succeeds_breaks_the_row(run: Run) -> None:
+    fail(run, 9)
+    end(must_take(row(run)), "done", NOW + timedelta(minutes=1))
+    assert not pausing.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+
+
+def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> None:
+    note = must_take(row(run))
+    for _ in range(12):
+        row(run, needs=note)
+    end(note, "failed")
+    assert not pausing.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+
+
+# -- Going on --------------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run) -> None:
+    fail(run, 1)
+    done = must_take(row(run))
+    end(done, "done")
+    services.pause_asker(run_id=run.pk, asker="first", reason="HTTP 401", now=NOW)
+    services.pause_run(run_id=run.pk, reason="HTTP 401")
+    assert services.resume_run(run_id=run.pk, now=NOW)
+    run.refresh_from_db()
+    failed = Call.objects.exclude(pk=done.pk).get()
+    assert (run.state, run.pause_reason, paused_askers(run)) == ("open", "", [])
+    assert (failed.state, failed.requests_allowed) == ("waiting", 1 + MAX_REQUESTS)
+    assert services.calls_to_ring(now=NOW) == [failed.pk]
+
+
+def test_a_wrong_key_costs_no_try_however_often_the_run_is_resumed(model: Model, run: Run) -> None:
+    model.otherwise = Stopped("HTTP 401")
+    call = row(run)
+    for _ in range(MAX_REQUESTS + 1):
+        call = make(call)
+        services.resume_run(run_id=run.pk, now=NOW)
+    assert (call.state, call.requests) == ("waiting", MAX_REQUESTS + 1)
+
+
+@pytest.mark.parametrize("state", ["done", "cancelled", "ordered"])
+def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=state)
+    call = row(run, state="failed")
+    assert not services.resume_run(run_id=run.pk, now=NOW)
+    run.refresh_from_db()
+    call.refresh_from_db()
+    assert (run.state, call.state) == (state, "failed")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("done", "open"), ("paused", "paused"), ("open", "open")]
+)
+def test_failures_alone_are_tried_again(run: Run, before: str, after: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=before, closed_at=NOW)
+    failed, refused = row(run, state="failed"), row(run, state="refused")
+    assert services.retry_failures(run_id=run.pk, now=NOW) == 1
+    for one in (run, failed, refused):
+        one.refresh_from_db()
+    assert (run.state, failed.state, refused.state) == (after, "waiting", "refused")
+
+
+@pytest.mark.parametrize("state", ["done", "cancelled"])
+def test_a_run_without_failures_stays_as_it_is(run: Run, state: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=state)
+    row(run, state="done" if state == "done" else "failed")
+    assert services.retry_failures(run_id=run.pk, now=NOW) == 0
+    run.refresh_from_db()
+    assert run.state == state
+
+
+@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
+def test_a_cancelled_run_is_over_and_its_calls_under_way_are_booked(run: Run, state: str) -> None:
+    call = must_take(row(run), amount=100)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    assert services.cancel_run(run_id=run.pk, now=NOW)
+    assert end(call, "done", cost=70)
+    run.refresh_from_db()
+    assert (run.state, run.closed_at, run.settled, run.reserved) == ("cancelled", NOW, 70, 0)
+    assert not services.cancel_run(run_id=run.pk, now=NOW)

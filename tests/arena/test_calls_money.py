@@ -1,0 +1,314 @@
+"""Money: reserved before a request, settled after it, and never more than the cap together."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.calls import booking, money, sweeping
+from arena.calls.making import make_call
+from arena.calls.models import Call
+from arena.calls.money import billed, cost, dollars, expected_cost, limited, worst_cost
+from arena.calls.prices import Rate
+from arena.calls.providers.base import Message, Refused, Rejected, Reply, Request, Retryable
+from arena.calls.services import move_calls, raise_cap, resume_run
+from arena.models import Run
+from tests.arena.ledger import (
+    DOLLAR,
+    LEASE,
+    MODEL,
+    NOW,
+    Model,
+    Question,
+    books,
+    end,
+    make,
+    make_row,
+    make_run,
+    must_take,
+    says,
+)
+
+ONE = Rate(DOLLAR, 2 * DOLLAR)  # as at the endpoint `paid`
+MUCH = 5 * DOLLAR  # more nano-dollars than 32 bits hold
+OF_ONE_REPLY = 10 * 1000 + 5 * 2000
+
+
+def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
+    return make_row(make_run(cap=cap), endpoint="paid", **fields)
+
+
+def worst() -> int:
+    return worst_cost(ONE, Request(MODEL, (Message("user", "Which one?"),)))
+
+
+# -- Sums ------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_cost_is_exact_and_rounded_up(into: int, out: int, n_in: int, n_out: int) -> None:
+    exact = Fraction(n_in * into + n_out * out, 10**6)
+    assert 0 <= cost(Rate(into, out), n_in, n_out) - exact < 1
+
+
+@given(st.text(max_size=300), st.integers(1, 4000), st.data())
+def test_no_reply_within_the_limit_costs_more_than_the_worst_case(
+    text: str, limit: int, data: st.DataObject
+) -> None:
+    request = Request(MODEL, (Message("user", text),), {"max_tokens": limit})
+    tokens_in = data.draw(st.integers(0, len(text.encode("utf-8", "surrogatepass")) + 20))
+    tokens_out = data.draw(st.integers(0, limit))
+    assert cost(ONE, tokens_in, tokens_out) <= worst_cost(ONE, request)
+
+
+def test_schemas_tools_and_several_answers_count_as_worst_case() -> None:
+    plain = Request(MODEL, (Message("user", "Hi"),), {"max_tokens": 10})
+    more = [
+        Request(MODEL, plain.messages, {"max_tokens": 10}, schema={"type": "object"}),
+        Request(MODEL, plain.messages, {"max_tokens": 10, "tools": [{"name": "x"}]}),
+        Request(MODEL, plain.messages, {"max_tokens": 10, "n": 2}),
+        Request(MODEL, plain.messages, {"max_tokens": 10, "max_completion_tokens": 50}),
+    ]
+    assert all(worst_cost(ONE, request) > worst_cost(ONE, plain) for request in more)
+
+
+def test_a_request_without_a_limit_is_given_one() -> None:
+    plain = Request(MODEL, (Message("user", "Hi"),), {"seed": 1})
+    assert limited(plain).parameters == {"seed": 1, "max_tokens": money.DEFAULT_MAX_TOKENS}
+    own = Request(MODEL, plain.messages, {"max_completion_tokens": 7})
+    assert limited(own) == own
+
+
+def test_the_expected_cost_takes_four_characters_for_a_token() -> None:
+    request = Request(MODEL, (Message("user", "x" * 400),))
+    assert expected_cost(ONE, request, 50) == cost(ONE, 100, 50)
+
+
+def test_a_reply_without_usage_costs_the_worst_case() -> None:
+    assert billed(ONE, says("A", None, None), 99) == 99
+    assert billed(ONE, says("A", 10, None), 99) == 99
+    assert billed(ONE, says("A", 10, 0), 99) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("nano", "written"),
+    [
+        (0, "$0.00"),
+        (5 * DOLLAR, "$5.00"),
+        (12_345 * DOLLAR, "$12,345.00"),
+        (1_200_000, "$0.0012"),
+        (12_000, "$0.000012"),
+        (7, "$0.000000007"),
+        (None, "no limit"),
+    ],
+)
+def test_amounts_are_written_as_people_do(nano: int | None, written: str) -> None:
+    assert dollars(nano) == written
+
+
+# -- A call's money --------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_call_costs_what_the_server_billed(model: Model) -> None:
+    call = make(paid_call())
+    assert (call.state, call.cost, call.reserved) == ("done", OF_ONE_REPLY, 0)
+    assert books(call.run) == (OF_ONE_REPLY, 0, 0)
+
+
+@pytest.mark.django_db
+def test_the_worst_case_is_reserved_while_the_model_thinks(model: Model) -> None:
+    call = paid_call()
+    seen: list[tuple[int, int, int]] = []
+
+    def think() -> Reply:
+        seen.append(books(call.run))
+        return says("A")
+
+    model.otherwise = think
+    make(call)
+    assert seen == [(0, worst(), 0)]
+
+
+@pytest.mark.django_db
+def test_costs_of_all_requests_of_a_call_add_up(model: Model) -> None:
+    model.outcomes = [Retryable("HTTP 500"), says("?"), Retryable("HTTP 500")]
+    call = paid_call()
+    for _ in range(3):
+        call = make(call, Question(repair="The verdict alone, please."))
+    assert (call.state, call.requests, call.tokens_in) == ("done", 4, 20)
+    assert books(call.run) == (2 * OF_ONE_REPLY, 0, 0)
+
+
+@pytest.mark.django_db
+def test_what_a_refusal_was_billed_counts_and_an_error_costs_nothing(model: Model) -> None:
+    model.outcomes = [Refused("No.", says("I cannot.")), Rejected("HTTP 400")]
+    refused, rejected = make(paid_call()), make(paid_call())
+    assert (refused.state, refused.cost) == ("refused", OF_ONE_REPLY)
+    assert (rejected.state, rejected.cost, rejected.reserved) == ("failed", 0, 0)
+
+
+@pytest.mark.django_db
+def test_without_usage_the_worst_case_is_booked_and_said(model: Model) -> None:
+    model.outcomes = [says("A", None, None)]
+    call = make(paid_call())
+    assert (call.state, call.cost, call.tokens_in) == ("done", worst(), None)
+    assert "named no tokens" in call.error
+
+
+@pytest.mark.django_db
+def test_a_request_that_was_cut_off_is_uncertain_money(model: Model) -> None:
+    model.outcomes = [Retryable("Timeout.", maybe_billed=True)]
+    call = make(paid_call())
+    assert (call.state, call.uncertain, call.cut_off_requests) == ("waiting", worst(), 1)
+    assert books(make(call).run) == (OF_ONE_REPLY, 0, worst())
+
+
+@pytest.mark.django_db
+def test_a_request_that_was_turned_away_is_no_money(model: Model) -> None:
+    model.outcomes = [Retryable("HTTP 429", retry_after=1)]
+    assert books(make(paid_call()).run) == (0, 0, 0)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
+def test_what_a_worker_that_died_had_reserved_becomes_uncertain(model: Model, state: str) -> None:
+    call = paid_call()
+    must_take(call, amount=700)
+    run = call.run
+    Run.objects.filter(pk=run.pk).update(state=state)
+    sweeping.sweep(now=NOW)
+    assert books(run) == (0, 700, 0)
+    sweeping.sweep(now=NOW + LEASE)
+    assert books(run) == (0, 0, 700)
+    assert Call.objects.get().cut_off_requests == 1
+
+
+@pytest.mark.django_db
+def test_amounts_of_more_than_32_bits_are_booked_as_they_are() -> None:
+    run = make_run(cap=4 * MUCH)
+    cut_off = must_take(make_row(run), amount=MUCH)
+    call = must_take(make_row(run), amount=MUCH)
+    assert end(call, "done", cost=MUCH + 1)
+    assert end(cut_off, "failed", uncertain=MUCH)
+    assert books(run) == (MUCH + 1, 0, MUCH)
+    with pytest.raises(booking.Denied):
+        must_take(make_row(run), amount=2 * MUCH)
+    with pytest.raises(ValidationError, match=r"\$10\.00 of this run"):
+        raise_cap(run_id=run.pk, cap=2 * MUCH)
+    raise_cap(run_id=run.pk, cap=10 * MUCH)
+    must_take(make_row(run), amount=2 * MUCH)
+
+
+@pytest.mark.django_db
+def test_a_worker_that_lost_its_lease_moves_no_money(model: Model) -> None:
+    late = must_take(paid_call(), amount=700)
+    second = must_take(late, NOW + LEASE, amount=700)
+    assert not end(late, "done", cost=500)
+    assert books(late.run) == (0, 700, 700)
+    assert end(second, "done", cost=500)
+    assert books(late.run) == (500, 0, 700)
+
+
+# -- The cap ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_at_the_cap_the_run_pauses_and_a_higher_one_lets_it_go_on(model: Model) -> None:
+    call = paid_call(cap=worst() - 1)
+    waiting = make(call)
+    run = waiting.run
+    assert (waiting.state, waiting.requests, run.state) == ("waiting", 0, "paused")
+    assert run.pause_reason.startswith("The cap of $0.0042 is reached: $0.00 are spent")
+    assert model.requests == []
+    raise_cap(run_id=run.pk, cap=worst())
+    resume_run(run_id=run.pk, now=NOW)
+    assert make(call).state == "done"
+
+
+@pytest.mark.django_db
+def test_the_cap_is_not_reached_while_only_reservations_stand_in_the_way(model: Model) -> None:
+    run = make_run(cap=worst() + 1)
+    held = must_take(make_row(run, endpoint="paid"), amount=worst())
+    waiting = make(make_row(run, endpoint="paid"))
+    assert (waiting.state, waiting.requests, waiting.run.state) == ("waiting", 0, "open")
+    assert waiting.due_at > NOW
+    end(held, "done", cost=1)
+    assert make(waiting).state == "done"
+
+
+@pytest.mark.django_db
+def test_a_cap_is_not_set_below_what_is_spent(model: Model) -> None:
+    run = make(paid_call()).run
+    with pytest.raises(ValidationError, match=r"\$0\.000020 of this run are spent"):
+        raise_cap(run_id=run.pk, cap=OF_ONE_REPLY - 1)
+    raise_cap(run_id=run.pk, cap=OF_ONE_REPLY)
+    run.refresh_from_db()
+    assert run.cap == OF_ONE_REPLY
+
+
+@pytest.mark.django_db
+def test_a_run_without_a_cap_spends_nothing(model: Model) -> None:
+    call = make(paid_call(cap=None))
+    assert (call.state, call.run.state) == ("waiting", "paused")
+    assert "no spending cap" in call.run.pause_reason
+
+
+@pytest.mark.django_db
+def test_a_call_of_no_run_spends_nothing(model: Model) -> None:
+    call = paid_call()
+    Call.objects.filter(pk=call.pk).update(run=None)
+    call = make(call)
+    assert (call.state, model.requests) == ("failed", [])
+    assert "belongs to no run" in call.error
+
+
+@pytest.mark.django_db
+def test_a_server_that_bills_above_the_bound_is_booked_truly_and_stops_the_run(
+    model: Model,
+) -> None:
+    model.outcomes = [says("A", 10**6, 10**6)]
+    run = make(paid_call(cap=worst())).run
+    assert books(run) == (3 * DOLLAR, 0, 0)
+    assert (run.state, run.pause_reason[:22]) == ("paused", "The server billed more")
+
+
+@pytest.mark.django_db
+def test_money_follows_a_call_that_another_run_takes_over(model: Model) -> None:
+    old, new = make_run(cap=20 * DOLLAR), make_run(cap=20 * DOLLAR)
+    spent = make(make_row(old, endpoint="paid"))
+    held = must_take(make_row(old, endpoint="paid"), amount=MUCH)
+    left = make_row(old, endpoint="paid", state="failed")
+    move_calls(call_ids=[spent.pk, held.pk, left.pk], run_id=new.pk, now=NOW)
+    assert (books(old), books(new)) == ((0, 0, 0), (OF_ONE_REPLY, MUCH, 0))
+    assert end(held, "done", cost=MUCH - 1)
+    assert (books(old), books(new)) == ((0, 0, 0), (OF_ONE_REPLY + MUCH - 1, 0, 0))
+    left.refresh_from_db()
+    assert (left.state, left.run) == ("waiting", new)
+
+
+@pytest.mark.django_db
+def test_the_database_refuses_to_give_back_what_was_not_reserved(model: Model) -> None:
+    call = paid_call()
+    with pytest.raises(IntegrityError):
+        booking.book(call.pk, released=1, cost=0, uncertain=0)
+
+
+# -- Queries ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("endpoint", ["paid", "scripted"])
+def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
+    run = make_run(cap=DOLLAR)
+    make(make_row(run, endpoint=endpoint))
+    call = make_row(run, endpoint=endpoint)
+    with CaptureQueriesContext(connection) as asked:
+        make_call(call_id=call.pk, asking=Question())
+    statements = [q["sql"] for q in asked if q["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
+    assert len(statements) <= 5, "\n".join(statements)

@@ -1,0 +1,72 @@
+"""A call that needs another one's reply waits for it, and ends with it."""
+
+import pytest
+
+from arena.calls import services
+from arena.calls.models import Call
+from arena.calls.providers.base import Rejected
+from tests.arena.ledger import NOW, Model, end, make, make_row, make_run, must_take, take
+
+pytestmark = pytest.mark.django_db
+
+
+def pair() -> tuple[Call, Call]:
+    run = make_run()
+    first = make_row(run)
+    return first, make_row(run, needs=first)
+
+
+def test_a_call_waits_until_the_one_it_needs_is_done(model: Model) -> None:
+    first, second = pair()
+    assert take(second) is None
+    assert services.calls_to_ring(now=NOW) == [first.pk]
+    make(first)
+    assert services.calls_to_ring(now=NOW) == [second.pk]
+    assert make(second).state == "done"
+
+
+@pytest.mark.parametrize("state", ["failed", "refused", "unreadable", "too_long"])
+def test_a_call_ends_as_the_one_it_needs_has_ended(state: str) -> None:
+    first, second = pair()
+    third = make_row(second.run, needs=second)
+    end(must_take(first), state, error="Boom.")
+    for call in (second, third):
+        call.refresh_from_db()
+        assert (call.state, call.finished_at, call.requests) == (state, NOW, 0)
+        assert call.error.startswith(f"The call it needs has ended as {state}: ")
+    assert second.error.endswith(": Boom.")
+
+
+def test_it_ends_in_the_same_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    from arena.calls import claiming
+
+    first, _ = pair()
+    held = must_take(first)
+
+    def die(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(claiming, "end_those_in_need", die)
+    with pytest.raises(KeyboardInterrupt):
+        end(held, "failed")
+    assert set(Call.objects.values_list("state", flat=True)) == {"running", "waiting"}
+
+
+def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
+    first, second = pair()
+    Call.objects.filter(pk=first.pk).update(state="refused", error="No.")
+    services.sweep(now=NOW)
+    second.refresh_from_db()
+    assert (second.state, second.error) == (
+        "refused",
+        "The call it needs has ended as refused: No.",
+    )
+
+
+def test_both_wait_again_when_the_run_goes_on(model: Model) -> None:
+    model.outcomes = [Rejected("HTTP 400")]
+    first, second = pair()
+    make(first)
+    services.resume_run(run_id=first.run_id, now=NOW)
+    assert make(first).state == "done"
+    assert make(second).state == "done"
