@@ -36,7 +36,6 @@ class AnthropicProvider:
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
         self._client = _client(base_url, checked_key(key), timeout)
-        self._timeout = timeout
         self._key = key
 
     def complete(self, request: Request) -> Reply:
@@ -58,14 +57,12 @@ class AnthropicProvider:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _send(self, body: dict[str, Any]) -> Any:
-        # All in the body as it stands: the SDK has no argument for temperature any more. It
-        # would also choose a timeout of its own, or insist on streaming, were none given here.
+        # All in the body as it stands: the SDK has no argument for temperature any more.
         return self._client.messages.create(
             model=body["model"],
             max_tokens=body["max_tokens"],
             messages=body["messages"],
             extra_body=body,
-            timeout=self._timeout,
         )
 
     def _from_status(self, error: anthropic.APIStatusError, body: dict[str, Any]) -> ProviderError:
