@@ -1,0 +1,121 @@
+"""The scripted model understands every rubric that is shipped, and is understood by the parsers."""
+
+import pytest
+
+from arena.calls.providers.base import Message, Request
+from arena.calls.providers.scripted import ScriptedProvider
+from judges.core.parsing import (
+    ReadReply,
+    parse_direct,
+    parse_listwise,
+    parse_pairwise,
+    parse_prometheus_pairwise,
+    parse_prometheus_score,
+    parse_structured,
+    read_soft_verdict,
+)
+from judges.core.protocols import Material, render, render_note, repair_message, verdict_schema
+from judges.core.rubric import load_rubric, rubric_slugs
+from judges.core.spec import JudgeSpec
+
+NONCE = "0123456789abcdef"
+TRIES = 40
+SHOWN = {"direct": 1, "pairwise": 2, "listwise": 4}
+
+
+def spec_of(slug: str) -> JudgeSpec:
+    return JudgeSpec("scripted", "scripted-1", load_rubric(slug))
+
+
+def material(spec: JudgeSpec, i: int) -> Material:
+    answers = [f"You cancel it {i}.", f"No idea {i}.", f"Cancel {i}?", f"Ask somebody {i}."]
+    return Material(
+        question="Which answer helps more?",
+        criteria="",
+        prompt="How do I cancel?",
+        answers=tuple(answers[: SHOWN[spec.protocol]]),
+        reference="You cancel it in the settings.",
+        note="A good answer names the settings.",
+    )
+
+
+def requests(spec: JudgeSpec, *, structured: bool = False, repair: bool = False) -> list[Request]:
+    shown = SHOWN[spec.protocol]
+    asked = []
+    for i in range(TRIES):
+        turns = render(spec, material(spec, i), nonce=NONCE, structured=structured)
+        if repair:
+            said = repair_message(spec, nonce=NONCE, n_answers=shown)
+            turns = [*turns, ("assistant", "Hard to say."), ("user", said)]
+        messages = tuple(Message(role, text) for role, text in turns)
+        schema = verdict_schema(spec, shown) if structured else None
+        asked.append(Request("scripted-1", messages, schema=schema, logprobs=True))
+    return asked
+
+
+def parsed(spec: JudgeSpec, text: str) -> ReadReply:
+    labels = spec.rubric.scale.labels if spec.rubric.scale else ()
+    if text.startswith("{"):
+        return parse_structured(text, spec.protocol, labels=labels, n=SHOWN[spec.protocol])
+    if spec.rubric.is_prometheus:
+        direct = spec.protocol == "direct"
+        return parse_prometheus_score(text, labels) if direct else parse_prometheus_pairwise(text)
+    if spec.protocol == "listwise":
+        return parse_listwise(text, NONCE, SHOWN["listwise"])
+    pairwise = spec.protocol == "pairwise"
+    return parse_pairwise(text, NONCE) if pairwise else parse_direct(text, NONCE, labels)
+
+
+def states(spec: JudgeSpec, asked: list[Request]) -> list[ReadReply]:
+    return [parsed(spec, ScriptedProvider().complete(request).text) for request in asked]
+
+
+@pytest.mark.parametrize("slug", rubric_slugs())
+def test_nearly_every_reply_holds_a_verdict(slug: str) -> None:
+    spec = spec_of(slug)
+    read = states(spec, requests(spec))
+    assert sum(one.state == "done" for one in read) >= TRIES * 0.85
+    assert len({(one.outcome, one.label, one.order) for one in read}) > 1
+
+
+@pytest.mark.parametrize("slug", rubric_slugs())
+def test_a_repair_turn_brings_a_verdict_unless_the_model_declines(slug: str) -> None:
+    spec = spec_of(slug)
+    read = states(spec, requests(spec, repair=True))
+    assert {one.state for one in read} <= {"done", "refused"}
+
+
+@pytest.mark.parametrize("slug", [slug for slug in rubric_slugs() if "prometheus" not in slug])
+def test_a_schema_is_obeyed(slug: str) -> None:
+    spec = spec_of(slug)
+    read = states(spec, requests(spec, structured=True))
+    assert {one.state for one in read} <= {"done", "refused"}
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("slug", ["pairwise", "score-1-4"])
+def test_a_soft_verdict_can_be_read(slug: str, structured: bool) -> None:
+    spec = spec_of(slug)
+    labels = spec.rubric.scale.labels if spec.rubric.scale else ("A", "B", "TIE")
+    for request in requests(spec, structured=structured):
+        reply = ScriptedProvider().complete(request)
+        if parsed(spec, reply.text).state != "done":
+            continue
+        verdict = next(
+            label
+            for label in labels
+            if reply.text.rstrip('"}').endswith((f" {label}", f'"{label}'))
+        )
+        form = "json" if structured else "line"
+        chances = read_soft_verdict(reply.logprobs, labels, verdict, form=form, nonce=NONCE)
+        assert chances is not None
+        assert max(chances, key=lambda label: chances[label]) == verdict
+
+
+def test_a_grading_note_is_written() -> None:
+    spec = spec_of("pairwise-note")
+    turns = render_note(spec, material(spec, 0), nonce=NONCE)
+    messages = tuple(Message(role, text) for role, text in turns)
+    reply = ScriptedProvider().complete(Request("scripted-1", messages)).text
+    assert "cancel" in reply
+    assert NONCE not in reply
