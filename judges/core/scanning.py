@@ -19,6 +19,8 @@ from judges.core.attacks import FOLDED, FOLDED_NOT_ASCII, UNSEEN
 
 MOST_HITS = 5
 EXCERPT_BEFORE = 20
+# Letters by their category, and yet they show nothing.
+FILLERS = "\u115f\u1160"
 EXCERPT = 120
 
 
@@ -66,8 +68,8 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
 @lru_cache(maxsize=4096)
 def _folded_character(character: str) -> str:
     plain = unicodedata.normalize("NFKD", character).lower()
-    seen = "".join(c for c in plain if unicodedata.category(c) not in ("Cf", "Mn"))
-    return unicodedata.normalize("NFC", seen)
+    seen = [c for c in plain if unicodedata.category(c) not in ("Cf", "Mn") and c not in FILLERS]
+    return unicodedata.normalize("NFC", "".join(seen))
 
 
 def _excerpt(text: str, start: int) -> str:

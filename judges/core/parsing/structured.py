@@ -12,6 +12,7 @@ from judges.core.parsing.replies import (
     Order,
     ReadReply,
     complete_order,
+    fold_label,
     label_of,
     unreadable,
     useless,
@@ -102,7 +103,10 @@ def _order(verdict: Any, n: int) -> Order | None:
     if not isinstance(verdict, list):
         return None
     groups = [group if isinstance(group, list) else [group] for group in verdict]
-    return order_of(" > ".join("=".join(map(_text, group)) for group in groups), n)
+    letters = [[fold_label(_text(letter)) for letter in group] for group in groups]
+    if any(len(letter) != 1 for group in letters for letter in group):
+        return None
+    return order_of(" > ".join("=".join(group) for group in letters), n)
 
 
 def _ranked(rows: Any, models: Sequence[str]) -> Order | None:
