@@ -99,9 +99,9 @@ def test_a_report_with_nan_is_not_written():
 
 def test_five_thousand_items_take_less_than_two_seconds():
     items = [score(i, [i % 5, i % 3], float(i % 4), length=i % 17) for i in range(5000)]
-    start = time.perf_counter()
+    start = time.process_time()
     calibrate_scores(items)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_keeping_only_what_people_agree_on_flatters_the_judge():

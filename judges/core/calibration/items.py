@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
@@ -53,12 +54,12 @@ class PairItem:
         if min(self.length_left, self.length_right) < 0:
             raise ValueError(f"Item {self.key}: a length must not be negative.")
 
-    @property
+    @cached_property
     def people(self) -> tuple[str, ...]:
         """People's outcomes three ways: both_bad prefers neither side, so it counts as a tie."""
         return tuple("tie" if said == "both_bad" else said for _, said in self.labels)
 
-    @property
+    @cached_property
     def longer(self) -> str:
         """What "the longer answer wins" says; a tie where both are equally long."""
         if self.length_left == self.length_right:
@@ -95,7 +96,7 @@ class ScoreItem:
         if self.length < 0:
             raise ValueError(f"Item {self.key}: a length must not be negative.")
 
-    @property
+    @cached_property
     def people(self) -> tuple[float, ...]:
         """People's scores."""
         return tuple(score for _, score in self.labels)
