@@ -145,8 +145,7 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
 def _with_system_first(body: dict[str, Any]) -> dict[str, Any]:
     if "system" not in body:
         return body
-    first = {"role": "system", "content": body["system"]}
-    return body | {"messages": [first, *body["messages"]]}
+    return body | {"messages": [{"role": "system", "content": body["system"]}, *body["messages"]]}
 
 
 def _as_completion(said: Said) -> dict[str, Any]:
@@ -215,13 +214,11 @@ def prefers(sign: str, *, seconds: float = 0.0) -> Answer:
     """A consistent judge: the answer that contains `sign` wins, else it is a tie."""
 
     def answer(body: dict[str, Any]) -> Sent:
-        shown = dict(
-            re.findall(r"<answer-([ab])-\w+>\n(.*?)\n</", body["messages"][1]["content"], re.S)
-        )
+        asked = body["messages"][1]["content"]
+        shown = dict(re.findall(r"<answer-([ab])-\w+>\n(.*?)\n</", asked, re.S))
         wins = [letter.upper() for letter in "ab" if sign in shown[letter]]
-        sent = completion(
-            f"Reasons.\nVERDICT-{nonce_of(body)}: {wins[0] if len(wins) == 1 else 'TIE'}"
-        )
+        verdict = wins[0] if len(wins) == 1 else "TIE"
+        sent = completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {verdict}")
         sent.seconds = seconds
         return sent
 
@@ -249,12 +246,7 @@ def replays(replies: Mapping[str, str]) -> Answer:
 
 
 def fails(
-    status: int,
-    message: str = "no",
-    *,
-    code: str | None = None,
-    param: str | None = None,
-    **headers: str,
+    status: int, message: str = "no", *, code: Any = None, param: Any = None, **headers: str
 ) -> Answer:
     error = {"message": message, "type": "error", "code": code, "param": param}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
