@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 SCORES = {"left": 1.0, "right": 0.0, "tie": 0.5}
-KINDS = {"person": Raters.PEOPLE, "judge": Raters.JUDGES}
+KINDS = {"person": Raters.PEOPLE.value, "judge": Raters.JUDGES.value}
 UNKNOWN = -1
 
 
@@ -143,8 +143,8 @@ class _Reader:
 
     def votes(self, path: Path, raters: str) -> FileVotes:
         if raters == "auto":
-            raters = Raters.PEOPLE if self.columns[Raters.PEOPLE] else Raters.JUDGES
-        column = self.columns.pop(Raters(raters))
+            raters = next((name for name, votes in self.columns.items() if votes), "people")
+        column = self.columns.pop(raters)
         if not column:
             raise BadFile(f"{path} holds no votes of {raters}.")
         names = sorted(self.candidates)

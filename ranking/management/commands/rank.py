@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from arena.importers import IMPORTERS
 from ranking.files import (
     CLUSTERS,
+    KINDS,
     BadFile,
     Settings,
     as_json,
@@ -17,7 +18,6 @@ from ranking.files import (
     rank_votes,
     read_file,
 )
-from ranking.models import Raters
 from ranking.stats import NotConverged
 
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=["auto", *IMPORTERS], default="auto")
         parser.add_argument(
             "--raters",
-            choices=["auto", *Raters.values],
+            choices=["auto", *KINDS.values()],
             default="auto",
             help="whose votes count; auto: people's, or judges' where no person has voted",
         )

@@ -1,0 +1,93 @@
+"""Boards of a few raters, and how far two of them rank alike."""
+
+import random
+
+import pytest
+from django.utils import timezone
+from scipy import stats
+
+from arena.models import Arena, Rater
+from arena.services.voting import void_vote
+from ranking.services.rater_boards import RankCorrelation, rank_correlation, scores_of_raters
+from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import cast, fill, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def test_all_raters_of_a_board_give_its_scores(arena: Arena, judge: Rater) -> None:
+    cast(arena, "both_bad")
+    fill(arena, rounds=1, rater=judge)
+    board = publish(arena)
+    people = Rater.objects.filter(kind=Rater.Kind.PERSON).values_list("pk", flat=True)
+    found = scores_of_raters(arena=arena, rater_ids=list(people))
+    assert found == pytest.approx(dict(board.standings.values_list("candidate", "score")))
+
+
+def test_only_live_votes_of_these_raters_in_this_arena_count(arena: Arena) -> None:
+    mine, other = make_person(), make_person()
+    a, b, c = arena.candidates.order_by("pk")
+    for left, right in ((a, b), (b, a), (b, c), (c, b)):
+        make_vote(arena, left, right, "left", rater=mine)
+    before = scores_of_raters(arena=arena, rater_ids=[mine.pk])
+    assert before == pytest.approx({a.pk: 1000, b.pk: 1000, c.pk: 1000})
+    make_vote(arena, a, b, "left", rater=other)
+    void_vote(vote=make_vote(arena, a, b, "left", rater=mine), reason="a test", now=timezone.now())
+    elsewhere = make_arena(2, 1)
+    make_vote(elsewhere, *elsewhere.candidates.all(), "left", rater=mine)
+    assert scores_of_raters(arena=arena, rater_ids=[mine.pk]) == pytest.approx(before)
+    together = scores_of_raters(arena=arena, rater_ids=[mine.pk, other.pk])
+    assert together[a.pk] > together[b.pk]
+
+
+def test_only_the_connected_part_has_scores(arena: Arena, judge: Rater) -> None:
+    a, b, c = arena.candidates.order_by("pk")
+    make_vote(arena, a, b, "tie", rater=judge)
+    make_vote(arena, c, b, "left", rater=judge)
+    assert set(scores_of_raters(arena=arena, rater_ids=[judge.pk])) == {a.pk, b.pk}
+
+
+def test_nobody_and_no_votes_give_no_scores(arena: Arena, judge: Rater) -> None:
+    assert scores_of_raters(arena=arena, rater_ids=[]) == {}
+    assert scores_of_raters(arena=arena, rater_ids=[judge.pk]) == {}
+
+
+# -- Correlation -----------------------------------------------------------------------------------
+
+
+def test_the_same_order_is_one_and_the_reverse_minus_one() -> None:
+    scores = {1: 900.0, 2: 1000.0, 3: 1100.0}
+    turned = {pk: -score for pk, score in scores.items()}
+    assert rank_correlation(scores, scores) == RankCorrelation(3, pytest.approx(1), 1.0)
+    assert rank_correlation(scores, turned) == RankCorrelation(3, pytest.approx(-1), -1.0)
+
+
+def test_ties_are_corrected_for() -> None:
+    chance = random.Random(3)
+    first, second = ({i: float(chance.randrange(5)) for i in range(40)} for _ in range(2))
+    found = rank_correlation(first, second)
+    # By hand, from the counts of concordant, discordant and tied pairs.
+    signs = [
+        (
+            (first[i] > first[j]) - (first[i] < first[j]),
+            (second[i] > second[j]) - (second[i] < second[j]),
+        )
+        for i in range(40)
+        for j in range(i)
+    ]
+    product = sum(x * y for x, y in signs)
+    known = sum(x * x for x, _ in signs) * sum(y * y for _, y in signs)
+    assert found.kendall == pytest.approx(product / known**0.5)
+    ranks = [stats.rankdata(list(scores.values())) for scores in (first, second)]
+    assert found.spearman == pytest.approx(stats.pearsonr(*ranks).statistic)
+
+
+def test_only_candidates_on_both_sides_are_compared() -> None:
+    found = rank_correlation({1: 1.0, 2: 2.0, 3: 0.0}, {2: 5.0, 1: 4.0, 9: 7.0})
+    assert found == RankCorrelation(2, pytest.approx(1), 1.0)
+
+
+@pytest.mark.parametrize("other", [{}, {1: 1.0}, {1: 4.0, 2: 4.0}, {7: 1.0, 8: 2.0}])
+def test_where_it_is_not_defined_it_is_none(other: dict[int, float]) -> None:
+    found = rank_correlation({1: 1.0, 2: 2.0}, other)
+    assert (found.spearman, found.kendall) == (None, None)
