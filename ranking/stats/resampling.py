@@ -105,7 +105,8 @@ class Resampling:
         shapes = [(len(totals), size) for size in sizes]
         # BLAS would start threads for so little, and on a busy machine wait for them.
         sums = csr_array(totals.T)
-        return np.hstack([sums @ generator.standard_exponential(shape) for shape in shapes])
+        drawn = (sums @ generator.standard_exponential(shape) for shape in shapes)
+        return np.hstack([np.asarray(block, np.float64) for block in drawn])
 
 
 def unknown(n: int, n_clusters: int, reason: str = NOTHING) -> Estimate:
