@@ -8,19 +8,24 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from arena.calls.money import dollars
 from arena.models import (
     Arena,
     Call,
     Candidate,
+    Capability,
     Comparison,
+    EndpointPace,
     Import,
     Pair,
     PairDemand,
+    Price,
     Prompt,
     RateLimit,
     Rater,
     Response,
     Run,
+    RunAsker,
     Vote,
 )
 from arena.services import runs, voting
@@ -192,8 +197,55 @@ class RunAdmin(ReadOnly):
 
 @admin.register(Call)
 class CallAdmin(ReadOnly):
-    list_display = ["pk", "endpoint", "model", "state", "attempts", "finished_at"]
+    list_display = ["pk", "endpoint", "model", "state", "requests", "paid", "finished_at"]
     list_filter = ["state", "endpoint"]
+
+    @admin.display(description="cost", ordering="cost")
+    def paid(self, obj: Call) -> str:
+        return dollars(obj.cost)
+
+
+@admin.register(RunAsker)
+class RunAskerAdmin(ReadOnly):
+    list_display = ["run", "endpoint", "model", "paused_at", "pause_reason"]
+    list_filter = ["endpoint"]
+    list_select_related = ["run"]
+
+
+@admin.register(Price)
+class PriceAdmin(ReadOnly):
+    """Prices are entered by `manage.py price`, which takes dollars and checks them."""
+
+    list_display = ["endpoint", "model", "input", "output", "entered_at"]
+    list_filter = ["endpoint"]
+
+    @admin.display(description="input, per million tokens", ordering="input_per_million")
+    def input(self, obj: Price) -> str:
+        return dollars(obj.input_per_million)
+
+    @admin.display(description="output, per million tokens", ordering="output_per_million")
+    def output(self, obj: Price) -> str:
+        return dollars(obj.output_per_million)
+
+
+@admin.register(Capability)
+class CapabilityAdmin(ReadOnly):
+    list_display = [
+        "endpoint",
+        "model",
+        "json_schema",
+        "temperature",
+        "seed",
+        "logprobs",
+        "dropped",
+        "probed_at",
+    ]
+    list_filter = ["endpoint"]
+
+
+@admin.register(EndpointPace)
+class EndpointPaceAdmin(ReadOnly):
+    list_display = ["endpoint", "requests_until", "tokens_until"]
 
 
 @admin.register(Import)

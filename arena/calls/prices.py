@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
@@ -11,6 +12,7 @@ from django.db.models.signals import post_delete, post_save
 from arena.calls.endpoints import UnknownEndpoint, endpoint_named
 from arena.calls.models import Price
 from arena.calls.remembering import Remembered
+from arena.conf.endpoints import ModelPrice
 
 NANO = 1_000_000_000
 DEAREST = 1_000_000  # dollars per million tokens; more is a slip of the keyboard
@@ -22,10 +24,6 @@ class Rate:
 
     input_per_million: int
     output_per_million: int
-
-    @property
-    def is_free(self) -> bool:
-        return not (self.input_per_million or self.output_per_million)
 
 
 def price_of(endpoint: str, model: str) -> Rate | None:
@@ -73,16 +71,31 @@ def nano_per_million(usd: Decimal) -> int:
     return int(nano)
 
 
+def all_prices() -> list[tuple[str, str, Rate, str]]:
+    """Return (endpoint, model, rate, where it was said) of every price that is known."""
+    known = {
+        (endpoint.name, model): (_rate(price), "settings")
+        for endpoint in settings.MODEL_ENDPOINTS.values()
+        for model, price in endpoint.prices.items()
+    }
+    entered = {(row.endpoint, row.model): (_rate(row), "entered") for row in Price.objects.all()}
+    return [(*names, *said) for names, said in sorted((known | entered).items())]
+
+
 def _look_up(key: tuple[str, str]) -> Rate | None:
     name, model = key
     row = Price.objects.filter(endpoint=name, model=model).first()
     if row is not None:
-        return Rate(row.input_per_million, row.output_per_million)
+        return _rate(row)
     try:
         given = endpoint_named(name).price_of(model)
     except UnknownEndpoint:
         return None
-    return Rate(given.input_per_million, given.output_per_million) if given else None
+    return _rate(given) if given else None
+
+
+def _rate(price: Price | ModelPrice) -> Rate:
+    return Rate(price.input_per_million, price.output_per_million)
 
 
 _remembered = Remembered(_look_up)

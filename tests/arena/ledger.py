@@ -86,8 +86,11 @@ def says(text: str, tokens_in: int | None = 10, tokens_out: int | None = 5) -> R
 class Question:
     """One user message; "A" is a verdict, everything else is unreadable."""
 
-    def __init__(self, repair: str | None = None, **parameters: Any) -> None:
+    def __init__(
+        self, repair: str | None = None, text: str = "Which one?", **parameters: Any
+    ) -> None:
         self.message = repair
+        self.text = text
         self.parameters = parameters
         self.turns: list[int] = []
         self.broken = ""
@@ -95,7 +98,7 @@ class Question:
     def render(self, call: Call) -> Request:
         if self.broken:
             raise CannotAsk(self.broken)
-        return Request(call.model, (Message("user", "Which one?"),), self.parameters)
+        return Request(call.model, (Message("user", self.text),), self.parameters)
 
     def read(self, call: Call, reply: Reply) -> Reading:
         self.turns.append(call.turn)

@@ -1,0 +1,45 @@
+"""A reply that was paid for survives a database that is away for a moment."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from arena.calls import making
+from arena.calls.making import make_call
+from tests.arena.ledger import DOLLAR, MODEL, Model, Question, books, make_row, make_run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_database_that_is_away_for_a_moment_costs_no_paid_reply(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, tries = making._finish, []
+
+    def away(*args: Any) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OperationalError("server closed the connection unexpectedly")
+        finish(*args)
+
+    monkeypatch.setattr(making, "_finish", away)
+    monkeypatch.setattr(making, "DATABASE_AGAIN", 0.01)
+    run = make_run(cap=DOLLAR)
+    call = make_call(call_id=make_row(run, endpoint="paid").pk, asking=Question())
+    assert call is not None
+    assert (call.state, len(model.requests), books(run)) == ("done", 1, (20_000, 0, 0))
+
+
+def test_what_a_broken_connection_had_written_is_booked_once(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(making, "_after_payment", broken)
+    run = make_run(cap=DOLLAR)
+    call = make_call(call_id=make_row(run, endpoint="paid").pk, asking=Question())
+    assert call is not None
+    assert (call.state, call.model_returned) == ("done", MODEL)
+    assert books(run) == (20_000, 0, 0)
