@@ -96,6 +96,7 @@ def prompts(arena: Arena) -> Iterator[Line]:
             "category": prompt.category,
             "text": prompt.text,
             **({"reference": prompt.reference} if prompt.reference else {}),
+            **({"rubric": prompt.rubric} if prompt.rubric else {}),
             **({"retired": True} if prompt.retired_at else {}),
         }
 

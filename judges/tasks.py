@@ -4,6 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from arena.calls.services import MOST_RUNG, calls_to_ring
+from judges.services.canaries import watch
 from judges.services.judging import judge_call, settle_ready
 
 
@@ -32,3 +33,10 @@ def ring_calls() -> int:
     for position, call_id in enumerate(calls):
         make_call.delay(call_id, then_ring=position == middle)
     return len(calls)
+
+
+@shared_task(ignore_result=True)
+def watch_canaries() -> None:
+    """Evaluate canaries' checks that are through, and begin those that are due."""
+    watch(now=timezone.now())
+    ring_calls()

@@ -42,6 +42,7 @@ class PromptRecord:
     category: str
     text: str
     reference: str
+    rubric: str = ""
     retired: bool = False
 
 

@@ -36,7 +36,7 @@ def digest(*content: object) -> bytes:
 def content_of(record: PromptRecord | CandidateRecord | ResponseRecord) -> bytes:
     """Return the digest of everything but the name."""
     if isinstance(record, PromptRecord):
-        return digest(record.category, record.text, record.reference)
+        return digest(record.category, record.text, record.reference, record.rubric)
     if isinstance(record, CandidateRecord):
         return digest(
             record.model,

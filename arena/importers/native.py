@@ -123,6 +123,7 @@ def _prompt(fields: Fields, size: int) -> PromptRecord:
         category=_name(fields, "category", limit=100),
         text=checked_text(_needed(fields, "text"), "text"),
         reference=_text(fields, "reference"),
+        rubric=_text(fields, "rubric"),
         retired=_flag(fields, "retired"),
     )
 

@@ -127,6 +127,13 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.pk} ({self.get_kind_display().lower()})"
 
+    @property
+    def in_arena(self) -> Arena:
+        """The arena of a run that has one; trials of judges on labelled items have none."""
+        if self.arena is None:
+            raise ValueError(f"{self} belongs to no arena.")
+        return self.arena
+
 
 class ComparisonQuerySet(models.QuerySet["Comparison"]):
     def open(self, now: datetime) -> "ComparisonQuerySet":

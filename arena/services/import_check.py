@@ -153,7 +153,7 @@ def known_in(arena: Arena, files: list[CheckedFile]) -> Known:
     stays = REVEALED | Q(source__in=list(ours))
     kinds = {one.file.kind for one in files}
     prompts = Prompt.objects.filter(stays, arena=arena)
-    fields = ("external_id", "category", "text", "reference")
+    fields = ("external_id", "category", "text", "reference", "rubric")
     return Known(
         prompts={name: digest(*rest) for name, *rest in prompts.values_list(*fields).iterator()},
         candidates={

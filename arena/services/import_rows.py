@@ -117,6 +117,7 @@ class Writer:
                 category=record.category,
                 text=record.text,
                 reference=record.reference,
+                rubric=record.rubric,
                 retired_at=self.source.started_at if record.retired else None,
                 **self._sourced(row),
             )

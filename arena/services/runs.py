@@ -61,9 +61,10 @@ def _lock_demands(run: Run) -> list[PairDemand]:
     lock is complete.
     """
     if not run.demands.exists():
-        pairs = run.arena.pairs.filter(shared_prompts__gt=0)
+        arena = run.in_arena
+        pairs = arena.pairs.filter(shared_prompts__gt=0)
         PairDemand.objects.bulk_create(
-            PairDemand(arena_id=run.arena_id, run=run, pair=pair, remaining=0) for pair in pairs
+            PairDemand(arena=arena, run=run, pair=pair, remaining=0) for pair in pairs
         )
     locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
     return list(locked.order_by("pk"))

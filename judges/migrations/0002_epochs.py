@@ -55,6 +55,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveSmallIntegerField(default=1)),
+                ('asker', models.CharField(max_length=64, unique=True)),
                 ('reason', models.CharField(blank=True, max_length=300)),
                 ('model_returned', models.CharField(blank=True, max_length=200)),
                 ('fingerprint', models.CharField(blank=True, max_length=200)),
@@ -152,6 +153,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='judge',
+            name='soft',
+            field=models.BooleanField(default=False, help_text='Its votes are the probabilities that the model gave, if it does.'),
+        ),
+        migrations.AddField(
+            model_name='judge',
             name='quorum',
             field=models.PositiveSmallIntegerField(blank=True, null=True),
         ),
@@ -164,6 +170,11 @@ class Migration(migrations.Migration):
             model_name='judgement',
             name='flagged',
             field=models.BooleanField(default=False, help_text='An answer looks as if it spoke to the judge: people should look.'),
+        ),
+        migrations.AddField(
+            model_name='judgement',
+            name='flipped',
+            field=models.BooleanField(blank=True, help_text='Did the verdict change with the order?', null=True),
         ),
         migrations.AddField(
             model_name='judgement',

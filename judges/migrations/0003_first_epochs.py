@@ -10,7 +10,10 @@ def give_epochs(apps: Any, schema_editor: Any) -> None:
     epochs = apps.get_model("judges", "Epoch")
     for judge in apps.get_model("judges", "Judge").objects.all():
         epoch = epochs.objects.create(
-            judge=judge, rater_id=judge.rater_id, started_at=judge.registered_at
+            judge=judge,
+            rater_id=judge.rater_id,
+            asker=judge.digest,
+            started_at=judge.registered_at,
         )
         apps.get_model("judges", "RunJudge").objects.filter(judge=judge).update(epoch=epoch)
         apps.get_model("judges", "Judgement").objects.filter(judge=judge).update(epoch=epoch)
@@ -19,10 +22,12 @@ def give_epochs(apps: Any, schema_editor: Any) -> None:
 
 def note_outcomes(apps: Any) -> None:
     """A verdict now stands on its judgement too, in the comparison's own left and right."""
-    voted = apps.get_model("judges", "Judgement").objects.filter(state="voted")
-    for judgement in voted.select_related("forward").iterator():
-        judgement.outcome = (judgement.forward.verdict or {}).get("outcome", "")
-        judgement.save(update_fields=["outcome"])
+    settled = apps.get_model("judges", "Judgement").objects.filter(state__in=["voted", "abstained"])
+    for judgement in settled.select_related("forward").iterator():
+        judgement.flipped = judgement.state == "abstained"
+        if not judgement.flipped:
+            judgement.outcome = (judgement.forward.verdict or {}).get("outcome", "")
+        judgement.save(update_fields=["outcome", "flipped"])
 
 
 class Migration(migrations.Migration):

@@ -1,7 +1,7 @@
 """Judges, what they were asked, what people said of the same, and who may be trusted."""
 
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
-from judges.models.judges import Epoch, Judge
+from judges.models.judges import Epoch, Judge, asker_of
 from judges.models.labels import Label, LabelItem, LabelSet
 from judges.models.trust import Calibration, Canary, CanaryCheck
 
@@ -18,4 +18,5 @@ __all__ = [
     "LabelSet",
     "Mark",
     "RunJudge",
+    "asker_of",
 ]

@@ -124,6 +124,9 @@ class Judgement(models.Model):
     score = models.FloatField(
         null=True, blank=True, help_text="For items with one answer: the score it was given."
     )
+    flipped = models.BooleanField(
+        null=True, blank=True, help_text="Did the verdict change with the order?"
+    )
     flagged = models.BooleanField(
         default=False, help_text="An answer looks as if it spoke to the judge: people should look."
     )

@@ -45,6 +45,9 @@ class Judge(models.Model):
     parameters = models.JSONField(default=dict, blank=True)
     order_policy = models.CharField(max_length=10, choices=OrderPolicy, default=OrderPolicy.ABSTAIN)
     length_neutral = models.BooleanField(null=True, blank=True)
+    soft = models.BooleanField(
+        default=False, help_text="Its votes are the probabilities that the model gave, if it does."
+    )
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
     quorum = models.PositiveSmallIntegerField(null=True, blank=True)
@@ -103,6 +106,7 @@ class Epoch(models.Model):
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
     number = models.PositiveSmallIntegerField(default=1)
     rater = models.OneToOneField(Rater, models.PROTECT, related_name="epoch")
+    asker = models.CharField(max_length=64, unique=True)
     reason = models.CharField(max_length=300, blank=True)
     model_returned = models.CharField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=200, blank=True)
@@ -122,9 +126,9 @@ class Epoch(models.Model):
     def __str__(self) -> str:
         return f"{self.judge}" if self.number == 1 else f"{self.judge}, epoch {self.number}"
 
-    @property
-    def asker(self) -> str:
-        """Who asks, in the ledger of calls: an answer of an earlier epoch is not one of this."""
-        if self.number == 1:
-            return self.judge.digest
-        return hashlib.sha256(f"{self.judge.digest} epoch {self.number}".encode()).hexdigest()
+
+def asker_of(digest: str, number: int) -> str:
+    """Return who asks, in the ledger of calls: an answer of an earlier epoch is not one of this."""
+    if number == 1:
+        return digest
+    return hashlib.sha256(f"{digest} epoch {number}".encode()).hexdigest()

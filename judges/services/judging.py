@@ -1,143 +1,103 @@
-"""A judge's calls made, read, and settled into votes."""
+"""A judge's calls made, and settled into votes."""
 
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from arena.calls.making import CannotAsk, Reading, make_call
+from arena.calls.making import make_call
 from arena.calls.models import Call
-from arena.calls.providers.base import Message, Reply, Request
-from arena.models import Run
-from arena.services.voting import VoteRefused, cast_vote
-from judges.core.parsing import parse_pairwise
-from judges.core.protocols import render_pairwise
-from judges.core.rubric import RubricError
-from judges.models import Judgement
-from judges.services.registering import spec_of
+from arena.models import Rater, Run
+from judges.models import Judgement, JuryVerdict
+from judges.services.asking import JudgeAsking
+from judges.services.casting import vote_as
+from judges.services.juries import settle_juries_of
+from judges.services.verdicts import Decision, Sides, decide
 
-SWAPPED = {"left": "right", "right": "left", "tie": "tie"}
-# When the two calls end differently, the first of these that is among them names the judgement.
-WITHOUT_VERDICT = {
-    Call.State.REFUSED: Judgement.State.REFUSED,
-    Call.State.TOO_LONG: Judgement.State.TOO_LONG,
-    Call.State.FAILED: Judgement.State.FAILED,
-    Call.State.UNREADABLE: Judgement.State.UNREADABLE,
-}
+ASKING = JudgeAsking()
 
 
-def judge_call(*, call_id: int) -> None:
-    """Make one call of a judge, if it is due, and settle its judgement if that was the second."""
-    call = make_call(call_id=call_id, render=render, read=read)
+def judge_call(*, call_id: int) -> Call | None:
+    """Make one call of a judge, if it is due, and settle what hangs on it if that was the last.
+
+    Returns the call as it stands; None when it was not ours to make.
+    """
+    call = make_call(call_id=call_id, asking=ASKING)
     if call is not None and call.has_ended:
-        settle(judgement_id=_judgement_of(call).pk, now=timezone.now())
+        settle_call(call_id=call.pk, now=timezone.now())
+    return call
 
 
-def render(call: Call) -> Request:
-    """Put together what the judge of this call is sent."""
-    judgement = _judgement_of(call)
-    judge, comparison = judgement.judge, judgement.comparison
-    try:
-        spec = spec_of(judge)
-    except RubricError as error:
-        raise CannotAsk(str(error)) from None
-    if spec.digest != judge.digest:
-        raise CannotAsk(f"The files of rubric {judge.rubric} changed since {judge} was registered.")
-    prompt, left, right = comparison.prompt, comparison.left_response, comparison.right_response
-    if prompt is None or left is None or right is None:
-        raise CannotAsk("A comparison of this run has no texts.")
-    shown = [left.text, right.text]
-    if call.pk == judgement.reverse_id:
-        shown.reverse()
-    messages = render_pairwise(
-        spec.rubric,
-        question=comparison.arena.question,
-        prompt=prompt.text,
-        first=shown[0],
-        second=shown[1],
-        nonce=call.nonce,
-    )
-    turns = tuple(Message(role, text) for role, text in messages)
-    return Request(judge.model, turns, judge.parameters)
-
-
-def read(call: Call, reply: Reply) -> Reading:
-    """Say what the reply to this call means; its outcome is about the order that was shown."""
-    parsed = parse_pairwise(reply.text, call.nonce, cut_off=reply.cut_off)
-    verdict = {"outcome": parsed.outcome} if parsed.outcome else None
-    return Reading(parsed.state, verdict, parsed.note)
-
-
-def settle(*, judgement_id: int, now: datetime) -> None:
-    """Turn two ended calls into a vote or into the state that says why there is none."""
-    run_id = _settle(judgement_id, now)
-    if run_id is not None:
+def settle_call(*, call_id: int, now: datetime) -> None:
+    """Settle every judgement whose calls have ended with this one; close a run that is through."""
+    ready = list(Judgement.objects.of_call(call_id).ready().values_list("pk", "run"))
+    for judgement_id, _ in ready:
+        settle(judgement_id=judgement_id, now=now)
+    for run_id in {run for _, run in ready}:
         close_if_done(run_id=run_id, now=now)
 
 
 @transaction.atomic
-def _settle(judgement_id: int, now: datetime) -> int | None:
+def settle(*, judgement_id: int, now: datetime) -> None:
+    """Turn two ended calls into a vote or into the state that says why there is none."""
     judgement = (
         Judgement.objects.waiting()
         .select_for_update(of=("self",))
-        .select_related("judge__rater", "comparison", "forward", "reverse")
+        .select_related("epoch__judge", "epoch__rater", "comparison__arena", "forward", "reverse")
         .filter(pk=judgement_id)
         .first()
     )
     if judgement is None or not (judgement.forward.has_ended and judgement.reverse.has_ended):
-        return None
-    judgement.state, outcome = decide(judgement.forward, judgement.reverse)
-    if outcome is not None and not _vote(judgement, outcome, now):
-        judgement.state = Judgement.State.FAILED
-    judgement.settled_at = now
-    judgement.save(update_fields=["state", "settled_at"])
-    if judgement.state == Judgement.State.VOTED:
-        Run.objects.filter(pk=judgement.run_id).update(votes_done=F("votes_done") + 1)
-    return judgement.run_id
+        return
+    decision = _decide(judgement)
+    if decision.outcome and judgement.comparison is not None and judgement.sample == 0:
+        rater, soft = judgement.epoch.rater, decision.preference
+        if not vote_as(rater, judgement.comparison, decision.outcome, now, preference=soft):
+            decision = Decision(Judgement.State.FAILED)
+    _write(judgement, decision, now)
+    settle_juries_of(judgement=judgement, now=now)
 
 
-def decide(forward: Call, reverse: Call) -> tuple[str, str | None]:
-    """Return the judgement's state, and the outcome on which both orders agree.
-
-    Only the same verdict in both orders is a verdict; anything else is missing data, not a tie.
-    """
-    ended = {forward.state, reverse.state}
-    for call_state, state in WITHOUT_VERDICT.items():
-        if call_state in ended:
-            return state, None
-    outcome, swapped = _outcome(forward), _outcome(reverse)
-    if outcome != SWAPPED[swapped]:
-        return Judgement.State.ABSTAINED, None
-    return Judgement.State.VOTED, outcome
+def _decide(judgement: Judgement) -> Decision:
+    judge = judgement.epoch.judge
+    return decide(
+        judgement.forward,
+        judgement.reverse,
+        protocol=judge.protocol,
+        policy=judge.order_policy,
+        sides=_sides(judgement),
+    )
 
 
-def _outcome(call: Call) -> str:
-    assert call.verdict is not None, "a call that is done has a verdict"
-    return str(call.verdict["outcome"])
+def _sides(judgement: Judgement) -> Sides | None:
+    """Return the ids by which the calls' subjects name the left and the right answer."""
+    comparison = judgement.comparison
+    if comparison is None:
+        return Sides(1, 2) if judgement.forward_id != judgement.reverse_id else None
+    assert comparison.left_response_id is not None
+    assert comparison.right_response_id is not None
+    return Sides(comparison.left_response_id, comparison.right_response_id)
 
 
-def _vote(judgement: Judgement, outcome: str, now: datetime) -> bool:
-    try:
-        with transaction.atomic():
-            cast_vote(
-                comparison=judgement.comparison,
-                rater=judgement.judge.rater,
-                outcome=outcome,
-                now=now,
-            )
-    except VoteRefused:
-        return False
-    return True
+def _write(judgement: Judgement, decision: Decision, now: datetime) -> None:
+    judgement.state, judgement.outcome = decision.state, decision.outcome
+    judgement.preference, judgement.score = decision.preference, decision.score
+    judgement.flipped, judgement.settled_at = decision.flipped, now
+    judgement.save(
+        update_fields=["state", "outcome", "preference", "score", "flipped", "settled_at"]
+    )
+
+
+# -- Sweeping and closing --------------------------------------------------------------------------
 
 
 def settle_ready(*, now: datetime) -> None:
     """Settle what killed workers left behind, and close the runs that are through."""
     for judgement_id in Judgement.objects.ready().values_list("pk", flat=True):
         settle(judgement_id=judgement_id, now=now)
-    for run_id in Run.objects.filter(kind="judge", state=Run.State.OPEN).values_list(
-        "pk", flat=True
-    ):
+    runs = Run.objects.filter(kind=Rater.Kind.JUDGE, state=Run.State.OPEN)
+    for run_id in runs.values_list("pk", flat=True):
         close_if_done(run_id=run_id, now=now)
 
 
@@ -145,15 +105,18 @@ def close_if_done(*, run_id: int, now: datetime) -> None:
     """Close an open run of which nothing waits any more."""
     # One statement: a run that goes on puts judgements back to waiting while it opens.
     waiting = Judgement.objects.waiting().filter(run=OuterRef("pk"))
-    done = Run.objects.filter(~Exists(waiting), pk=run_id, state=Run.State.OPEN)
-    done.update(state=Run.State.DONE, closed_at=now)
+    juries = JuryVerdict.objects.filter(run=OuterRef("pk"), state=JuryVerdict.State.WAITING)
+    done = Run.objects.filter(~Exists(waiting), ~Exists(juries), pk=run_id, state=Run.State.OPEN)
+    if done.update(state=Run.State.DONE, closed_at=now):
+        _count_votes(run_id)
 
 
-def _judgement_of(call: Call) -> Judgement:
-    return Judgement.objects.select_related(
-        "judge",
-        "comparison__arena",
-        "comparison__prompt",
-        "comparison__left_response",
-        "comparison__right_response",
-    ).get(Q(forward=call) | Q(reverse=call))
+def _count_votes(run_id: int) -> None:
+    """Note how many votes a run brought, once it is through."""
+    voted = Q(state=Judgement.State.VOTED, sample=0)
+    verdicts = JuryVerdict.objects.filter(run=run_id)
+    if verdicts.exists():
+        votes = verdicts.filter(state=JuryVerdict.State.VOTED).count()
+    else:
+        votes = Judgement.objects.filter(voted, run=run_id).count()
+    Run.objects.filter(pk=run_id).update(votes_done=votes)

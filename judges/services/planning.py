@@ -2,104 +2,204 @@
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from arena.models import Arena, Pair, Response
-from judges.core.spec import JudgeSpec
-from judges.models import Judgement
+from arena.models import Arena, Comparison, Pair, Run
+from judges.core.spec import family_of
+from judges.services.answers import Answers, answers_in
+from judges.services.subjects import key_of_pair
+from ranking.services.pair_facts import PairFacts, pair_facts
 
-Answers = dict[int, dict[int, int]]
+Which = Literal["all", "neighbours", "new"]
+LONGEST_LIST = 8
 
 
 @dataclass(frozen=True)
 class Pick:
-    """One comparison to be bought: a pair of candidates on one prompt, as response ids."""
+    """One comparison to be bought: a pair of candidates on one prompt, as response ids.
+
+    `shown` is the list that a listwise judge sees it in; empty for the other protocols.
+    """
 
     pair: Pair
     prompt_id: int
     low_response: int
     high_response: int
+    shown: tuple[int, ...] = ()
 
     @property
     def responses(self) -> str:
-        return responses_key(self.low_response, self.high_response)
+        return key_of_pair(self.low_response, self.high_response)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody orders: which pairs, how often each, and whether those that the board tells
+    apart already are bought all the same (`again`)."""
+
+    per_pair: int
+    pairs: Which = "all"
+    again: bool = False
+    like_run: Run | None = None
+
+
+@dataclass(frozen=True)
+class Askers:
+    """What a plan must know of the judges it is made for; `seed` draws the prompts."""
+
+    seed: str
+    listwise: bool = False
+    need_reference: bool = False
+    raters: str = "judges"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would buy, and what it was asked for."""
+    """What a run would buy, and what it leaves out, in sentences."""
 
     picks: list[Pick]
     pairs: int
-    per_pair: int
-    max_calls: int
-
-    @property
-    def calls(self) -> int:
-        return 2 * len(self.picks)
-
-    @property
-    def wanted_calls(self) -> int:
-        return 2 * self.pairs * self.per_pair
-
-    def shares(self) -> dict[int, float]:
-        """Map each pair's id to the part of the run's comparisons that falls to it."""
-        counts = Counter(pick.pair.pk for pick in self.picks)
-        return {pair: count / len(self.picks) for pair, count in counts.items()}
+    left_out: list[str] = field(default_factory=list)
 
 
-def plan_run(*, arena: Arena, spec: JudgeSpec, per_pair: int, max_calls: int) -> Plan:
-    """Choose `per_pair` comparisons for every pair, in rounds, within `max_calls` calls.
+def shares_of(picks: Sequence[Pick]) -> dict[int, float]:
+    """Map each pair's id to the part of these comparisons that falls to it."""
+    counts = Counter(pick.pair.pk for pick in picks)
+    return {pair: count / len(picks) for pair, count in counts.items()}
 
-    What this judge was asked before is left out, so the same order again brings new items; what
-    a cancelled run left waiting is not. A cap that does not reach for all cuts the last rounds,
-    not the last pairs.
+
+def plan_run(*, arena: Arena, wanted: Wanted, askers: Askers, asked: Iterable[str]) -> Plan:
+    """Choose `per_pair` comparisons for every pair that is wanted, in rounds.
+
+    `asked` are the pairs of responses that need no asking again. Rounds, so that a cap that does
+    not reach for all cuts the last rounds and not the last pairs.
     """
-    asked = Judgement.objects.filter(judge__digest=spec.digest, run__arena=arena)
-    judged = set(asked.not_free().values_list("responses", flat=True))
-    answers = _answers(arena)
+    answers = answers_in(arena, needs_reference=askers.need_reference)
     pairs = list(arena.pairs.filter(weight__gt=0, shared_prompts__gt=0))
+    chosen, left_out = _wanted_pairs(arena, pairs, wanted, askers.raters)
+    picks = _picks(chosen, answers, askers, wanted)
+    taken = frozenset(asked)
     queues = []
-    for pair in pairs:
-        picks = _picks_of(pair, answers, spec.digest)
-        fresh = [pick for pick in picks if pick.responses not in judged]
-        queues.append(((len(picks) - len(fresh), -pair.weight, pair.pk), fresh[:per_pair]))
+    for pair in chosen:
+        fresh = [pick for pick in picks[pair.pk] if pick.responses not in taken]
+        judged = len(picks[pair.pk]) - len(fresh)
+        queues.append(((judged, -pair.weight, pair.pk), fresh[: wanted.per_pair]))
     queues.sort(key=lambda queue: queue[0])
-    rounds = range(max((len(picks) for _, picks in queues), default=0))
-    in_rounds = [picks[turn] for turn in rounds for _, picks in queues if turn < len(picks)]
-    return Plan(in_rounds[: max_calls // 2], len(pairs), per_pair, max_calls)
+    picked = _in_rounds([queue for _, queue in queues])
+    return Plan(picked, len(chosen), answers.left_out + left_out)
 
 
-def responses_key(first: int, second: int) -> str:
-    """Name two responses whatever their order."""
-    return f"{min(first, second)},{max(first, second)}"
+def _in_rounds(queues: Sequence[Sequence[Pick]]) -> list[Pick]:
+    rounds = range(max(map(len, queues), default=0))
+    return [queue[turn] for turn in rounds for queue in queues if turn < len(queue)]
 
 
-def _answers(arena: Arena) -> Answers:
-    """Map candidate -> prompt -> response, where both prompt and response have a text."""
-    answers: Answers = {}
-    rows = (
-        Response.objects.revealed()
-        .filter(
-            candidate__arena=arena,
-            candidate__retired_at=None,
-            prompt__retired_at=None,
-        )
-        .exclude(text="")
-        .exclude(prompt__text="")
-        .values_list("candidate", "prompt", "pk")
-    )
-    for candidate, prompt, response in rows:
-        answers.setdefault(candidate, {})[prompt] = response
-    return answers
+def _wanted_pairs(
+    arena: Arena, pairs: Sequence[Pair], wanted: Wanted, raters: str
+) -> tuple[list[Pair], list[str]]:
+    """Leave out what the board of these raters tells apart, and what was not asked for."""
+    if wanted.like_run is not None:
+        return list(pairs), []
+    facts = pair_facts(arena=arena, raters=raters)
+    chosen = [pair for pair in pairs if _is_wanted(pair, wanted, facts)]
+    separated = 0 if wanted.again else sum(_ids(pair) in facts.separated for pair in pairs)
+    said = [f"{separated} pairs are told apart already and are not bought again."]
+    return chosen, said if separated else []
 
 
-def _picks_of(pair: Pair, answers: Answers, seed: str) -> list[Pick]:
-    """All comparisons of a pair, in an order drawn by the judge's digest and the pair."""
-    low, high = answers.get(pair.low_id, {}), answers.get(pair.high_id, {})
-    prompts = sorted(low.keys() & high.keys(), key=lambda prompt: _draw(seed, pair.pk, prompt))
-    return [Pick(pair, prompt, low[prompt], high[prompt]) for prompt in prompts]
+def _is_wanted(pair: Pair, wanted: Wanted, facts: PairFacts) -> bool:
+    if _ids(pair) in facts.separated and not wanted.again:
+        return False
+    if wanted.pairs == "neighbours":
+        return _ids(pair) in facts.neighbours
+    if wanted.pairs == "new":
+        return bool({pair.low_id, pair.high_id} & facts.fresh)
+    return True
+
+
+def _ids(pair: Pair) -> tuple[int, int]:
+    return pair.low_id, pair.high_id
+
+
+# -- Picks -----------------------------------------------------------------------------------------
+
+
+def _picks(
+    pairs: Sequence[Pair], answers: Answers, askers: Askers, wanted: Wanted
+) -> dict[int, list[Pick]]:
+    """Map each pair's id to all its comparisons, in the order in which they are bought."""
+    if wanted.like_run is not None:
+        return _picks_of_run(pairs, wanted.like_run)
+    lists = _lists(answers, askers.seed) if askers.listwise else None
+    return {pair.pk: _picks_of(pair, answers, askers.seed, lists) for pair in pairs}
+
+
+def _picks_of(
+    pair: Pair, answers: Answers, seed: str, lists: Mapping[tuple[int, int], tuple[int, ...]] | None
+) -> list[Pick]:
+    low = answers.by_candidate.get(pair.low_id, {})
+    high = answers.by_candidate.get(pair.high_id, {})
+    # A list serves all its pairs, so there the prompts come in the same order for every pair.
+    draw_for = 0 if lists is not None else pair.pk
+    prompts = sorted(low.keys() & high.keys(), key=lambda prompt: _draw(seed, draw_for, prompt))
+    picks = [Pick(pair, prompt, low[prompt], high[prompt]) for prompt in prompts]
+    if lists is None:
+        return picks
+    shown = [(lists.get((one.prompt_id, one.low_response)), one) for one in picks]
+    return [
+        Pick(pair, one.prompt_id, one.low_response, one.high_response, together)
+        for together, one in shown
+        if together and one.high_response in together
+    ]
+
+
+def _lists(answers: Answers, seed: str) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Map (prompt, response) to the list it is shown in: three to eight answers, drawn by seed."""
+    found = {}
+    for prompt, responses in answers.by_prompt().items():
+        drawn = sorted(responses, key=lambda response: _draw(seed, prompt, response))
+        for together in _chunks(drawn):
+            for response in together:
+                found[prompt, response] = tuple(together)
+    return found
+
+
+def _chunks(drawn: Sequence[int]) -> list[Sequence[int]]:
+    """Cut into as few lists as there can be, of nearly the same length; two answers are no list."""
+    count = -(-len(drawn) // LONGEST_LIST)
+    return [drawn[start::count] for start in range(count)] if len(drawn) >= 3 else []
+
+
+def _picks_of_run(pairs: Sequence[Pair], run: Run) -> dict[int, list[Pick]]:
+    """What another run asked, to be judged again by somebody else."""
+    picks: dict[int, list[Pick]] = {pair.pk: [] for pair in pairs}
+    of = {_ids(pair): pair for pair in pairs}
+    for one in Comparison.objects.filter(run=run, judgement__isnull=False).order_by("pk"):
+        sides = sorted([(one.left_id, one.left_response_id), (one.right_id, one.right_response_id)])
+        pair = of.get((sides[0][0], sides[1][0]))
+        if pair is not None and one.prompt_id is not None:
+            picks[pair.pk].append(Pick(pair, one.prompt_id, sides[0][1], sides[1][1]))  # type: ignore[arg-type]
+    return picks
 
 
 def _draw(seed: str, pair: int, prompt: int) -> bytes:
     return hashlib.sha256(f"{seed} {pair} {prompt}".encode()).digest()
+
+
+# -- A judge's own family --------------------------------------------------------------------------
+
+
+def without_family(
+    picks: Sequence[Pick], family: str, candidate_families: Mapping[int, str]
+) -> list[Pick]:
+    """Drop the pairs in which an answer is of the judge's own model family."""
+    own = {candidate for candidate, its in candidate_families.items() if its == family}
+    return [pick for pick in picks if not own & {pick.pair.low_id, pick.pair.high_id}]
+
+
+def families_in(arena: Arena) -> dict[int, str]:
+    """Map each candidate to the family of its model; '' where the model is not known."""
+    rows = arena.candidates.values_list("pk", "model")
+    return {pk: family_of(model) if model else "" for pk, model in rows}

@@ -18,7 +18,7 @@ from arena.signals import arena_created, votes_changed
 
 pytestmark = pytest.mark.django_db
 
-PROMPTS = [{"id": "p1", "category": "code", "text": "One?", "reference": "1"}]
+PROMPTS = [{"id": "p1", "category": "code", "text": "One?", "reference": "1", "rubric": "Right?"}]
 PROMPTS += [{"id": "p2", "text": "Two?"}]
 CANDIDATES = [{"name": "A", "model": "m1", "parameters": {"temperature": 0}}, {"name": "B"}]
 RESPONSES = [
@@ -72,8 +72,8 @@ def test_a_folder_becomes_an_arena(folder):
     assert "3 votes added" in run("mine", folder, "--name", "My arena")
     arena = Arena.objects.revealed().get(slug="mine")
     assert arena.name == "My arena"
-    assert list(arena.prompts.active().values_list("external_id", "category", "reference")) == [
-        ("p1", "code", "1"),
+    assert list(arena.prompts.active().values_list("external_id", "reference", "rubric")) == [
+        ("p1", "1", "Right?"),
         ("p2", "", ""),
     ]
     assert arena.candidates.active().get(name="A").parameters == {"temperature": 0}

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from arena.conf.endpoints import Endpoint
+from arena.conf.endpoints import Endpoint, ModelPrice
 from tests.judges.fake_server import FakeServer
+
+
+class Free(dict[str, ModelPrice]):
+    """The prices of a server that asks for no money, whatever the model."""
+
+    def get(self, key: str, default: Any = None) -> ModelPrice:
+        return ModelPrice(0, 0)
 
 
 @pytest.fixture
@@ -18,6 +25,6 @@ def server() -> Iterator[FakeServer]:
 @pytest.fixture
 def local(server: FakeServer, settings: Any) -> FakeServer:
     """The server, as an operator's settings name it."""
-    endpoint = Endpoint("local", "openai", base_url=server.base_url, timeout=2.0)
+    endpoint = Endpoint("local", "openai", server.base_url, timeout=2.0, prices=Free())
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
     return server

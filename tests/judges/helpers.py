@@ -9,14 +9,28 @@ from arena.calls.models import Call
 from arena.models import Arena, Run
 from judges.services.judging import judge_call, settle_ready
 from judges.services.ordering import order_run
-from judges.services.registering import spec_named
+from judges.services.orders import prepare_order
+from judges.services.planning import Wanted, Which
+from judges.services.registering import AS_IT_COMES, Switches, spec_named
 
 LOCAL = "local:judge-7b-2024-07-01"
 
 
-def order(arena: Arena, judge: str = LOCAL, **fields: Any) -> Run:
-    values = {"per_pair": 2, "max_calls": 1000, "now": timezone.now()} | fields
-    return order_run(arena=arena, spec=spec_named(judge), **values)
+def order(
+    arena: Arena,
+    *judges: str,
+    per_pair: int = 2,
+    cap: int | None = None,
+    switches: Switches = AS_IT_COMES,
+    pairs: Which = "all",
+    like_run: Run | None = None,
+    **fields: Any,
+) -> Run:
+    """Order a run of these judges; several are a jury."""
+    specs = [spec_named(name, switches) for name in judges or (LOCAL,)]
+    wanted = Wanted(per_pair, pairs, like_run=like_run)
+    prepared = prepare_order(arena=arena, specs=specs, wanted=wanted, **fields)
+    return order_run(order=prepared, cap=cap, now=timezone.now())
 
 
 def work_off(run: Run, rounds: int = 20) -> Run:

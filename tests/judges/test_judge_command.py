@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
-from arena.models import Arena, Import, Run, Vote
+from arena.models import Arena, Capability, Import, Run, Vote
 from judges import tasks
+from judges.management import following
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services.judging import judge_call
@@ -22,8 +24,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(command, "SILENCE", 0.05)
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(following, "SILENCE", 0.05)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def judge(arena: Arena | str, *extra: str, name: str = "scripted", **numbers: in
 def test_a_run_is_ordered_watched_and_summed_up() -> None:
     said = judge(make_arena(3, 4))
     assert Run.objects.get().state == "done"
-    assert f"voted {Vote.objects.count()}" in said
+    assert f"done {Vote.objects.count()}" in said
     assert "12 requests for 12 calls" in said
     assert re.search(r"Flip rate \d+%", said)
     assert "not a real model" in said
@@ -72,9 +74,8 @@ def test_a_run_is_ordered_watched_and_summed_up() -> None:
 @pytest.mark.usefixtures("no_worker")
 def test_a_dry_run_quotes_and_writes_nothing() -> None:
     said = judge(make_arena(3, 4), "--dry-run", max_calls=8)
-    assert "3 pairs, up to 2 comparisons each" in said
-    assert "4 comparisons, 8 calls" in said
-    assert "Asked for 12 calls" in said
+    assert "3 pairs, 4 comparisons, 8 calls" in said
+    assert "Cost: $0.00 expected, $0.00 at worst." in said
     assert not Run.objects.exists()
     assert not Judge.objects.exists()
     assert not Call.objects.exists()
@@ -99,7 +100,7 @@ def test_ctrl_c_leaves_the_run_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(run: Run) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "_follow", interrupted)
+    monkeypatch.setattr(command, "follow", interrupted)
     assert "Left running" in judge(make_arena(3, 4))
     assert Run.objects.get().state == "open"
 
@@ -118,6 +119,8 @@ def test_the_same_command_again_continues_with_new_items() -> None:
 @pytest.mark.usefixtures("worker")
 def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: FakeServer) -> None:
     arena = make_arena(3, 4)
+    probed = {"endpoint": "local", "model": "judge-7b-2024-07-01", "probed_at": timezone.now()}
+    Capability.objects.create(**probed)
     local.otherwise = fails(401, "who are you")
     with pytest.raises(CommandError, match=r"HTTP 401: .*who are you"):
         judge(arena, name="local:judge-7b-2024-07-01")

@@ -19,8 +19,15 @@ from arena.services.runs import cancel_run
 from judges.models import Judgement
 from judges.services import ordering
 from judges.services.judging import close_if_done, judge_call
-from judges.services.ordering import go_on, one_order_at_a_time, unfinished_run
-from judges.services.planning import plan_run
+from judges.services.ordering import (
+    Writing,
+    go_on,
+    one_order_at_a_time,
+    order_run,
+    unfinished_run,
+)
+from judges.services.orders import prepare_order
+from judges.services.planning import Askers, Plan, Wanted, plan_run
 from judges.services.registering import JudgeRefused, spec_named
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
@@ -28,6 +35,11 @@ from tests.judges.helpers import LOCAL, order, work_off
 
 pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted"
+
+
+def planned(arena: Arena, name: str, per_pair: int) -> Plan:
+    askers = Askers(seed=spec_named(name).digest)
+    return plan_run(arena=arena, wanted=Wanted(per_pair), askers=askers, asked=())
 
 
 def responses(arena: Arena) -> list[str]:
@@ -89,7 +101,7 @@ def test_heavier_pairs_come_first_and_pairs_of_no_weight_are_not_bought() -> Non
         arena=arena,
         weights={(low.pk, middle.pk): 0, (low.pk, high.pk): 0.2, (middle.pk, high.pk): 0.8},
     )
-    plan = plan_run(arena=arena, spec=spec_named(SCRIPTED), per_pair=1, max_calls=10)
+    plan = planned(arena, SCRIPTED, 1)
     assert [pick.pair.low_id for pick in plan.picks] == [middle.pk, low.pk]
 
 
@@ -102,9 +114,9 @@ def test_sides_are_balanced_per_pair() -> None:
 
 def test_each_comparison_is_issued_to_the_judge_and_knows_how_its_pair_was_drawn() -> None:
     run = order(make_arena(3, 3), SCRIPTED, per_pair=1)
-    judge = Judgement.objects.all()[0].judge
+    epoch = Judgement.objects.all()[0].epoch
     for comparison in run.comparisons.all():
-        assert comparison.rater == judge.rater
+        assert comparison.rater == epoch.rater
         assert comparison.expires_at is None
         assert comparison.draw_probability == pytest.approx(1 / 3)
 
@@ -120,11 +132,8 @@ def test_answers_without_text_are_not_sent_to_a_judge() -> None:
 def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
     arena = make_arena(2, 12)
     drawn = [
-        [
-            pick.prompt_id
-            for pick in plan_run(arena=arena, spec=spec, per_pair=6, max_calls=99).picks
-        ]
-        for spec in (spec_named("scripted"), spec_named("scripted"), spec_named("scripted:other"))
+        [pick.prompt_id for pick in planned(arena, name, 6).picks]
+        for name in ("scripted", "scripted", "scripted:other")
     ]
     assert drawn[0] == drawn[1]
     assert drawn[0] != drawn[2]
@@ -132,7 +141,7 @@ def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
 
 @pytest.mark.parametrize(
     ("candidates", "max_calls", "says"),
-    [(1, 10, "no two candidates"), (2, 1, "at least 2"), (2, 0, "at least 2")],
+    [(1, 10, "has 1 candidate"), (2, 1, "at least 2"), (2, 0, "at least 2")],
 )
 def test_what_cannot_be_bought_is_said_and_leaves_no_run(
     candidates: int, max_calls: int, says: str
@@ -144,13 +153,11 @@ def test_what_cannot_be_bought_is_said_and_leaves_no_run(
 
 def test_no_two_responses_are_ordered_twice_by_two_orders_at_the_same_moment() -> None:
     arena = make_arena(2, 4)
-    plan = plan_run(arena=arena, spec=spec_named(SCRIPTED), per_pair=4, max_calls=99)
+    late = prepare_order(arena=arena, specs=[spec_named(SCRIPTED)], wanted=Wanted(4))
     first = order(arena, SCRIPTED, per_pair=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judges.services.ordering.plan_run", lambda **_: plan)
-        second = order(arena, SCRIPTED, per_pair=4)
+    second = order_run(order=late, cap=None, now=timezone.now())
     assert (first.votes_wanted, second.votes_wanted) == (2, 2)
-    assert sorted(responses(arena)) == sorted(pick.responses for pick in plan.picks)
+    assert sorted(responses(arena)) == sorted(pick.responses for pick in late.picks)
 
 
 def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
@@ -160,7 +167,7 @@ def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
     with monkeypatch.context() as patch:
         patch.setattr("judges.services.ordering._open", lambda run: None)
         order(arena, SCRIPTED)
-    run = unfinished_run(arena=arena, spec=spec_named(SCRIPTED))
+    run = unfinished_run(arena=arena, digests=[spec_named(SCRIPTED).digest])
     assert run is not None
     assert run.state == "ordered"
     assert go_on(run=run, now=timezone.now()).state == "open"
@@ -233,7 +240,7 @@ def somebody_ordering(arena: Arena) -> Iterator[None]:
     held, done = Event(), Event()
 
     def hold() -> None:
-        with one_order_at_a_time(arena=arena, digest=spec_named(SCRIPTED).digest):
+        with one_order_at_a_time(arena=arena):
             held.set()
             done.wait(10)
         connection.close()
@@ -259,8 +266,7 @@ def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
         with pytest.raises(JudgeRefused, match="being ordered"):
             go_on(run=run, now=timezone.now())
         with pytest.raises(JudgeRefused, match="being ordered"):
-            order(arena, SCRIPTED)
-        assert order(arena, "scripted:other").state == "open"
+            order(arena, "scripted:scripted-2")
         assert order(make_arena(2, 2), SCRIPTED).state == "open"
     run.refresh_from_db()
     assert run.state == "ordered"
@@ -272,9 +278,9 @@ def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
 ) -> None:
     write, arena = ordering._write, make_arena(2, 4)
 
-    def then_cancel(run: Run, *given: Any) -> None:
-        write(run, *given)
-        cancel_run(run=run, now=timezone.now())
+    def then_cancel(writing: Writing, *given: Any) -> None:
+        write(writing, *given)
+        cancel_run(run=writing.run, now=timezone.now())
 
     monkeypatch.setattr(ordering, "BATCH", 2)
     monkeypatch.setattr(ordering, "_write", then_cancel)
@@ -296,8 +302,8 @@ def test_a_run_is_not_closed_while_anything_waits() -> None:
 
 def test_a_blocked_judge_is_asked_nothing() -> None:
     arena = make_arena(2, 3)
-    judge = order(arena, SCRIPTED, per_pair=1).run_judges.get().judge
-    Rater.objects.filter(pk=judge.rater_id).update(blocked_at=timezone.now())
+    epoch = order(arena, SCRIPTED, per_pair=1).run_judges.get().epoch
+    Rater.objects.filter(pk=epoch.rater_id).update(blocked_at=timezone.now())
     calls = Call.objects.count()
     with pytest.raises(JudgeRefused, match="blocked"):
         order(arena, SCRIPTED, per_pair=1)

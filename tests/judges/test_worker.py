@@ -28,6 +28,7 @@ from tests.ops.running import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
+FREE = {"judge-7b-2024-07-01": {"input": 0, "output": 0}}
 WORKER = [
     *CELERY,
     "worker",
@@ -88,7 +89,7 @@ def install(tmp_path: Path, server: FakeServer) -> Callable[[str], Installation]
     """Make an installation with the broker given, asking the loopback server."""
 
     def make(broker: str) -> Installation:
-        endpoint = {"provider": "openai", "base_url": server.base_url, "timeout": 1}
+        endpoint = {"provider": "openai", "base_url": server.base_url, "timeout": 1, "prices": FREE}
         settings = {
             "RINGSIDE_HOME": str(tmp_path),
             "SECRET_KEY": "k" * 50,
@@ -143,7 +144,7 @@ def run_to_the_end(installation: Installation, server: FakeServer) -> None:
         eventually(lambda: "ready." in log_of(installation))
         ended = installation.judge(arena.slug, per_pair=10)
     assert ended.returncode == 0, ended.stdout + ended.stderr + log_of(installation)
-    assert "voted 30" in ended.stdout
+    assert "done 30" in ended.stdout
     check_books(server, 30)
 
 

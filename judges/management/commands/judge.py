@@ -1,70 +1,77 @@
-"""`manage.py judge`: order votes from an LLM judge and watch them come in."""
+"""`manage.py judge`: order votes from LLM judges and watch them come in."""
 
-import sys
-import time
 from argparse import ArgumentParser
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
-from kombu.exceptions import OperationalError
-from tqdm import tqdm
 
+from arena.calls.money import dollars
 from arena.models import Arena, Run
-from judges import tasks
+from judges.amounts import nano_dollars
 from judges.core.spec import JudgeSpec
-from judges.reports import RunReport, report_on
-from judges.services.ordering import go_on, nothing_left, order_run, unfinished_run
-from judges.services.planning import plan_run
-from judges.services.registering import JudgeRefused, spec_named
+from judges.management.following import NO_WORKER, follow, ring
+from judges.reports import JudgeReport, RunReport
+from judges.services.ordering import go_on, order_run, unfinished_run
+from judges.services.orders import Order, prepare_order
+from judges.services.planning import Wanted
+from judges.services.probing import probe_judges
+from judges.services.quoting import JudgeQuote, Quote, quote_for
+from judges.services.registering import JudgeRefused, Switches, spec_named
 
-LOOK_EVERY = 0.5
-SILENCE = 15.0
-NO_WORKER = (
-    "No worker is answering: nothing has moved for 15 seconds. The run is kept, and goes on as "
-    "soon as a worker runs (`make run` starts one)."
-)
+SCRIPTED = "The scripted judge is arithmetic, not a real model."
 
 
 class Command(BaseCommand):
-    help = "Have a judge compare answers, two at a time and in both orders, through the worker."
+    help = "Have judges compare answers blind and in both orders, through the worker."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("arena", metavar="SLUG")
-        parser.add_argument(
+        add = parser.add_argument
+        add("arena", metavar="SLUG")
+        add(
+            "--judges",
             "--judge",
             required=True,
-            metavar="NAME",
-            help="a registered judge, or endpoint:model[@rubric]; `scripted` needs no key",
+            metavar="NAMES",
+            help="registered judges, or endpoint:model[@rubric], with commas between; several are"
+            " a jury; `scripted` needs no key",
         )
-        parser.add_argument("--per-pair", type=int, required=True, metavar="N")
-        parser.add_argument(
-            "--max-calls",
-            type=int,
-            required=True,
-            metavar="M",
-            help="create at most M calls; one that fails is tried up to six times",
-        )
-        parser.add_argument("--dry-run", action="store_true", help="print the quote, order nothing")
-        parser.add_argument("--no-wait", action="store_true", help="order, and do not watch")
+        add("--pairs", choices=["all", "neighbours", "new"], default="all")
+        add("--per-pair", type=int, default=None, metavar="N", help="comparisons for each pair")
+        add("--cap", type=_cap, metavar="USD", help="what the run may cost at most, in dollars")
+        add("--max-calls", type=int, metavar="M", help="create at most M calls")
+        add("--quorum", type=int, metavar="K", help="verdicts a jury needs; default: a majority")
+        add("--again", action="store_true", help="buy pairs that are told apart already, too")
+        add("--like-run", type=int, metavar="RUN", help="ask what that run asked, of this judge")
+        add("--own-family", action="store_true", help="judges may judge their own model family")
+        add("--order-policy", choices=["abstain", "tie", "average"], default="abstain")
+        add("--soft", action="store_true", help="record probabilities, where the endpoint has them")
+        add("--any-length", action="store_true", help="say nothing about length to the judge")
+        add("--unpinned", action="store_true", help="allow a model name that may move")
+        add("--dry-run", action="store_true", help="print the quote, order nothing")
+        add("--no-wait", action="store_true", help="order, and do not watch")
 
     def handle(self, *args: Any, **options: Any) -> None:
         arena = self._arena(options["arena"])
-        per_pair, max_calls = options["per_pair"], options["max_calls"]
-        if per_pair < 1 or max_calls < 0:
-            raise CommandError("--per-pair must be at least 1, and --max-calls not negative.")
         try:
-            spec = spec_named(options["judge"])
-            if options["dry_run"]:
-                self._quote(arena, spec, per_pair, max_calls)
-                return
-            run = self._order(arena, spec, per_pair, max_calls)
+            specs = [spec_named(name, _switches(options)) for name in _names(options["judges"])]
+            run = None if options["dry_run"] else self._unfinished(arena, specs)
+            if run is None:
+                order = prepare_order(
+                    arena=arena,
+                    specs=specs,
+                    wanted=_wanted(arena, options),
+                    own_family=options["own_family"],
+                    quorum=options["quorum"],
+                    max_calls=options["max_calls"],
+                )
+                run = self._quote_and_order(order, options)
         except JudgeRefused as error:
             raise CommandError(str(error)) from None
-        self._ring(run)
-        if not options["no_wait"]:
-            self._watch(run)
+        if run is not None:
+            self._watch(run, wait=not options["no_wait"])
 
     def _arena(self, slug: str) -> Arena:
         arena = Arena.objects.revealed().filter(slug=slug).first()
@@ -72,48 +79,47 @@ class Command(BaseCommand):
             raise CommandError(f"There is no arena {slug!r}.")
         return arena
 
-    def _quote(self, arena: Arena, spec: JudgeSpec, per_pair: int, max_calls: int) -> None:
-        plan = plan_run(arena=arena, spec=spec, per_pair=per_pair, max_calls=max_calls)
-        if not plan.picks:
-            raise CommandError(nothing_left(plan, spec.label))
-        self.stdout.write(
-            f"{spec.label}: {plan.pairs} pairs, up to {per_pair} comparisons each, 2 calls per "
-            f"comparison (both orders): {len(plan.picks)} comparisons, {plan.calls} calls."
-        )
-        if plan.calls < plan.wanted_calls:
-            self.stdout.write(
-                f"Asked for {plan.wanted_calls} calls; the cap of {max_calls} and the prompts "
-                f"not judged yet leave {plan.calls}."
-            )
-        self.stdout.write("Nothing was ordered (--dry-run).")
+    def _unfinished(self, arena: Arena, specs: list[JudgeSpec]) -> Run | None:
+        run = unfinished_run(arena=arena, digests=[spec.digest for spec in specs])
+        if run is None:
+            return None
+        why = f" (paused: {run.pause_reason})" if run.pause_reason else ""
+        self.stdout.write(f"Run {run.pk} of this judge was not through{why}; it goes on.")
+        return go_on(run=run, now=timezone.now())
 
-    def _order(self, arena: Arena, spec: JudgeSpec, per_pair: int, max_calls: int) -> Run:
-        now = timezone.now()
-        run = unfinished_run(arena=arena, spec=spec)
-        if run is not None:
-            why = f" (paused: {run.pause_reason})" if run.pause_reason else ""
-            run = go_on(run=run, now=now)
-            self.stdout.write(f"Run {run.pk} of this judge was not through{why}; it goes on.")
-            return run
-        run = order_run(arena=arena, spec=spec, per_pair=per_pair, max_calls=max_calls, now=now)
-        self.stdout.write(f"Run {run.pk}: {run.votes_wanted} comparisons from {spec.label}.")
+    def _quote_and_order(self, order: Order, options: dict[str, Any]) -> Run | None:
+        self._print_quote(quote_for(order), options)
+        if options["dry_run"]:
+            self.stdout.write("Nothing was ordered (--dry-run).")
+            return None
+        probe_judges(specs=[member.spec for member in order.members], now=timezone.now())
+        run = order_run(order=order, cap=options["cap"], now=timezone.now())
+        names = ", ".join(member.spec.label for member in order.members)
+        self.stdout.write(f"Run {run.pk}: {run.votes_wanted} comparisons from {names}.")
         return run
 
-    def _ring(self, run: Run) -> None:
-        self.stdout.write(f"Watch it at {self._page(run)}")
-        try:
-            tasks.ring_calls()
-        except OperationalError as error:
-            self.stderr.write(f"The broker cannot be reached ({error}); the sweep will ring.")
+    def _print_quote(self, quote: Quote, options: dict[str, Any]) -> None:
+        for sentence in quote.left_out:
+            self.stdout.write(f"Note: {sentence}")
+        for judge in quote.judges:
+            self.stdout.write(_quote_line(judge, quote))
+        if quote.worst is not None and quote.expected is not None:
+            self.stdout.write(
+                f"Cost: {dollars(quote.expected)} expected, {dollars(quote.worst)} at worst"
+                + (f"; the cap is {dollars(options['cap'])}." if options["cap"] else ".")
+            )
 
-    def _page(self, run: Run) -> str:
-        return reverse("judge_run", args=[run.arena.slug, run.pk])
-
-    def _watch(self, run: Run) -> None:
+    def _watch(self, run: Run, *, wait: bool) -> None:
+        page = reverse("judge_run", args=[run.arena.slug, run.pk]) if run.arena else ""
+        self.stdout.write(f"Watch it at {page}")
+        if trouble := ring():
+            self.stderr.write(trouble)
+        if not wait:
+            return
         try:
-            report = _follow(run)
+            report = follow(run)
         except KeyboardInterrupt:
-            self.stdout.write(f"\nLeft running. It can be watched at {self._page(run)}")
+            self.stdout.write(f"\nLeft running. It can be watched at {page}")
             return
         self._sum_up(report)
         if report.run.state == Run.State.PAUSED:
@@ -124,40 +130,67 @@ class Command(BaseCommand):
             raise CommandError(NO_WORKER)
 
     def _sum_up(self, report: RunReport) -> None:
-        states = ", ".join(f"{label.lower()} {n}" for _, label, n in report.state_rows if n)
-        self.stdout.write(f"{report.judge}: {report.total} comparisons: {states}.")
+        for judge in report.judges:
+            self.stdout.write(_judge_line(judge))
+        if report.jury is not None:
+            states = ", ".join(f"{label.lower()} {n}" for _, label, n in report.jury_rows if n)
+            kappa = "not known" if report.kappa is None else f"{report.kappa:.2f}"
+            self.stdout.write(f"{report.jury}: {states}. Fleiss' kappa {kappa}.")
         self.stdout.write(
-            f"{report.requests} requests for {report.calls} calls, {report.tokens_in} tokens in, "
-            f"{report.tokens_out} out."
+            f"{report.requests} requests for {report.calls} calls: {dollars(report.spent)}."
         )
-        self.stdout.write(
-            f"Flip rate {_percent(report.flip_rate)}; the answer shown first won "
-            f"{_percent(report.first_position_rate)} of decisive verdicts."
-        )
-        if report.judge.is_scripted:
-            self.stdout.write("The scripted judge is arithmetic, not a real model.")
+        if report.is_scripted:
+            self.stdout.write(SCRIPTED)
 
 
-def _follow(run: Run) -> RunReport:
-    """Show progress until the run ends, pauses, or nothing has moved for a while."""
-    report = report_on(run.pk, timezone.now())
-    moved_at = time.monotonic()
-    with tqdm(total=report.total, unit="comparison", file=sys.stderr) as bar:
-        while True:
-            bar.update(report.settled - bar.n)
-            if not report.goes_on or time.monotonic() - moved_at > SILENCE:
-                return report
-            time.sleep(LOOK_EVERY)
-            before, report = report, report_on(run.pk, timezone.now())
-            if _is_alive(before, report):
-                moved_at = time.monotonic()
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _is_alive(before: RunReport, now: RunReport) -> bool:
-    """Did something move, is a call under way, or is the server to be left alone for a while?"""
-    moved = (before.requests, before.settled) != (now.requests, now.settled)
-    resting = now.next_due_at is not None and now.next_due_at > timezone.now()
-    return moved or bool(now.under_way) or resting
+def _cap(given: str) -> int:
+    try:
+        return nano_dollars(Decimal(given))
+    except (InvalidOperation, ValueError):
+        said = f"--cap must be an amount of dollars, like 5.00; not {given!r}."
+        raise CommandError(said) from None
+
+
+def _switches(options: dict[str, Any]) -> Switches:
+    return Switches(
+        order_policy=options["order_policy"],
+        unpinned=options["unpinned"],
+        length_neutral=False if options["any_length"] else None,
+        soft=options["soft"],
+    )
+
+
+def _wanted(arena: Arena, options: dict[str, Any]) -> Wanted:
+    like, per_pair = None, options["per_pair"]
+    if options["like_run"] is not None:
+        like = Run.objects.filter(arena=arena, pk=options["like_run"], kind="judge").first()
+        if like is None:
+            raise CommandError(f"This arena has no run {options['like_run']} of judges.")
+        per_pair = per_pair or like.per_pair
+    if per_pair is None or per_pair < 1 or (options["max_calls"] or 0) < 0:
+        raise CommandError("--per-pair must be at least 1, and --max-calls not negative.")
+    return Wanted(per_pair, options["pairs"], options["again"], like)
+
+
+def _quote_line(judge: JudgeQuote, quote: Quote) -> str:
+    cost = "" if judge.expected is None else f", {dollars(judge.expected)} expected"
+    return (
+        f"{judge.label}: {quote.pairs} pairs, {judge.comparisons} comparisons, {judge.calls} calls"
+        f" (both orders), about {judge.tokens_in:,} tokens in and {judge.tokens_out:,} out{cost}."
+    )
+
+
+def _judge_line(judge: JudgeReport) -> str:
+    states = ", ".join(f"{label.lower()} {n}" for _, label, n in judge.state_rows if n)
+    return (
+        f"{judge.epoch}: {judge.total} comparisons: {states}. "
+        f"Flip rate {_percent(judge.flip_rate)}; the answer shown first won "
+        f"{_percent(judge.first_position_rate)} of decisive verdicts."
+    )
 
 
 def _percent(rate: float | None) -> str:

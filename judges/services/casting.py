@@ -1,0 +1,31 @@
+"""A judge or a jury casts its vote."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from arena.models import Comparison, Rater
+from arena.services.voting import VoteRefused, cast_vote
+
+
+def vote_as(
+    rater: Rater,
+    comparison: Comparison,
+    outcome: str,
+    now: datetime,
+    *,
+    preference: float | None = None,
+) -> bool:
+    """Cast a vote inside the caller's transaction; False when it is refused."""
+    try:
+        with transaction.atomic():
+            cast_vote(
+                comparison=comparison,
+                rater=rater,
+                outcome=outcome,
+                now=now,
+                preference=preference,
+            )
+    except VoteRefused:
+        return False
+    return True

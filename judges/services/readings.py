@@ -1,0 +1,271 @@
+"""What a judge made of labelled items, beside what people said of them: rows turned into items.
+
+An item of an arena is a pair of responses that people voted on: the one with the lower id stands
+for left there, wherever people and the judge saw it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Length
+
+from arena.calls.models import Call
+from arena.models import Arena, Response
+from judges.core.calibration import PairItem, ScoreItem
+from judges.models import Epoch, Judgement, Label, LabelItem, LabelSet
+from judges.services.planning import families_in
+from judges.services.subjects import key_of_pair, read_subject
+
+# Samples from here on are asked by canaries; those below show how a judge repeats itself.
+CANARY_SAMPLES = 1000
+SWAPPED = {"left": "right", "right": "left"}
+VOTED = Judgement.State.VOTED
+REPEATS = Q(sample__lt=CANARY_SAMPLES)
+CALL_COLUMNS = ("verdict", "subject", "state")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A settled judgement. Outcomes are in the judgement's own left and right."""
+
+    state: str
+    outcome: str | None = None
+    score: float | None = None
+    forward: str | None = None
+    reverse: str | None = None
+
+    def turned(self) -> "Said":
+        """The same, of the two answers named the other way round."""
+        return Said(
+            self.state,
+            _other_side(self.outcome),
+            self.score,
+            _other_side(self.reverse),
+            _other_side(self.forward),
+        )
+
+
+@dataclass
+class _People:
+    """What people said of two responses of an arena, the lower id standing for left."""
+
+    prompt: int
+    category: str
+    candidates: tuple[int, int]
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def _other_side(outcome: str | None) -> str | None:
+    return outcome if outcome is None else SWAPPED.get(outcome, outcome)
+
+
+# -- What the judge said ---------------------------------------------------------------------------
+
+
+def said_of_items(
+    epoch: Epoch, labels_in: LabelSet, samples: Q = REPEATS
+) -> dict[int, dict[int, Said]]:
+    """Map item -> sample -> what the judge settled on; what still waits is left out."""
+    rows = epoch.judgements.filter(samples, item__labels_in=labels_in)
+    found: dict[int, dict[int, Said]] = {}
+    for judgement in _settled(rows):
+        assert judgement.item_id is not None, "asked for by its item"
+        found.setdefault(judgement.item_id, {})[judgement.sample] = _said(judgement, 1, 2)
+    return found
+
+
+def _settled(rows: Any) -> Iterator[Judgement]:
+    """Judgements with as much of their calls as it takes to read them; replies stay where they
+    are."""
+    calls = [f"{call}__{name}" for call in ("forward", "reverse") for name in CALL_COLUMNS]
+    own = ("state", "outcome", "score", "sample", "item", "responses")
+    sides = ("comparison__left_response", "comparison__right_response")
+    settled = rows.exclude(state=Judgement.State.WAITING)
+    chosen = settled.select_related("forward", "reverse", "comparison").only(*own, *calls, *sides)
+    return iter(chosen.order_by("pk"))
+
+
+def _said(judgement: Judgement, left: int, right: int) -> Said:
+    if judgement.state != VOTED:
+        outcome = score = None
+    else:
+        outcome, score = judgement.outcome or None, judgement.score
+    return Said(
+        judgement.state,
+        outcome,
+        score,
+        _reading(judgement.forward, left, right),
+        _reading(judgement.reverse, left, right),
+    )
+
+
+def _reading(call: Call, left: int, right: int) -> str | None:
+    """What one call says of left and right; None for a score, which is of one answer."""
+    if call.state != Call.State.DONE or not call.verdict:
+        return None
+    shown = read_subject(call.subject).shown
+    if "order" in call.verdict:
+        return _ranked(call.verdict["order"], shown.index(left), shown.index(right))
+    outcome = call.verdict.get("outcome")
+    return outcome if shown[0] == left else _other_side(outcome)
+
+
+def _ranked(order: Iterable[Iterable[int]], left: int, right: int) -> str:
+    place = {position: rank for rank, group in enumerate(order) for position in group}
+    if place[left] == place[right]:
+        return "tie"
+    return "left" if place[left] < place[right] else "right"
+
+
+# -- Labelled items --------------------------------------------------------------------------------
+
+
+def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
+    """Return the labelled pairs that the judge was asked about and that are settled."""
+    said, labels = said_of_items(epoch, labels_in), labels_of(labels_in, "outcome")
+    found = []
+    for pk, key, prompt, category, left, right in _items(labels_in):
+        runs = said.get(pk, {})
+        if 0 in runs:
+            found.append(
+                PairItem(
+                    key=key,
+                    cluster=prompt,
+                    category=category,
+                    labels=labels.get(pk, ()),
+                    verdict=runs[0].outcome,
+                    state=runs[0].state,
+                    forward=runs[0].forward,
+                    reverse=runs[0].reverse,
+                    length_left=left,
+                    length_right=right,
+                    repeats=tuple(runs[sample].outcome for sample in sorted(runs) if sample),
+                )
+            )
+    return found
+
+
+def score_items(epoch: Epoch, labels_in: LabelSet) -> list[ScoreItem]:
+    """Return the scored answers that the judge was asked about and that are settled."""
+    said, labels = said_of_items(epoch, labels_in), labels_of(labels_in, "score")
+    found = []
+    for pk, key, prompt, category, length, _ in _items(labels_in):
+        runs = said.get(pk, {})
+        if 0 in runs:
+            found.append(
+                ScoreItem(
+                    key=key,
+                    cluster=prompt,
+                    category=category,
+                    labels=labels.get(pk, ()),
+                    score=runs[0].score,
+                    state="done" if runs[0].state == VOTED else runs[0].state,
+                    length=length,
+                    repeats=tuple(runs[sample].score for sample in sorted(runs) if sample),
+                )
+            )
+    return found
+
+
+def _items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]:
+    rows = LabelItem.objects.filter(labels_in=labels_in).order_by("pk")
+    columns = ("pk", "key", "prompt", "category", Length("response_1"), Length("response_2"))
+    return rows.values_list(*columns)
+
+
+def labels_of(labels_in: LabelSet, column: str) -> dict[int, tuple[tuple[str, Any], ...]]:
+    """Map item -> (rater, label) of everybody who said something of it."""
+    rows = Label.objects.filter(item__labels_in=labels_in).order_by("pk")
+    found: dict[int, list[tuple[str, Any]]] = {}
+    for item, rater, value in rows.values_list("item", "rater", column):
+        found.setdefault(item, []).append((rater, value))
+    return {item: tuple(said) for item, said in found.items()}
+
+
+# -- An arena's pairs ------------------------------------------------------------------------------
+
+
+def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
+    """Return the pairs of responses that people voted on and that the judge has settled."""
+    said = _said_in(epoch, arena)
+    people = {key: one for key, one in _people_in(arena).items() if key in said}
+    lengths = _lengths(people)
+    families, family = families_in(arena), epoch.judge.family
+    return [
+        PairItem(
+            key=key,
+            cluster=str(one.prompt),
+            category=one.category,
+            labels=tuple(one.labels.items()),
+            verdict=said[key].outcome,
+            state=said[key].state,
+            forward=said[key].forward,
+            reverse=said[key].reverse,
+            length_left=lengths[_ids(key)[0]],
+            length_right=lengths[_ids(key)[1]],
+            own_family=_own_side(family, [families.get(pk, "") for pk in one.candidates]),
+        )
+        for key, one in people.items()
+    ]
+
+
+def voted_on(arena: Arena) -> dict[str, tuple[int, int, int]]:
+    """Map each pair of responses that people voted on to its prompt and its two candidates, those
+    of the lower response id first."""
+    return {key: (one.prompt, *one.candidates) for key, one in _people_in(arena).items()}
+
+
+def _said_in(epoch: Epoch, arena: Arena) -> dict[str, Said]:
+    found = {}
+    for one in _settled(epoch.judgements.filter(sample=0, comparison__arena=arena)):
+        assert one.comparison is not None, "asked for by its comparison"
+        left, right = one.comparison.left_response_id, one.comparison.right_response_id
+        assert left is not None, "a judge compares texts"
+        assert right is not None, "a judge compares texts"
+        said = _said(one, left, right)
+        found[one.responses] = said if left < right else said.turned()
+    return found
+
+
+def _people_in(arena: Arena) -> dict[str, _People]:
+    votes = arena.votes.live().of_people().filter(comparison__left_response__isnull=False)
+    rows = votes.order_by("pk").values_list(
+        "pk", "outcome", "rater", "rater__name", "rater__arena",
+        "comparison__prompt", "comparison__prompt__category",
+        "comparison__left", "comparison__right",
+        "comparison__left_response", "comparison__right_response",
+    )  # fmt: skip
+    found: dict[str, _People] = {}
+    for pk, outcome, rater, name, file, prompt, category, left, right, first, second in rows:
+        swapped = first > second
+        key = key_of_pair(first, second)
+        if key not in found:
+            candidates = (right, left) if swapped else (left, right)
+            found[key] = _People(prompt or 0, category or "", candidates)
+        # A file's votes without a name share a rater, though each may be another person's.
+        who = str(rater) if name or file is None else f"vote {pk}"
+        found[key].labels[who] = (SWAPPED.get(outcome, outcome)) if swapped else outcome
+    return found
+
+
+def _ids(key: str) -> tuple[int, int]:
+    low, high = read_subject(key).shown
+    return low, high
+
+
+def _lengths(keys: Iterable[str]) -> Mapping[int, int]:
+    wanted = sorted({pk for key in keys for pk in _ids(key)})
+    found: dict[int, int] = {}
+    for start in range(0, len(wanted), 1000):
+        rows = Response.objects.filter(pk__in=wanted[start : start + 1000])
+        found |= dict(rows.values_list("pk", Length("text")))
+    return found
+
+
+def _own_side(family: str, families: list[str]) -> str | None:
+    own = [bool(family) and one == family for one in families]
+    if own == [True, False]:
+        return "left"
+    return "right" if own == [False, True] else None

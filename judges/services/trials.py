@@ -1,0 +1,171 @@
+"""Trying a judge on labelled items, outside of any arena: through the same ledger, under a cap."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from arena.calls.prices import price_of
+from arena.models import Rater, Run
+from judges.core.spec import JudgeSpec
+from judges.models import Epoch, Judgement, LabelItem
+from judges.services import subjects
+from judges.services.ordering import check_cap, take_part, write_calls
+from judges.services.quoting import (
+    CHARACTERS_PER_TOKEN,
+    JudgeQuote,
+    Quote,
+    expected_of,
+    frame_bytes,
+    most_tokens,
+    usual_answer,
+    worst_of,
+)
+from judges.services.registering import JudgeRefused, spec_of
+
+BATCH = 200
+LONE_ANSWER = (1,)
+
+
+def quote_trials(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:
+    """Say what asking this judge about these items costs, each `samples` times."""
+    sizes = [
+        _bytes(item, spec) for item in items for _ in range(samples * _calls_per_item(spec, item))
+    ]
+    rate = price_of(spec.endpoint, spec.model)
+    usual, most = usual_answer(spec), most_tokens(spec.parameters)
+    judge = JudgeQuote(
+        label=spec.label,
+        endpoint=spec.endpoint,
+        model=spec.model,
+        comparisons=len(items) * samples,
+        calls=len(sizes),
+        tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in sizes),
+        tokens_out=usual * len(sizes),
+        expected=expected_of(rate, sizes, usual),
+        worst=worst_of(rate, sizes, most),
+    )
+    return Quote(0, len(items) * samples, [judge])
+
+
+def _calls_per_item(spec: JudgeSpec, item: LabelItem) -> int:
+    lone = spec.protocol == "direct" and not item.response_2
+    return (1 if lone else 2) + bool(spec.rubric.note)
+
+
+def _bytes(item: LabelItem, spec: JudgeSpec) -> int:
+    texts = (item.prompt, item.response_1, item.response_2, item.reference, item.rubric)
+    return frame_bytes(spec) + sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def order_trials(
+    *,
+    epoch: Epoch,
+    items: Sequence[LabelItem],
+    cap: int | None,
+    now: datetime,
+    samples: Sequence[int] = (0,),
+    created_by: Any = None,
+) -> Run:
+    """Ask a judge about labelled items, once for each of `samples`; return the run, open.
+
+    What it was asked before in this epoch under the same sample number is not asked again: its
+    judgement stays where it is. `cap` is in nano-dollars. Raises JudgeRefused.
+    """
+    spec = spec_of(epoch.judge)
+    usable = _usable(spec, items)
+    quote = quote_trials(spec=spec, items=usable, samples=len(samples))
+    check_cap(quote, cap)
+    run = _begin(epoch, quote, cap, created_by)
+    for sample in samples:
+        for start in range(0, len(usable), BATCH):
+            _write(run, epoch, spec, usable[start : start + BATCH], sample, now)
+    wanted = run.judgements.count()
+    state = Run.State.OPEN
+    Run.objects.filter(pk=run.pk, state=Run.State.ORDERED).update(state=state, votes_wanted=wanted)
+    run.refresh_from_db()
+    return run
+
+
+def _usable(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
+    """Leave out what this judge cannot be asked; raise when nothing is left."""
+    pairs_only = spec.protocol != "direct"
+    usable = [
+        item
+        for item in items
+        if (item.response_2 or item.trap or not pairs_only)
+        and (item.reference or spec.rubric.reference != "required")
+    ]
+    if spec.protocol == "listwise":
+        raise JudgeRefused("A listwise judge needs three answers or more; labels have two.")
+    if usable:
+        return usable
+    if pairs_only and items:
+        raise JudgeRefused("This judge compares two answers; these labels are about single ones.")
+    raise JudgeRefused("None of these items can be asked: the rubric needs a reference answer.")
+
+
+@transaction.atomic
+def _begin(epoch: Epoch, quote: Quote, cap: int | None, created_by: Any) -> Run:
+    run = Run.objects.create(
+        kind=Rater.Kind.JUDGE,
+        per_pair=1,
+        votes_wanted=quote.comparisons,
+        max_calls=quote.calls,
+        cap=cap,
+        expected_cost=quote.expected,
+        worst_cost=quote.worst,
+        created_by=created_by,
+    )
+    take_part(run=run, epoch=epoch, own_family=True)
+    return run
+
+
+@transaction.atomic
+def _write(
+    run: Run,
+    epoch: Epoch,
+    spec: JudgeSpec,
+    items: Sequence[LabelItem],
+    sample: int,
+    now: datetime,
+) -> None:
+    keys = {subjects.key_of_item(item.pk): item for item in items}
+    asked = epoch.judgements.filter(sample=sample, responses__in=keys)
+    fresh = keys.keys() - set(asked.values_list("responses", flat=True))
+    wanted: dict[str, str | None] = {}
+    for key in keys:
+        if key in fresh:
+            wanted |= calls_for_item(spec, keys[key])
+    calls = write_calls(run=run, epoch=epoch, wanted=wanted, now=now, sample=sample)
+    drafts = []
+    for key in sorted(fresh):
+        forward, reverse = _two_calls(spec, keys[key])
+        drafts.append(
+            Judgement(
+                epoch=epoch,
+                run=run,
+                item=keys[key],
+                responses=key,
+                sample=sample,
+                forward=calls[forward],
+                reverse=calls[reverse],
+            )
+        )
+    Judgement.objects.bulk_create(drafts)
+
+
+def calls_for_item(spec: JudgeSpec, item: LabelItem) -> dict[str, str | None]:
+    """Map the subject of every call that an item takes to what it needs first."""
+    note = subjects.of_item_note(item.pk) if spec.rubric.note else None
+    calls: dict[str, str | None] = {note: None} if note else {}
+    return calls | dict.fromkeys(_two_calls(spec, item), note)
+
+
+def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
+    """Return the subjects of an item's two calls; the same one twice where it has one answer."""
+    if spec.protocol != "direct":
+        return subjects.of_item(item.pk, (1, 2)), subjects.of_item(item.pk, (2, 1))
+    second = (2,) if item.response_2 or item.trap else LONE_ANSWER
+    return subjects.of_item(item.pk, LONE_ANSWER), subjects.of_item(item.pk, second)

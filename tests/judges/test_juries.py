@@ -1,0 +1,133 @@
+"""A jury casts one vote of its own, by majority of its members' consistent verdicts."""
+
+import pytest
+from django.utils import timezone
+
+from arena.models import Comparison, Rater, Vote
+from judges.models import Epoch, Judgement, JuryVerdict
+from judges.reports import report_on
+from judges.services.juries import majority, seen_from
+from judges.services.registering import JudgeRefused, register_judge, register_jury, spec_named
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+
+JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "quorum", "expected"),
+    [
+        (["left", "left", "right"], 2, ("voted", "left")),
+        (["tie", "tie"], 2, ("voted", "tie")),
+        (["left", "right"], 2, ("no_majority", "")),
+        (["left", "right", "tie"], 2, ("no_majority", "")),
+        (["left", "left", "right", "right"], 3, ("no_majority", "")),
+        (["left"], 2, ("no_quorum", "")),
+        ([], 1, ("no_quorum", "")),
+        (["right"], 1, ("voted", "right")),
+    ],
+)
+def test_more_than_half_of_a_quorum_decides(
+    outcomes: list[str], quorum: int, expected: tuple[str, str]
+) -> None:
+    assert majority(outcomes, quorum) == expected
+
+
+def test_members_see_a_pair_from_either_side() -> None:
+    assert seen_from(1, "left", 1) == "left"
+    assert seen_from(1, "left", 2) == "right"
+    assert seen_from(1, "tie", 2) == "tie"
+
+
+@pytest.mark.django_db
+def test_every_pair_is_judged_by_each_member_and_decided_once() -> None:
+    arena = make_arena(3, 6)
+    run = work_off(order(arena, *JURY, per_pair=6))
+    assert (run.state, run.votes_wanted) == ("done", 18)
+    assert Judgement.objects.filter(run=run).count() == 54
+    verdicts = JuryVerdict.objects.filter(run=run)
+    assert verdicts.count() == 18
+    voted = verdicts.filter(state="voted").count()
+    assert voted == Vote.objects.filter(rater__kind=Rater.Kind.JURY).count() == run.votes_done > 5
+
+
+@pytest.mark.django_db
+def test_the_jury_says_what_most_members_say_about_the_same_answers() -> None:
+    work_off(order(make_arena(3, 6), *JURY, per_pair=6))
+    for verdict in JuryVerdict.objects.filter(state="voted").select_related("comparison"):
+        said = verdict.judgements.filter(state="voted").values_list(
+            "outcome", "comparison__left_response"
+        )
+        left = verdict.comparison.left_response_id
+        seen = [seen_from(left, *one) for one in said]
+        vote = Vote.objects.get(comparison=verdict.comparison)
+        assert 2 * seen.count(vote.outcome) > len(seen) >= 2
+        assert verdict.counts[vote.outcome] == seen.count(vote.outcome)
+
+
+@pytest.mark.django_db
+def test_what_a_member_was_asked_before_is_not_paid_again() -> None:
+    arena = make_arena(2, 4)
+    work_off(order(arena, JURY[0], per_pair=4))
+    run = work_off(order(arena, *JURY[:2], per_pair=4))
+    assert run.state == "done"
+    assert run.judgements.count() == 4
+    assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())
+
+
+@pytest.mark.django_db
+def test_the_same_jury_again_brings_new_pairs_until_none_are_left() -> None:
+    arena = make_arena(2, 3)
+    order(arena, *JURY[:2], per_pair=2)
+    assert order(arena, *JURY[:2], per_pair=2).votes_wanted == 1
+    with pytest.raises(JudgeRefused, match="already asked"):
+        order(arena, *JURY[:2], per_pair=2)
+
+
+@pytest.mark.django_db
+def test_agreement_within_the_jury_is_reported() -> None:
+    run = work_off(order(make_arena(3, 8), *JURY, per_pair=8))
+    report = report_on(run.pk, timezone.now())
+    assert report.kappa is not None
+    assert -1 <= report.kappa <= 1
+    assert sum(count for _, _, count in report.jury_rows) == 24
+    assert len(report.judges) == 3
+
+
+@pytest.mark.django_db
+def test_a_member_does_not_judge_its_own_family_unless_told_to() -> None:
+    arena = make_arena(3, 2)
+    arena.candidates.filter(pk=arena.candidates.earliest("pk").pk).update(model="scripted-writer")
+    run = work_off(order(arena, JURY[0], per_pair=2))
+    assert run.votes_wanted == 2
+    told = order(arena, JURY[1], per_pair=2, own_family=True)
+    assert told.votes_wanted == 6
+
+
+@pytest.mark.django_db
+def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
+    members = [register_judge(spec=spec_named(name)) for name in JURY]
+    jury = register_jury(members=members)
+    assert register_jury(members=members[::-1]) == jury
+    assert (jury.rater.kind, jury.judge.quorum) == (Rater.Kind.JURY, 2)
+    assert set(jury.judge.members.all()) == {one.judge for one in members}
+    assert register_jury(members=members, quorum=3) != jury
+    assert Epoch.objects.filter(judge__protocol="jury").count() == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("count", "quorum", "says"), [(1, None, "two different"), (2, 3, "quorum of 3")]
+)
+def test_what_is_no_jury_is_refused(count: int, quorum: int | None, says: str) -> None:
+    members = [register_judge(spec=spec_named(name)) for name in JURY[:count]]
+    with pytest.raises(JudgeRefused, match=says):
+        register_jury(members=members, quorum=quorum)
+
+
+@pytest.mark.django_db
+def test_every_member_has_its_own_comparison_with_balanced_sides() -> None:
+    order(make_arena(2, 6), *JURY[:2], per_pair=6)
+    assert Comparison.objects.count() == 18
+    lefts = Comparison.objects.values_list("left", flat=True)
+    assert sorted(lefts.filter(left=pk).count() for pk in set(lefts)) == [9, 9]

@@ -1,0 +1,113 @@
+"""Two ended calls amount to one verdict, or to the reason why there is none."""
+
+from typing import Any
+
+import pytest
+
+from arena.calls.models import Call
+from judges.services.verdicts import Decision, Sides, decide
+
+SIDES = Sides(left=5, right=9)
+
+
+def call(subject: str, verdict: dict[str, Any] | None = None, state: str = "done") -> Call:
+    return Call(subject=subject, state=state, verdict=verdict)
+
+
+def pairwise(forward: dict[str, Any], reverse: dict[str, Any], policy: str = "abstain") -> Decision:
+    calls = call("5,9", forward), call("9,5", reverse)
+    return decide(*calls, protocol="pairwise", policy=policy, sides=SIDES)
+
+
+def said(outcome: str, **probabilities: float) -> dict[str, Any]:
+    return {"outcome": outcome} | ({"p": probabilities} if probabilities else {})
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "outcome"),
+    [("left", "right", "left"), ("right", "left", "right"), ("tie", "tie", "tie")],
+)
+def test_a_verdict_that_survives_the_swap_stands(forward: str, reverse: str, outcome: str) -> None:
+    decision = pairwise(said(forward), said(reverse))
+    assert (decision.state, decision.outcome, decision.flipped) == ("voted", outcome, False)
+    assert decision.preference is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "outcome", "preference"),
+    [
+        ("abstain", "abstained", "", None),
+        ("tie", "voted", "tie", None),
+        ("average", "voted", "tie", 0.5),
+    ],
+)
+def test_a_judge_that_goes_by_the_order_gets_what_its_policy_says(
+    policy: str, state: str, outcome: str, preference: float | None
+) -> None:
+    decision = pairwise(said("left"), said("left"), policy)
+    assert (decision.state, decision.outcome, decision.preference) == (state, outcome, preference)
+    assert decision.flipped
+
+
+def test_half_a_verdict_averages_to_three_quarters() -> None:
+    decision = pairwise(said("left"), said("tie"), "average")
+    assert (decision.outcome, decision.preference) == ("left", 0.75)
+
+
+def test_soft_verdicts_are_the_mean_of_both_orders_seen_from_the_left() -> None:
+    decision = pairwise(
+        said("left", left=0.8, tie=0.1, right=0.1), said("right", left=0.2, tie=0.0, right=0.8)
+    )
+    assert decision.outcome == "left"
+    assert decision.preference == pytest.approx((0.85 + 0.8) / 2)
+
+
+def test_one_soft_order_alone_makes_no_soft_verdict() -> None:
+    decision = pairwise(said("left", left=0.9, tie=0.0, right=0.1), said("right"))
+    assert (decision.outcome, decision.preference) == ("left", None)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("refused", "failed"), "refused"),
+        (("done", "too_long"), "too_long"),
+        (("failed", "unreadable"), "failed"),
+        (("unreadable", "done"), "unreadable"),
+    ],
+)
+def test_a_call_without_a_verdict_is_missing_data(states: tuple[str, str], expected: str) -> None:
+    forward, reverse = (
+        call("5,9", said("tie") if state == "done" else None, state) for state in states
+    )
+    decision = decide(forward, reverse, protocol="pairwise", policy="tie", sides=SIDES)
+    assert decision == Decision(expected)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "outcome"), [(4, 2, "left"), (2, 4, "right"), (3, 3, "tie")]
+)
+def test_the_better_score_wins_and_equal_scores_tie(left: int, right: int, outcome: str) -> None:
+    calls = call("5", {"label": str(left), "score": left}), call("9", {"score": right})
+    decision = decide(*calls, protocol="direct", policy="abstain", sides=SIDES)
+    assert decision == Decision("voted", outcome)
+
+
+def test_an_item_with_one_answer_gets_its_score() -> None:
+    scored = call("item:3:1", {"label": "4", "score": 4.0})
+    decision = decide(scored, scored, protocol="direct", policy="abstain", sides=None)
+    assert decision == Decision("voted", score=4.0)
+
+
+def listwise(forward: list[list[int]], reverse: list[list[int]]) -> Decision:
+    calls = call("9,7,5", {"order": forward}), call("5,7,9", {"order": reverse})
+    return decide(*calls, protocol="listwise", policy="abstain", sides=SIDES)
+
+
+def test_a_list_ranks_each_of_its_pairs() -> None:
+    assert listwise([[2], [1], [0]], [[0], [1], [2]]).outcome == "left"
+    assert listwise([[1], [0, 2]], [[1], [0, 2]]).outcome == "tie"
+
+
+def test_a_list_that_follows_the_order_flips() -> None:
+    assert listwise([[0], [1], [2]], [[0], [1], [2]]) == Decision("abstained", flipped=True)
