@@ -1,0 +1,140 @@
+"""Every shipped rubric judges an arena from the order to the votes."""
+
+import pytest
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.models import Arena, Vote
+from judges.core.rubric import load_rubric, rubric_slugs
+from judges.models import Judgement
+from judges.services.orders import prepare_order
+from judges.services.planning import Wanted
+from judges.services.quoting import quote_for
+from judges.services.registering import JudgeRefused, Switches, spec_named
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+
+pytestmark = pytest.mark.django_db
+
+
+def arena_with_references(candidates: int = 3, prompts: int = 4) -> Arena:
+    arena = make_arena(candidates, prompts)
+    arena.prompts.update(reference="A good answer.")
+    return arena
+
+
+@pytest.mark.parametrize("slug", rubric_slugs())
+def test_every_rubric_brings_votes(slug: str) -> None:
+    arena = arena_with_references(4, 5)
+    run = work_off(order(arena, f"scripted:scripted-1@{slug}", per_pair=5))
+    assert run.state == "done"
+    settled = Judgement.objects.exclude(state__in=["refused", "unreadable"])
+    assert settled.filter(state__in=["voted", "abstained"]).count() == settled.count() > 15
+    assert Vote.objects.count() == Judgement.objects.filter(state="voted").count() > 5
+
+
+def test_a_direct_assessment_is_bought_once_per_answer() -> None:
+    run = work_off(order(arena_with_references(4, 3), "scripted:scripted-1@score-1-4", per_pair=3))
+    assert run.judgements.count() == 18
+    assert Call.objects.count() == 12
+    assert set(Call.objects.values_list("requests", flat=True)) <= {1, 2}
+
+
+def test_the_better_score_wins_and_equal_scores_tie() -> None:
+    work_off(order(arena_with_references(4, 3), "scripted:scripted-1@score-1-4", per_pair=3))
+    for one in Judgement.objects.filter(state="voted").select_related("forward", "reverse"):
+        assert one.forward.verdict is not None
+        assert one.reverse.verdict is not None
+        left, right = one.forward.verdict["score"], one.reverse.verdict["score"]
+        assert one.outcome == ("tie" if left == right else "left" if left > right else "right")
+        assert one.forward.subject == str(one.comparison.left_response_id)
+
+
+def test_the_same_answers_can_be_judged_both_ways_by_one_model() -> None:
+    arena = arena_with_references()
+    work_off(order(arena, "scripted:scripted-1@score-1-4"))
+    work_off(order(arena, "scripted:scripted-1@pairwise"))
+    assert Judgement.objects.values("epoch").distinct().count() == 2
+    responses = set(Judgement.objects.values_list("responses", flat=True))
+    assert 2 * len(responses) >= Judgement.objects.count()
+
+
+def test_a_list_of_answers_is_asked_twice_for_all_its_pairs() -> None:
+    run = work_off(order(arena_with_references(4, 2), "scripted:scripted-1@listwise", per_pair=2))
+    assert run.judgements.count() == 12
+    assert Call.objects.count() == 4
+    shown = [call.subject.split(",") for call in Call.objects.order_by("pk")]
+    assert {len(one) for one in shown} == {4}
+    assert shown[0][::-1] in shown
+
+
+def test_many_answers_are_cut_into_lists_of_three_to_eight() -> None:
+    order(make_arena(11, 1), "scripted:scripted-1@listwise", per_pair=1)
+    assert sorted({call.subject.count(",") + 1 for call in Call.objects.all()}) == [5, 6]
+
+
+def test_a_grading_note_is_written_once_per_prompt_before_any_verdict() -> None:
+    run = order(arena_with_references(3, 2), "scripted:scripted-1@pairwise-note", per_pair=2)
+    notes = Call.objects.filter(subject__startswith="note:")
+    assert (notes.count(), Call.objects.count()) == (2, 14)
+    assert set(Call.objects.exclude(pk__in=notes).values_list("needs", flat=True)) == set(
+        notes.values_list("pk", flat=True)
+    )
+    work_off(run)
+    for call in Call.objects.exclude(needs=None).select_related("needs"):
+        assert call.needs is not None
+        assert call.finished_at is not None
+        assert call.needs.finished_at is not None
+        assert call.needs.finished_at <= call.finished_at
+
+
+def test_a_rubric_that_needs_references_leaves_out_prompts_without_one() -> None:
+    arena = arena_with_references(2, 3)
+    arena.prompts.filter(external_id="p0").update(reference="")
+    spec = spec_named("scripted:scripted-1@pairwise-reference")
+    prepared = prepare_order(arena=arena, specs=[spec], wanted=Wanted(3))
+    assert len(prepared.picks) == 2
+    assert any("without the reference answer" in said for said in prepared.left_out)
+    arena.prompts.update(reference="")
+    with pytest.raises(JudgeRefused, match="without the reference answer"):
+        prepare_order(arena=arena, specs=[spec], wanted=Wanted(3))
+
+
+def test_an_order_policy_turns_flips_into_ties_or_averages() -> None:
+    arena = make_arena(4, 12)
+    for policy in ("tie", "average"):
+        switches = Switches(order_policy=policy)
+        run = work_off(order(arena, "scripted:scripted-1", per_pair=12, switches=switches))
+        flipped = run.judgements.filter(flipped=True)
+        assert flipped.exists()
+        assert set(flipped.values_list("state", flat=True)) == {"voted"}
+        soft = flipped.exclude(preference=None).count()
+        assert soft == (flipped.count() if policy == "average" else 0)
+
+
+def test_an_arenas_criteria_and_a_prompts_rubric_reach_the_judge(local) -> None:  # type: ignore[no-untyped-def]
+    arena = make_arena(2, 2)
+    arena.criteria = "Only rhyme counts."
+    arena.save()
+    arena.prompts.filter(external_id="p1").update(rubric="Only brevity counts.")
+    work_off(order(arena, per_pair=2))
+    sent = [str(body["messages"]) for body in local.requests]
+    assert sum("Only rhyme counts." in one for one in sent) == 2
+    assert sum("Only brevity counts." in one for one in sent) == 2
+
+
+def test_a_quote_counts_each_answer_once_and_knows_what_was_made() -> None:
+    arena = arena_with_references(3, 4)
+    spec = spec_named("scripted:scripted-1@score-1-4")
+    prepared = prepare_order(arena=arena, specs=[spec], wanted=Wanted(4))
+    quote = quote_for(prepared)
+    assert (quote.pairs, quote.comparisons, quote.calls) == (3, 12, 12)
+    assert (quote.expected, quote.worst) == (0, 0)
+    assert quote.judges[0].tokens_in > 12 * 50
+    arena.prompts.filter(external_id="p0").update(retired_at=timezone.now())
+    assert quote_for(prepare_order(arena=arena, specs=[spec], wanted=Wanted(4))).calls == 9
+
+
+def test_shipped_rubrics_are_those_of_the_readme() -> None:
+    assert len(rubric_slugs()) == 10
+    assert all(load_rubric(slug).title for slug in rubric_slugs())
