@@ -1,0 +1,200 @@
+"""`manage.py calibrate`, with the queue worked off by a stand-in."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from arena.calls.models import Call
+from arena.models import Arena, Run
+from judges import tasks
+from judges.management import following
+from judges.models import Calibration, Judge, Label, LabelSet
+from tests.factories import make_arena, make_person
+from tests.judges.fake_server import FakeServer, fails, prefers
+from tests.judges.helpers import LOCAL
+from tests.judges.labelled import is_judging, judging, pair_row, write
+from tests.judges.test_calibrating import shown, vote
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(following, "SILENCE", 0.05)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call as soon as its doorbell is rung."""
+    monkeypatch.setattr(
+        tasks.make_call,
+        "delay",
+        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
+    )
+
+
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+
+
+def calibrate(*arguments: Any, judge: str = "scripted") -> str:
+    out = io.StringIO()
+    call_command("calibrate", judge, *map(str, arguments), stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def labels(folder: Path, n: int = 20) -> Path:
+    return write(folder, [pair_row(i) for i in range(n)])
+
+
+@pytest.mark.usefixtures("worker")
+def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    said = calibrate("--labels", labels(tmp_path), judge=LOCAL)
+    assert "20 items with 20 labels." in said
+    assert "20 verdicts, 40 calls" in said
+    assert "Agreement with people where both decide: 100.0% (" in said
+    assert "The longer answer wins: 50.0%" in said
+    assert "is trusted" in said
+    assert Calibration.objects.get().label_set == LabelSet.objects.get()
+    assert Calibration.objects.get().label_set.name == "labels.jsonl"
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_second_call_only_measures_again(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    path = labels(tmp_path, 6)
+    calibrate("--labels", path, judge=LOCAL)
+    said = calibrate("--labels", path, judge=LOCAL)
+    assert "There is nothing new to ask." in said
+    assert sum(map(is_judging, local.requests)) == Call.objects.count() == 12
+    assert (Calibration.objects.count(), Run.objects.count(), Label.objects.count()) == (2, 1, 6)
+
+
+@pytest.mark.usefixtures("worker")
+def test_repeats_and_a_drawn_limit_are_asked(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    path = labels(tmp_path, 10)
+    said = calibrate("--labels", path, "--limit=4", "--repeat=2", judge=LOCAL)
+    assert "12 verdicts, 24 calls" in said
+    assert "Krippendorff's alpha over repeated runs: 1.0000" in said
+    same = calibrate("--labels", path, "--limit=4", "--repeat=2", judge=LOCAL)
+    assert "nothing new to ask" in same
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_dry_run_quotes_and_writes_nothing(tmp_path: Path) -> None:
+    arena = make_arena(2, 3)
+    for against in (
+        ["--labels", labels(tmp_path)],
+        ["--arena", arena.slug],
+        ["--honeypots", arena.slug],
+    ):
+        assert "Nothing was ordered" in calibrate(*against, "--dry-run")
+    for table in (Run, Judge, Call, LabelSet, Calibration):
+        assert not table.objects.exists()
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_no_wait_orders_and_measures_another_time(tmp_path: Path) -> None:
+    assert "Ordered." in calibrate("--labels", labels(tmp_path), "--no-wait")
+    assert Run.objects.get().state == "open"
+    assert not Calibration.objects.exists()
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_without_a_worker_it_says_so_and_the_run_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="No worker is answering"):
+        calibrate("--labels", labels(tmp_path))
+    assert Run.objects.get().state == "open"
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeServer) -> None:
+    path = labels(tmp_path, 4)
+    local.otherwise = judging(prefers("GOOD"))
+    calibrate("--labels", path, "--limit=1", judge=LOCAL)
+    local.otherwise = fails(401, "who are you")
+    with pytest.raises(CommandError, match=r"paused: .*401"):
+        calibrate("--labels", path, judge=LOCAL)
+    local.otherwise = judging(prefers("GOOD"))
+    said = calibrate("--labels", path, judge=LOCAL)
+    assert "was not through (paused)" in said
+    assert "4 pairs with 4 labels: voted 4." in said
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> None:
+    arena, ann = make_arena(2, 6), make_person()
+    for number in range(5):
+        vote(shown(arena, ann, number), ann, "left")
+    local.otherwise = judging(prefers("-0 of"))
+    said = calibrate("--arena", arena.slug, judge=LOCAL)
+    assert "5 verdicts, 10 calls" in said
+    assert "Agreement with people where both decide: 100.0%" in said
+    assert Calibration.objects.get().arena == arena
+    assert "5 pairs with 5 labels" in calibrate("--arena", arena.slug, judge=LOCAL)
+    assert Call.objects.count() == 10
+
+
+@pytest.mark.usefixtures("worker")
+def test_traps_are_set_and_counted() -> None:
+    said = calibrate("--honeypots", make_arena(2, 6).slug, "--limit=5")
+    assert "20 traps" in said
+    assert "The trap won: " in said
+    assert "is not trusted" in said
+    assert "not a real model" in said
+
+
+def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
+    with pytest.raises(CommandError, match="nothing to measure"):
+        calibrate("--arena", make_arena(2, 2).slug)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--labels", "/nowhere/labels.csv"], "cannot be read"),
+        (["--arena", "nowhere"], "no arena 'nowhere'"),
+        (["--honeypots", "nowhere"], "no arena 'nowhere'"),
+        (["--arena", "x", "--repeat=2"], "judged once"),
+        (["--arena", "x", "--limit=0"], "at least 1"),
+        (["--arena", "x", "--repeat=-1"], "between 0 and 100"),
+        (["--arena", "x", "--cap=much"], "must be an amount of dollars"),
+        (["--arena", "x", "--cap=-1"], "must be an amount of dollars"),
+        ([], "one of the arguments"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        calibrate(*arguments)
+
+
+def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
+    path = write(tmp_path, [pair_row(0), pair_row(1, label="first")])
+    with pytest.raises(CommandError, match="line 2, label: is 'first'"):
+        calibrate("--labels", path)
+    assert not LabelSet.objects.exists()
+    assert not Judge.objects.exists()
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_judge_that_cannot_read_these_labels_is_refused(tmp_path: Path) -> None:
+    single = write(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
+    with pytest.raises(CommandError, match="compares two answers"):
+        calibrate("--labels", single)
+    with pytest.raises(CommandError, match="needs a reference"):
+        calibrate("--labels", labels(tmp_path), judge="scripted@pairwise-reference")
+    with pytest.raises(CommandError, match="listwise judge"):
+        calibrate("--labels", labels(tmp_path), judge="scripted@listwise")
+
+
+def test_a_hidden_arena_is_not_there() -> None:
+    arena: Arena = make_arena(2, 2)
+    with pytest.raises(CommandError, match="no arena"):
+        calibrate("--arena", f"{arena.slug}-x")
