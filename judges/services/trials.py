@@ -11,6 +11,7 @@ from arena.models import Rater, Run
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.services import subjects
+from judges.services.exampling import outside_examples
 from judges.services.ordering import check_cap, take_part, write_calls
 from judges.services.quoting import (
     CHARACTERS_PER_TOKEN,
@@ -93,7 +94,7 @@ def _usable(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
     pairs_only = spec.protocol != "direct"
     usable = [
         item
-        for item in items
+        for item in outside_examples(spec.examples, items)
         if (item.response_2 or item.trap or not pairs_only)
         and (item.reference or spec.rubric.reference != "required")
     ]

@@ -11,9 +11,11 @@ from django.utils import timezone
 from arena.calls.money import dollars
 from arena.models import Arena, Run
 from judges.amounts import nano_dollars
+from judges.core.examples import Example
 from judges.core.spec import JudgeSpec
 from judges.management.following import NO_WORKER, follow, ring
 from judges.reports import JudgeReport, RunReport
+from judges.services.exampling import examples_from, rubric_in
 from judges.services.ordering import go_on, order_run, unfinished_run
 from judges.services.orders import Order, prepare_order
 from judges.services.planning import Wanted
@@ -49,6 +51,9 @@ class Command(BaseCommand):
         add("--order-policy", choices=["abstain", "tie", "average"], default="abstain")
         add("--soft", action="store_true", help="record probabilities, where the endpoint has them")
         add("--any-length", action="store_true", help="say nothing about length to the judge")
+        add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
+        add("--examples-from", metavar="SET", help="the labels they are drawn from")
+        add("--seed", type=int, default=0, help="draws the examples")
         add("--unpinned", action="store_true", help="allow a model name that may move")
         add("--dry-run", action="store_true", help="print the quote, order nothing")
         add("--no-wait", action="store_true", help="order, and do not watch")
@@ -56,7 +61,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         arena = self._arena(options["arena"])
         try:
-            specs = [spec_named(name, _switches(options)) for name in _names(options["judges"])]
+            names = _names(options["judges"])
+            specs = [spec_named(name, _switches(name, options)) for name in names]
             run = None if options["dry_run"] else self._unfinished(arena, specs)
             if run is None:
                 order = prepare_order(
@@ -155,12 +161,26 @@ def _cap(given: str) -> int:
         raise CommandError(said) from None
 
 
-def _switches(options: dict[str, Any]) -> Switches:
+def _switches(name: str, options: dict[str, Any]) -> Switches:
     return Switches(
+        examples=_examples(name, options),
         order_policy=options["order_policy"],
         unpinned=options["unpinned"],
         length_neutral=False if options["any_length"] else None,
         soft=options["soft"],
+    )
+
+
+def _examples(name: str, options: dict[str, Any]) -> tuple[Example, ...]:
+    if options["examples"] is None:
+        return ()
+    if not options["examples_from"]:
+        raise CommandError("--examples needs --examples-from: the labels to draw them from.")
+    return examples_from(
+        name=options["examples_from"],
+        rubric=rubric_in(name),
+        n=options["examples"],
+        seed=options["seed"],
     )
 
 
