@@ -11,6 +11,7 @@ urlpatterns = [
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),
     path("a/<slug:slug>/matrix/", beside_boards.win_matrix, name="win_matrix"),
     path("a/<slug:slug>/compare/", beside_boards.compare, name="compare"),
+    path("a/<slug:slug>/side-by-side/", beside_boards.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", beside_boards.history, name="history"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),

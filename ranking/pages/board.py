@@ -1,10 +1,11 @@
 """From what was read to what the template of a board needs: tabs, columns, words."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from ranking.models import BothBad, Counted
+from ranking.models import BothBad, Counted, Snapshot
 from ranking.pages import combined_words, words
 from ranking.pages.charts import Chart, Mark, interval_chart
 from ranking.pages.findings import Findings, Neighbours, StyleScore
@@ -26,6 +27,7 @@ PAGES = {
     "board": "Board",
     "win_matrix": "Win matrix",
     "compare": "Compare two",
+    "side_by_side": "Side by side",
     "history": "Score history",
     "methodology": "Methodology",
 }
@@ -133,9 +135,18 @@ def _compare_url(view: BoardView, two: Neighbours) -> str:
 
 def page_links(view: BoardView, here: str = "board") -> list[Link]:
     """The pages about the same votes, of which one is being read."""
+    return links_to_pages(view.arena.slug, replace(view.asked, sort="rank"), view.snapshots, here)
+
+
+def links_to_pages(
+    slug: str, asked: Question, snapshots: Iterable[Snapshot], here: str
+) -> list[Link]:
+    """The pages about what is asked; boards stand side by side where two of them have votes."""
+    voted = [s for s in snapshots if s.board.category == asked.category and s.n_votes]
     return [
-        Link(label, view.asked.address(view.arena.slug, page, sort="rank"), page == here)
+        Link(label, asked.address(slug, page), page == here)
         for page, label in PAGES.items()
+        if page != "side_by_side" or page == here or len(voted) > 1
     ]
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from ranking.matrices import covariance_among
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
-from ranking.pages.board import PAGES, Link
+from ranking.pages.board import Link, links_to_pages
 from ranking.pages.reading import Question, choose_snapshot
 from ranking.stats import Battles
 from ranking.tallies import Cells, pair_battles
@@ -75,10 +75,7 @@ def _place(standing: Standing) -> tuple[int, str, int]:
 
 def page_links(board: Published, page: str) -> list[Link]:
     """The board and the pages beside it, of which `page` is being read."""
-    return [
-        Link(label, board.asked.address(board.arena.slug, name), name == page)
-        for name, label in PAGES.items()
-    ]
+    return links_to_pages(board.arena.slug, board.asked, board.snapshots, page)
 
 
 def raters_links(board: Published, page: str, **kept: str) -> list[Link]:

@@ -28,6 +28,12 @@ def percent(value: float | None) -> str:
 
 
 @register.filter
+def correlation(value: float | None) -> str:
+    """From -1 to 1, to two digits."""
+    return NONE if value is None else f"{value:.2f}".replace("-", "−")
+
+
+@register.filter
 def grouped(value: int | None) -> str:
     """A count with its thousands set apart."""
     return NONE if value is None else f"{value:,}"

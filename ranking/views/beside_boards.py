@@ -1,4 +1,4 @@
-"""The pages beside a board: the win matrix, two candidates compared, the history of scores."""
+"""The pages beside a board: the win matrix, two candidates or all boards compared, the history."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from ranking.pages.history import asked_candidates, history_context
 from ranking.pages.matrix import matrix_context, shown_of
 from ranking.pages.published import read_published
 from ranking.pages.reading import Question, find_arena
+from ranking.pages.side_by_side import order_of, side_by_side_context
 from ranking.services import pages
 from ranking.views.serving import HTML, send, send_stored, send_template
 
@@ -34,6 +35,18 @@ def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
     board = read_published(find_arena(slug), Question.unsorted(request.GET))
     context = compare_context(board, Pick.of(request.GET), request.GET.get("page", "1"))
     return send_template(request, "ranking/compare.html", context)
+
+
+@require_safe
+def side_by_side(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """People, judges, juries and combined: what each says of each candidate, and who disagrees."""
+    asked, order = Question.unsorted(request.GET), order_of(request.GET.get("order", ""))
+
+    def make(arena: Any) -> str:
+        context = side_by_side_context(arena, asked, order)
+        return render_to_string("ranking/side_by_side.html", context)
+
+    return send_stored(request, slug, asked.key(f"side-by-side-{order}"), HTML, make)
 
 
 @require_safe

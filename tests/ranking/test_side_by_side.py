@@ -1,0 +1,216 @@
+"""All boards side by side: where they agree, where they do not, and what cannot be told."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Rater
+from arena.services.trust import set_trust
+from ranking.models import Snapshot, Standing
+from ranking.pages import disagreement
+from ranking.services.rater_boards import rank_correlation
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import fill, publish
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/a/support/side-by-side/"
+
+
+def text(client: Client, address: str = ADDRESS) -> str:
+    raw = client.get(address).content.decode()
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", raw)).split())
+
+
+def names(client: Client, address: str = ADDRESS) -> list[str]:
+    """The candidates in the order of their rows."""
+    raw = client.get(address).content.decode().split('class="standings side-by-side"')[1]
+    return re.findall(r'<th scope="row" class="name"><a [^>]*>([^<]*)<', raw)
+
+
+@pytest.fixture
+def judged(arena: Arena, judge: Rater) -> Arena:
+    """People see three alike; the judge is for the last candidate, against the first."""
+    a, b, c = arena.candidates.order_by("pk")
+    for prompt in list(arena.prompts.all()) * 6:
+        for left, right, outcome in ((a, b, "right"), (b, c, "right"), (a, c, "right")):
+            make_vote(arena, left, right, outcome, prompt, judge)
+    for prompt in arena.prompts.all():
+        make_vote(arena, a, c, "left", prompt, judge)
+    make_vote(arena, b, a, "right", arena.prompts.first(), judge)
+    make_vote(arena, c, b, "right", arena.prompts.last(), judge)
+    publish(arena)
+    return arena
+
+
+def test_one_kind_of_voters_has_nothing_beside_it(client: Client, arena: Arena) -> None:
+    assert "first board of this arena is being made" in text(client)
+    publish(arena)
+    assert "Only people have voted here so far." in text(client)
+    assert "side-by-side" not in client.get("/a/support/").content.decode()
+
+
+def test_nobody_has_voted(client: Client) -> None:
+    publish(make_arena(2, 1, slug="support"))
+    assert "Nobody has voted here yet." in text(client)
+
+
+def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: Arena) -> None:
+    for page in ("", "matrix/", "methodology/", "compare/"):
+        raw = client.get(f"/a/support/{page}").content.decode()
+        assert "/a/support/side-by-side/" in raw, page
+    raw = client.get(ADDRESS).content.decode()
+    for raters in ("people", "judges", "combined"):
+        assert f'href="/a/support/?raters={raters}"' in raw
+    assert "raters=juries" not in raw
+
+
+def test_each_board_has_its_score_interval_and_rank(client: Client, judged: Arena) -> None:
+    page = text(client)
+    for raters in ("people", "judges"):
+        standing = Standing.objects.get(
+            snapshot__board__raters=raters,
+            snapshot__board__category="",
+            snapshot__is_current=True,
+            rank=1,
+        )
+        assert (
+            f"{standing.score:.0f} rank 1 interval {standing.low:.0f}–{standing.high:.0f}" in page
+        )
+
+
+def test_the_correlations_are_those_of_the_scores(client: Client, judged: Arena) -> None:
+    scores = {}
+    for raters in ("people", "judges"):
+        snapshot = Snapshot.objects.current().get(
+            board__raters=raters, board__category="", board__arena=judged
+        )
+        scores[raters] = dict(snapshot.standings.values_list("candidate", "score"))
+    found = rank_correlation(scores["people"], scores["judges"])
+    told = f"{found.kendall:.2f} {found.spearman:.2f} 3".replace("-", "−")
+    page = text(client)
+    assert f"People and judges {told}" in page
+    assert "People and combined 1.00 1.00 3" in page  # nobody is trusted: it is people's board
+    assert "Judges and combined" in page
+
+
+def test_the_largest_difference_is_marked_and_can_come_first(client: Client, judged: Arena) -> None:
+    page = text(client)
+    assert page.count("Largest difference ") == 2  # the link, and one row
+    assert "the intervals do not overlap" in page
+    first = names(client, f"{ADDRESS}?order=difference")[0]
+    row = page.split(f" {first} ")[1]
+    assert row.index("Largest difference") < row.index("Judges put it")
+    by_rank = Standing.objects.filter(
+        snapshot__board__raters="people", snapshot__board__category="", snapshot__is_current=True
+    ).order_by("rank", "candidate__name")
+    assert names(client) == [str(s.candidate) for s in by_rank]
+    assert names(client, f"{ADDRESS}?order=nonsense") == names(client)
+
+
+def test_a_candidate_without_a_score_somewhere_is_said_to_have_none(
+    client: Client, judged: Arena
+) -> None:
+    new = Candidate.objects.create(arena=judged, name="newcomer")
+    for prompt in judged.prompts.all():
+        for other in judged.candidates.exclude(pk=new.pk):
+            make_vote(judged, new, other, "left", prompt)
+            make_vote(judged, new, other, "right", prompt)
+    publish(judged)
+    page = text(client)
+    assert "No score by judges yet." in page
+    assert "The boards do not rank the same candidates" in page
+
+
+def test_a_category_has_its_own(client: Client, judged: Arena) -> None:
+    raw = client.get(f"{ADDRESS}?category=category-1").content.decode()
+    assert 'href="/a/support/?raters=judges&amp;category=category-1"' in raw
+    assert 'aria-current="true">category-1' in raw
+    assert client.get(f"{ADDRESS}?category=no-such").status_code == 404
+    assert client.get("/a/no-such/side-by-side/").status_code == 404
+
+
+def test_juries_stand_beside_the_others(client: Client, judged: Arena, jury: Rater) -> None:
+    fill(judged, rater=jury)
+    set_trust(rater_id=jury.pk, trusted=True, now=timezone.now())
+    publish(judged)
+    page = text(client)
+    for pair in ("People and juries", "Judges and juries", "Juries and combined"):
+        assert pair in page
+    assert "Juries give the same score: within chance." in page  # they vote as people did
+
+
+def test_names_are_escaped(client: Client, judged: Arena) -> None:
+    judged.candidates.filter(name="candidate-0").update(name="<script>x</script>")
+    publish(judged)
+    raw = client.get(ADDRESS).content.decode()
+    assert "<script>x" not in raw
+    assert "&lt;script&gt;x" in raw
+
+
+def test_it_is_stored_and_costs_few_queries(
+    client: Client, judged: Arena, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    with django_assert_max_num_queries(5):
+        first = client.get(ADDRESS)
+    with django_assert_max_num_queries(1):
+        again = client.get(ADDRESS, headers={"If-None-Match": first["ETag"]})
+    assert again.status_code == 304
+
+
+# -- The sentences ---------------------------------------------------------------------------------
+
+
+def standing(score: float | None, half: float | None = 30, rank: tuple[int, int] = (1, 2)) -> Any:
+    known = score is not None and half is not None
+    return Standing(
+        score=score,
+        low=score - half if known else None,  # type: ignore[operator]
+        high=score + half if known else None,  # type: ignore[operator]
+        rank=rank[0],
+        rank_low=rank[0] if known else None,
+        rank_high=rank[1] if known else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "shift", "sentence", "is_apart"),
+    [
+        (standing(1000), standing(1070), 0, "put it 70 Elo higher: the intervals do not", True),
+        (standing(1000), standing(930), 0, "put it 70 Elo lower: the intervals do not", True),
+        (standing(1000), standing(1060), 0, "put it 60 Elo higher: within chance", False),
+        (standing(1000), standing(1070), 50, "put it 20 Elo higher: within chance", False),
+        (standing(1000), standing(1000.3), 0, "give the same score: within chance", False),
+        (standing(1000), standing(1300, None), 0, "without intervals it may be chance", False),
+        (standing(1000, None), standing(700), 0, "put it 300 Elo lower; without", False),
+        (standing(1000), standing(None), 0, "No score by judges yet.", False),
+        (standing(1000), None, 0, "No score by judges yet.", False),
+        (standing(None), standing(1000), 0, "No score by people to compare", False),
+        (None, standing(1000), 0, "No score by people to compare", False),
+    ],
+)
+def test_each_case_has_its_sentence(
+    own: Any, theirs: Any, shift: float, sentence: str, is_apart: bool
+) -> None:
+    found = disagreement.between("people", own, [("judges", theirs, shift)])
+    assert sentence in found.remarks[0].sentence
+    assert found.is_apart is is_apart
+
+
+def test_ranks_are_named_where_they_do_not_overlap_either() -> None:
+    own, theirs = standing(1000, rank=(5, 5)), standing(1200, rank=(1, 3))
+    found = disagreement.between("people", own, [("judges", theirs, 0)])
+    assert "nor do the ranks (5 by people, 1–3 by judges)" in found.remarks[0].sentence
+    near = standing(1200, rank=(4, 6))
+    found = disagreement.between("people", own, [("judges", near, 0)])
+    assert "ranks" not in found.remarks[0].sentence
+
+
+def test_the_largest_of_several_boards_counts() -> None:
+    others = [("judges", standing(1010), 0.0), ("juries", standing(900), 0.0)]
+    found = disagreement.between("people", standing(1000), others)
+    assert (found.size, found.is_apart, len(found.remarks)) == (100, True, 2)
