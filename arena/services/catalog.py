@@ -2,8 +2,14 @@
 
 from django.db import transaction
 
-from arena.models import Arena
+from arena.models import Arena, Rater, Run
 from arena.signals import announce, arena_created
+
+LONGEST_CRITERIA = 4000
+
+
+class CriteriaRefused(Exception):
+    """Criteria that cannot be changed; the message is a sentence for whoever wrote them."""
 
 
 @transaction.atomic
@@ -29,3 +35,26 @@ def create_arena(
     arena.save()
     announce(arena_created, arena_id=arena.pk)
     return arena
+
+
+@transaction.atomic
+def set_criteria(*, arena: Arena, criteria: str) -> None:
+    """Say what makes an answer better here, in the words that judges are given.
+
+    Not while judges are at work: one run would hold verdicts under two sets of words. Raises
+    CriteriaRefused.
+    """
+    words = criteria.strip()
+    if len(words) > LONGEST_CRITERIA:
+        raise CriteriaRefused(
+            f"The criteria have {len(words):,} characters; at most {LONGEST_CRITERIA:,} will do."
+        )
+    at_work = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
+    run = arena.runs.filter(kind=Rater.Kind.JUDGE, state__in=at_work).first()
+    if run is not None and words != arena.criteria:
+        raise CriteriaRefused(
+            f"Run {run.pk} is judging by the words as they are. Wait until it is through, or "
+            "cancel it, then change them."
+        )
+    Arena.objects.filter(pk=arena.pk).update(criteria=words)
+    arena.criteria = words

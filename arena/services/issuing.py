@@ -34,6 +34,14 @@ class SignInFirst(VoteRefused):
     sentence = "This arena takes votes of signed-in people only."
 
 
+class SeenBefore(VoteRefused):
+    sentence = "You have been shown these two answers before, so your vote would not be a new one."
+
+
+class Retired(VoteRefused):
+    sentence = "These two answers are not voted on any more."
+
+
 def check_admission(arena: Arena, rater: Rater) -> None:
     """Raise SignInFirst for an anonymous person where the arena wants to know who votes."""
     if rater.user_id or arena.anonymous_raters or rater.kind != Rater.Kind.PERSON:
@@ -162,7 +170,7 @@ def _issue(
     now: datetime,
     pair_id: int,
     unseen: Unseen,
-    probability: float,
+    probability: float | None,
     run_id: int | None = None,
 ) -> Comparison:
     """Write the comparison, sides decided last: the pair stays locked from there to the commit."""
@@ -187,3 +195,53 @@ def _issue(
     ((comparison.pk,),) = statements.rows(statements.ISSUE, *values)
     comparison._state.adding = False
     return comparison
+
+
+# -- A pair that somebody asks for -----------------------------------------------------------------
+
+
+def issue_this_pair(
+    *, arena: Arena, rater: Rater, responses: tuple[int, int], now: datetime
+) -> Comparison:
+    """Issue just these two responses to `rater`, or find them waiting for this rater already.
+
+    Nothing was drawn, so there is no probability of it, and the vote never counts as a drawn one.
+    Sides are decided as ever. Raises SignInFirst, SeenBefore and Retired.
+    """
+    check_admission(arena, rater)
+    with transaction.atomic():
+        if connection.features.has_select_for_update:
+            statements.one(statements.LOCK_RATER, rater.pk)
+        unseen = _these(arena, responses)
+        return _shown_before(rater, unseen, now) or _issue_these(arena, rater, unseen, now)
+
+
+def _these(arena: Arena, responses: tuple[int, int]) -> Unseen:
+    """The two responses by the order of their candidates' ids, as pairs keep them."""
+    active = Response.objects.revealed().filter(
+        pk__in=responses,
+        prompt__arena=arena,
+        prompt__retired_at=None,
+        candidate__retired_at=None,
+    )
+    found = list(active.select_related("prompt").order_by("candidate_id"))
+    if len(found) != 2 or found[0].prompt_id != found[1].prompt_id:
+        raise Retired
+    return Unseen(found[0].prompt, *found)
+
+
+def _shown_before(rater: Rater, unseen: Unseen, now: datetime) -> Comparison | None:
+    """The comparison where it still waits for its vote; raises SeenBefore where it does not."""
+    two = [unseen.low.candidate_id, unseen.high.candidate_id]
+    seen = Comparison.objects.filter(rater=rater, prompt=unseen.prompt, left__in=two, right__in=two)
+    waiting = seen.open(now).first()
+    if waiting is None and seen.exists():
+        raise SeenBefore
+    return waiting
+
+
+def _issue_these(arena: Arena, rater: Rater, unseen: Unseen, now: datetime) -> Comparison:
+    pair = arena.pairs.filter(low=unseen.low.candidate_id, high=unseen.high.candidate_id).first()
+    if pair is None:
+        raise Retired
+    return _issue(arena, rater, now, pair.pk, unseen, None)

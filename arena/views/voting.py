@@ -71,7 +71,9 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return _slow_down(request, arena)
     if rater.blocked_at or not _may_have_another(rater):
         return _slow_down(request, arena, blocked=bool(rater.blocked_at))
-    comparison = voting.issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    comparison = _asked_for(request, arena, rater) or voting.issue_comparison(
+        arena=arena, rater=rater, now=timezone.now()
+    )
     context = {
         "arena": arena,
         "ballot": _ballot(comparison),
@@ -184,6 +186,14 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
         left=response_html(comparison.left_response),
         right=response_html(comparison.right_response),
     )
+
+
+def _asked_for(request: HttpRequest, arena: Arena, rater: Rater) -> Comparison | None:
+    """The pair that the rater asked for by name, as long as it waits for this rater's vote."""
+    found = _comparison(request.GET.get("pair", ""), arena)
+    if found is None or found.rater_id != rater.pk:
+        return None
+    return Comparison.objects.open(timezone.now()).with_texts().filter(pk=found.pk).first()
 
 
 def _done(rater: Rater, arena: Arena) -> int:
