@@ -29,16 +29,32 @@ WITHOUT_REPLY = {
     Call.State.FAILED,
 }
 _jitter = secrets.SystemRandom()
+# One call of those that Call.objects.claimable() finds: composing that with the ORM takes half of
+# the time that a worker spends on a call.
+DUE = """
+    SELECT c.* FROM arena_call c
+    LEFT JOIN arena_run r ON r.id = c.run_id
+    LEFT JOIN arena_call n ON n.id = c.needs_id
+    WHERE c.id = %s
+        AND (c.state = 'waiting' AND c.due_at <= %s
+            OR c.state = 'running' AND c.lease_expires_at <= %s)
+        AND (c.run_id IS NULL OR r.state = 'open')
+        AND (c.needs_id IS NULL OR n.state = 'done')
+        AND NOT EXISTS (
+            SELECT 1 FROM arena_runasker a
+            WHERE a.run_id = c.run_id AND a.asker = c.asker AND a.paused_at IS NOT NULL)
+"""
 
 # -- Taking ----------------------------------------------------------------------------------------
 
 
 def due_call(*, call_id: int, now: datetime) -> Call | None:
-    """Return a call that may be made now, with its run; None when there is nothing to do.
+    """Return a call that may be made now; None when there is nothing to do.
 
     A request whose worker died is written off first; one that died too often comes back failed.
     """
-    call = Call.objects.claimable(now).select_related("run").filter(pk=call_id).first()
+    at = statements.stored(now)
+    call = next(iter(Call.objects.raw(DUE, [call_id, at, at])), None)
     if call is None or call.state == Call.State.WAITING:
         return call
     return call if abandon(call=call, now=now) else None

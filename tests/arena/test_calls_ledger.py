@@ -9,13 +9,14 @@ from django.db import IntegrityError, connection
 
 from arena.calls import claiming, services, sweeping
 from arena.calls.making import make_call
-from arena.calls.models import MAX_REQUESTS, Call
+from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import Retryable
 from tests.arena.ledger import (
     LEASE,
     NOW,
     Model,
     Question,
+    add_askers,
     end,
     make,
     make_row,
@@ -196,3 +197,25 @@ def test_the_queue_stays_short() -> None:
     assert services.calls_to_ring(now=NOW, at_most=3) == []
     must_take(calls[0])
     assert services.calls_to_ring(now=NOW, at_most=3) == [calls[3].pk]
+
+
+@pytest.mark.parametrize("run_state", ["open", "paused", None])
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("needs", [None, "waiting", "done", "failed"])
+def test_a_worker_finds_due_what_is_said_to_be_claimable(
+    run_state: str | None, paused: bool, needs: str | None
+) -> None:
+    run = make_run(run_state or "open")
+    add_askers(run, "judge")
+    RunAsker.objects.update(paused_at=NOW if paused else None)
+    needed = make_row(run, state=needs, asker="other") if needs else None
+    calls = [
+        make_row(run, needs=needed, state=state, due_at=due, lease_expires_at=due)
+        for state in ("waiting", "running", "done")
+        for due in (NOW, NOW + timedelta(seconds=1))
+    ]
+    if run_state is None:
+        Call.objects.update(run=None)
+    claimable = set(Call.objects.claimable(NOW).values_list("pk", flat=True))
+    due = {call.pk for call in calls if claiming.due_call(call_id=call.pk, now=NOW)}
+    assert due == claimable & {call.pk for call in calls}
