@@ -54,7 +54,7 @@ def mark_counts(judge_ids: list[int]) -> dict[int, dict[str, tuple[int, int]]]:
     rows = (
         Mark.objects.filter(judgement__epoch__judge__in=judge_ids)
         .values_list("judgement__epoch__judge", "kind")
-        .annotate(Count("pk"), Count("pk", filter=Q(holds=True)))
+        .annotate(n=Count("pk"), n_holds=Count("pk", filter=Q(holds=True)))
         .order_by()
     )
     found: dict[int, dict[str, tuple[int, int]]] = {}

@@ -1,0 +1,135 @@
+"""An alarm ends an epoch: its votes stay, its trust does not, and nothing is mixed silently."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.models import Rater, Vote
+from judges.models import CanaryCheck, Epoch
+from judges.services.calibrating import measure_labels
+from judges.services.canaries import evaluate, set_canary, watch
+from judges.services.trusting import settle_trust, trust_problems
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, prefers, with_faults
+from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.labelled import ask, epoch_of, pair_row, stored
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+TOMORROW = NOW + timedelta(days=1)
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
+    """A judge that people's labels speak for, with a canary."""
+    local.otherwise = prefers("GOOD")
+    epoch, labels_in = epoch_of(), stored(tmp_path, [pair_row(i) for i in range(40)])
+    ask(epoch, labels_in)
+    measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
+    set_canary(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
+    beat(NOW)
+    epoch.rater.refresh_from_db()
+    assert epoch.rater.trusted_at is not None
+    return epoch
+
+
+def beat(now: Any) -> CanaryCheck:
+    """Begin what is due, work it off, evaluate it."""
+    watch(now=now)
+    check = CanaryCheck.objects.order_by("pk").last()
+    assert check is not None
+    work_off(check.run)
+    watch(now=now)
+    check.refresh_from_db()
+    return check
+
+
+def sounded(local: FakeServer) -> CanaryCheck:
+    """The check at which a judge is heard that has turned its mind round."""
+    local.otherwise = prefers(", in my view")
+    return beat(TOMORROW)
+
+
+def test_an_alarm_ends_the_epoch_and_all_trust(trusted: Epoch, local: FakeServer) -> None:
+    check = sounded(local)
+    assert check.alarm
+    assert (check.n, check.only_now) == (20, 0)
+    assert check.p < 0.01
+    old, new = Epoch.objects.order_by("number")
+    assert (old.pk, new.number, old.ended_at, new.ended_at) == (trusted.pk, 2, TOMORROW, None)
+    assert f"on {check.only_before} only before and on 0 only now" in new.reason
+    assert "The server names judge-7b-2024-07-01" in new.reason
+    assert not Rater.objects.exclude(trusted_at=None).exists()
+    assert "has not been measured" in trust_problems(new)[0]
+
+
+def test_the_new_epoch_has_a_baseline_of_its_own(trusted: Epoch, local: FakeServer) -> None:
+    sounded(local)
+    check = beat(TOMORROW)
+    assert (check.why, check.sample, check.epoch.number, check.n) == ("baseline", 1000, 2, 40)
+    assert not beat(TOMORROW + timedelta(days=1)).alarm
+    assert Epoch.objects.count() == 2
+
+
+def test_the_next_run_votes_as_the_new_epoch_and_asks_everything_again(
+    trusted: Epoch, local: FakeServer
+) -> None:
+    arena = make_arena(2, 3)
+    local.otherwise = prefers("-0 of")
+    work_off(order(arena, LOCAL, per_pair=3))
+    sounded(local)
+    local.otherwise = prefers("-0 of")
+    work_off(order(arena, LOCAL, per_pair=3))
+    raters = Vote.objects.values_list("rater__epoch__number", flat=True)
+    assert sorted(raters) == [1, 1, 1, 2, 2, 2]
+    asked = Call.objects.filter(run__arena=arena).values_list("asker", flat=True)
+    assert len(set(asked)) == 2
+
+
+def test_a_new_epoch_is_trusted_once_it_is_measured_itself(
+    trusted: Epoch, tmp_path: Path, local: FakeServer
+) -> None:
+    sounded(local)
+    local.otherwise = prefers("GOOD")
+    epoch, labels_in = epoch_of(), stored(tmp_path, [pair_row(i) for i in range(40)])
+    assert epoch.number == 2
+    ask(epoch, labels_in)
+    measure_labels(epoch=epoch, labels_in=labels_in, now=TOMORROW)
+    assert list(Rater.objects.exclude(trusted_at=None)) == [epoch.rater]
+
+
+def test_an_epoch_that_ended_is_never_trusted_again(trusted: Epoch, local: FakeServer) -> None:
+    sounded(local)
+    trusted.refresh_from_db()
+    assert not settle_trust(epoch=trusted, now=TOMORROW)
+    assert trust_problems(trusted) == ["This epoch has ended."]
+
+
+def test_a_check_is_evaluated_once(trusted: Epoch, local: FakeServer) -> None:
+    check = sounded(local)
+    evaluate(check=check, now=TOMORROW)
+    evaluate(check=check, now=TOMORROW)
+    assert Epoch.objects.count() == 2
+
+
+def test_a_few_other_verdicts_are_no_alarm(trusted: Epoch, local: FakeServer) -> None:
+    local.otherwise = with_faults([prefers(", in my view")], 0.1, prefers("GOOD"), seed=2)
+    check = beat(TOMORROW)
+    assert not check.alarm
+    assert check.only_before + check.changed > 0
+    assert Epoch.objects.count() == 1
+
+
+def test_an_outage_is_no_change_of_mind(trusted: Epoch, local: FakeServer) -> None:
+    watch(now=TOMORROW)
+    check = CanaryCheck.objects.order_by("pk").last()
+    assert check is not None
+    check.run.judgements.update(state="failed")
+    check.run.calls.update(state="failed")
+    watch(now=TOMORROW)
+    check.refresh_from_db()
+    assert (check.n, check.alarm, check.p) == (0, False, 1)
