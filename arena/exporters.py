@@ -201,7 +201,7 @@ def rater_names(arena: Arena) -> dict[int, tuple[str, str]]:
 
 
 def _is_public(rater: Rater) -> bool:
-    brought = rater.arena_id is not None or rater.kind == Rater.Kind.JUDGE
+    brought = rater.arena_id is not None or rater.kind != Rater.Kind.PERSON
     return brought and "@" not in rater.name
 
 

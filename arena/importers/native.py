@@ -222,8 +222,8 @@ def _rater(fields: Fields) -> tuple[str, str]:
         fields.pop("judge", None)
         kind, column = "person", "rater"
     kind = fields.pop("kind", None) or kind
-    if kind not in ("person", "judge"):
-        raise BadRow("kind", f"is {shown(kind)}, which is neither person nor judge")
+    if kind not in ("person", "judge", "jury"):
+        raise BadRow("kind", f"is {shown(kind)}, which is none of person, judge and jury")
     name = fields.pop(column, None)
     return kind, checked_name("" if name is None else name, column, required=False)
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
-from arena.calls.models import MAX_REQUESTS, Call
+from arena.calls.models import Call
+from arena.calls.services import move_calls
 from arena.models import Comparison, Run
-from judges.models import Epoch, Judgement
+from judges.models import Epoch, Judgement, JuryVerdict
 from judges.services.planning import Pick
 
 
@@ -18,16 +19,11 @@ def adopt(
 ) -> None:
     """Move waiting judgements of cancelled runs, with comparison and calls, to `run`.
 
-    Calls that were answered are not paid again; those that failed are tried again. What a worker
-    holds at this moment stays where it is booked, and is left to a later order.
+    Calls that were answered are not paid again; those that failed are tried again. A worker may
+    hold one at this moment; what it brings counts for `run`.
     """
     share_of = {pick.responses: shares[pick.pair.pk] for pick in picks}
-    running = Call.State.RUNNING
-    free = (
-        epoch.judgements.free()
-        .filter(sample=0, responses__in=share_of)
-        .exclude(Q(forward__state=running) | Q(reverse__state=running))
-    )
+    free = epoch.judgements.free().filter(sample=0, responses__in=share_of)
     found = list(free.select_related("comparison").select_for_update(of=("self",)))
     comparisons = [one.comparison for one in found if one.comparison is not None]
     for judgement, comparison in zip(found, comparisons, strict=True):
@@ -40,6 +36,19 @@ def adopt(
     _adopt_calls(run, ids, now)
 
 
+def adopt_verdicts(*, run: Run, jury: Epoch, picks: Sequence[Pick]) -> None:
+    """Move what a jury never decided in cancelled runs, with its comparison, to `run`."""
+    left = JuryVerdict.objects.filter(
+        epoch=jury,
+        responses__in=[pick.responses for pick in picks],
+        state=JuryVerdict.State.WAITING,
+        run__state=Run.State.CANCELLED,
+    )
+    ids = list(left.select_for_update(of=("self",)).values_list("pk", flat=True))
+    JuryVerdict.objects.filter(pk__in=ids).update(run=run)
+    Comparison.objects.filter(jury_verdict__in=ids).update(run=run)
+
+
 def _adopt_calls(run: Run, judgements: Sequence[int], now: datetime) -> None:
     theirs = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     calls = Call.objects.filter(pk__in=Call.objects.filter(theirs).values("pk"))
@@ -47,12 +56,7 @@ def _adopt_calls(run: Run, judgements: Sequence[int], now: datetime) -> None:
 
 
 def take_over(*, run: Run, calls: QuerySet[Call], now: datetime) -> None:
-    """Have `run` make those of `calls` that are still to be made, or failed.
-
-    What they have cost so far stays with the run that paid it.
-    """
-    calls.filter(state=Call.State.FAILED).update(
-        state=Call.State.WAITING, finished_at=None, requests_allowed=F("requests") + MAX_REQUESTS
-    )
-    waiting = calls.filter(state=Call.State.WAITING)
-    waiting.update(run=run, due_at=now, ring_after=now, rings=0)
+    """Have `run` make those of `calls` that have no answer yet, and count what they have cost."""
+    unanswered = [Call.State.WAITING, Call.State.RUNNING, Call.State.FAILED]
+    ids = list(calls.filter(state__in=unanswered).values_list("pk", flat=True))
+    move_calls(call_ids=ids, run_id=run.pk, now=now)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from judges.models import Judgement, JuryVerdict
 from judges.services.casting import vote_as
@@ -14,9 +15,18 @@ State = JuryVerdict.State
 
 
 @transaction.atomic
-def settle_juries_of(*, judgement: Judgement, now: datetime) -> None:
+def settle_juries_of(*, judgement_id: int, now: datetime) -> None:
     """Decide the pairs of juries that waited for this member's verdict last."""
-    for pk in judgement.jury_verdicts.filter(state=State.WAITING).values_list("pk", flat=True):
+    waiting = JuryVerdict.objects.filter(judgements=judgement_id, state=State.WAITING)
+    for pk in waiting.values_list("pk", flat=True):
+        settle_jury(verdict_id=pk, now=now)
+
+
+def settle_waiting_juries(*, now: datetime) -> None:
+    """Decide the pairs of which no member is waited for any more."""
+    waited_for = Judgement.objects.waiting().filter(jury_verdicts=OuterRef("pk"))
+    ready = JuryVerdict.objects.filter(~Exists(waited_for), state=State.WAITING, run__state="open")
+    for pk in ready.values_list("pk", flat=True):
         settle_jury(verdict_id=pk, now=now)
 
 

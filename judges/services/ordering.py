@@ -21,7 +21,8 @@ from arena.services.pairing import take_side
 from judges.core.scanning import scan
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
-from judges.services.adopting import adopt, take_over
+from judges.services.adopting import adopt, adopt_verdicts, take_over
+from judges.services.juries import settle_waiting_juries
 from judges.services.orders import Member, Order, calls_for, shown_in
 from judges.services.planning import Pick
 from judges.services.quoting import Quote, quote_for
@@ -58,6 +59,8 @@ def order_run(*, order: Order, cap: int | None, now: datetime, created_by: Any =
         for start in range(0, len(order.picks), BATCH):
             _write(writing, order.picks[start : start + BATCH])
         _open(writing.run)
+    # Members who had judged a pair before have nothing left to settle it with.
+    settle_waiting_juries(now=now)
     return writing.run
 
 
@@ -266,24 +269,27 @@ def _comparisons(writing: Writing, rater: Rater, picks: Sequence[Pick]) -> list[
 
 def _write_jury(writing: Writing, jury: Epoch, picks: Sequence[Pick]) -> None:
     """Write what the jury is to decide, beside the judgements of its members, old and new."""
+    adopt_verdicts(run=writing.run, jury=jury, picks=picks)
     responses = [pick.responses for pick in picks]
-    taken = set(
-        jury.jury_verdicts.filter(responses__in=responses).values_list("responses", flat=True)
-    )
+    found = jury.jury_verdicts.filter(responses__in=responses)
+    taken = set(found.values_list("responses", flat=True))
     fresh = [pick for pick in picks if pick.responses not in taken]
     comparisons = _comparisons(writing, jury.rater, fresh)
-    verdicts = JuryVerdict.objects.bulk_create(
+    JuryVerdict.objects.bulk_create(
         JuryVerdict(epoch=jury, run=writing.run, comparison=comparison, responses=pick.responses)
         for pick, comparison in zip(fresh, comparisons, strict=True)
     )
-    verdict_of = {verdict.responses: verdict for verdict in verdicts}
+    verdict_of = {verdict.responses: verdict for verdict in found.filter(run=writing.run)}
     of_members = Judgement.objects.filter(
         epoch__in=[epoch for _, epoch in writing.members], responses__in=verdict_of, sample=0
     )
     through = JuryVerdict.judgements.through
     through.objects.bulk_create(
-        through(juryverdict=verdict_of[judgement.responses], judgement=judgement)
-        for judgement in of_members
+        [
+            through(juryverdict=verdict_of[judgement.responses], judgement=judgement)
+            for judgement in of_members
+        ],
+        ignore_conflicts=True,  # what was taken over knows some of its members already
     )
 
 

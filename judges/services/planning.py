@@ -105,7 +105,10 @@ def _wanted_pairs(
     facts = pair_facts(arena=arena, raters=raters)
     chosen = [pair for pair in pairs if _is_wanted(pair, wanted, facts)]
     separated = 0 if wanted.again else sum(_ids(pair) in facts.separated for pair in pairs)
-    said = [f"{separated} pairs are told apart already and are not bought again."]
+    said = [
+        f"{separated} pairs are told apart already by the votes of {raters}, and are left out "
+        "unless they are wanted again."
+    ]
     return chosen, said if separated else []
 
 

@@ -22,7 +22,11 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 SCORES = {"left": 1.0, "right": 0.0, "tie": 0.5}
-KINDS = {"person": Raters.PEOPLE.value, "judge": Raters.JUDGES.value}
+KINDS = {
+    "person": Raters.PEOPLE.value,
+    "judge": Raters.JUDGES.value,
+    "jury": Raters.JURIES.value,
+}
 UNKNOWN = -1
 
 

@@ -170,8 +170,7 @@ def _counted(board: FileBoard) -> str:
     if votes.n_both_bad:
         parts.append(f'{votes.n_both_bad:,} more say "both bad" and enter no score')
     if votes.n_left_out:
-        other = "judges" if votes.raters == "people" else "people"
-        parts.append(f"{votes.n_left_out:,} votes of {other} are left out")
+        parts.append(f"{votes.n_left_out:,} votes of other raters are left out")
     return "; ".join(parts) + "."
 
 

@@ -64,6 +64,16 @@ def test_a_round_trip_keeps_every_vote_to_the_last_bit(arena, tmp_path):
     assert copy.votes.earliest("pk").comparison.left_response is not None
 
 
+def test_a_jurys_votes_come_back_as_a_jurys(arena, tmp_path):
+    a, b, _ = arena.candidates.order_by("pk")
+    jury = Rater.objects.create(kind="jury", name="a jury")
+    make_vote(arena, a, b, "tie", arena.prompts.first(), jury)
+    export("mine", tmp_path / "out")
+    load("copy", tmp_path / "out")
+    assert votes_of("copy") == votes_of("mine")
+    assert votes_of("copy")[-1][5:7] == ("jury", "a jury")
+
+
 def test_exporting_the_copy_writes_the_same_files(arena, tmp_path):
     export("mine", tmp_path / "one")
     load("copy", tmp_path / "one")

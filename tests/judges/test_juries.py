@@ -3,6 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from arena.calls.models import Call
+from arena.calls.services import cancel_run
 from arena.models import Comparison, Rater, Vote
 from judges.models import Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
@@ -131,3 +133,27 @@ def test_every_member_has_its_own_comparison_with_balanced_sides() -> None:
     assert Comparison.objects.count() == 18
     lefts = Comparison.objects.values_list("left", flat=True)
     assert sorted(lefts.filter(left=pk).count() for pk in set(lefts)) == [9, 9]
+
+
+@pytest.mark.django_db
+def test_a_jury_whose_members_have_all_judged_before_decides_at_once() -> None:
+    arena = make_arena(2, 4)
+    for name in JURY[:2]:
+        work_off(order(arena, name, per_pair=4))
+    calls = Call.objects.count()
+    run = work_off(order(arena, *JURY[:2], per_pair=4))
+    assert Call.objects.count() == calls
+    assert run.state == "done"
+    assert not run.jury_verdicts.filter(state="waiting").exists()
+
+
+@pytest.mark.django_db
+def test_what_a_cancelled_run_of_the_jury_never_decided_is_decided_by_the_next() -> None:
+    arena = make_arena(2, 3)
+    cancelled = order(arena, *JURY[:2], per_pair=3)
+    cancel_run(run_id=cancelled.pk, now=timezone.now())
+    run = work_off(order(arena, *JURY[:2], per_pair=3))
+    assert (run.state, run.jury_verdicts.count()) == ("done", 3)
+    assert JuryVerdict.objects.count() == 3
+    assert run.comparisons.count() == 9
+    assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())

@@ -204,7 +204,7 @@ def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path.write_text(judged + vote(rater="x") + vote(rater="x", outcome="right"))
     found = ranked(path)
     assert (found["settings"]["raters"], found["n_votes"], found["n_left_out"]) == ("people", 2, 3)
-    assert "3 votes of judges are left out" in run(path)
+    assert "3 votes of other raters are left out" in run(path)
     assert ranked(path, "--raters", "judges")["n_votes"] == 3
     path.write_text(judged)
     assert ranked(path)["settings"]["raters"] == "judges"

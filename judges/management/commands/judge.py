@@ -109,6 +109,8 @@ class Command(BaseCommand):
             self.stdout.write(f"Note: {sentence}")
         for judge in quote.judges:
             self.stdout.write(_quote_line(judge, quote))
+        for judge in quote.without_price:
+            self.stdout.write(f"Cost: not known: {judge.model} at {judge.endpoint} has no price.")
         if quote.worst is not None and quote.expected is not None:
             self.stdout.write(
                 f"Cost: {dollars(quote.expected)} expected, {dollars(quote.worst)} at worst"
