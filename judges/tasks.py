@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from arena.calls.services import MOST_RUNG, calls_to_ring
+from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
 from judges.services.canaries import watch
 from judges.services.judging import judge_call, settle_ready
 
@@ -18,7 +18,8 @@ def make_call(call_id: int, then_ring: bool = False) -> None:
 
 @shared_task(ignore_result=True)
 def sweep_calls() -> None:
-    """Settle what was left behind and ring for calls that are due, or were abandoned."""
+    """Free and settle what was left behind, and ring for calls that are due."""
+    sweep(now=timezone.now())
     settle_ready(now=timezone.now())
     ring_calls()
 

@@ -12,8 +12,10 @@ rubric.toml holds:
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from judges.core.templates import TemplateError, check_templates
 RUBRICS = Path(__file__).resolve().parent.parent / "rubrics"
 FILES = ("rubric.toml", "system.md", "user.md")
 NOTE = "note.md"
+Stamps = tuple[tuple[str, int, int, int], ...]
 
 
 class RubricError(ValueError):
@@ -68,7 +71,25 @@ def rubric_slugs(folder: Path = RUBRICS) -> list[str]:
 
 
 def load_rubric(slug: str, folder: Path = RUBRICS) -> Rubric:
-    """Read and check one rubric; raises RubricError with a sentence."""
+    """Read and check one rubric; raises RubricError with a sentence.
+
+    One whose files have not been touched since is not read again: every call of a judge asks.
+    """
+    return _as_of(slug, folder, _stamps(folder / slug))
+
+
+def _stamps(folder: Path) -> Stamps:
+    """Return what changes whenever a file is written, replaced or renamed; () where none is."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.stat()) for entry in entries]
+    except OSError:
+        return ()
+    return tuple(sorted((name, s.st_ctime_ns, s.st_size, s.st_ino) for name, s in found))
+
+
+@lru_cache(maxsize=64)
+def _as_of(slug: str, folder: Path, _stamps: Stamps) -> Rubric:
     if slug not in rubric_slugs(folder):
         known = ", ".join(rubric_slugs(folder))
         raise RubricError(f"There is no rubric called {slug!r}. Known: {known}.")

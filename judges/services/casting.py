@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from django.db import transaction
-
 from arena.models import Comparison, Rater
 from arena.services.voting import VoteRefused, cast_vote
 
@@ -16,16 +14,18 @@ def vote_as(
     *,
     preference: float | None = None,
 ) -> bool:
-    """Cast a vote inside the caller's transaction; False when it is refused."""
+    """Cast a vote inside the caller's transaction; False when it is refused.
+
+    A refusal is no error of the database, so it needs no savepoint.
+    """
     try:
-        with transaction.atomic():
-            cast_vote(
-                comparison=comparison,
-                rater=rater,
-                outcome=outcome,
-                now=now,
-                preference=preference,
-            )
+        cast_vote(
+            comparison=comparison,
+            rater=rater,
+            outcome=outcome,
+            now=now,
+            preference=preference,
+        )
     except VoteRefused:
         return False
     return True

@@ -1,12 +1,24 @@
 """The texts behind a call: what a judge is shown, in the order of the call's subject."""
 
 from arena.calls.making import CannotAsk
-from arena.models import Arena, Prompt, Response
+from arena.models import Arena
+from arena.services import statements
+from arena.services.statements import Row
 from judges.core.protocols import Material
 from judges.models import LabelItem
 from judges.services.subjects import Subject
 
 QUESTION = Arena._meta.get_field("question").default
+FACTS = "a.question, a.criteria, p.text, p.reference, p.rubric"
+PROMPT = f"""
+    SELECT {FACTS} FROM arena_prompt p JOIN arena_arena a ON a.id = p.arena_id WHERE p.id = %s
+"""  # noqa: S608  (made of constants alone)
+# Written out and without the pages' HTML, since every call asks for it.
+ANSWERS = f"""
+    SELECT o.id, o.text, {FACTS} FROM arena_response o
+    JOIN arena_prompt p ON p.id = o.prompt_id JOIN arena_arena a ON a.id = p.arena_id
+    WHERE o.id IN ({{}})
+"""  # noqa: S608  (made of constants alone)
 GONE = "What this call asks about is not there any more, or has no text."
 
 
@@ -16,25 +28,18 @@ def material_for(subject: Subject, *, note: str = "") -> Material:
         return of_item(_item(subject.item), subject.shown, note=note)
     if subject.prompt is not None:
         return _of_prompt(_prompt(subject.prompt), (), note)
-    found = Response.objects.select_related("prompt__arena").in_bulk(subject.shown)
-    if len(found) < len(set(subject.shown)):
+    rows = statements.rows(ANSWERS.format(", ".join(["%s"] * len(subject.shown))), *subject.shown)
+    texts = {pk: text for pk, text, *_ in rows}
+    if len(texts) < len(set(subject.shown)):
         raise CannotAsk(GONE)
-    answers = tuple(found[pk].text for pk in subject.shown)
-    return _of_prompt(found[subject.shown[0]].prompt, answers, note)
+    return _of_prompt(rows[0][2:], tuple(texts[pk] for pk in subject.shown), note)
 
 
-def _of_prompt(prompt: Prompt, answers: tuple[str, ...], note: str) -> Material:
-    if not prompt.text or not all(answers):
+def _of_prompt(facts: Row, answers: tuple[str, ...], note: str) -> Material:
+    question, criteria, prompt, reference, rubric = facts
+    if not prompt or not all(answers):
         raise CannotAsk(GONE)
-    return Material(
-        question=prompt.arena.question,
-        criteria=prompt.arena.criteria,
-        prompt=prompt.text,
-        answers=answers,
-        reference=prompt.reference,
-        rubric=prompt.rubric,
-        note=note,
-    )
+    return Material(question, criteria, prompt, answers, reference, rubric, note)
 
 
 def of_item(item: LabelItem, shown: tuple[int, ...], *, note: str = "") -> Material:
@@ -51,11 +56,11 @@ def of_item(item: LabelItem, shown: tuple[int, ...], *, note: str = "") -> Mater
     )
 
 
-def _prompt(pk: int) -> Prompt:
-    found = Prompt.objects.select_related("arena").filter(pk=pk).first()
-    if found is None:
+def _prompt(pk: int) -> Row:
+    row = statements.one(PROMPT, pk)
+    if row is None:
         raise CannotAsk(GONE)
-    return found
+    return row
 
 
 def _item(pk: int) -> LabelItem:

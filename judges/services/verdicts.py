@@ -26,6 +26,15 @@ WITHOUT_VERDICT = {
 
 
 @dataclass(frozen=True)
+class Ended:
+    """A call that has ended: its state, what it was about, and the verdict where there is one."""
+
+    state: str
+    subject: str
+    verdict: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
 class Decision:
     """A judgement's end. `preference` is 1 for left; `flipped` is None where nothing could flip."""
 
@@ -45,7 +54,7 @@ class Sides:
 
 
 def decide(
-    forward: Call, reverse: Call, *, protocol: str, policy: str, sides: Sides | None
+    forward: Ended, reverse: Ended, *, protocol: str, policy: str, sides: Sides | None
 ) -> Decision:
     """Return what two ended calls amount to; anything but two verdicts is missing data, not a tie.
 
@@ -61,7 +70,7 @@ def decide(
     return _by_orders(_seen(forward, sides), _seen(reverse, sides), policy)
 
 
-def _by_scores(forward: Call, reverse: Call, *, single: bool) -> Decision:
+def _by_scores(forward: Ended, reverse: Ended, *, single: bool) -> Decision:
     """The better score wins, equal scores tie."""
     left, right = _score(forward), _score(reverse)
     if single:
@@ -70,7 +79,7 @@ def _by_scores(forward: Call, reverse: Call, *, single: bool) -> Decision:
     return Decision(State.VOTED, outcome)
 
 
-def _score(call: Call) -> float:
+def _score(call: Ended) -> float:
     return float(_verdict(call)["score"])
 
 
@@ -84,7 +93,7 @@ class Seen:
     soft: bool
 
 
-def _seen(call: Call, sides: Sides) -> Seen:
+def _seen(call: Ended, sides: Sides) -> Seen:
     verdict, shown = _verdict(call), read_subject(call.subject).shown
     if "order" in verdict:
         outcome = _outcome_in(verdict["order"], shown.index(sides.left), shown.index(sides.right))
@@ -106,7 +115,7 @@ def _outcome_in(order: Sequence[Sequence[int]], left: int, right: int) -> str:
     return "left" if rank[left] < rank[right] else "right"
 
 
-def _verdict(call: Call) -> Mapping[str, Any]:
+def _verdict(call: Ended) -> Mapping[str, Any]:
     assert call.verdict is not None, "a call that is done has a verdict"
     return call.verdict
 
