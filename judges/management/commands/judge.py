@@ -16,7 +16,7 @@ from judges.core.spec import JudgeSpec
 from judges.management.following import NO_WORKER, follow, ring
 from judges.reports import JudgeReport, RunReport
 from judges.services.exampling import examples_from, rubric_in
-from judges.services.ordering import go_on, order_run, unfinished_run
+from judges.services.ordering import check_cap, go_on, order_run, unfinished_run
 from judges.services.orders import Order, prepare_order
 from judges.services.planning import Wanted
 from judges.services.probing import probe_judges
@@ -94,10 +94,12 @@ class Command(BaseCommand):
         return go_on(run=run, now=timezone.now())
 
     def _quote_and_order(self, order: Order, options: dict[str, Any]) -> Run | None:
-        self._print_quote(quote_for(order), options)
+        quote = quote_for(order)
+        self._print_quote(quote, options)
         if options["dry_run"]:
             self.stdout.write("Nothing was ordered (--dry-run).")
             return None
+        check_cap(quote, options["cap"])  # first: looking at a model costs a few tokens
         probe_judges(specs=[member.spec for member in order.members], now=timezone.now())
         run = order_run(order=order, cap=options["cap"], now=timezone.now())
         names = ", ".join(member.spec.label for member in order.members)
