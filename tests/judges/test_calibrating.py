@@ -255,3 +255,17 @@ def test_contradictions_among_three_candidates_are_counted(local: FakeServer) ->
             Judgement.objects.filter(pk=judgement.pk).update(state="voted", outcome=outcome)
         report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
         assert report["transitivity"] == {"triads": 1, "transitive": expected, "share": expected}
+
+
+def test_in_an_arena_the_answer_shown_first_is_known_whatever_side_it_has(
+    local: FakeServer,
+) -> None:
+    arena, ann = make_arena(2, 8), make_person()
+    for number in range(8):
+        vote(shown(arena, ann, number), ann, "left")
+    local.otherwise = better_is("A")
+    run = work_off(order(arena, LOCAL, per_pair=8))
+    sides = {one.comparison.left_id for one in run.judgements.select_related("comparison")}
+    assert len(sides) == 2
+    report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
+    assert (report["first_position"]["value"], report["flips"]["value"]) == (1, 1)

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from judges.models import CanaryCheck
+from judges.models import Calibration, CanaryCheck
 from judges.reports_trust import BoardRow, judge_board, judge_page
 from judges.services.calibrating import measure_labels
 from judges.services.canaries import set_canary
@@ -108,3 +108,24 @@ def test_a_page_holds_every_epoch_with_what_was_measured_in_it(
     assert page.canary is not None
     assert page.canary.cap == 5
     assert NOW - page.canary.set_at < timedelta(seconds=1)
+
+
+def test_the_newest_measurement_stands_on_the_board_whatever_its_kind(
+    tmp_path: Path, local: FakeServer
+) -> None:
+    local.otherwise = prefers("GOOD")
+    first = calibrated(tmp_path, LOCAL, n=6)
+    pearson = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "n_clusters": 9, "reason": ""}
+    report = {"against_all": {"pearson": pearson}, "length": {"lift": pearson | {"value": 0.1}}}
+    scores = Calibration.objects.create(
+        epoch=first.epoch,
+        label_set=first.label_set,
+        kind="scores",
+        report=report,
+        made_at=NOW + timedelta(hours=1),
+    )
+    row = row_of(first.epoch.judge.name)
+    assert row.calibration == scores
+    assert row.agreement == pearson
+    assert row.lift is not None
+    assert row.lift["value"] == 0.1
