@@ -1,46 +1,46 @@
-"""The page of a judge's run."""
+"""The page of a judges' run: how far it is, and its verdicts, blind."""
 
-import re
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
-from arena.models import Arena, Import, Response, Run, Vote
+from arena.models import Response, Run
 from arena.services.runs import order_people_run
+from judges.models import Judgement
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import order, work_off
+from tests.judges.pages import hide, run_url, signed_in, text
 
 pytestmark = pytest.mark.django_db
-
-
-def url(run: Run) -> str:
-    return reverse("judge_run", args=[run.arena.slug, run.pk])
-
-
-def page(client: Client, run: Run, **kwargs: Any) -> str:
-    answer = client.get(url(run), **kwargs)
-    assert answer.status_code == 200
-    return answer.content.decode()
+JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
 
 
 def test_an_open_run_shows_its_progress_and_asks_for_news(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    html = page(client, run)
+    html = text(client, run_url(run))
     assert "0 of 2" in html
-    assert 'hx-trigger="every 2s"' in html
+    assert f'hx-get="{run_url(run)}?seen=open" hx-trigger="every 2s"' in html
     assert "htmx" in html
     assert "decides by arithmetic" in html
 
 
 def test_the_news_are_the_upper_part_alone(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    html = page(client, run, headers={"HX-Request": "true"})
+    html = text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
     assert html.lstrip().startswith("<section")
     assert "<html" not in html
+    assert "hx-swap-oob" not in html
+
+
+def test_the_news_of_another_state_bring_other_buttons_and_say_so(client: Client) -> None:
+    run = work_off(order(make_arena(2, 2), "scripted"))
+    html = text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
+    assert 'hx-swap-oob="innerHTML"' in html
+    assert "The run is now: done." in html
+    assert "hx-trigger" not in html
 
 
 @pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
@@ -48,64 +48,95 @@ def test_a_cache_keeps_the_page_and_its_upper_part_apart(
     client: Client, headers: dict[str, str]
 ) -> None:
     run = order(make_arena(2, 2), "scripted")
-    assert "HX-Request" in client.get(url(run), headers=headers).headers["Vary"]
+    assert "HX-Request" in client.get(run_url(run), headers=headers).headers["Vary"]
 
 
-def test_only_a_judgement_with_a_vote_that_counts_leads_to_its_comparison(
-    client: Client, local: FakeServer
-) -> None:
-    local.script.extend([better_is("A"), better_is("A"), *[better_is("TIE")] * 4])
-    run = work_off(order(make_arena(2, 3), per_pair=3))
-    voided, counts = Vote.objects.order_by("pk")
-    Vote.objects.filter(pk=voided.pk).update(voided_at=timezone.now(), void_reason="wrong")
-    links = re.findall(r'href="([^"]*/comparisons/[^"]*)"', page(client, run))
-    assert links == [counts.comparison.get_absolute_url()]
-    assert client.get(links[0]).status_code == 200
-
-
-def test_a_run_that_is_over_asks_no_more_and_shows_both_verdicts(
+def test_a_run_that_is_over_asks_no_more_and_lists_its_verdicts(
     client: Client, local: FakeServer
 ) -> None:
     local.otherwise = better_is("TIE")
     run = work_off(order(make_arena(2, 2)))
-    html = page(client, run)
+    html = text(client, run_url(run))
     assert "hx-trigger" not in html
-    assert html.count("<strong>Tie</strong>") == 4
-    assert html.count("It is better.") == 4
+    assert html.count('data-state="voted"') == 2
+    assert html.count("· Tie") + html.count(">Tie<") == 2
     assert "decides by arithmetic" not in html
 
 
-def test_what_a_model_or_a_candidate_wrote_is_text(client: Client, local: FakeServer) -> None:
+def test_no_name_of_a_candidate_is_on_it(client: Client) -> None:
+    run = work_off(order(make_arena(3, 4), *JURY))
+    for name in ("candidate-0", "candidate-1", "candidate-2"):
+        assert name not in text(client, run_url(run))
+
+
+def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
     arena = make_arena(2, 1)
     arena.prompts.update(text="<script>alert(1)</script>")
     Response.objects.update(text="<img src=x onerror=alert(2)>")
     local.otherwise = says("<script>alert(3)</script>")
-    html = page(client, work_off(order(arena)))
-    for raw in ("<script>alert", "<img src=x"):
-        assert raw not in html
-    assert "&lt;script&gt;alert(3)" in html
+    html = text(client, run_url(work_off(order(arena))))
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)" in html
 
 
-def test_verdicts_can_be_filtered_by_state(client: Client, local: FakeServer) -> None:
+def test_verdicts_are_filtered_by_state_judge_and_flag(client: Client, local: FakeServer) -> None:
     local.script.extend([better_is("TIE"), better_is("TIE"), better_is("A"), better_is("A")])
     run = work_off(order(make_arena(2, 2)))
-    assert page(client, run).count('<article class="judgement">') == 2
-    html = page(client, run, data={"state": "abstained"})
-    assert html.count('<article class="judgement">') == 1
-    assert client.get(url(run), {"state": "rubbish"}).status_code == 404
+    assert text(client, run_url(run)).count('class="about"') == 2
+    assert text(client, run_url(run, state="abstained")).count('class="about"') == 1
+    epoch = run.run_judges.get().epoch_id
+    assert text(client, run_url(run, judge=epoch)).count('class="about"') == 2
+    assert "No verdict is like that." in text(client, run_url(run, judge=epoch + 1))
+    Judgement.objects.filter(state="voted").update(flagged=True)
+    html = text(client, run_url(run, flagged=1))
+    assert html.count('class="about"') == 1
+    assert "an answer speaks to the judge" in html
+    for rubbish in ({"state": "rubbish"}, {"state": "waiting"}, {"judge": "x"}):
+        assert client.get(run_url(run, **rubbish)).status_code == 404
+
+
+def test_a_filter_stays_while_pages_are_turned(client: Client) -> None:
+    run = work_off(order(make_arena(3, 12), "scripted", per_pair=12))
+    voted = Judgement.objects.filter(run=run, state="voted").count()
+    assert voted > 25
+    assert "?state=voted&amp;page=2#verdicts" in text(client, run_url(run, state="voted"))
+
+
+def test_a_jury_shows_each_judge_and_how_far_they_agree(client: Client) -> None:
+    run = work_off(order(make_arena(3, 6), *JURY, per_pair=6))
+    html = text(client, run_url(run))
+    for name in JURY:
+        assert f"{name}@pairwise" in html
+    assert "votes where at least 2 of 3 judges have a verdict" in html
+    assert "kappa" in html
 
 
 def test_a_paused_run_says_why(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", pause_reason="HTTP 401: <no>")
-    assert "HTTP 401: &lt;no&gt;" in page(client, run)
+    assert "HTTP 401: &lt;no&gt;" in text(client, run_url(run))
 
 
-def hide(arena: Arena) -> None:
-    arena.founded_by = Import.objects.create(
-        arena=arena, file_name="f", sha256="0", format="native", started_at=arena.created_at
-    )
-    arena.save()
+def test_money_that_nobody_can_be_sure_of_is_named(client: Client) -> None:
+    run = order(make_arena(2, 2), "scripted")
+    money = {"cap": 5 * 10**9, "settled": 12 * 10**7, "uncertain": 34 * 10**7}
+    Run.objects.filter(pk=run.pk).update(**money)
+    html = text(client, run_url(run))
+    assert "$0.12 of $5.00" in html
+    assert "Up to $0.34 more may have been billed" in html
+
+
+def test_two_judges_boards_are_compared_when_somebody_asks(client: Client) -> None:
+    arena = make_arena(4, 8)
+    first = work_off(order(arena, "scripted:scripted-1", per_pair=8))
+    second = work_off(order(arena, "scripted:scripted-2", per_pair=8, like_run=first))
+    html = text(client, run_url(second))
+    assert "Spearman" not in html
+    other = first.run_judges.get().epoch_id
+    html = text(client, run_url(second, beside=other))
+    assert "both score 4 candidates" in html
+    assert "Spearman’s rank correlation" in html
+    assert "Spearman" not in text(client, run_url(second, beside="rubbish"))
 
 
 def test_there_is_no_page_for_hidden_arenas_other_arenas_and_runs_of_people(
@@ -115,22 +146,16 @@ def test_there_is_no_page_for_hidden_arenas_other_arenas_and_runs_of_people(
     elsewhere = reverse("judge_run", args=[make_arena(2, 2).slug, run.pk])
     people = order_people_run(arena=run.arena, per_pair=1)
     assert client.get(elsewhere).status_code == 404
-    assert client.get(url(people)).status_code == 404
+    assert client.get(run_url(people)).status_code == 404
     hide(run.arena)
-    assert client.get(url(run)).status_code == 404
+    assert client.get(run_url(run)).status_code == 404
+    assert signed_in("boss", staff=True).get(run_url(run)).status_code == 404
 
 
-def test_the_page_takes_few_queries_however_many_judgements(
-    client: Client, django_assert_max_num_queries: Any
+@pytest.mark.parametrize("n_prompts", [2, 10])
+def test_the_page_takes_as_many_queries_however_many_verdicts(
+    client: Client, django_assert_num_queries: Any, n_prompts: int
 ) -> None:
-    run = work_off(order(make_arena(3, 10), "scripted", per_pair=10))
-    with django_assert_max_num_queries(9):
-        page(client, run)
-
-
-@pytest.mark.parametrize("name", ["judge", "runjudge", "judgement"])
-def test_the_admin_shows_judges_and_lets_nobody_edit(admin_client: Client, name: str) -> None:
-    order(make_arena(2, 2), "scripted")
-    listing = reverse(f"admin:judges_{name}_changelist")
-    assert admin_client.get(listing).status_code == 200
-    assert admin_client.get(reverse(f"admin:judges_{name}_add")).status_code == 403
+    run = work_off(order(make_arena(3, n_prompts), *JURY, per_pair=n_prompts))
+    with django_assert_num_queries(15):
+        text(client, run_url(run))

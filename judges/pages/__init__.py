@@ -1,0 +1,1 @@
+"""What the pages of judges say, read from rows; nothing here writes."""

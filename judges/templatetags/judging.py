@@ -1,0 +1,69 @@
+"""How money, durations and estimates are written on the pages of judges."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+from arena.calls.money import dollars as write_dollars
+
+register = template.Library()
+
+NONE = "–"
+
+
+@register.filter
+def dollars(nano: int | None) -> str:
+    """An amount of nano-dollars as people write it; a dash where it is not known."""
+    return NONE if nano is None else write_dollars(int(nano))
+
+
+@register.filter
+def seconds(value: float | None) -> str:
+    """A duration of a call, coarser the longer it is."""
+    if value is None:
+        return NONE
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+
+
+@register.filter
+def duration(value: float | None) -> str:
+    """How long something will take, in the words people use."""
+    if value is None:
+        return "not known yet"
+    if value < 90:
+        return f"about {max(1, round(value))} s"
+    if value < 90 * 60:
+        return f"about {round(value / 60)} minutes"
+    return f"about {round(value / 3600)} hours"
+
+
+@register.filter
+def figure(value: float | None) -> str:
+    """A coefficient with two digits: kappa, alpha, a correlation."""
+    return NONE if value is None else f"{value:.2f}".replace("-", "−")
+
+
+@register.filter
+def p_value(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """A share as percent: whole ones, as no interval here supports more."""
+    return NONE if value is None else f"{value:.0%}"
+
+
+@register.filter
+def points(value: float | None) -> str:
+    """A difference of two shares, in percentage points, with its sign."""
+    return NONE if value is None else f"{100 * value:+.1f}".replace("-", "−")
+
+
+@register.filter
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """Look a key up that the template knows only by name."""
+    return (mapping or {}).get(key)

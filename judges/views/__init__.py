@@ -1,0 +1,1 @@
+"""The pages of judges: their runs, their verdicts, and how far they can be trusted."""

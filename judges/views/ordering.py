@@ -1,0 +1,144 @@
+"""Ordering a run of judges: what it would cost, what the judge is sent, then the order itself."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from arena.models import Arena
+from arena.services.catalog import CriteriaRefused, set_criteria
+from judges.forms import CriteriaForm, OrderForm, has_other_endpoints
+from judges.pages.addresses import run_url
+from judges.pages.offers import Offer, make_offer
+from judges.services import ordering
+from judges.services.probing import probe_judges
+from judges.services.registering import JudgeRefused
+from judges.views.access import find_arena, staff_only
+from judges.views.bells import ring_on_commit
+
+CHANGED = (
+    "The order was changed since it was quoted, so nothing was ordered. "
+    "Look at the new figures, then order."
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_only
+def order_run(request: HttpRequest, slug: str) -> HttpResponse:
+    """The form. Its first button quotes on the same page, its second one orders."""
+    arena = find_arena(slug)
+    if request.method != "POST":
+        return _page(request, arena, OrderForm(arena=arena, initial=_preset(request, arena)))
+    form = OrderForm(request.POST, arena=arena)
+    if not form.is_valid():
+        return _page(request, arena, form)
+    try:
+        offer = _offer(form)
+        if not _is_ordered(request, form):
+            return _page(request, arena, form, offer)
+        return _order(request, form, offer)
+    except JudgeRefused as refusal:
+        form.add_error(None, str(refusal))
+        return _page(request, arena, form)
+
+
+@require_POST
+@staff_only
+def set_arena_criteria(request: HttpRequest, slug: str) -> HttpResponse:
+    """Say what makes an answer better in this arena."""
+    arena = find_arena(slug)
+    form = CriteriaForm(request.POST)
+    if not form.is_valid():
+        return _page(request, arena, OrderForm(arena=arena), criteria_form=form)
+    try:
+        set_criteria(arena=arena, criteria=form.cleaned_data["criteria"])
+    except CriteriaRefused as refusal:
+        form.add_error("criteria", str(refusal))
+        return _page(request, arena, OrderForm(arena=arena), criteria_form=form)
+    messages.success(request, "The criteria are saved. The next run is judged by them.")
+    return redirect("order_run", arena.slug)
+
+
+def _preset(request: HttpRequest, arena: Arena) -> dict[str, Any]:
+    """What a link may fill in: the run whose comparisons another judge is to answer too."""
+    wanted = request.GET.get("like_run", "")
+    run = arena.runs.filter(pk=wanted).first() if wanted.isdecimal() else None
+    return {"like_run": run.pk, "per_pair": run.per_pair} if run else {}
+
+
+def _offer(form: OrderForm) -> Offer:
+    chosen = form.cleaned_data
+    return make_offer(
+        arena=form.arena,
+        judges=form.names(),
+        wanted=form.wanted(),
+        own_family=chosen["own_family"],
+        quorum=chosen["quorum"],
+    )
+
+
+def _is_ordered(request: HttpRequest, form: OrderForm) -> bool:
+    """Was the second button pressed, and has the quote above it been for just this order?"""
+    if request.POST.get("do") != "order":
+        return False
+    if request.POST.get("quoted") == form.fingerprint():
+        return True
+    messages.warning(request, CHANGED)
+    return False
+
+
+def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
+    now = timezone.now()
+    probe_judges(specs=[member.spec for member in offer.order.members], now=now)
+    run = ordering.order_run(
+        order=offer.order, cap=form.cleaned_data["cap"], now=now, created_by=request.user
+    )
+    ring_on_commit()
+    return redirect(f"{run_url(run)}#main")
+
+
+def _page(
+    request: HttpRequest,
+    arena: Arena,
+    form: OrderForm,
+    offer: Offer | None = None,
+    criteria_form: CriteriaForm | None = None,
+) -> HttpResponse:
+    context = {
+        "arena": arena,
+        "form": form,
+        "criteria_form": criteria_form or CriteriaForm(initial={"criteria": arena.criteria}),
+        "only_scripted": not has_other_endpoints(),
+        "like_run": _like_run(form),
+    }
+    if offer is not None:
+        context |= {"quote": offer.quote, "quoted": form.fingerprint()}
+        context["preview"] = offer.preview(_number(request))
+        context["refused"] = _why_not(offer, form.cleaned_data["cap"])
+    return render(request, "judges/order.html", context)
+
+
+def _like_run(form: OrderForm) -> int | None:
+    """The run whose comparisons are asked of another judge."""
+    if not form.is_bound:
+        found: int | None = form.initial.get("like_run")
+        return found
+    run = getattr(form, "cleaned_data", {}).get("like_run")
+    return run.pk if run else None
+
+
+def _number(request: HttpRequest) -> int:
+    asked = request.POST.get("preview", "")
+    return int(asked) if asked.isdecimal() and len(asked) < 9 else 1
+
+
+def _why_not(offer: Offer, cap: int | None) -> str:
+    """Why an order by this quote would be turned down; '' where it would not."""
+    try:
+        ordering.check_cap(offer.quote, cap)
+    except JudgeRefused as refusal:
+        return str(refusal)
+    return ""

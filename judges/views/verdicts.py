@@ -1,0 +1,162 @@
+"""One verdict to be read, marked, and voted on by whoever reads it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from arena.models import Comparison, Rater, Run
+from arena.services.issuing import VoteRefused, issue_this_pair
+from arena.services.voting import Blocked
+from arena.views import visitors
+from judges.models import Judgement, Mark
+from judges.pages.addresses import verdict_url
+from judges.pages.listing import NoSuchFilter, Shown, neighbours
+from judges.pages.verdicts import (
+    conclusion,
+    has_public_page,
+    juries_of,
+    readings_of,
+    texts_of,
+)
+from judges.services.marking import MarkRefused, mark_reasoning
+from judges.services.steering import may_steer
+from judges.views.access import find_any_run, find_arena, find_run, find_trial, staff_only
+
+TOO_MANY = "Too many new voters from your address. Wait a while, then try again."
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+def judge_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
+    """Both answers, and beside them what the judge said of them in each order."""
+    return _verdict_page(request, find_run(slug, pk), judgement)
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@staff_only
+def trial_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
+    """The same for a labelled item."""
+    return _verdict_page(request, find_trial(pk), judgement)
+
+
+def _verdict_page(request: HttpRequest, run: Run, judgement: int) -> HttpResponse:
+    """Names are sent only to whoever asks for them, so that everybody else can still vote blind."""
+    one, query = _settled(run, judgement), _shown(request).query()
+    context: dict[str, Any] = {"arena": run.arena, "run": run, "judgement": one, "query": query}
+    context["here"] = verdict_url(run, one.pk, query)
+    if with_names := "names" in request.GET and one.comparison is not None:
+        context["has_page"] = has_public_page(one)
+    if with_names and request.headers.get("HX-Request"):
+        return render(request, "judges/_names.html", context)
+    context |= _neighbours(request, run, one) | {
+        "with_names": with_names,
+        "conclusion": conclusion(one),
+        "texts": texts_of(one),
+        "readings": readings_of(one),
+        "juries": juries_of(one),
+        "marks": _marks(request.user, one),
+    }
+    return render(request, "judges/verdict.html", context)
+
+
+def _settled(run: Run, judgement: int) -> Judgement:
+    settled = Judgement.objects.exclude(state=Judgement.State.WAITING).with_texts()
+    calls = settled.select_related("forward__needs", "reverse")
+    return get_object_or_404(calls, run=run, pk=judgement)
+
+
+def _shown(request: HttpRequest) -> Shown:
+    try:
+        return Shown.of(request.GET.dict())
+    except NoSuchFilter:
+        raise Http404("There is no such state or judge.") from None
+
+
+def _neighbours(request: HttpRequest, run: Run, one: Judgement) -> dict[str, str | None]:
+    shown = _shown(request)
+    before, after = neighbours(shown.of_run(run), one)
+    return {
+        "before": verdict_url(run, before, shown.query()) if before else None,
+        "after": verdict_url(run, after, shown.query()) if after else None,
+    }
+
+
+# -- Voting on the same two ------------------------------------------------------------------------
+
+
+@require_POST
+def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
+    """Give the reader a comparison of these two answers, on the ordinary voting page."""
+    run = find_run(slug, pk)
+    one = _settled(run, judgement)
+    if not find_arena(slug).anonymous_raters and not request.user.is_authenticated:
+        return redirect_to_login(verdict_url(run, one.pk))
+    try:
+        rater, comparison = _issue(request, one)
+    except (VoteRefused, visitors.TooManyRaters) as refusal:
+        messages.warning(request, str(refusal) or TOO_MANY)
+        return redirect(verdict_url(run, one.pk))
+    query = urlencode({"pair": str(comparison.key)})
+    response = redirect(f"{reverse('vote', args=[slug])}?{query}")
+    visitors.remember(response, rater)
+    return response
+
+
+def _issue(request: HttpRequest, one: Judgement) -> tuple[Rater, Comparison]:
+    judged = one.comparison
+    if judged is None or judged.left_response_id is None or judged.right_response_id is None:
+        raise Http404("There are no two answers of an arena here.")
+    rater = visitors.find_or_make_rater(request)
+    if rater.blocked_at:
+        raise Blocked
+    comparison = issue_this_pair(
+        arena=judged.arena,
+        rater=rater,
+        responses=(judged.left_response_id, judged.right_response_id),
+        now=timezone.now(),
+    )
+    return rater, comparison
+
+
+# -- Marks -----------------------------------------------------------------------------------------
+
+
+def _marks(user: Any, one: Judgement) -> list[dict[str, Any]]:
+    """The three kinds of marks, with what this person has said of each."""
+    if not user.is_authenticated:
+        return []
+    made = dict(one.marks.filter(user=user).values_list("kind", "holds"))
+    return [
+        {"kind": kind.value, "label": kind.label, "holds": made.get(kind.value)}
+        for kind in Mark.Kind
+    ]
+
+
+@require_POST
+def mark_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
+    """Take what a signed-in person says of a judge's reasoning."""
+    run = find_any_run(pk)
+    if not request.user.is_authenticated or (run.arena is None and not may_steer(request.user)):
+        raise PermissionDenied
+    one = get_object_or_404(Judgement, run=run, pk=judgement)
+    kind, _, said = request.POST.get("mark", "").partition(":")
+    try:
+        mark_reasoning(
+            judgement=one, user=request.user, kind=kind, holds=said == "yes", now=timezone.now()
+        )
+    except MarkRefused as refusal:
+        messages.warning(request, str(refusal))
+    if request.headers.get("HX-Request"):
+        context = {"marks": _marks(request.user, one), "judgement": one, "run": run}
+        return render(request, "judges/_marks.html", context)
+    return redirect(verdict_url(run, one.pk) + "#marks")

@@ -1,0 +1,186 @@
+"""Judges in a real browser: ordered, watched to the end, read, and voted beside; for everybody."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth import get_user_model
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from arena.models import Arena, Run, Vote
+from judges.models import Judgement
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+from tests.judges.test_judges_page import labels, measured, registered
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(3, 6, slug="support", name="Support answers")
+
+
+@pytest.fixture
+def boss(page: Any, live_server: Any) -> Iterator[Any]:
+    """A page on which staff is signed in, and on which nothing fails and nobody else is asked."""
+    get_user_model().objects.create_user("boss", password="s3cret-words", is_staff=True)
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: _left_behind(request) or failed.append(request.url))
+    page.on("console", lambda message: message.type == "error" and failed.append(message.text))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(live_server.url) or failed.append(request.url),
+    )
+    page.goto(f"{live_server.url}/sign-in/")
+    page.get_by_label("User name").fill("boss")
+    page.get_by_label("Password").fill("s3cret-words")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{live_server.url}/")
+    yield page
+    assert not failed
+
+
+def _left_behind(request: Any) -> bool:
+    """Was it still on its way when the page was left?"""
+    return request.failure == "net::ERR_ABORTED"
+
+
+def test_a_jury_is_ordered_watched_read_and_voted_beside(
+    boss: Any, live_server: Any, arena: Arena
+) -> None:
+    page = boss
+    page.goto(live_server.url + reverse("judge_runs", args=["support"]))
+    page.get_by_role("link", name="Order a run").click()
+    for number in (1, 2, 3):
+        page.get_by_label(f"scripted:scripted-{number}").check()
+    page.get_by_label("Comparisons for each pair").fill("4")
+    page.get_by_role("button", name="What would it cost?").click()
+    expect(page.get_by_role("heading", name="What it would cost")).to_be_visible()
+    expect(page.get_by_label("Comparisons for each pair")).to_have_value("4")
+    expect(page.get_by_text("Comparison 1 of 12")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("Comparison 2 of 12")).to_be_visible()
+    page.get_by_role("button", name="Order this run").click()
+
+    page.wait_for_url("**/runs/*/#main")
+    page.evaluate("() => { window.samePage = true; }")
+    expect(page.locator("#progress")).to_contain_text("0 of 36")
+    pause = page.get_by_role("button", name="Pause")
+    pause.focus()
+    work_off(Run.objects.get())
+    expect(page.locator("#progress")).to_contain_text("36 of 36")
+    expect(page.locator("#said")).to_contain_text("The run is now: done.")
+    expect(pause).to_have_count(0)
+    assert page.evaluate("() => window.samePage")
+
+    page.get_by_role("link", name="Show all of its verdicts").click()
+    page.locator(".verdicts a").first.click()
+    expect(page.get_by_role("heading", name="What the judge said")).to_be_visible()
+    assert "candidate-" not in page.content()
+    page.wait_for_load_state()
+    first = page.url
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(lambda url: url != first)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(first)
+    page.get_by_text("Who wrote them").click()
+    expect(page.locator(".judge-names")).to_contain_text("candidate-")
+
+    marks = page.get_by_role("group", name="Coherent")
+    marks.get_by_role("button", name="Yes").click()
+    expect(marks.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Vote on this pair yourself").click()
+    page.wait_for_url("**/vote/*")
+    assert "candidate-" not in page.content()
+    page.keyboard.press("t")
+    page.get_by_text("You called it a tie").wait_for()
+    vote = Vote.objects.of_people().get()
+    read = Judgement.objects.get(pk=int(first.split("/verdicts/")[1].split("/")[0]))
+    assert vote.comparison.prompt_id == read.comparison.prompt_id
+    assert vote.comparison.draw_probability is None
+
+
+def test_a_button_keeps_the_focus_while_news_come_in(
+    boss: Any, live_server: Any, arena: Arena
+) -> None:
+    run = order(arena, "scripted")
+    boss.goto(live_server.url + reverse("judge_run", args=["support", run.pk]))
+    boss.get_by_role("button", name="Pause").focus()
+    with boss.expect_response(lambda response: "seen=open" in response.url):
+        pass
+    expect(boss.get_by_role("button", name="Pause")).to_be_focused()
+    boss.keyboard.press("Enter")
+    expect(boss.get_by_text("Paused by boss.")).to_be_visible()
+    boss.get_by_text("Cancel the run…").click()
+    boss.get_by_role("button", name="Yes, cancel").click()
+    expect(boss.locator("#progress")).to_contain_text("Cancelled")
+
+
+# -- For everybody ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(arena: Arena, live_server: Any) -> dict[str, str]:
+    """An address of every page, each with as much on it as there can be."""
+    jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
+    done = work_off(order(arena, *jury, per_pair=4))
+    going = order(arena, "scripted:scripted-4")
+    Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
+    epoch = registered("scripted:scripted-1")
+    measured(epoch, labels())
+    one = done.judgements.filter(state="voted").first()
+    slug = arena.slug
+    found = {
+        "runs": reverse("judge_runs", args=[slug]),
+        "done": reverse("judge_run", args=[slug, done.pk]),
+        "going": reverse("judge_run", args=[slug, going.pk]),
+        "verdict": reverse("judge_verdict", args=[slug, done.pk, one.pk]),
+        "order": reverse("order_run", args=[slug]),
+        "judges": reverse("judges"),
+        "judge": epoch.judge.get_absolute_url(),
+    }
+    return {name: live_server.url + path for name, path in found.items()}
+
+
+def quote(page: Any) -> None:
+    page.get_by_label("scripted:scripted-3", exact=True).check()
+    page.get_by_role("button", name="What would it cost?").click()
+    page.get_by_role("heading", name="What it would cost").wait_for()
+
+
+def open_all(page: Any) -> None:
+    page.evaluate(
+        "() => document.querySelectorAll('details').forEach(details => { details.open = true; })"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str) -> None:
+    boss.emulate_media(color_scheme=scheme)
+    for name, url in pages.items():
+        boss.goto(url)
+        if name == "order":
+            quote(boss)
+        open_all(boss)
+        found = Axe().run(boss).response["violations"]
+        serious = [
+            (one["id"], one["nodes"][0]["html"])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert not serious, (name, serious)
+
+
+def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
+    boss.set_viewport_size({"width": 390, "height": 844})
+    widths = {}
+    for name, url in pages.items():
+        boss.goto(url)
+        if name == "order":
+            quote(boss)
+        open_all(boss)
+        widths[name] = boss.evaluate("document.documentElement.scrollWidth")
+    assert set(widths.values()) == {390}, widths

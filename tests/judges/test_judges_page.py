@@ -1,0 +1,285 @@
+"""The judges' leaderboard, and the page of one judge."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from judges.models import (
+    Calibration,
+    Canary,
+    CanaryCheck,
+    Epoch,
+    Judge,
+    Judgement,
+    Label,
+    LabelItem,
+    LabelSet,
+)
+from judges.services.calibrating import measure_labels
+from judges.services.honeypotting import make_honeypots, measure_honeypots
+from judges.services.marking import mark_reasoning
+from judges.services.registering import (
+    Switches,
+    begin_next_epoch,
+    register_judge,
+    register_jury,
+    spec_named,
+)
+from judges.services.trials import order_trials
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+from tests.judges.pages import signed_in, text
+
+pytestmark = pytest.mark.django_db
+ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
+
+
+def registered(name: str = "scripted", **switches: Any) -> Epoch:
+    return register_judge(spec=spec_named(name, Switches(**switches)))
+
+
+def labels(kind: str = "pairs", n: int = 12) -> LabelSet:
+    made = LabelSet.objects.create(name=f"{kind} <b>of</b> ours", kind=kind, digest=kind)
+    for number in range(n):
+        second = {} if kind == "scores" else {"response_2": f"{ANSWERS[1]} {number}"}
+        item = LabelItem.objects.create(
+            labels_in=made,
+            key=str(number),
+            prompt=f"Why {number}?",
+            response_1=f"{ANSWERS[0]} {number}",
+            category=f"<i>kind</i> {number % 2}",
+            **second,
+        )
+        for person in ("ann", "bob"):
+            said = {"score": float(number % 4 + 1)}
+            if kind == "pairs":
+                said = {"outcome": "left" if number % 3 else "tie"}
+            Label.objects.create(item=item, rater=person, **said)
+    return made
+
+
+def measured(epoch: Epoch, label_set: LabelSet) -> Calibration:
+    items, now = list(label_set.items.order_by("pk")), timezone.now()
+    work_off(order_trials(epoch=epoch, items=items, cap=None, now=now))
+    measure = measure_honeypots if label_set.kind == "honeypots" else measure_labels
+    return measure(epoch=epoch, labels_in=label_set, now=now)
+
+
+def board(client: Client) -> str:
+    return text(client, reverse("judges"))
+
+
+def page(client: Client, judge: Judge) -> str:
+    return text(client, judge.get_absolute_url())
+
+
+# -- The leaderboard -------------------------------------------------------------------------------
+
+
+def test_without_judges_it_says_so(client: Client) -> None:
+    assert "No judge is registered yet." in board(client)
+
+
+def test_a_judge_that_nobody_measured_is_not_trusted_and_the_page_says_why(client: Client) -> None:
+    registered()
+    html = board(client)
+    assert "Not trusted yet" in html
+    assert "It has not been measured against people in this epoch." in html
+    assert "Not a real judge" in html
+
+
+def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
+    registered("local:judge-latest", unpinned=True)
+    html = board(client)
+    assert "Unpinned" in html
+    assert "Not a real judge" not in html
+
+
+def test_what_was_measured_stands_in_the_row(client: Client) -> None:
+    epoch = registered()
+    found = measured(epoch, labels()).report["against_all"]["decisive"]
+    html = board(client)
+    assert f"n = {found['n']}" in html
+    assert f"{found['value']:.0%}" in html
+    assert "Agreement with people" in html
+
+
+def test_a_trusted_judge_is_called_so(client: Client) -> None:
+    epoch = registered()
+    measured(epoch, labels())
+    epoch.rater.trusted_at = timezone.now()
+    epoch.rater.save()
+    html = board(client)
+    assert 'data-trusted="yes">Trusted<' in html
+    assert "Not trusted yet" not in html
+
+
+def test_juries_stand_below(client: Client) -> None:
+    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
+    jury = register_jury(members=members).judge
+    html = board(client)
+    assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
+
+
+@pytest.mark.parametrize("judges", [1, 4])
+def test_the_leaderboard_takes_as_many_queries_however_many_judges(
+    client: Client, django_assert_num_queries: Any, judges: int
+) -> None:
+    for number in range(judges):
+        measured(
+            registered(f"scripted:scripted-{number}"), labels() if not number else the_labels()
+        )
+    with django_assert_num_queries(6):
+        board(client)
+
+
+def the_labels() -> LabelSet:
+    return LabelSet.objects.get(kind="pairs")
+
+
+# -- One judge -------------------------------------------------------------------------------------
+
+
+def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
+    judge = registered("scripted:scripted-1@score-1-4").judge
+    html = page(client, judge)
+    for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
+        assert part in html
+    assert "The texts of its rubric" in html
+    assert "It was not measured in this epoch." in html
+    assert "No canary is set" in html
+
+
+def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
+    judge = registered().judge
+    Judge.objects.filter(pk=judge.pk).update(digest="0" * 64)
+    assert "have changed since it was registered" in page(client, judge)
+    Judge.objects.filter(pk=judge.pk).update(rubric="gone")
+    assert "There is no rubric called" in page(client, judge)
+
+
+def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Client) -> None:
+    epoch = registered()
+    report = measured(epoch, labels()).report
+    html = page(client, epoch.judge)
+    for words in (
+        "Judge and every label",
+        "Judge and the majority of people",
+        "where all people agree",
+        "People among themselves, on all items",
+        "“The longer answer wins”",
+        "Picks the longer answer",
+        "Changes with the order",
+        "Nothing was said twice about one item.",
+        "By category",
+        "cannot be compared",
+    ):
+        assert words in html, words
+    assert f"n = {report['people']['decisive']['n']}" in html
+    assert "&lt;i&gt;kind&lt;/i&gt; 1" in html
+    assert "&lt;b&gt;of&lt;/b&gt;" in html
+    assert "<b>of</b>" not in html
+
+
+def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
+    client: Client,
+) -> None:
+    epoch = registered()
+    one = measured(epoch, labels())
+    counts = dict(enumerate(["left", "right", "tie", "none"], start=1))
+    shuffled = {
+        row: {name: 10 * number + place for place, name in sorted(counts.items(), reverse=True)}
+        for number, row in ((3, "tie"), (2, "right"), (1, "left"))
+    }
+    Calibration.objects.filter(pk=one.pk).update(report=one.report | {"confusion": shuffled})
+    html = page(client, epoch.judge)
+    table = html[html.index("confusion") :]
+    cells = [
+        table.index(f'<td class="number">{number}</td>') for number in (11, 12, 13, 14, 21, 34)
+    ]
+    assert cells == sorted(cells)
+    assert table.count('<th scope="row"') >= 3
+
+
+def test_scores_are_shown_with_their_correlations(client: Client) -> None:
+    epoch = registered("scripted:scripted-1@score-1-4")
+    measured(epoch, labels("scores"))
+    html = page(client, epoch.judge)
+    for words in ("Pearson", "Spearman", "Kendall’s tau-b", "Mean absolute error", "Length alone"):
+        assert words in html
+    assert "Pearson" in board(client)
+
+
+def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
+    epoch = registered()
+    measured(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
+    html = page(client, epoch.judge)
+    for words in ("An empty answer", "“As above”", "padded", "forged verdict", "All of them"):
+        assert words in html
+
+
+def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> None:
+    epoch, other, both = registered(), registered("scripted@score-1-4"), labels()
+    measured(other, both)
+    measured(epoch, both)
+    html = page(client, epoch.judge)
+    assert "The same model, asked in another way" in html
+    assert "Pairwise minus direct assessment" in html
+
+
+def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: Client) -> None:
+    epoch, both = registered(), labels()
+    measured(epoch, both)
+    measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
+    html = page(client, epoch.judge)
+    assert html.count('class="judge-calibration"') == 1
+    assert html.count(": measured on") == 2
+
+
+def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
+    epoch, both = registered(), labels()
+    run = work_off(
+        order_trials(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
+    )
+    canary = Canary.objects.create(judge=epoch.judge, label_set=both, cap=10**9)
+    check = {"sample": 1000, "why": "weekly", "n": 12, "only_before": 9, "p": 0.0001}
+    CanaryCheck.objects.create(
+        canary=canary, epoch=epoch, run=run, alarm=True, evaluated_at=timezone.now(), **check
+    )
+    begin_next_epoch(epoch=epoch, reason="It <b>changed</b>.", now=timezone.now())
+    html = page(client, epoch.judge)
+    assert "Alarm: it has changed" in html
+    assert "&lt; 0.001" in html
+    assert "It &lt;b&gt;changed&lt;/b&gt;." in html
+    assert "Epoch 2" in html
+    run_url = reverse("trial_run", args=[run.pk])
+    assert run_url not in html
+    assert run_url in page(signed_in("boss", staff=True), epoch.judge)
+
+
+def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> None:
+    run = work_off(order(make_arena(2, 4), "scripted", per_pair=4))
+    ann = django_user_model.objects.create_user("ann")
+    for number, one in enumerate(Judgement.objects.order_by("pk")):
+        mark_reasoning(
+            judgement=one, user=ann, kind="critical", holds=bool(number), now=timezone.now()
+        )
+    html = page(client, run.run_judges.get().epoch.judge)
+    assert "75%" in html
+    assert "of 4 marks" in html
+    assert "not marked yet" in html
+
+
+def test_a_jury_leads_to_its_judges(client: Client) -> None:
+    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
+    html = page(client, register_jury(members=members).judge)
+    for epoch in members:
+        assert epoch.judge.get_absolute_url() in html
+    assert "It was not measured" not in html
+
+
+def test_there_is_no_page_of_nobody(client: Client) -> None:
+    assert client.get(reverse("judge", args=[999])).status_code == 404

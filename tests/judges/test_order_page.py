@@ -1,0 +1,278 @@
+"""Ordering a run of judges in the browser: the quote, what the judge is sent, then the order."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from arena.calls.models import Price
+from arena.conf.endpoints import Endpoint
+from arena.models import Arena, Call, Response, Run
+from judges.models import Judge
+from judges.services.registering import register_judge, spec_named
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, says
+from tests.judges.helpers import order, work_off
+from tests.judges.pages import QUOTE, hide, run_url, signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def staff() -> Client:
+    return signed_in("boss", staff=True)
+
+
+def url(arena: Arena, **query: Any) -> str:
+    return reverse("order_run", args=[arena.slug], query=query or None)
+
+
+def post(client: Client, arena: Arena, **fields: Any) -> Any:
+    return client.post(url(arena), QUOTE | fields)
+
+
+def ask(client: Client, arena: Arena, **fields: Any) -> str:
+    answer = post(client, arena, do="quote", **fields)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def quoted(html: str) -> str:
+    return re.search(r'name="quoted" value="([0-9a-f]+)"', html).group(1)
+
+
+def order_it(client: Client, arena: Arena, **fields: Any) -> Any:
+    mark = quoted(ask(client, arena, **fields))
+    return post(client, arena, do="order", quoted=mark, **fields)
+
+
+# -- Who may ---------------------------------------------------------------------------------------
+
+
+def test_a_stranger_is_asked_to_sign_in_and_cannot_post(client: Client) -> None:
+    arena = make_arena()
+    answer = client.get(url(arena))
+    assert answer.status_code == 302
+    assert answer.url == f"/sign-in/?next={url(arena)}"
+    assert post(client, arena, do="order").status_code == 403
+    assert client.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
+
+
+def test_whoever_is_not_of_the_staff_is_refused() -> None:
+    ann, arena = signed_in("ann"), make_arena()
+    assert ann.get(url(arena)).status_code == 403
+    assert post(ann, arena, do="order").status_code == 403
+    assert ann.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
+    assert not Run.objects.exists()
+
+
+def test_another_site_cannot_order_in_somebodys_name(staff: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = staff.cookies
+    assert post(strict, make_arena(), do="order").status_code == 403
+
+
+def test_a_hidden_arena_takes_no_orders(staff: Client) -> None:
+    arena = make_arena()
+    hide(arena)
+    assert staff.get(url(arena)).status_code == 404
+
+
+# -- The quote -------------------------------------------------------------------------------------
+
+
+def test_without_a_model_the_scripted_judges_are_offered_first(staff: Client) -> None:
+    html = text(staff, url(make_arena()))
+    assert "No model is configured here yet." in html
+    assert html.index("scripted:scripted-3") < html.index("Models by name")
+
+
+def test_the_quote_stands_on_the_same_page_and_keeps_what_was_filled_in(staff: Client) -> None:
+    arena = make_arena(3, 4)
+    html = ask(staff, arena, per_pair="3", own_family="on", quorum="", rubric="pairwise-note")
+    assert "<strong>3 pairs</strong>, 9 comparisons" in html
+    assert 'value="3" min="1"' in html
+    assert re.search(r'name="own_family" id="id_own_family" checked', html)
+    assert '<option value="pairwise-note" selected>' in html
+    assert not Run.objects.exists()
+    assert not Call.objects.exists()
+    assert not Judge.objects.exists()
+
+
+def test_the_quote_says_what_is_left_out(staff: Client) -> None:
+    arena = make_arena(3, 4)
+    Response.objects.filter(pk=Response.objects.first().pk).update(text="  \n")
+    assert "1 answer is empty or only white space, and left out." in ask(staff, arena)
+
+
+def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
+    staff: Client, settings: Any
+) -> None:
+    paid = Endpoint("paid", "openai", "http://127.0.0.1:9/v1")
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": paid}
+    html = ask(staff, make_arena(), scripted=[], typed="paid:judge-2024-07-01")
+    assert "the price is not known" in html
+    assert "manage.py price paid judge-2024-07-01" in html
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"scripted": []}, "Choose at least one judge, or name a model."),
+        ({"typed": "nowhere:model"}, "nowhere"),
+        ({"typed": "nobody"}, "There is no judge called"),
+        ({"scripted": [], "typed": "scripted:gpt-latest"}, "latest"),
+        ({"rubric": "score-1-4", "order_policy": "tie"}, "needs no order policy"),
+        ({"rubric": "pairwise-reference"}, "reference"),
+        ({"quorum": "2"}, "More verdicts than there are judges"),
+        ({"quorum": "10"}, "less than or equal to 9"),
+        ({"per_pair": "0"}, "greater than or equal to 1"),
+        ({"cap": "-1"}, "greater than or equal to 0"),
+        ({"like_run": "12345"}, "no such run"),
+        ({"like_run": "abc"}, "filled in"),
+        ({"rubric": "unknown"}, "not one of the available choices"),
+    ],
+)
+def test_what_cannot_be_is_said_in_words(
+    staff: Client, fields: dict[str, Any], sentence: str
+) -> None:
+    html = ask(staff, make_arena(), **fields)
+    assert sentence in html
+    assert not Run.objects.exists()
+
+
+# -- What the judge is sent ------------------------------------------------------------------------
+
+
+def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
+    arena = make_arena(2, 2, question="Which one?")
+    Response.objects.update(text="<script>alert(1)</script>")
+    html = ask(staff, arena)
+    assert "<h4>System</h4>" in html
+    assert "<h4>User</h4>" in html
+    assert "VERDICT-0123456789abcdef" in html
+    assert "&lt;script&gt;alert(1)" in html
+    assert "<script>alert(1)" not in html
+
+
+def test_the_grading_note_is_shown_before_the_verdict(staff: Client) -> None:
+    html = ask(staff, make_arena(2, 2), rubric="pairwise-note")
+    assert html.index("First, for its grading note") < html.index("For one order of the two")
+    assert "The grading note that the judge will have written stands here." in html
+
+
+@pytest.mark.parametrize("rubric", ["score-1-4", "additive", "listwise", "prometheus-absolute"])
+def test_every_form_of_judging_can_be_looked_at(staff: Client, rubric: str) -> None:
+    html = ask(staff, make_arena(3, 2), rubric=rubric)
+    assert "<h4>User</h4>" in html
+    assert "of the list" in html if rubric == "listwise" else "of one answer" in html
+
+
+def test_one_leafs_through_the_comparisons(staff: Client) -> None:
+    arena = make_arena(2, 2)
+    first, second = ask(staff, arena), ask(staff, arena, preview="2")
+    assert "Comparison 1 of 2" in first
+    assert "Comparison 2 of 2" in second
+    asked = [re.search(r"Question \d", html[html.index("<h4>User") :]) for html in (first, second)]
+    assert asked[0].group() != asked[1].group()
+    assert "Comparison 2 of 2" in ask(staff, arena, preview="999")
+    assert "Comparison 1 of 2" in ask(staff, arena, preview="rubbish")
+
+
+# -- The order -------------------------------------------------------------------------------------
+
+
+def test_an_order_opens_a_run_and_leads_to_it(staff: Client) -> None:
+    arena = make_arena(3, 4)
+    answer = order_it(staff, arena, scripted=["scripted:scripted-1", "scripted:scripted-2"])
+    run = Run.objects.get()
+    assert answer.status_code == 302
+    assert answer.url == f"{run_url(run)}#main"
+    assert (run.state, run.created_by.username, run.per_pair) == ("open", "boss", 2)
+    assert run.run_judges.count() == 3
+    work_off(run)
+    assert run.state == "done"
+
+
+def test_an_order_that_differs_from_its_quote_is_quoted_again(staff: Client) -> None:
+    arena = make_arena(3, 4)
+    mark = quoted(ask(staff, arena, per_pair="1"))
+    answer = post(staff, arena, do="order", quoted=mark, per_pair="4")
+    assert "changed since it was quoted" in answer.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_nothing_is_ordered_unseen(staff: Client) -> None:
+    post(staff, make_arena(), do="order")
+    assert not Run.objects.exists()
+
+
+def test_the_options_and_the_cap_arrive(staff: Client, local: FakeServer) -> None:
+    local.otherwise = says("Yes.")
+    fields = {
+        "scripted": [],
+        "typed": "local:judge-7b-2024-07-01",
+        "cap": "1.50",
+        "order_policy": "tie",
+        "soft": "on",
+        "any_length": "on",
+        "own_family": "on",
+    }
+    assert order_it(staff, make_arena(), **fields).status_code == 302
+    judge, run = Judge.objects.get(), Run.objects.get()
+    assert (judge.order_policy, judge.soft, judge.length_neutral) == ("tie", True, False)
+    assert run.cap == 1_500_000_000
+    assert run.run_judges.get().own_family
+
+
+def test_a_registered_judge_comes_as_it_was_registered(staff: Client) -> None:
+    epoch = register_judge(spec=spec_named("scripted:scripted-2@pairwise-note"))
+    fields = {"scripted": [], "registered": [epoch.judge.name], "order_policy": "tie"}
+    assert order_it(staff, make_arena(), **fields).status_code == 302
+    assert Run.objects.get().run_judges.get().epoch == epoch
+
+
+def test_another_judge_is_asked_the_same(staff: Client) -> None:
+    arena = make_arena(3, 6)
+    first = order(arena, "scripted:scripted-1", per_pair=2)
+    html = text(staff, url(arena, like_run=first.pk))
+    assert f'name="like_run" value="{first.pk}"' in html
+    order_it(staff, arena, scripted=["scripted:scripted-2"], like_run=str(first.pk))
+    second = Run.objects.latest("pk")
+    asked = [set(run.judgements.values_list("responses", flat=True)) for run in (first, second)]
+    assert asked[0] == asked[1]
+
+
+def test_a_server_that_is_down_is_said_before_a_run_is_written(
+    staff: Client, settings: Any
+) -> None:
+    down = Endpoint("down", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"down": down}
+    Price.objects.create(
+        endpoint="down", model="judge-2024-07-01", input_per_million=0, output_per_million=0
+    )
+    answer = order_it(staff, make_arena(), scripted=[], typed="down:judge-2024-07-01")
+    assert "down:judge-2024-07-01 cannot be asked" in answer.content.decode()
+    assert not Run.objects.exists()
+
+
+# -- The criteria ----------------------------------------------------------------------------------
+
+
+def test_the_criteria_of_the_arena_are_edited_and_reach_the_judge(staff: Client) -> None:
+    arena = make_arena()
+    criteria = reverse("arena_criteria", args=[arena.slug])
+    answer = staff.post(criteria, {"criteria": "Rhymes are better."}, follow=True)
+    assert "The criteria are saved." in answer.content.decode()
+    assert "Rhymes are better." in ask(staff, arena).split("<h4>System</h4>")[1]
+
+
+def test_criteria_are_not_changed_under_a_run(staff: Client) -> None:
+    arena = make_arena()
+    run = order(arena, "scripted")
+    criteria = reverse("arena_criteria", args=[arena.slug])
+    html = staff.post(criteria, {"criteria": "Other words."}).content.decode()
+    assert f"Run {run.pk} is judging by the words as they are." in html
+    assert "Other words." in html

@@ -1,0 +1,69 @@
+"""An arena's runs of judges, newest first, for everybody to read."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from arena.models import Arena, Run
+from arena.services.runs import order_people_run
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+from tests.judges.pages import hide, signed_in, text
+
+pytestmark = pytest.mark.django_db
+
+
+def url(arena: Arena) -> str:
+    return reverse("judge_runs", args=[arena.slug])
+
+
+def test_runs_are_listed_newest_first_with_judges_progress_and_money(client: Client) -> None:
+    arena = make_arena(2, 4)
+    old = work_off(order(arena, "scripted:scripted-1"))
+    new = order(arena, "scripted:scripted-1", "scripted:scripted-2")
+    Run.objects.filter(pk=old.pk).update(cap=5 * 10**9, settled=10**8)
+    html = text(client, url(arena))
+    assert html.index(f"Run {new.pk}<") < html.index(f"Run {old.pk}<")
+    assert "2 of 2" in html
+    assert f"0 of {new.judgements.count()}" in html
+    assert "$0.10" in html
+    assert "of $5.00" in html
+    assert "Jury of 2" not in html
+
+
+def test_an_arena_without_runs_says_so(client: Client) -> None:
+    assert "No judge was asked here yet." in text(client, url(make_arena()))
+
+
+def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
+    arena = make_arena(2, 2)
+    order_people_run(arena=arena, per_pair=1)
+    order(make_arena(2, 2), "scripted")
+    assert "No judge was asked here yet." in text(client, url(arena))
+
+
+def test_a_hidden_arena_has_no_list(client: Client) -> None:
+    arena = make_arena()
+    hide(arena)
+    assert client.get(url(arena)).status_code == 404
+
+
+def test_only_staff_are_led_to_the_order(client: Client) -> None:
+    arena = make_arena()
+    order_url = reverse("order_run", args=[arena.slug])
+    assert order_url not in text(client, url(arena))
+    assert order_url not in text(signed_in("ann"), url(arena))
+    assert order_url in text(signed_in("boss", staff=True), url(arena))
+
+
+@pytest.mark.parametrize("runs", [1, 4])
+def test_the_list_takes_as_many_queries_however_many_runs(
+    client: Client, django_assert_num_queries: Any, runs: int
+) -> None:
+    arena = make_arena(2, 8)
+    for number in range(runs):
+        order(arena, f"scripted:scripted-{number}", "scripted:judge", per_pair=1)
+    with django_assert_num_queries(4):
+        text(client, url(arena))

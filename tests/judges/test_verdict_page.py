@@ -1,0 +1,325 @@
+"""One verdict: the answers, the judge's reasons in both orders, marks, and a vote of one's own."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.models import Arena, Comparison, Response, Run, Vote
+from judges.models import Judgement, LabelItem, LabelSet, Mark
+from judges.services.registering import register_judge, spec_named
+from judges.services.trials import order_trials
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is, says
+from tests.judges.helpers import order, work_off
+from tests.judges.pages import hide, signed_in, text, verdict_url
+
+pytestmark = pytest.mark.django_db
+HX = {"HX-Request": "true"}
+
+
+def judged(arena: Arena, *judges: str, **fields: Any) -> tuple[Run, Judgement]:
+    run = work_off(order(arena, *judges, **fields))
+    return run, run.judgements.order_by("-settled_at", "pk").first()
+
+
+def page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
+    return text(client, verdict_url(run, one.pk, **query))
+
+
+# -- What it says ----------------------------------------------------------------------------------
+
+
+def test_both_answers_and_both_orders_stand_beside_each_other(
+    client: Client, local: FakeServer
+) -> None:
+    local.script.extend([better_is("A"), better_is("B")])
+    run, one = judged(make_arena(2, 1))
+    html = page(client, run, one)
+    comparison = one.comparison
+    assert comparison.left_response.text in html
+    assert comparison.right_response.text in html
+    assert html.count("It is better.") == 2
+    assert "To the judge the left answer was A, the right one B." in html
+    assert "To the judge the right answer was A, the left one B." in html
+    better = one.outcome
+    assert html.count(f"The {better} answer is better") == 3
+    for fact in ("judge-7b-2024-07-01", "fp_1", "<dd>100, 20</dd>", "$0.00"):
+        assert fact in html
+
+
+def test_a_judge_that_changed_its_mind_is_shown_doing_so(client: Client, local: FakeServer) -> None:
+    local.otherwise = better_is("A")
+    run, one = judged(make_arena(2, 1))
+    html = page(client, run, one)
+    assert "It changed its mind when the order was swapped" in html
+    assert "<strong>The left answer is better</strong>" in html
+    assert "<strong>The right answer is better</strong>" in html
+
+
+def test_names_are_sent_only_to_whoever_asks(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    html = page(client, run, one)
+    assert "Who wrote them" in html
+    assert "candidate-" not in html
+    assert str(one.comparison.key) not in html
+    shown = text(client, verdict_url(run, one.pk, names=1), headers=HX)
+    assert "candidate-0" in shown
+    assert "<html" not in shown
+    assert "candidate-0" in page(client, run, one, names=1)
+
+
+def test_only_a_comparison_with_a_vote_that_counts_is_linked(
+    client: Client, local: FakeServer
+) -> None:
+    local.otherwise = better_is("TIE")
+    run, one = judged(make_arena(2, 1))
+    link = one.comparison.get_absolute_url()
+    assert link in page(client, run, one, names=1)
+    Vote.objects.update(voided_at=timezone.now(), void_reason="wrong")
+    assert link not in page(client, run, one, names=1)
+
+
+def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: FakeServer) -> None:
+    arena = make_arena(2, 1)
+    arena.prompts.update(text="<script>alert(1)</script>", reference="<script>alert(5)</script>")
+    Response.objects.update(text="<img src=x onerror=alert(2)> **bold**")
+    local.otherwise = says("<script>alert(3)</script>", model="<script>alert(4)</script>")
+    run, one = judged(arena)
+    html = page(client, run, one)
+    for raw in ("<script>alert", "<img src=x"):
+        assert raw not in html
+    assert "&lt;script&gt;alert(3)" in html
+    assert "&lt;script&gt;alert(4)" in html
+    assert "<strong>bold</strong>" in html
+
+
+def test_the_second_turn_of_a_judge_that_was_not_understood_is_shown(
+    client: Client, local: FakeServer
+) -> None:
+    local.script.extend([says("Hm."), better_is("A"), better_is("B")])
+    run, one = judged(make_arena(2, 1))
+    html = page(client, run, one)
+    assert "Asked once more for the verdict alone" in html
+    assert "Hm." in html
+
+
+@pytest.mark.parametrize(
+    ("rubric", "words"),
+    [
+        ("score-1-4", "It was shown alone."),
+        ("additive", "<strong>Score "),
+        ("listwise", "The list turned round"),
+        ("pairwise-note", "The grading note that it wrote first"),
+        ("prometheus-absolute", "<strong>Score "),
+    ],
+)
+def test_every_form_of_judging_can_be_read(client: Client, rubric: str, words: str) -> None:
+    run, one = judged(make_arena(3, 2), f"scripted:scripted-1@{rubric}")
+    assert words in page(client, run, one)
+
+
+def test_places_in_a_list_are_those_of_the_two_answers(client: Client) -> None:
+    run, one = judged(make_arena(4, 1), "scripted:scripted-1@listwise")
+    call = Call.objects.get(pk=one.forward_id)
+    shown = [int(pk) for pk in call.subject.split(",")]
+    Call.objects.filter(pk=call.pk).update(verdict={"order": [[3], [2], [1], [0]]})
+    left = 4 - shown.index(one.comparison.left_response_id)
+    right = 4 - shown.index(one.comparison.right_response_id)
+    html = page(client, run, one)
+    assert f"Left answer in place {left}, right answer in place {right} of 4" in html
+
+
+def test_soft_verdicts_show_their_probabilities_in_the_sides_of_the_page(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
+    Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
+    html = page(client, run, one)
+    assert "the left answer is better 20%" in html
+    assert "the right answer is better 70%" in html
+
+
+def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
+    jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
+    run, _ = judged(make_arena(3, 6), *jury, per_pair=6)
+    turned = set()
+    for one in run.judgements.select_related("comparison"):
+        verdict = one.jury_verdicts.select_related("comparison").get()
+        swapped = verdict.comparison.left_response_id != one.comparison.left_response_id
+        counts = {"left": 2, "right": 1}
+        verdict.counts = counts
+        verdict.save()
+        left, right = (1, 2) if swapped else (2, 1)
+        words = f"(the left answer is better: {left}, the right answer is better: {right})"
+        assert words in page(client, run, one)
+        turned.add(swapped)
+        if len(turned) == 2:
+            break
+    assert turned == {True, False}
+
+
+# -- Leafing ---------------------------------------------------------------------------------------
+
+
+def test_one_leafs_through_the_filtered_list(client: Client, local: FakeServer) -> None:
+    arena = make_arena(2, 3)
+    local.script.extend([better_is("TIE")] * 2 + [better_is("A")] * 2 + [better_is("TIE")] * 2)
+    run, newest = judged(arena, per_pair=3)
+    voted = list(run.judgements.filter(state="voted").order_by("-settled_at", "pk"))
+    assert len(voted) == 2
+    html = page(client, run, voted[0], state="voted")
+    assert verdict_url(run, voted[1].pk, state="voted") in html
+    assert 'rel="prev"' not in html
+    html = page(client, run, voted[1], state="voted")
+    assert verdict_url(run, voted[0].pk, state="voted") in html
+    assert 'rel="next"' not in html
+    between = run.judgements.get(state="abstained")
+    assert verdict_url(run, between.pk) in page(client, run, newest)
+
+
+def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    other = order(make_arena(2, 1), "scripted")
+    assert client.get(verdict_url(other, one.pk)).status_code == 404
+    assert client.get(verdict_url(other, other.judgements.get().pk)).status_code == 404
+    assert client.get(verdict_url(run, one.pk, state="rubbish")).status_code == 404
+    hide(run.arena)
+    assert client.get(verdict_url(run, one.pk)).status_code == 404
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_the_page_takes_few_queries(
+    client: Client, django_assert_max_num_queries: Any, members: int
+) -> None:
+    judges = [f"scripted:scripted-{number}" for number in range(1, members + 1)]
+    run, one = judged(make_arena(3, 6), *judges)
+    page(client, run, one)  # renders the texts once and for all
+    with django_assert_max_num_queries(6):
+        page(client, run, one)
+
+
+# -- A vote of one's own ---------------------------------------------------------------------------
+
+
+def vote_url(run: Run, one: Judgement) -> str:
+    return reverse("vote_on_verdict", args=[run.arena.slug, run.pk, one.pk])
+
+
+def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    answer = client.post(vote_url(run, one))
+    mine = Comparison.objects.get(rater__kind="person")
+    assert answer.url == f"{reverse('vote', args=[run.arena.slug])}?pair={mine.key}"
+    assert {mine.left_response_id, mine.right_response_id} == {
+        one.comparison.left_response_id,
+        one.comparison.right_response_id,
+    }
+    assert mine.draw_probability is None
+    html = text(client, answer.url)
+    assert str(mine.key) in html
+    assert "candidate-" not in html
+    client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
+    assert Vote.objects.of_people().count() == 1
+
+
+def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    client.post(vote_url(run, one))
+    mine = Comparison.objects.get(rater__kind="person")
+    client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
+    html = client.post(vote_url(run, one), follow=True).content.decode()
+    assert "You have been shown these two answers before" in html
+    assert Comparison.objects.filter(rater__kind="person").count() == 1
+
+
+def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> None:
+    run, one = judged(make_arena(2, 1, anonymous_raters=False), "scripted")
+    assert client.post(vote_url(run, one)).url.startswith("/sign-in/")
+    assert signed_in("ann").post(vote_url(run, one)).url.startswith(f"/a/{run.arena.slug}/vote/")
+
+
+def test_whoever_is_blocked_gets_no_pair(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    client.post(vote_url(run, one))
+    rater = Comparison.objects.get(rater__kind="person").rater
+    rater.blocked_at = timezone.now()
+    rater.save()
+    html = client.post(vote_url(run, one), follow=True).content.decode()
+    assert "set your votes aside" in html
+
+
+# -- Marks -----------------------------------------------------------------------------------------
+
+
+def mark(client: Client, run: Run, one: Judgement, said: str, **kwargs: Any) -> Any:
+    return client.post(reverse("mark_verdict", args=[run.pk, one.pk]), {"mark": said}, **kwargs)
+
+
+def test_a_signed_in_person_marks_the_reasoning_and_may_change_it() -> None:
+    ann = signed_in("ann")
+    run, one = judged(make_arena(2, 1), "scripted")
+    assert page(ann, run, one).count('aria-pressed="true"') == 0
+    assert mark(ann, run, one, "coherent:yes").url == f"{verdict_url(run, one.pk)}#marks"
+    mark(ann, run, one, "critical:no")
+    html = mark(ann, run, one, "coherent:no", headers=HX).content.decode()
+    assert html.count('aria-pressed="true"') == 2
+    assert set(Mark.objects.values_list("kind", "holds")) == {
+        ("coherent", False),
+        ("critical", False),
+    }
+
+
+def test_strangers_read_and_do_not_mark(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    assert "What do you think of the reasoning?" not in page(client, run, one)
+    assert mark(client, run, one, "coherent:yes").status_code == 403
+    assert not Mark.objects.exists()
+
+
+def test_an_unknown_mark_is_said() -> None:
+    ann = signed_in("ann")
+    run, one = judged(make_arena(2, 1), "scripted")
+    assert "none of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()
+
+
+# -- Trials ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trial() -> Run:
+    labels = LabelSet.objects.create(name="labels", kind="pairs", digest="1" * 64)
+    texts = {"prompt": "<b>Why?</b>", "response_1": "One.", "response_2": "Two **strong**."}
+    LabelItem.objects.create(labels_in=labels, key="k", **texts)
+    epoch = register_judge(spec=spec_named("scripted"))
+    now = timezone.now()
+    return work_off(order_trials(epoch=epoch, items=list(labels.items.all()), cap=None, now=now))
+
+
+def trial_urls(run: Run) -> list[str]:
+    one = run.judgements.get().pk
+    return [
+        reverse("trial_runs"),
+        reverse("trial_run", args=[run.pk]),
+        reverse("trial_verdict", args=[run.pk, one]),
+    ]
+
+
+def test_staff_read_trials_with_their_texts(trial: Run) -> None:
+    boss = signed_in("boss", staff=True)
+    listed, run, verdict = (text(boss, url) for url in trial_urls(trial))
+    assert f"Run {trial.pk}" in listed
+    assert "a trial on labelled items" in run
+    assert "&lt;b&gt;Why?" in run
+    assert "<strong>strong</strong>" in verdict
+    assert "Vote on this pair" not in verdict
+
+
+def test_nobody_else_does(trial: Run, client: Client) -> None:
+    one = trial.judgements.get()
+    for url in trial_urls(trial):
+        assert client.get(url).status_code == 302
+        assert signed_in(f"ann-{url[-5:-1]}").get(url).status_code == 403
+    assert mark(signed_in("bob"), trial, one, "coherent:yes").status_code == 403
