@@ -1,5 +1,7 @@
 """One verdict: the answers, the judge's reasons in both orders, marks, and a vote of one's own."""
 
+import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -178,6 +180,16 @@ def test_one_leafs_through_the_filtered_list(client: Client, local: FakeServer) 
     assert 'rel="next"' not in html
     between = run.judgements.get(state="abstained")
     assert verdict_url(run, between.pk) in page(client, run, newest)
+
+
+def test_verdicts_of_one_moment_are_each_passed_once(client: Client) -> None:
+    run, _ = judged(make_arena(3, 2), "scripted", per_pair=2)
+    run.judgements.update(settled_at=timezone.now())
+    ids = list(run.judgements.order_by("pk").values_list("pk", flat=True))
+    for before, after in pairwise(ids):
+        here, there = (verdict_url(run, pk) for pk in (before, after))
+        assert re.search(rf'rel="next" href="{there}"', text(client, here))
+        assert re.search(rf'rel="prev" href="{here}"', text(client, there))
 
 
 def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client: Client) -> None:
