@@ -1,11 +1,10 @@
-"""Amounts of money as people type them."""
+"""Amounts of money as people type them into a command."""
 
 from decimal import Decimal, InvalidOperation
 
 from django.core.management.base import CommandError
 
-NANO = 1_000_000_000
-MOST = Decimal(1_000_000)
+from judges.amounts import nano_dollars
 
 
 def cap_in_nano(given: str | None) -> int | None:
@@ -13,11 +12,7 @@ def cap_in_nano(given: str | None) -> int | None:
     if given is None:
         return None
     try:
-        amount = Decimal(given)
-        if not 0 <= amount <= MOST:
-            raise InvalidOperation
-    except InvalidOperation:
-        raise CommandError(
-            f"--cap must be an amount of dollars, like 5.00; not {given!r}."
-        ) from None
-    return int(amount * NANO)
+        return nano_dollars(Decimal(given))
+    except (InvalidOperation, ValueError):
+        said = f"--cap must be an amount of dollars, like 5.00; not {given!r}."
+        raise CommandError(said) from None

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from arena.calls.models import Call
-from arena.models import Arena
+from arena.models import Arena, Vote
 from judges.core.calibration import (
     PairItem,
     calibrate_pairs,
@@ -61,13 +61,14 @@ def measure_labels(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Calib
 def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
     """Measure a judge on the pairs of an arena that people voted on, and store what was found.
 
-    Raises JudgeRefused where it has settled none of them.
+    A jury is measured by its own verdicts, and costs what its members' verdicts do. Raises
+    JudgeRefused where it has settled none of them.
     """
     items = _some(arena_items(epoch, arena))
-    judgements = epoch.judgements.filter(comparison__arena=arena, sample=0)
-    report = _report(calibrate_pairs(items), judgements) | {
+    verdicts = _verdicts_in(epoch, arena)
+    report = _report(calibrate_pairs(items), _judgements_in(epoch, arena)) | {
         "beside": _beside(epoch, items, Q(comparison__arena=arena), arena),
-        "transitivity": _transitivity(judgements),
+        "transitivity": _transitivity(verdicts),
         "not_asked": len(voted_on(arena)) - len(items),
     }
     return _store(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
@@ -130,12 +131,23 @@ def money_of(judgements: QuerySet[Judgement]) -> dict[str, Any]:
 # -- Contradictions --------------------------------------------------------------------------------
 
 
-def _transitivity(judgements: QuerySet[Judgement]) -> dict[str, Any]:
+def _verdicts_in(epoch: Epoch, arena: Arena) -> list[tuple[int, int, str]]:
+    """A rater's votes in an arena: two candidates and the outcome."""
+    votes = Vote.objects.live().filter(arena=arena, rater=epoch.rater_id)
+    rows = votes.values_list("comparison__left", "comparison__right", "outcome")
+    return list(rows.order_by("pk"))
+
+
+def _judgements_in(epoch: Epoch, arena: Arena) -> QuerySet[Judgement]:
+    """What a judge was asked in an arena; of a jury, what its members were."""
+    asked = Judgement.objects.filter(comparison__arena=arena, sample=0)
+    if epoch.judge.is_jury:
+        return asked.filter(pk__in=asked.filter(jury_verdicts__epoch=epoch).values("pk"))
+    return asked.filter(epoch=epoch)
+
+
+def _transitivity(verdicts: Sequence[tuple[int, int, str]]) -> dict[str, Any]:
     """Count the triads of candidates in which the majorities of the judge's verdicts agree."""
-    rows = judgements.filter(state=Judgement.State.VOTED).values_list(
-        "comparison__left", "comparison__right", "outcome"
-    )
-    verdicts = [(left, right, outcome) for left, right, outcome in rows if left and right]
     places = {pk: i for i, pk in enumerate(sorted({pk for row in verdicts for pk in row[:2]}))}
     wins = [[0.0] * len(places) for _ in places]
     for left, right, outcome in verdicts:
@@ -183,6 +195,8 @@ def _same_model(epoch: Epoch, there: Q) -> Iterable[Epoch]:
     """The newest judges of this endpoint and model, in their open epochs, that settled anything
     there."""
     judge = epoch.judge
+    if judge.is_jury:
+        return []
     settled = Judgement.objects.filter(there, sample=0).exclude(state=Judgement.State.WAITING)
     return (
         Epoch.objects.open()

@@ -14,7 +14,7 @@ from django.db.models.functions import Length
 from arena.calls.models import Call
 from arena.models import Arena, Response
 from judges.core.calibration import PairItem, ScoreItem
-from judges.models import Epoch, Judgement, Label, LabelItem, LabelSet
+from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
 from judges.services.planning import families_in
 from judges.services.subjects import key_of_pair, read_subject
 
@@ -188,8 +188,9 @@ def labels_of(labels_in: LabelSet, column: str) -> dict[int, tuple[tuple[str, An
 
 
 def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
-    """Return the pairs of responses that people voted on and that the judge has settled."""
-    said = _said_in(epoch, arena)
+    """Return the pairs of responses that people voted on and that the judge, or the jury, has
+    settled."""
+    said = _jury_said_in(epoch, arena) if epoch.judge.is_jury else _said_in(epoch, arena)
     people = {key: one for key, one in _people_in(arena).items() if key in said}
     lengths = _lengths(people)
     families, family = families_in(arena), epoch.judge.family
@@ -227,6 +228,27 @@ def _said_in(epoch: Epoch, arena: Arena) -> dict[str, Said]:
         said = _said(one, left, right)
         found[one.responses] = said if left < right else said.turned()
     return found
+
+
+def _jury_said_in(epoch: Epoch, arena: Arena) -> dict[str, Said]:
+    """What a jury decided; where it could not, it abstained."""
+    verdicts = epoch.jury_verdicts.filter(comparison__arena=arena)
+    settled = verdicts.exclude(state=JuryVerdict.State.WAITING).select_related("comparison")
+    found = {}
+    for one in settled.order_by("pk"):
+        left, right = one.comparison.left_response_id, one.comparison.right_response_id
+        assert left is not None, "a jury compares texts"
+        assert right is not None, "a jury compares texts"
+        said = _of_jury(one)
+        found[one.responses] = said if left < right else said.turned()
+    return found
+
+
+def _of_jury(verdict: JuryVerdict) -> Said:
+    if verdict.state == JuryVerdict.State.VOTED:
+        return Said(VOTED, max(verdict.counts, key=lambda outcome: verdict.counts[outcome]))
+    failed = verdict.state == JuryVerdict.State.FAILED
+    return Said(Judgement.State.FAILED if failed else Judgement.State.ABSTAINED)
 
 
 def _people_in(arena: Arena) -> dict[str, _People]:

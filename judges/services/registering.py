@@ -172,6 +172,12 @@ def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epo
     return _register(draft, _shortened(label), Rater.Kind.JURY, judges)
 
 
+def jury_named(name: str) -> Epoch | None:
+    """Return the open epoch of the jury of this name; None where no jury has it."""
+    epochs = Epoch.objects.open().select_related("judge", "rater")
+    return epochs.filter(judge__protocol=Judge.Protocol.JURY, judge__name=name).first()
+
+
 def _open_epoch(digest: str) -> Epoch | None:
     epochs = Epoch.objects.open().select_related("judge", "rater")
     return epochs.filter(judge__digest=digest).first()

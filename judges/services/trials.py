@@ -27,6 +27,10 @@ from judges.services.registering import JudgeRefused, spec_of
 
 BATCH = 200
 LONE_ANSWER = (1,)
+LISTWISE = "A listwise judge needs three answers or more; labels have two."
+SINGLE = "This judge compares two answers; these labels are about single ones."
+NO_REFERENCE = "None of these items can be asked: the rubric needs a reference answer."
+ALL_SHOWN = "The judge was shown all of these items as examples, so they say nothing of it."
 
 
 def quote_trials(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:
@@ -75,7 +79,7 @@ def order_trials(
     judgement stays where it is. `cap` is in nano-dollars. Raises JudgeRefused.
     """
     spec = spec_of(epoch.judge)
-    usable = _usable(spec, items)
+    usable = usable_items(spec, items)
     quote = quote_trials(spec=spec, items=usable, samples=len(samples))
     check_cap(quote, cap)
     run = _begin(epoch, quote, cap, created_by)
@@ -89,22 +93,22 @@ def order_trials(
     return run
 
 
-def _usable(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
-    """Leave out what this judge cannot be asked; raise when nothing is left."""
-    pairs_only = spec.protocol != "direct"
-    usable = [
-        item
-        for item in outside_examples(spec.examples, items)
-        if (item.response_2 or item.trap or not pairs_only)
-        and (item.reference or spec.rubric.reference != "required")
-    ]
+def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
+    """Leave out what this judge cannot be asked; raises JudgeRefused when nothing is left."""
     if spec.protocol == "listwise":
-        raise JudgeRefused("A listwise judge needs three answers or more; labels have two.")
-    if usable:
-        return usable
-    if pairs_only and items:
-        raise JudgeRefused("This judge compares two answers; these labels are about single ones.")
-    raise JudgeRefused("None of these items can be asked: the rubric needs a reference answer.")
+        raise JudgeRefused(LISTWISE)
+    fitting = outside_examples(spec.examples, items)
+    if items and not fitting:
+        raise JudgeRefused(ALL_SHOWN)
+    if spec.protocol == "pairwise":
+        fitting = [item for item in fitting if item.response_2 or item.trap]
+    if items and not fitting:
+        raise JudgeRefused(SINGLE)
+    if spec.rubric.reference == "required":
+        fitting = [item for item in fitting if item.reference]
+    if not fitting:
+        raise JudgeRefused(NO_REFERENCE if items else "There is no item to ask about.")
+    return fitting
 
 
 @transaction.atomic

@@ -19,12 +19,9 @@ from judges.services.adopting import take_over
 from judges.services.ordering import UNFINISHED, go_on
 from judges.services.quoting import Quote
 from judges.services.registering import JudgeRefused
-from judges.services.trials import order_trials, quote_trials
+from judges.services.trials import order_trials, quote_trials, usable_items
 
 BUSY = "This judge is being asked about labels at this moment. Wait a moment, then try again."
-LISTWISE = "A listwise judge needs three answers or more; labels have two."
-SINGLE = "This judge compares two answers; these labels are about single ones."
-NO_REFERENCE = "None of these items can be asked: the rubric needs a reference answer."
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def outstanding(
     `epoch` is None for a judge that was never registered. Raises JudgeRefused where none of the
     items can be asked of such a judge at all.
     """
-    usable = _usable(spec, items)
+    usable = usable_items(spec, items)
     said = []
     if skipped := len(items) - len(usable):
         said.append(f"{skipped} items cannot be asked of this judge, and are left out.")
@@ -110,22 +107,6 @@ def _raise(run: Run, cap: int) -> None:
 
 
 # -- What is left ----------------------------------------------------------------------------------
-
-
-def _usable(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
-    """Leave out what this judge cannot be asked; raise when nothing is left."""
-    if spec.protocol == "listwise":
-        raise JudgeRefused(LISTWISE)
-    fitting = items
-    if spec.protocol == "pairwise":
-        fitting = [item for item in items if item.response_2 or item.trap]
-    if items and not fitting:
-        raise JudgeRefused(SINGLE)
-    if spec.rubric.reference == "required":
-        fitting = [item for item in fitting if item.reference]
-    if not fitting:
-        raise JudgeRefused(NO_REFERENCE if items else "There is no item to ask about.")
-    return list(fitting)
 
 
 def _asked(

@@ -199,10 +199,17 @@ def nonce_of(body: dict[str, Any]) -> str:
     return found.group(1)
 
 
+def is_probe(body: dict[str, Any]) -> bool:
+    """Is this a look at what the model can do, which shows it nothing to judge?"""
+    return not any("VERDICT-" in one["content"] for one in body["messages"])
+
+
 def better_is(letter: str, *, seconds: float = 0.0) -> Answer:
     """Always the same letter, whatever is shown: a judge with a position bias."""
 
     def answer(body: dict[str, Any]) -> Sent:
+        if is_probe(body):
+            return completion("Yes.")
         sent = completion(f"It is better.\n\nVERDICT-{nonce_of(body)}: {letter}")
         sent.seconds = seconds
         return sent
@@ -214,6 +221,8 @@ def prefers(sign: str, *, seconds: float = 0.0) -> Answer:
     """A consistent judge: the answer that contains `sign` wins, else it is a tie."""
 
     def answer(body: dict[str, Any]) -> Sent:
+        if is_probe(body):
+            return completion("Yes.")
         asked = body["messages"][1]["content"]
         shown = dict(re.findall(r"<answer-([ab])-\w+>\n(.*?)\n</", asked, re.S))
         wins = [letter.upper() for letter in "ab" if sign in shown[letter]]

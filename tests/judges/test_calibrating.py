@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.calls.services import cancel_run
 from arena.models import Comparison, Rater, Vote
-from judges.models import Calibration, Judgement
+from judges.models import Calibration, Epoch, Judgement
 from judges.services.calibrating import measure_arena, measure_labels
 from judges.services.ordering import order_run
 from judges.services.registering import JudgeRefused, spec_named
@@ -239,22 +239,42 @@ def test_an_answer_of_its_own_family_is_marked(local: FakeServer) -> None:
     assert report["own_family"]["difference"]["value"] == 1
 
 
-def test_contradictions_among_three_candidates_are_counted(local: FakeServer) -> None:
-    arena = make_arena(3, 4)
-    ann = make_person()
+@pytest.mark.parametrize(
+    ("beats", "transitive"),
+    [({(0, 1), (1, 2), (0, 2)}, 1), ({(0, 1), (1, 2), (2, 0)}, 0)],
+)
+def test_contradictions_among_three_candidates_are_counted(
+    local: FakeServer, beats: set[tuple[int, int]], transitive: int
+) -> None:
+    arena, ann = make_arena(3, 4), make_person()
     vote(shown(arena, ann, 0), ann, "left")
     run = work_off(order(arena, LOCAL, per_pair=4))
-    first, second, third = arena.candidates.order_by("pk").values_list("pk", flat=True)
-    for beats, expected in (
-        ({(first, second), (second, third), (first, third)}, 1),
-        ({(first, second), (second, third), (third, first)}, 0),
-    ):
-        for judgement in run.judgements.select_related("comparison"):
-            sides = (judgement.comparison.left_id, judgement.comparison.right_id)
-            outcome = "left" if sides in beats else "right"
-            Judgement.objects.filter(pk=judgement.pk).update(state="voted", outcome=outcome)
-        report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
-        assert report["transitivity"] == {"triads": 1, "transitive": expected, "share": expected}
+    place = {pk: i for i, pk in enumerate(arena.candidates.order_by("pk").values_list(flat=True))}
+    for judgement in run.judgements.select_related("comparison"):
+        comparison = judgement.comparison
+        sides = (place[comparison.left_id], place[comparison.right_id])
+        vote(comparison, epoch_of().rater, "left" if sides in beats else "right")
+    report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
+    assert report["transitivity"] == {"triads": 1, "transitive": transitive, "share": transitive}
+
+
+def test_a_jury_is_measured_by_what_it_decided() -> None:
+    arena, ann = make_arena(3, 6), make_person()
+    run = work_off(order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=6))
+    decided = run.jury_verdicts.filter(state="voted").select_related("comparison__prompt")
+    for verdict in decided:
+        said = Vote.objects.get(comparison=verdict.comparison).outcome
+        one = verdict.comparison
+        again = Comparison.objects.create(
+            arena=arena, rater=ann, prompt=one.prompt, left=one.left, right=one.right,
+            left_response=one.left_response, right_response=one.right_response,
+        )  # fmt: skip
+        vote(again, ann, said)
+    jury = Epoch.objects.get(judge__protocol="jury")
+    report = measure_arena(epoch=jury, arena=arena, now=timezone.now()).report
+    assert report["n_items"] == decided.count()
+    assert report["against_all"]["three_way"]["value"] == 1
+    assert report["money"]["verdicts"] > decided.count()
 
 
 def test_in_an_arena_the_answer_shown_first_is_known_whatever_side_it_has(

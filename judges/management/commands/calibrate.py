@@ -29,7 +29,12 @@ from judges.services.labelling import add_labels, drawn, items_of, stored_labels
 from judges.services.ordering import go_on, order_run, unfinished_run
 from judges.services.probing import probe_judges
 from judges.services.quoting import Quote, quote_for
-from judges.services.registering import JudgeRefused, register_judge, spec_named
+from judges.services.registering import (
+    JudgeRefused,
+    jury_named,
+    register_judge,
+    spec_named,
+)
 from judges.services.trusting import trust_problems
 from judges.services.trying import Outstanding, ask_outstanding, outstanding, quote_outstanding
 from judges.services.voted_pairs import order_of_voted
@@ -58,6 +63,10 @@ class Command(BaseCommand):
         _check_numbers(options)
         options["cap"] = cap_in_nano(options["cap"])
         try:
+            jury = jury_named(options["judge"])
+            if jury is not None:
+                self._tell(_jury_measured(jury, options))
+                return
             spec = spec_named(options["judge"])
             if options["arena"]:
                 calibration = self._against_arena(spec, options)
@@ -189,6 +198,13 @@ class Command(BaseCommand):
         )
         if calibration.epoch.judge.is_scripted:
             self.stdout.write("The scripted judge is arithmetic, not a real model.")
+
+
+def _jury_measured(jury: Epoch, options: dict[str, Any]) -> Calibration:
+    """A jury is measured by what it has decided; `judge` asks its members for more."""
+    if not options["arena"]:
+        raise CommandError("A jury is measured by its votes in an arena: --arena SLUG.")
+    return measure_arena(epoch=jury, arena=_arena(options["arena"]), now=timezone.now())
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

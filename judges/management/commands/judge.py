@@ -1,7 +1,6 @@
 """`manage.py judge`: order votes from LLM judges and watch them come in."""
 
 from argparse import ArgumentParser
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -10,9 +9,9 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.models import Arena, Run
-from judges.amounts import nano_dollars
 from judges.core.examples import Example
 from judges.core.spec import JudgeSpec
+from judges.management.amounts import cap_in_nano
 from judges.management.following import NO_WORKER, follow, ring
 from judges.reports import JudgeReport, RunReport
 from judges.services.exampling import examples_from, rubric_in
@@ -42,7 +41,7 @@ class Command(BaseCommand):
         )
         add("--pairs", choices=["all", "neighbours", "new"], default="all")
         add("--per-pair", type=int, default=None, metavar="N", help="comparisons for each pair")
-        add("--cap", type=_cap, metavar="USD", help="what the run may cost at most, in dollars")
+        add("--cap", metavar="USD", help="what the run may cost at most, in dollars")
         add("--max-calls", type=int, metavar="M", help="create at most M calls")
         add("--quorum", type=int, metavar="K", help="verdicts a jury needs; default: a majority")
         add("--again", action="store_true", help="buy pairs that are told apart already, too")
@@ -60,6 +59,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         arena = self._arena(options["arena"])
+        options["cap"] = cap_in_nano(options["cap"])
         try:
             names = _names(options["judges"])
             specs = [spec_named(name, _switches(name, options)) for name in names]
@@ -155,14 +155,6 @@ class Command(BaseCommand):
 
 def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def _cap(given: str) -> int:
-    try:
-        return nano_dollars(Decimal(given))
-    except (InvalidOperation, ValueError):
-        said = f"--cap must be an amount of dollars, like 5.00; not {given!r}."
-        raise CommandError(said) from None
 
 
 def _switches(name: str, options: dict[str, Any]) -> Switches:
