@@ -4,6 +4,7 @@ Answers are called left and right throughout, as the comparison fixes them. In e
 knew them by other names: A is what it was shown first.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,16 @@ class Reading:
     said: str
     call: Call
     soft: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning of a reply that was held to a JSON schema; '' for any other reply."""
+        try:
+            reply = json.loads(self.call.reply)
+        except (ValueError, RecursionError):
+            return ""
+        said = reply.get("reasoning") if isinstance(reply, dict) else None
+        return said if isinstance(said, str) else ""
 
 
 def texts_of(judgement: Judgement) -> Texts:

@@ -1,5 +1,6 @@
 """One verdict: the answers, the judge's reasons in both orders, marks, and a vote of one's own."""
 
+import json
 import re
 from itertools import pairwise
 from typing import Any
@@ -107,6 +108,23 @@ def test_the_second_turn_of_a_judge_that_was_not_understood_is_shown(
     html = page(client, run, one)
     assert "Asked once more for the verdict alone" in html
     assert "Hm." in html
+
+
+def test_the_reasoning_of_a_structured_reply_is_text_to_be_read(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    reply = json.dumps({"reasoning": 'It says "no".\n\n<b>Why?</b>', "verdict": "A"})
+    Call.objects.filter(pk=one.forward_id).update(reply=reply)
+    html = page(client, run, one)
+    assert "<p>It says &quot;no&quot;.</p>" in html
+    assert "<p>&lt;b&gt;Why?&lt;/b&gt;</p>" in html
+    assert "The reply as it came" in html
+
+
+@pytest.mark.parametrize("reply", ["[" * 100_000, "[1]", '{"reasoning": 3}', '"text"', "{", ""])
+def test_any_other_reply_is_shown_as_it_came(client: Client, reply: str) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    Call.objects.filter(pk__in=[one.forward_id, one.reverse_id]).update(reply=reply)
+    assert "The reply as it came" not in page(client, run, one)
 
 
 @pytest.mark.parametrize(
