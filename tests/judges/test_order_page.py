@@ -62,7 +62,9 @@ def test_a_stranger_is_asked_to_sign_in_and_cannot_post(client: Client) -> None:
 
 def test_whoever_is_not_of_the_staff_is_refused() -> None:
     ann, arena = signed_in("ann"), make_arena()
-    assert ann.get(url(arena)).status_code == 403
+    refused = ann.get(url(arena))
+    assert refused.status_code == 403
+    assert "This is for the staff of this site" in refused.content.decode()
     assert post(ann, arena, do="order").status_code == 403
     assert ann.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
     assert not Run.objects.exists()
