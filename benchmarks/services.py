@@ -1,0 +1,84 @@
+"""What a run of judges stands on: a broker and a model, in processes of their own."""
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.serving import PATIENCE, REPOSITORY
+
+MODEL = "judge-7b-2024-07-01"
+LATENCY = 0.5
+
+
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+class OwnRedis:
+    """A Redis that nobody else uses and that keeps nothing; it may be stopped and started again."""
+
+    def __init__(self, folder: str) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        command = ["redis-server", "--port", str(self.port), "--save", "", "--dir", self._folder]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + PATIENCE
+        while not self._listens():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("Redis did not start.")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End it; all that it held is gone."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(PATIENCE)
+        self._process = None
+
+    def _listens(self) -> bool:
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@contextmanager
+def own_redis() -> Iterator[str]:
+    """The URL of a Redis that runs until the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = OwnRedis(folder)
+        server.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+@contextmanager
+def model_endpoint() -> Iterator[str]:
+    """A model server in a process of its own; MODEL_ENDPOINTS that names it `local`."""
+    command = [sys.executable, "-m", "benchmarks.model_server", str(LATENCY)]
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        price = {MODEL: {"input": 0.15, "output": 0.6}}
+        url = process.stdout.readline().strip()
+        yield json.dumps({"local": {"provider": "openai", "base_url": url, "prices": price}})
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait(PATIENCE)

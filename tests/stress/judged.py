@@ -1,0 +1,165 @@
+"""A Ringside with a PostgreSQL, a Redis and a model of its own, all of which a test may break."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg import sql
+
+from arena.conf.endpoints import Endpoint, ModelPrice
+from benchmarks.services import OwnRedis, free_port
+from benchmarks.serving import Web, serving
+from tests.environment import REPOSITORY
+from tests.judges.fake_server import MODEL, FakeServer
+from tests.ops.running import eventually
+
+MIGRATED = "ringside"
+# Dollars per million tokens; the server bills 100 tokens in and 20 out for every answer.
+PRICE = {"input": 2, "output": 5}
+BILLED = 100 * 2_000 + 20 * 5_000  # nano-dollars
+CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
+QUIET = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
+
+
+class OwnPostgres:
+    """A PostgreSQL of our own, with the tables of Ringside in one database to copy from."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self.port, self._programs, self._folder = free_port(), programs, folder
+        if os.getuid() == 0:  # it refuses to run as root
+            shutil.chown(folder, "postgres")
+        self._run("initdb", "--username=postgres", "--auth=trust")
+        self._control("start")
+        self.create(MIGRATED, template="template1")
+
+    def url(self, database: str) -> str:
+        return f"postgres://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create(self, database: str, template: str = MIGRATED) -> None:
+        made = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(made.format(sql.Identifier(database), sql.Identifier(template)))
+
+    def crash(self) -> None:
+        """End all sessions at once, as a power cut would, and start again."""
+        self._control("stop", "--mode=immediate")
+        self._control("start")
+
+    def stop(self) -> None:
+        self._control("stop", "--mode=immediate")
+
+    def _control(self, *command: str) -> None:
+        options = f"-k {self._folder} -p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off"
+        log = self._folder / "log"
+        self._run("pg_ctl", f"--log={log}", "--wait", f"--options={options}", *command)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        as_postgres = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        data = f"--pgdata={self._folder / 'data'}"
+        command = [*as_postgres, str(self._programs / program), data, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+def postgres_programs() -> Path | None:
+    """The folder of `initdb` and `pg_ctl`, which are not always on the PATH."""
+    found = shutil.which("pg_ctl")
+    if found:
+        return Path(found).parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+@contextmanager
+def working_on(url: str) -> Iterator[None]:
+    """Let this process's models live in the PostgreSQL database at `url`."""
+    host, _, rest = url.rpartition("@")[2].partition(":")
+    port, _, name = rest.partition("/")
+    before = connections.settings["default"]
+    connections["default"].close()
+    engine = {"ENGINE": "django.db.backends.postgresql", "USER": "postgres", "PASSWORD": ""}
+    there = engine | {"NAME": name, "HOST": host, "PORT": port, "OPTIONS": {}}
+    connections.settings["default"] = before | there
+    own = connections["default"]
+    del connections["default"]
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings["default"] = before
+        connections["default"] = own
+
+
+@dataclass
+class Installation:
+    """Processes that work on this test's own database and broker, and the model they ask."""
+
+    home: Path
+    postgres: OwnPostgres
+    redis: OwnRedis
+    server: FakeServer
+    environment: dict[str, str]
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def start(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Run a program until the test ends, or kills it."""
+        out = self.stack.enter_context((self.home / "output.txt").open("ab"))
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, env=self.environment | settings, stdout=out, stderr=out
+        )
+        self.stack.callback(process.wait, 60)
+        self.stack.callback(process.send_signal, signal.SIGTERM)
+        return process
+
+    def beat(self) -> None:
+        self.start(*CELERY, "beat", f"--schedule={self.home / 'schedule'}", "--pidfile=")
+
+    def worker(self, threads: int = 8, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a worker for calls, and wait until it listens."""
+        ready = self.log().count(" ready.")
+        pool = ["--pool=threads", f"--concurrency={threads}", "--queues=calls"]
+        process = self.start(*CELERY, "worker", *pool, *QUIET, **settings)
+        eventually(lambda: self.log().count(" ready.") > ready)
+        return process
+
+    @contextmanager
+    def web(self) -> Iterator[Web]:
+        with serving(self.environment, processes=1, threads=4) as web:
+            yield web
+
+    def log(self) -> str:
+        path = self.home / "output.txt"
+        return path.read_text() if path.exists() else ""
+
+
+def endpoint_of(server: FakeServer, timeout: float) -> dict[str, Any]:
+    """The server as an operator's MODEL_ENDPOINTS name it."""
+    prices = {MODEL: PRICE}
+    address = {"provider": "openai", "base_url": server.base_url}
+    return {"local": address | {"timeout": timeout, "prices": prices}}
+
+
+def as_setting(server: FakeServer, timeout: float) -> Endpoint:
+    """The same, for this process."""
+    price = ModelPrice(PRICE["input"] * 10**9, PRICE["output"] * 10**9)
+    return Endpoint("local", "openai", server.base_url, timeout=timeout, prices={MODEL: price})
+
+
+def environment_for(home: Path, database: str, broker: str, endpoints: Any) -> dict[str, str]:
+    settings = {
+        "RINGSIDE_HOME": str(home),
+        "DATABASE_URL": database,
+        "CELERY_BROKER_URL": broker,
+        "DJANGO_SETTINGS_MODULE": "arena.settings",
+        "MODEL_ENDPOINTS": json.dumps(endpoints),
+        "VOTES_PER_MINUTE": "1000000",
+    }
+    return os.environ | settings

@@ -1,0 +1,111 @@
+"""A run survives workers that are killed, a broker that forgets and a database that crashes."""
+
+import random
+import time
+from collections import defaultdict
+
+import pytest
+import redis
+from django.db import connection
+from django.db.models import Sum
+
+from arena.calls.models import Call
+from arena.models import Run, Vote
+from judges.models import Judgement
+from tests.factories import make_arena
+from tests.judges.fake_server import Answer, FakeServer, nonce_of, prefers
+from tests.judges.helpers import order
+from tests.ops.running import eventually
+from tests.stress.judged import BILLED, Installation
+
+pytestmark = [pytest.mark.slow, pytest.mark.services]
+KILLS, FLUSH_AFTER, CRASH_AFTER = 20, 7, 13
+PROMPTS = 130
+COMPARISONS = 3 * PROMPTS
+BETWEEN = 20  # requests, and up to half a second more
+SECONDS = 0.2
+
+
+class Log:
+    """When each call, which its nonce tells, was asked for."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self._answer = answer
+
+    def __call__(self, body):
+        self.times[nonce_of(body)].append(time.time())
+        return self._answer(body)
+
+
+def kill_again_and_again(installation: Installation, die: random.Random) -> int:
+    """Kill one worker after the other, each at a moment of its own; return how many were at work.
+
+    Between two of the kills the broker forgets all it had; between two others PostgreSQL crashes.
+    """
+    at_work = 0
+    for number in range(KILLS):
+        worker = installation.worker()
+        enough = len(installation.server.requests) + BETWEEN
+        if number == FLUSH_AFTER:
+            redis.Redis.from_url(installation.redis.url).flushdb()
+        if number == CRASH_AFTER:
+            connection.close()
+            installation.postgres.crash()
+        eventually(lambda enough=enough: len(installation.server.requests) >= enough)
+        time.sleep(die.uniform(0, 0.5))
+        worker.kill()
+        worker.wait(10)
+        at_work += Call.objects.filter(state="running").exists()
+    return at_work
+
+
+def test_20_kills_a_flush_and_a_crash_lose_nothing_and_pay_nothing_twice(
+    installation: Installation,
+) -> None:
+    server = installation.server
+    log = server.otherwise = Log(prefers("-0 of", seconds=SECONDS))
+    run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
+    installation.beat()
+    at_work = kill_again_and_again(installation, random.Random(9))
+    assert at_work > KILLS // 2, "most kills hit a worker that had nothing to do"
+    installation.worker(threads=16)
+    eventually(lambda: Run.objects.get().state == "done", patience=180)
+    check_calls(log)
+    check_votes(run)
+    check_money(server)
+
+
+def check_calls(log: Log) -> None:
+    """One final row per call, and no request for a call that had been finished."""
+    calls = list(Call.objects.all())
+    assert len(calls) == 2 * COMPARISONS
+    assert {call.state for call in calls} == {"done"}
+    for call in calls:
+        asked = log.times[call.nonce]
+        assert 1 <= len(asked) <= call.requests
+        assert call.finished_at is not None
+        assert max(asked) < call.finished_at.timestamp()
+        assert call.cut_off_requests == call.requests - 1
+
+
+def check_votes(run: Run) -> None:
+    judgements = Judgement.objects.filter(run=run)
+    assert set(judgements.values_list("state", flat=True)) == {"voted"}
+    voted = list(Vote.objects.values_list("comparison", flat=True))
+    assert len(voted) == len(set(voted)) == COMPARISONS
+    assert set(voted) == set(judgements.values_list("comparison", flat=True))
+
+
+def check_money(server: FakeServer) -> None:
+    """Settled is what was billed, but for the requests that the kills cut off."""
+    run = Run.objects.get()
+    sums = Call.objects.aggregate(cost=Sum("cost"), uncertain=Sum("uncertain"))
+    cut_off = Call.objects.aggregate(n=Sum("cut_off_requests"))["n"]
+    lost = len(server.billed) - 2 * COMPARISONS
+    said = f"{cut_off} requests were under way at a kill; {lost} of them had reached the server"
+    assert (run.settled, run.reserved) == (2 * COMPARISONS * BILLED, 0), said
+    assert (run.settled, run.uncertain) == (sums["cost"], sums["uncertain"]), said
+    assert 0 < lost <= cut_off, said
+    assert run.settled + lost * BILLED == len(server.billed) * BILLED, said
+    assert run.uncertain >= lost * BILLED, said

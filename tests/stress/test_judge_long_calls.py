@@ -1,0 +1,96 @@
+"""A call that takes longer than its lease, and than the broker waits for a message."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from django.db.models import Max
+
+from arena.calls.models import Call
+from arena.models import Run, Vote
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, Sent, prefers
+from tests.judges.helpers import order
+from tests.ops.running import eventually
+from tests.stress.judged import BILLED, Installation
+
+pytestmark = [pytest.mark.slow, pytest.mark.services]
+# The broker hands a message out again after two seconds, to whoever asks.
+SETTINGS = "tests.stress.short_leases"
+# With a timeout of 1 s, which counts from byte to byte, a lease lasts 7 s.
+DRIPS, EVERY = 20, 0.5
+LONG = "x-drips"
+PROMPTS = 10
+
+
+class Dripping:
+    """The first request is answered a blank at a time, so that no timeout strikes."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.ended_at = 0.0
+        self._answers = prefers("-0 of", seconds=0.1)
+        self._first = True
+        server.otherwise = self
+        server._http.RequestHandlerClass = self._handler(server._http.RequestHandlerClass)
+
+    def __call__(self, body: dict[str, Any]) -> Sent:
+        sent = self._answers(body)
+        if self._first:
+            sent.headers[LONG] = "yes"
+        self._first = False
+        return sent
+
+    def _handler(self, normal: Any) -> Any:
+        drip = self._drip
+
+        class Handler(normal):
+            def _send(self, sent: Sent) -> None:
+                if LONG in sent.headers:
+                    drip(self, sent)
+                else:
+                    super()._send(sent)
+
+        return Handler
+
+    def _drip(self, connection: Any, sent: Sent) -> None:
+        connection.close_connection = True
+        connection.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+        for _ in range(DRIPS):
+            connection.wfile.write(b" ")
+            time.sleep(EVERY)
+        connection.wfile.write(json.dumps(sent.body).encode())
+        self.ended_at = time.time()
+
+
+def test_a_call_longer_than_its_lease_has_one_result_and_starves_nobody(
+    installation: Installation,
+) -> None:
+    dripping = Dripping(installation.server)
+    run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
+    installation.beat()
+    installation.worker(threads=4, DJANGO_SETTINGS_MODULE=SETTINGS)
+    eventually(lambda: Run.objects.get().state == "done", patience=60)
+    long = Call.objects.get(attempts__gt=1)
+    others = Call.objects.exclude(pk=long.pk)
+    assert set(others.values_list("state", "attempts", "requests")) == {("done", 1, 1)}
+    last = others.aggregate(last=Max("finished_at"))["last"]
+    assert last < long.finished_at, "the others waited for the one that took long"
+    # The lease was over before the first answer was; the second one was taken, and is the only one.
+    assert (long.state, long.requests, long.cut_off_requests) == ("done", 2, 1)
+    eventually(lambda: dripping.ended_at)
+    check_once_more(run, long)
+
+
+def check_once_more(run: Run, long: Call) -> None:
+    """What arrives after the lease changes neither the call nor the money."""
+    time.sleep(1)
+    run.refresh_from_db()
+    again = Call.objects.get(pk=long.pk)
+    assert (again.reply, again.cost, again.finished_at) == (
+        long.reply,
+        BILLED,
+        long.finished_at,
+    )
+    assert (run.settled, run.uncertain) == (6 * PROMPTS * BILLED, long.uncertain)
+    assert Vote.objects.count() == 3 * PROMPTS

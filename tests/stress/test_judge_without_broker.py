@@ -1,0 +1,68 @@
+"""Redis is away for half a minute in the middle of a run; people go on voting."""
+
+import time
+
+import pytest
+
+from arena.calls.models import Call
+from arena.models import Run, Vote
+from benchmarks.contests import vote
+from benchmarks.load import Answer, Script, play
+from benchmarks.sample import Person, people
+from judges.models import Judgement
+from tests.factories import make_arena
+from tests.judges.fake_server import prefers
+from tests.judges.helpers import order
+from tests.ops.running import eventually
+from tests.stress.judged import Installation
+
+pytestmark = [pytest.mark.slow, pytest.mark.services]
+AWAY = 30.0
+PROMPTS = 60
+VOTERS, VOTES_EACH = 4, 60
+LONGEST = 2.0  # seconds for one vote, on a machine that has other things to do
+
+
+class Votes:
+    """Votes spread over the time that the broker is away."""
+
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
+        self.answers: list[Answer] = []
+
+    def cast(self, person: Person) -> Script:
+        for number, key in enumerate(person.keys):
+            self.answers.append((yield vote(person, f"/a/{self.slug}/vote/{key}/", number)))
+            time.sleep(AWAY / VOTERS / VOTES_EACH)
+
+
+def test_a_broker_that_is_away_loses_no_judgement_and_holds_up_no_voter(
+    installation: Installation,
+) -> None:
+    installation.server.otherwise = prefers("-0 of", seconds=0.2)
+    arena = make_arena(3, PROMPTS)
+    voters = people(arena, VOTERS, pairs_each=VOTES_EACH)
+    run = order(arena, per_pair=PROMPTS, cap=10**12)
+    installation.beat()
+    installation.worker(threads=4)
+    votes = Votes(arena.slug)
+    with installation.web() as web:
+        eventually(lambda: Call.objects.filter(state="done").count() > 20)
+        installation.redis.stop()
+        stopped = time.monotonic()
+        play(web.address, map(votes.cast, voters), seconds=2 * AWAY)
+        assert Call.objects.exclude(state="done").exists(), "nothing was left to be lost"
+        time.sleep(max(0.0, stopped + AWAY - time.monotonic()))
+        installation.redis.start()
+    check_voters(votes.answers)
+    eventually(lambda: Run.objects.get().state == "done", patience=90)
+    judged = Judgement.objects.filter(run=run)
+    assert set(judged.values_list("state", flat=True)) == {"voted"}
+    assert set(Call.objects.values_list("state", "requests")) == {("done", 1)}
+    assert Vote.objects.filter(rater__kind="judge").count() == 3 * PROMPTS
+
+
+def check_voters(answers: list[Answer]) -> None:
+    assert [answer.status for answer in answers] == [200] * VOTERS * VOTES_EACH
+    assert max(answer.seconds for answer in answers) < LONGEST
+    assert Vote.objects.filter(rater__kind="person").count() == VOTERS * VOTES_EACH
