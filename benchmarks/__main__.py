@@ -7,6 +7,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 
+from benchmarks.services import model_endpoint, own_redis
 from benchmarks.serving import REPOSITORY, fresh_database
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
@@ -16,8 +17,11 @@ NO_LIMIT = str(10**6)
 BENCH_PYTHON = REPOSITORY / ".venv-bench" / "bin" / "python"
 
 
-def on_fresh_database(command: str) -> int:
-    """Run a management command of `benchmarks` on a new PostgreSQL database; return its code."""
+def on_fresh_database(*command: str, **settings: str) -> int:
+    """Run a management command of `benchmarks` on a new PostgreSQL database; return its code.
+
+    `settings` are added to its environment.
+    """
     name = f"ringside_bench_{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix=name) as home, fresh_database(SERVER, name) as url:
         environment = {
@@ -31,9 +35,10 @@ def on_fresh_database(command: str) -> int:
             "VOTES_PER_MINUTE": NO_LIMIT,
             "NEW_RATERS_PER_HOUR": NO_LIMIT,
             "LOG_LEVEL": "ERROR",
+            **settings,
         }
         return subprocess.run(
-            [sys.executable, "manage.py", command], cwd=REPOSITORY, env=environment, check=False
+            [sys.executable, "manage.py", *command], cwd=REPOSITORY, env=environment, check=False
         ).returncode
 
 
@@ -58,10 +63,19 @@ def boards() -> int:
     return on_fresh_database("measure_boards")
 
 
+def judging() -> int:
+    """With a broker and a model server of its own."""
+    with own_redis() as broker, model_endpoint() as endpoints:
+        return on_fresh_database(
+            "measure_judging", CELERY_BROKER_URL=broker, MODEL_ENDPOINTS=endpoints
+        )
+
+
 PARTS: dict[str, Callable[[], int]] = {
     "votes": votes,
     "statistics": statistics,
     "boards": boards,
+    "judging": judging,
 }
 
 

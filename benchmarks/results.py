@@ -12,7 +12,12 @@ HEAD = """# Benchmarks
 Written by `make bench`, each part by its own run (`python -m benchmarks PART`). Ratios are taken in one run, in turns; seconds and megabytes are that machine's alone.
 """  # noqa: E501
 # In the order of the page. A part that has not been measured has no section.
-TITLES = {"votes": "Votes and pages", "statistics": "Statistics", "boards": "Boards"}
+TITLES = {
+    "votes": "Votes and pages",
+    "statistics": "Statistics",
+    "boards": "Boards",
+    "judging": "Judging",
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,220 @@
+"""How long a run of judges takes, beside what its model needs to think.
+
+The model is a loopback server in a process of its own. `threads` requests at a time, each of
+`LATENCY` seconds, are the least that a run can take; what lies above is Ringside, Celery, the SDK,
+PostgreSQL and Redis, all on this machine.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from celery import current_app
+from django.conf import settings
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Comparison, Prompt, Response, Run
+from arena.services.catalog import create_arena
+from arena.services.pairing import sync_pairs
+from benchmarks.results import Line, machine, targets
+from benchmarks.services import LATENCY, MODEL
+from benchmarks.serving import PATIENCE, REPOSITORY
+from benchmarks.tasks import ask
+from judges.services.ordering import order_run
+from judges.services.orders import prepare_order
+from judges.services.planning import Wanted
+from judges.services.registering import spec_named
+from judges.tasks import ring_calls
+
+THREADS = 32
+CANDIDATES = 5
+PAIRS = CANDIDATES * (CANDIDATES - 1) // 2
+MOST_ALONE, MOST_TOGETHER = 1.35, 1.6
+CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds of one run, CPU seconds of its workers, and what it had to do."""
+
+    calls: int
+    workers: int
+    seconds: float
+    cpu: float
+
+    @property
+    def times(self) -> float:
+        """Its time as a multiple of calls x latency / threads."""
+        return self.seconds / (self.calls * LATENCY / (THREADS * self.workers))
+
+
+# -- What it runs on -------------------------------------------------------------------------------
+
+
+class Workers:
+    """Celery workers of `THREADS` threads, and the beat that sweeps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._stack = ExitStack()
+        self._pids: list[int] = []
+
+    def __enter__(self) -> "Workers":
+        schedule = str(self.folder / "schedule")
+        self._start("beat", f"--schedule={schedule}", "--pidfile=")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def add(self) -> None:
+        """Start a worker more, and wait until it listens."""
+        name = f"--hostname=bench{len(self._pids)}@localhost"
+        pool = ["--pool=threads", f"--concurrency={THREADS}", "--queues=calls"]
+        self._pids.append(self._start("worker", name, *pool, "--loglevel=WARNING").pid)
+        wait_for(lambda: len(current_app.control.ping(timeout=0.5)) == len(self._pids))
+
+    def cpu(self) -> float:
+        """CPU seconds of the workers so far."""
+        return sum(map(_cpu_of, self._pids))
+
+    def _start(self, *command: str) -> subprocess.Popen[bytes]:
+        log = self.folder / f"{command[0]}-{len(self._pids)}.txt"
+        out = self._stack.enter_context(log.open("wb"))
+        process = subprocess.Popen([*CELERY, *command], cwd=REPOSITORY, stdout=out, stderr=out)
+        self._stack.callback(process.wait, PATIENCE)
+        self._stack.callback(process.terminate)
+        return process
+
+
+def _cpu_of(pid: int) -> float:
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(what: Callable[[], bool], patience: float = PATIENCE) -> None:
+    """Look twenty times a second until it is so."""
+    deadline = time.monotonic() + patience
+    while not what():
+        if time.monotonic() > deadline:
+            raise RuntimeError("It took too long.")
+        time.sleep(0.05)
+
+
+# -- What is measured ------------------------------------------------------------------------------
+
+
+def make_arena(name: str, comparisons: int) -> Arena:
+    """Five candidates whose answers have a few hundred words; each pair on every prompt."""
+    arena = create_arena(slug=name, name=name)
+    candidates = [Candidate.objects.create(arena=arena, name=f"c{i}") for i in range(CANDIDATES)]
+    prompts = Prompt.objects.bulk_create(
+        Prompt(arena=arena, external_id=str(i), text=f"Explain {i} to a child. " * 8)
+        for i in range(comparisons // PAIRS)
+    )
+    Response.objects.bulk_create(
+        Response(candidate=one, prompt=prompt, text=f"Answer {prompt.pk} of {i}. " * 80)
+        for prompt in prompts
+        for i, one in enumerate(candidates)
+    )
+    sync_pairs(arena=arena)
+    return arena
+
+
+def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
+    """Order a run in an arena of its own, ring, and wait until it is done."""
+    arena = make_arena(name, comparisons)
+    wanted = Wanted(comparisons // PAIRS, "all")
+    specs = [spec_named(f"local:{MODEL}")]
+    order = prepare_order(arena=arena, specs=specs, wanted=wanted)
+    run = order_run(order=order, cap=10**12, now=timezone.now())
+    began, cpu = time.monotonic(), workers.cpu()
+    ring_calls()
+    wait_for(lambda: Run.objects.get(pk=run.pk).state != Run.State.OPEN, patience=600)
+    seconds = time.monotonic() - began
+    _check(run, comparisons)
+    return Took(2 * comparisons, count, seconds, workers.cpu() - cpu)
+
+
+def _check(run: Run, comparisons: int) -> None:
+    """Nothing was judged more than once, and nothing was left out."""
+    run.refresh_from_db()
+    settled = run.judgements.exclude(state="waiting").count()
+    asked = sum(run.calls.values_list("requests", flat=True))
+    votes = Comparison.objects.filter(judgement__run=run, votes__isnull=False).count()
+    if (run.state, settled, asked) != (Run.State.DONE, comparisons, 2 * comparisons) or not votes:
+        raise RuntimeError(f"{run.state}: {settled} settled, {asked} requests, {votes} votes.")
+
+
+def bare(calls: int, workers: Workers) -> Took:
+    """The same requests from tasks that do nothing else: Celery with the SDK, no database."""
+    client = redis.Redis.from_url(settings.CELERY_BROKER_URL)
+    began, cpu = time.monotonic(), workers.cpu()
+    for _ in range(calls):
+        ask.apply_async(queue="calls")
+    wait_for(lambda: not client.llen("calls") and not client.hlen("unacked"), patience=600)
+    return Took(calls, 1, time.monotonic() - began, workers.cpu() - cpu)
+
+
+def measure(comparisons: int) -> dict[str, Took]:
+    """One worker, bare Celery in the same worker, then two workers."""
+    with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
+        workers.add()
+        judge("warm-up", PAIRS * 4, workers, 1)
+        found = {"one": judge("one", comparisons, workers, 1)}
+        found["bare"] = bare(comparisons, workers)
+        workers.add()
+        judge("warm-up-two", PAIRS * 8, workers, 2)
+        return found | {"two": judge("two", comparisons, workers, 2)}
+
+
+# -- The report ------------------------------------------------------------------------------------
+
+
+def lines(found: dict[str, Took]) -> list[Line]:
+    """The targets."""
+    one, two = found["one"], found["two"]
+    return [
+        _line(f"{one.calls:,} calls by one worker of {THREADS} threads", one, MOST_ALONE),
+        _line(f"{two.calls:,} calls by two workers of {THREADS} threads", two, MOST_TOGETHER),
+    ]
+
+
+def _line(what: str, took: Took, most: float) -> Line:
+    least = took.seconds / took.times
+    what = f"{what}, beside calls x {LATENCY:g} s / threads = {least:.2f} s"
+    return Line(what, f"at most {most:g} x", f"{took.times:.2f} x", took.times <= most)
+
+
+def table(found: dict[str, Took]) -> str:
+    """The section of RESULTS.md."""
+    names = {
+        "one": "A run by one worker",
+        "bare": "The same requests by one worker from tasks that only ask (Celery, the SDK)",
+        "two": "A run by two workers",
+    }
+    return "\n".join(
+        [
+            f"{machine()}; PostgreSQL, Redis, the model server and the workers on it together. Each"
+            " comparison is judged in both orders; the time is from the first ring to the run's"
+            " end.",
+            "",
+            *targets(lines(found)),
+            "",
+            "| | s | x calls x latency / threads | workers' CPU per call, ms |",
+            "|---|---:|---:|---:|",
+            *(_row(names[key], took) for key, took in found.items()),
+        ]
+    )
+
+
+def _row(name: str, took: Took) -> str:
+    per_call = 1000 * took.cpu / took.calls
+    return f"| {name} | {took.seconds:.1f} | {took.times:.2f} | {per_call:.1f} |"
