@@ -66,7 +66,7 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
         ({"preference_a": 0.5, "preference_b": 0.5}, "preference_b", "one of the two"),
         ({"preference_b": 0.9}, "outcome", "leans to right"),
         ({"judge": "J", "rater": "R"}, "rater", "one rater"),
-        ({"rater": "R", "kind": "robot"}, "kind", "neither person nor judge"),
+        ({"rater": "R", "kind": "robot"}, "kind", "none of person, judge and jury"),
         ({"cast_at": "yesterday"}, "cast_at", "not a time"),
         ({"cast_at": 12}, "cast_at", "not a time"),
         ({"note": "x" * 200_000}, None, "the limit for a vote is 100,000"),
