@@ -104,6 +104,9 @@ class Run(models.Model):
     worst_cost = models.PositiveBigIntegerField(null=True, blank=True)
     votes_wanted = models.PositiveIntegerField(default=0)
     votes_done = models.PositiveIntegerField(default=0)
+    criteria = models.TextField(
+        blank=True, help_text="The arena's criteria as judges were given them in this run."
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )

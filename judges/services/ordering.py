@@ -106,6 +106,7 @@ def _begin(order: Order, quote: Quote, cap: int | None, now: datetime, created_b
         cap=cap,
         expected_cost=quote.expected,
         worst_cost=quote.worst,
+        criteria=Arena.objects.values_list("criteria", flat=True).get(pk=order.arena.pk),
         created_by=created_by,
     )
     for member, epoch in members:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from django.urls import NoReverseMatch, reverse
+
 from ranking.models import BothBad, Counted, Snapshot
 from ranking.pages import combined_words, words
 from ranking.pages.charts import Chart, Mark, interval_chart
@@ -143,11 +145,20 @@ def links_to_pages(
 ) -> list[Link]:
     """The pages about what is asked; boards stand side by side where two of them have votes."""
     voted = [s for s in snapshots if s.board.category == asked.category and s.n_votes]
-    return [
+    pages = [
         Link(label, asked.address(slug, page), page == here)
         for page, label in PAGES.items()
         if page != "side_by_side" or page == here or len(voted) > 1
     ]
+    return pages + _upstairs(slug)
+
+
+def _upstairs(slug: str) -> list[Link]:
+    """The page of the arena on the floor above, where there is such a floor."""
+    try:
+        return [Link("Judges’ runs", reverse("judge_runs", args=[slug]), chosen=False)]
+    except NoReverseMatch:
+        return []
 
 
 def _setting(view: BoardView, name: str, meanings: dict[Any, Any]) -> Any:

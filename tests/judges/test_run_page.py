@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.models import Response, Run
+from arena.services.catalog import set_criteria
 from arena.services.runs import order_people_run
 from judges.models import Judgement
 from tests.factories import make_arena
@@ -159,3 +160,18 @@ def test_the_page_takes_as_many_queries_however_many_verdicts(
     run = work_off(order(make_arena(3, n_prompts), *JURY, per_pair=n_prompts))
     with django_assert_num_queries(15):
         text(client, run_url(run))
+
+
+def test_a_run_says_by_what_criteria_it_judged_and_whether_they_have_changed(
+    client: Client,
+) -> None:
+    arena = make_arena(2, 2)
+    set_criteria(arena=arena, criteria="Rhymes are better.")
+    run = work_off(order(arena, "scripted"))
+    html = text(client, run_url(run))
+    assert "Rhymes are better." in html
+    assert "have been changed since" not in html
+    set_criteria(arena=arena, criteria="Facts are better.")
+    html = text(client, run_url(run))
+    assert "Rhymes are better." in html
+    assert "have been changed since" in html
