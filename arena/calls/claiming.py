@@ -6,16 +6,15 @@ comes back late changes neither the call nor any money.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from arena.calls import booking
 from arena.calls.models import Call
-from arena.calls.models.calls import CallQuerySet
 from arena.services import statements
 
 LONGEST_PAUSE = timedelta(minutes=30)
@@ -43,6 +42,12 @@ DUE = """
         AND NOT EXISTS (
             SELECT 1 FROM arena_runasker a
             WHERE a.run_id = c.run_id AND a.asker = c.asker AND a.paused_at IS NOT NULL)
+"""
+
+COLUMNS = {field.name: field for field in Call._meta.concrete_fields}
+# The columns are those of a claim, or of an end: few texts, which PostgreSQL plans once.
+UPDATE = """
+    UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {} RETURNING id
 """
 
 # -- Taking ----------------------------------------------------------------------------------------
@@ -76,7 +81,7 @@ def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bo
     }
     with _together(amount):
         # No join in this statement: two workers that meet here must both look at the row itself.
-        if not _held(call).filter(run=call.run_id).update(**values):
+        if not _update(call, values, "AND coalesce(run_id, 0) = %s", call.run_id or 0):
             return False
         if amount:
             booking.reserve(run_id=call.run_id, amount=amount)
@@ -136,7 +141,7 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
     moves = call.reserved or cost or uncertain
     unmet = fitted.get("state") in WITHOUT_REPLY
     with _together(moves or unmet):
-        if not _held(call).update(**fitted):
+        if not _update(call, fitted):
             return False
         if moves:
             booking.book(call.pk, released=call.reserved, cost=cost, uncertain=uncertain)
@@ -173,8 +178,12 @@ def storable(name: str, value: Any) -> Any:
     return value.replace("\x00", "").encode("utf-8", "replace").decode()[:length]
 
 
-def _held(call: Call) -> CallQuerySet:
-    return Call.objects.filter(pk=call.pk, attempts=call.attempts, state=call.state)
+def _update(call: Call, values: Mapping[str, Any], also: str = "", *given: Any) -> bool:
+    """Write to the row of a call that this worker holds; False when it does not any more."""
+    columns = ", ".join(f"{name} = %s" for name in values)
+    stored = [COLUMNS[name].get_db_prep_save(value, connection) for name, value in values.items()]
+    fence = (call.pk, call.attempts, call.state)
+    return statements.one(UPDATE.format(columns, also), *stored, *fence, *given) is not None
 
 
 def _together(several: object) -> AbstractContextManager[object]:
