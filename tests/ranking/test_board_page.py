@@ -310,4 +310,4 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
         page = text(client.get("/a/support/?raters=judges"))
     assert "The judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
     assert f'href="/a/support/runs/{run.pk}/"' in page
-    assert "/runs/1" not in text(client.get("/a/support/?raters=people"))
+    assert f"/runs/{run.pk}/" not in text(client.get("/a/support/?raters=people"))
