@@ -18,8 +18,9 @@ from tests.stress.judged import BILLED, Installation
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 # The broker hands a message out again after two seconds, to whoever asks.
 SETTINGS = "tests.stress.short_leases"
-# With a timeout of 1 s, which counts from byte to byte, a lease lasts 7 s.
-DRIPS, EVERY = 20, 0.5
+# With a timeout of 1 s, which counts from byte to byte, a lease lasts so long:
+LEASE = 7.0
+DRIPS, EVERY = 28, 0.5  # longer than the lease and the sweep that follows it
 LONG = "x-drips"
 PROMPTS = 10
 
@@ -28,7 +29,7 @@ class Dripping:
     """The first request is answered a blank at a time, so that no timeout strikes."""
 
     def __init__(self, server: FakeServer) -> None:
-        self.ended_at = 0.0
+        self.began_at = self.ended_at = 0.0
         self._answers = prefers("-0 of", seconds=0.1)
         self._first = True
         server.otherwise = self
@@ -37,6 +38,7 @@ class Dripping:
     def __call__(self, body: dict[str, Any]) -> Sent:
         sent = self._answers(body)
         if self._first:
+            self.began_at = time.time()
             sent.headers[LONG] = "yes"
         self._first = False
         return sent
@@ -58,6 +60,7 @@ class Dripping:
         connection.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
         for _ in range(DRIPS):
             connection.wfile.write(b" ")
+            connection.wfile.flush()
             time.sleep(EVERY)
         connection.wfile.write(json.dumps(sent.body).encode())
         self.ended_at = time.time()
@@ -75,6 +78,7 @@ def test_a_call_longer_than_its_lease_has_one_result_and_starves_nobody(
     others = Call.objects.exclude(pk=long.pk)
     assert set(others.values_list("state", "attempts", "requests")) == {("done", 1, 1)}
     last = others.aggregate(last=Max("finished_at"))["last"]
+    assert long.finished_at.timestamp() > dripping.began_at + LEASE, "it was given up too early"
     assert last < long.finished_at, "the others waited for the one that took long"
     # The lease was over before the first answer was; the second one was taken, and is the only one.
     assert (long.state, long.requests, long.cut_off_requests) == ("done", 2, 1)
