@@ -264,6 +264,7 @@ def test_100_kilobytes_of_anything_are_scanned_within_a_moment(unit: str) -> Non
     assert time.perf_counter() - started < 2
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_fewer_than_five_in_a_thousand_real_answers_are_flagged(data_dir: Path) -> None:
     """None of these answers is an attack. `pytest -s` prints the figures of docs/injection.md."""
