@@ -158,10 +158,10 @@ def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epo
     askers = sorted(epoch.asker for epoch in members)
     if len(set(askers)) < 2:
         raise JudgeRefused("A jury needs two different judges or more.")
-    quorum = quorum or len(askers) // 2 + 1
+    quorum = quorum or usual_quorum(len(askers))
     if not 1 <= quorum <= len(askers):
         raise JudgeRefused(f"A quorum of {quorum} does not fit a jury of {len(askers)}.")
-    digest = hashlib.sha256(f"jury {quorum} {' '.join(askers)}".encode()).hexdigest()
+    digest = jury_digest(askers, quorum)
     found = _open_epoch(digest)
     if found is not None:
         return found
@@ -170,6 +170,16 @@ def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epo
     names = ", ".join(judge.name for judge in judges)
     label = f"Jury of {len(judges)}: {names}"
     return _register(draft, _shortened(label), Rater.Kind.JURY, judges)
+
+
+def usual_quorum(members: int) -> int:
+    """Return how many verdicts a jury needs unless somebody says otherwise: more than half."""
+    return members // 2 + 1
+
+
+def jury_digest(askers: Iterable[str], quorum: int) -> str:
+    """Return what identifies the jury of these epochs, given by who asks in the ledger."""
+    return hashlib.sha256(f"jury {quorum} {' '.join(sorted(askers))}".encode()).hexdigest()
 
 
 def jury_named(name: str) -> Epoch | None:
