@@ -25,7 +25,8 @@ BOOK = """
 """
 MOVE = """
     UPDATE arena_run SET
-        reserved = reserved + %s, settled = settled + %s, uncertain = uncertain + %s
+        reserved = reserved + %s, settled = settled + %s, uncertain = uncertain + %s,
+        cap = cap + %s
     WHERE id = %s
     RETURNING id
 """
@@ -59,8 +60,13 @@ def book(call_id: int, *, released: int, cost: int, uncertain: int) -> None:
 
 
 def move(run_id: int, *, reserved: int, cost: int, uncertain: int) -> None:
-    """Count what calls hold and have cost in their run's sums; negative where they leave it."""
-    statements.one(MOVE, reserved, cost, uncertain, run_id)
+    """Count what calls hold and have cost in their run's sums; negative where they leave it.
+
+    So much of the cap moves with them: that money was allowed once, and neither run has more or
+    less to spend than before.
+    """
+    moved = reserved + cost + uncertain
+    statements.one(MOVE, reserved, cost, uncertain, moved, run_id)
 
 
 def is_over_its_cap(run_id: int) -> bool:

@@ -18,10 +18,13 @@ BATCH = 500
 def create_calls(*, drafts: Sequence[Call]) -> dict[tuple[str, str, int], Call]:
     """Write `drafts`, keep those that are there already; return all of them by their identity."""
     Call.objects.bulk_create(drafts, batch_size=BATCH, ignore_conflicts=True)
-    askers = {draft.asker for draft in drafts}
-    subjects = [draft.subject for draft in drafts]
-    found = Call.objects.filter(asker__in=askers, subject__in=subjects)
-    return {(call.asker, call.subject, call.sample): call for call in found}
+    if not drafts:
+        return {}
+    wanted = {(draft.asker, draft.subject, draft.sample) for draft in drafts}
+    askers, subjects, samples = (set(part) for part in zip(*wanted, strict=True))
+    found = Call.objects.filter(asker__in=askers, subject__in=subjects, sample__in=samples)
+    by_identity = {(call.asker, call.subject, call.sample): call for call in found}
+    return {identity: by_identity[identity] for identity in wanted}
 
 
 @transaction.atomic

@@ -13,6 +13,7 @@ from arena.calls.models import Call
 from arena.models import Comparison, Rater, Run
 from arena.services import statements
 from judges.models import Judgement, JuryVerdict
+from judges.services.adopting import rescue_calls
 from judges.services.asking import JudgeAsking
 from judges.services.casting import vote_as
 from judges.services.juries import settle_juries_of, settle_waiting_juries
@@ -165,6 +166,7 @@ def settle_ready(*, now: datetime) -> None:
     for judgement_id in Judgement.objects.ready().values_list("pk", flat=True):
         settle(judgement_id=judgement_id, now=now)
     settle_waiting_juries(now=now)
+    rescue_calls(now=now)
     runs = Run.objects.filter(kind=Rater.Kind.JUDGE, state=Run.State.OPEN)
     for run_id in runs.values_list("pk", flat=True):
         close_if_done(run_id=run_id, now=now)

@@ -12,16 +12,17 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from arena.calls.models import Call, RunAsker
-from arena.calls.services import create_calls, resume_run, retry_failures
+from arena.calls.services import create_calls, move_calls, resume_run, retry_failures
 from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
 from arena.services.locks import one_at_a_time
 from arena.services.pairing import take_side
 from judges.core.scanning import scan
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
-from judges.services.adopting import adopt, adopt_verdicts, take_over
+from judges.services.adopting import adopt, adopt_verdicts, drop_other_words, take_over
 from judges.services.juries import settle_waiting_juries
 from judges.services.orders import Member, Order, calls_for, shown_in
 from judges.services.planning import Pick
@@ -158,6 +159,7 @@ def _write_member(
     writing: Writing, member: Member, epoch: Epoch, picks: Sequence[Pick], flagged: set[str]
 ) -> None:
     run, now = writing.run, writing.now
+    drop_other_words(epoch=epoch, picks=picks, mark=member.mark)
     adopt(run=run, epoch=epoch, picks=picks, shares=writing.shares, now=now)
     taken = set(
         epoch.judgements.filter(
@@ -165,7 +167,8 @@ def _write_member(
         ).values_list("responses", flat=True)
     )
     fresh = [pick for pick in picks if pick.responses not in taken]
-    calls = write_calls(run=run, epoch=epoch, wanted=calls_for(member.spec, fresh), now=now)
+    wanted = calls_for(member.spec, fresh, member.mark)
+    calls = write_calls(run=run, epoch=epoch, wanted=wanted, now=now)
     comparisons = _comparisons(writing, epoch.rater, fresh)
     drafts = []
     for pick, comparison in zip(fresh, comparisons, strict=True):
@@ -192,7 +195,8 @@ def _two_calls(member: Member, pick: Pick, comparison: Comparison) -> tuple[str,
     first, second = shown_in(member.spec, pick)
     if member.spec.protocol != "listwise" and first[0] != comparison.left_response_id:
         first, second = second, first
-    return subjects.of_responses(first), subjects.of_responses(second)
+    mark = member.mark
+    return subjects.of_responses(first, mark), subjects.of_responses(second, mark)
 
 
 def write_calls(
@@ -348,11 +352,25 @@ def go_on(*, run: Run, now: datetime) -> Run:
 @transaction.atomic
 def _ask_failures_again(run: Run, now: datetime) -> None:
     failed = Judgement.objects.filter(run=run, state=Judgement.State.FAILED)
+    again = list(failed.values_list("pk", flat=True))
     JuryVerdict.objects.filter(judgements__in=failed).exclude(state=JuryVerdict.State.VOTED).update(
         state=JuryVerdict.State.WAITING, settled_at=None, counts={}
     )
     failed.update(state=Judgement.State.WAITING, settled_at=None)
+    move_calls(call_ids=_failed_calls(again), run_id=run.pk, now=now)
     if run.state == Run.State.PAUSED:
         resume_run(run_id=run.pk, now=now)
-    else:
+    elif again:
         retry_failures(run_id=run.pk, now=now)
+        Run.objects.filter(pk=run.pk, state=Run.State.DONE).update(
+            state=Run.State.OPEN, closed_at=None
+        )
+
+
+def _failed_calls(judgements: Sequence[int]) -> list[int]:
+    """The calls for want of which judgements failed, whichever run they were made for."""
+    theirs = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
+    direct = Call.objects.filter(theirs)
+    needed = direct.exclude(needs=None).values("needs")
+    failed = Call.objects.filter(Q(pk__in=direct.values("pk")) | Q(pk__in=needed))
+    return list(failed.filter(state=Call.State.FAILED).values_list("pk", flat=True))

@@ -17,7 +17,8 @@ from judges.services.planning import (
     shares_of,
     without_family,
 )
-from judges.services.registering import JudgeRefused
+from judges.services.registering import JudgeRefused, jury_digest, usual_quorum
+from judges.services.subjects import mark_of
 
 MOST_JUDGES = 9
 
@@ -34,6 +35,7 @@ class Member:
     own_family: bool
     picks: list[Pick]
     calls: dict[str, str | None]
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,17 @@ def prepare_order(
     Raises JudgeRefused with a sentence when there is nothing to buy.
     """
     _check_judges(specs)
+    if wanted.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
+        raise JudgeRefused("That run compared two answers at a time; a listwise judge needs three.")
     epochs = [_epoch_of(spec) for spec in specs]
     plan = plan_run(
         arena=arena, wanted=wanted, askers=_askers(specs), asked=_asked(arena, epochs, quorum)
     )
     if not plan.picks:
         raise JudgeRefused(_nothing_left(arena, plan, specs))
-    families = families_in(arena)
+    families, mark = families_in(arena), mark_of(arena.criteria)
     drafts = [
-        _member(spec, epoch, own_family, plan.picks, families)
+        _member(spec, epoch, own_family, plan.picks, families, mark)
         for spec, epoch in zip(specs, epochs, strict=True)
     ]
     said = plan.left_out + [text for member in drafts if (text := _family_note(member, plan))]
@@ -119,16 +123,11 @@ def _asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | None) -> 
     if len(epochs) == 1:
         asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).not_free()
         return set(asked.values_list("responses", flat=True)) if epochs[0] else set()
-    verdicts = JuryVerdict.objects.filter(run__arena=arena)
-    verdicts = verdicts.exclude(state=JuryVerdict.State.WAITING, run__state="cancelled")
-    if quorum is not None:
-        verdicts = verdicts.filter(epoch__judge__quorum=quorum)
-    ids = [epoch.judge_id for epoch in epochs if epoch is not None]
-    if len(ids) < len(epochs):
-        return set()
-    for judge in ids:
-        verdicts = verdicts.filter(epoch__judge__members=judge)
-    return set(verdicts.values_list("responses", flat=True))
+    askers = [epoch.asker for epoch in epochs if epoch is not None]
+    digest = jury_digest(askers, quorum or usual_quorum(len(epochs)))
+    verdicts = JuryVerdict.objects.filter(run__arena=arena, epoch__judge__digest=digest)
+    decided = verdicts.exclude(state=JuryVerdict.State.WAITING, run__state="cancelled")
+    return set(decided.values_list("responses", flat=True))
 
 
 def _nothing_left(arena: Arena, plan: Plan, specs: Sequence[JudgeSpec]) -> str:
@@ -170,25 +169,29 @@ def _member(
     own_family: bool,
     picks: Sequence[Pick],
     families: Mapping[int, str],
+    mark: str,
 ) -> Member:
     mine = list(picks) if own_family else without_family(picks, spec.family, families)
-    return Member(spec, epoch, own_family, mine, calls_for(spec, mine))
+    return Member(spec, epoch, own_family, mine, calls_for(spec, mine, mark), mark)
 
 
 def _cut(member: Member, responses: frozenset[str]) -> Member:
     mine = [pick for pick in member.picks if pick.responses in responses]
-    return replace(member, picks=mine, calls=calls_for(member.spec, mine))
+    return replace(member, picks=mine, calls=calls_for(member.spec, mine, member.mark))
 
 
-def calls_for(spec: JudgeSpec, picks: Iterable[Pick]) -> dict[str, str | None]:
-    """Map the subject of every call that these comparisons take to what it needs first."""
+def calls_for(spec: JudgeSpec, picks: Iterable[Pick], mark: str = "") -> dict[str, str | None]:
+    """Map the subject of every call that these comparisons take to what it needs first.
+
+    `mark` is that of the arena's criteria.
+    """
     calls: dict[str, str | None] = {}
     for pick in picks:
-        note = subjects.of_note(pick.prompt_id) if spec.rubric.note else None
+        note = subjects.of_note(pick.prompt_id, mark) if spec.rubric.note else None
         if note is not None:
             calls[note] = None
         for shown in shown_in(spec, pick):
-            calls[subjects.of_responses(shown)] = note
+            calls[subjects.of_responses(shown, mark)] = note
     return calls
 
 

@@ -134,7 +134,7 @@ def _picks(
 ) -> dict[int, list[Pick]]:
     """Map each pair's id to all its comparisons, in the order in which they are bought."""
     if wanted.like_run is not None:
-        return _picks_of_run(pairs, wanted.like_run)
+        return _picks_of_run(pairs, wanted.like_run, answers)
     lists = _lists(answers, askers.seed) if askers.listwise else None
     return {pair.pk: _picks_of(pair, answers, askers.seed, lists) for pair in pairs}
 
@@ -175,14 +175,15 @@ def _chunks(drawn: Sequence[int]) -> list[Sequence[int]]:
     return [drawn[start::count] for start in range(count)] if len(drawn) >= 3 else []
 
 
-def _picks_of_run(pairs: Sequence[Pair], run: Run) -> dict[int, list[Pick]]:
-    """What another run asked, to be judged again by somebody else."""
+def _picks_of_run(pairs: Sequence[Pair], run: Run, answers: Answers) -> dict[int, list[Pick]]:
+    """What another run asked and can be judged still, to be judged by somebody else."""
     picks: dict[int, list[Pick]] = {pair.pk: [] for pair in pairs}
     of = {_ids(pair): pair for pair in pairs}
     for one in Comparison.objects.filter(run=run, judgement__isnull=False).order_by("pk"):
         sides = sorted([(one.left_id, one.left_response_id), (one.right_id, one.right_response_id)])
         pair = of.get((sides[0][0], sides[1][0]))
-        if pair is not None and one.prompt_id is not None:
+        both_there = {side[1] for side in sides} <= answers.lengths.keys()
+        if pair is not None and one.prompt_id is not None and both_there:
             picks[pair.pk].append(Pick(pair, one.prompt_id, sides[0][1], sides[1][1]))  # type: ignore[arg-type]
     return picks
 

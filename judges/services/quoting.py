@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from django.db.models import Avg
+from django.db.models import Avg, Q
 
 from arena.calls.models import Call
 from arena.calls.money import DEFAULT_MAX_TOKENS, cost
@@ -122,10 +122,12 @@ def most_tokens(parameters: Mapping[str, object]) -> int:
 
 
 def _made(member: Member) -> set[str]:
-    """Calls that the ledger has already: their answers are not bought again."""
+    """Calls that are answered, or that an open run pays for: they are not bought again."""
     if member.epoch is None:
         return set()
-    made = Call.objects.filter(asker=member.epoch.asker).exclude(state=Call.State.FAILED)
+    calls = Call.objects.filter(asker=member.epoch.asker, sample=0)
+    to_be_made = Q(state__in=[Call.State.WAITING, Call.State.RUNNING])
+    made = calls.exclude(state=Call.State.FAILED).exclude(to_be_made & ~Q(run__state="open"))
     return set(made.values_list("subject", flat=True)) & member.calls.keys()
 
 

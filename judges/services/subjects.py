@@ -3,8 +3,12 @@
 12,15         two answers of an arena, 12 first        12      one answer, to be scored
 9,12,15       a list                                   note:7  the grading note of prompt 7
 item:3:12     a labelled item, its first answer first  item:3:1, item:3:note
+
+Where the arena has criteria of its own, `@` and a mark of them follow: what was said under other
+words is another answer.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,12 +26,17 @@ class Subject:
         return not self.shown
 
 
-def of_responses(shown: Sequence[int]) -> str:
-    return ",".join(str(response) for response in shown)
+def mark_of(criteria: str) -> str:
+    """Return what tells an arena's criteria from others in a subject; '' where it has none."""
+    return f"@{hashlib.sha256(criteria.encode()).hexdigest()[:12]}" if criteria else ""
 
 
-def of_note(prompt: int) -> str:
-    return f"note:{prompt}"
+def of_responses(shown: Sequence[int], mark: str = "") -> str:
+    return ",".join(str(response) for response in shown) + mark
+
+
+def of_note(prompt: int, mark: str = "") -> str:
+    return f"note:{prompt}{mark}"
 
 
 def of_item(item: int, shown: Sequence[int]) -> str:
@@ -49,10 +58,10 @@ def key_of_item(item: int) -> str:
 
 def read_subject(subject: str) -> Subject:
     """Take a subject apart; raises ValueError for one that this module did not write."""
-    kind, _, rest = subject.partition(":")
+    kind, _, rest = subject.partition("@")[0].partition(":")
     if kind == "note":
         return Subject(prompt=int(rest))
     if kind == "item":
         item, _, shown = rest.partition(":")
         return Subject(item=int(item), shown=() if shown == "note" else tuple(map(int, shown)))
-    return Subject(shown=tuple(int(part) for part in subject.split(",")))
+    return Subject(shown=tuple(int(part) for part in kind.split(",")))

@@ -11,6 +11,7 @@ from judges.services.orders import Member, Order, calls_for
 from judges.services.planning import Pick, Wanted, families_in, shares_of, without_family
 from judges.services.readings import voted_on
 from judges.services.registering import JudgeRefused
+from judges.services.subjects import mark_of
 
 LISTWISE = (
     "A listwise judge is asked about whole lists: order a run in the arena, then measure it here."
@@ -34,7 +35,8 @@ def order_of_voted(
         return None
     if spec.protocol == "listwise":
         raise JudgeRefused(LISTWISE)
-    member = Member(spec, epoch, False, chosen, calls_for(spec, chosen))
+    mark = mark_of(arena.criteria)
+    member = Member(spec, epoch, False, chosen, calls_for(spec, chosen, mark), mark)
     said = []
     if own := len(picks) - len(fair):
         said.append(
