@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from arena.models import Arena
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, JuryVerdict
+from judges.models.judges import SCRIPTED
 from judges.services import subjects
 from judges.services.planning import (
     Askers,
@@ -87,6 +88,7 @@ def prepare_order(
         for spec, epoch in zip(specs, epochs, strict=True)
     ]
     said = plan.left_out + [text for member in drafts if (text := _family_note(member, plan))]
+    said += _scripts_note(arena, specs)
     count = _picks_within(drafts, plan.picks, max_calls)
     picks = plan.picks[:count]
     members = [_cut(member, frozenset(pick.responses for pick in picks)) for member in drafts]
@@ -152,6 +154,22 @@ def _family_note(member: Member, plan: Plan) -> str:
         f"{member.spec.label} does not judge {skipped} comparisons with an answer of its own "
         f"model family ({member.spec.family})."
     )
+
+
+def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
+    """Warn whoever asks real judges where scripts have voted: they share the judges' board."""
+    if all(spec.endpoint == SCRIPTED for spec in specs):
+        return []
+    votes = arena.votes.live().filter(rater__epoch__judge__endpoint=SCRIPTED)
+    raters = sorted(set(votes.values_list("rater", flat=True)))
+    if not raters:
+        return []
+    ids = ", ".join(str(pk) for pk in raters[:5])
+    return [
+        f"The judges' board of this arena counts {votes.count()} votes of scripted judges, which "
+        "judge nothing real. An operator takes them out with manage.py void_rater ID "
+        f"--reason \"a script\" (ID: {ids})."
+    ]
 
 
 def _no_calls(max_calls: int | None, members: Sequence[Member]) -> str:

@@ -9,10 +9,11 @@ from django.core.management import CommandError, call_command
 
 from arena.calls.models import Call
 from arena.conf.endpoints import Endpoint
-from arena.models import Arena, Response, Run
+from arena.models import Arena, Rater, Response, Run
 from judges.core.rubric import RubricError, load_rubric
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, fails
+from tests.judges.helpers import order, work_off
 
 pytestmark = pytest.mark.django_db
 MODEL = "judge-7b-2024-07-01"
@@ -144,3 +145,16 @@ def test_other_slips_get_a_sentence_too(extra: list[str], says: str) -> None:
 
 def test_a_judge_named_twice_is_no_jury() -> None:
     refused(make_arena(2, 2), name="scripted,scripted:scripted-1", says="named twice")
+
+
+def test_votes_of_scripts_beside_a_real_judge_are_announced(
+    server: FakeServer, settings: Any
+) -> None:
+    arena = make_arena(3, 4)
+    assert "scripted judges" not in judge(arena, "--dry-run")
+    work_off(order(arena, "scripted", per_pair=2))
+    paid(settings, server.base_url)
+    priced(MODEL, "0")
+    said = judge(arena, "--dry-run", name=f"paid:{MODEL}")
+    assert "votes of scripted judges, which judge nothing real" in said
+    assert f"(ID: {Rater.objects.get(kind='judge').pk})" in said
