@@ -24,12 +24,16 @@ from arena.calls.providers.base import (
 from arena.calls.ringing import RING_AGAIN
 from arena.calls.sent import digest_of
 
-__all__ = ["Asking", "CannotAsk", "Reading", "make_call"]
+__all__ = ["Asking", "CannotAsk", "CannotAskThis", "Reading", "make_call"]
 
 UNTIL_SETTLED = timedelta(seconds=2)
 DATABASE_AGAIN = 0.5
 NO_USAGE = "The server named no tokens, so the most that this can have cost is booked."
 BILLED_MORE = "The server billed more than the request can have cost, and the cap is passed."
+
+
+class CannotAskThis(CannotAsk):
+    """This one question cannot be put together; its call fails, and whoever asks goes on."""
 
 
 class Lost(Exception):
@@ -57,6 +61,9 @@ def _make_request(call: Call, asking: Asking) -> bool:
         plan = plan_request(call, asking)
     except NoPrice as error:
         _stop_run(call, str(error))
+        return False
+    except CannotAskThis as error:
+        _write(call, claiming.ended(Call.State.FAILED, str(error), timezone.now()))
         return False
     except (CannotAsk, UnknownEndpoint, Stopped) as error:
         _stop_asker(call, str(error))

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from arena.calls.capabilities import capability_of
-from arena.calls.making import CannotAsk, Reading
+from arena.calls.making import CannotAsk, CannotAskThis, Reading
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
 from judges.core.parsing import (
@@ -52,7 +52,7 @@ class JudgeAsking:
                 else render(spec, material, nonce=call.nonce, structured=structured)
             )
         except MaterialError as error:
-            raise CannotAsk(str(error)) from None
+            raise CannotAskThis(str(error)) from None
         return Request(
             spec.model,
             tuple(Message(role, text) for role, text in messages),

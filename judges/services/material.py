@@ -1,6 +1,6 @@
 """The texts behind a call: what a judge is shown, in the order of the call's subject."""
 
-from arena.calls.making import CannotAsk
+from arena.calls.making import CannotAskThis
 from arena.models import Arena
 from arena.services import statements
 from arena.services.statements import Row
@@ -23,7 +23,7 @@ GONE = "What this call asks about is not there any more, or has no text."
 
 
 def material_for(subject: Subject, *, note: str = "") -> Material:
-    """Load the texts of a subject in one query; raises CannotAsk where one is missing."""
+    """Load the texts of a subject in one query; raises CannotAskThis where one is missing."""
     if subject.item is not None:
         return of_item(_item(subject.item), subject.shown, note=note)
     if subject.prompt is not None:
@@ -31,14 +31,14 @@ def material_for(subject: Subject, *, note: str = "") -> Material:
     rows = statements.rows(ANSWERS.format(", ".join(["%s"] * len(subject.shown))), *subject.shown)
     texts = {pk: text for pk, text, *_ in rows}
     if len(texts) < len(set(subject.shown)):
-        raise CannotAsk(GONE)
+        raise CannotAskThis(GONE)
     return _of_prompt(rows[0][2:], tuple(texts[pk] for pk in subject.shown), note)
 
 
 def _of_prompt(facts: Row, answers: tuple[str, ...], note: str) -> Material:
     question, criteria, prompt, reference, rubric = facts
     if not prompt or not all(answers):
-        raise CannotAsk(GONE)
+        raise CannotAskThis(GONE)
     return Material(question, criteria, prompt, answers, reference, rubric, note)
 
 
@@ -59,12 +59,12 @@ def of_item(item: LabelItem, shown: tuple[int, ...], *, note: str = "") -> Mater
 def _prompt(pk: int) -> Row:
     row = statements.one(PROMPT, pk)
     if row is None:
-        raise CannotAsk(GONE)
+        raise CannotAskThis(GONE)
     return row
 
 
 def _item(pk: int) -> LabelItem:
     found = LabelItem.objects.filter(pk=pk).first()
     if found is None:
-        raise CannotAsk(GONE)
+        raise CannotAskThis(GONE)
     return found
