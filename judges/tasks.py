@@ -4,6 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
+from judges.services.blocking import pause_blocked_judges
 from judges.services.canaries import watch
 from judges.services.judging import judge_call, settle_ready
 
@@ -27,8 +28,10 @@ def sweep_calls() -> None:
 def ring_calls() -> int:
     """Ring for every call that may be made now, and say how many there were.
 
-    Of a full batch the middle one rings for the next, so workers need not wait for the sweep.
+    Judges that were blocked meanwhile are stopped first: whoever lets a run go on rings here. Of a
+    full batch the middle one rings for the next, so workers need not wait for the sweep.
     """
+    pause_blocked_judges(now=timezone.now())
     calls = calls_to_ring(now=timezone.now())
     middle = len(calls) // 2 if len(calls) > MOST_RUNG // 2 else -1
     for position, call_id in enumerate(calls):
