@@ -1,10 +1,12 @@
 """The rows of a file of labels, JSON Lines or CSV, each with the line it begins on."""
 
+import codecs
 import csv
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from arena.importers.base import (
     LINE_LIMIT,
@@ -19,23 +21,35 @@ from judges.labels.rows import FORMS, LabelRow, checked_row
 
 DELIMITERS = (",", ";", "\t")
 BLANK = b"\xef\xbb\xbf \t\r\n"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Numbered = tuple[int, LabelRow | BadRow]
 
 
 def rows_of(path: Path) -> Iterator[Numbered]:
     """Yield (line, row) for every row, good or bad, in the order of the file.
 
-    What begins with a brace is JSON Lines, anything else is CSV with a header. Raises FileProblem
-    for a file that cannot be read at all.
+    What begins with a brace is JSON Lines, anything else is CSV with a header. Both are UTF-8, or
+    UTF-16 that begins with its mark. Raises FileProblem for a file that cannot be read at all.
     """
     try:
-        with path.open("rb") as stream:
+        with _opened(path) as stream:
             start = stream.read(64).lstrip(BLANK)
     except OSError as error:
         raise FileProblem(f"{path}: cannot be read: {error.strerror or error}.") from None
     if not start:
         raise FileProblem(f"{path}: the file is empty.")
     return _json_rows(path) if start.startswith(b"{") else _csv_rows(path)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file as UTF-8; spreadsheets save "Unicode text" as UTF-16, which is turned into it."""
+    with path.open("rb") as stream:
+        if not stream.read(2).startswith(UTF_16):
+            return path.open("rb")
+    try:
+        return io.BytesIO(path.read_bytes().decode("utf-16").encode())
+    except UnicodeDecodeError:
+        raise FileProblem(f"{path}: begins as UTF-16, but is not valid UTF-16.") from None
 
 
 def _checked(fields: dict[str, Any] | BadRow) -> LabelRow | BadRow:
@@ -51,7 +65,7 @@ def _checked(fields: dict[str, Any] | BadRow) -> LabelRow | BadRow:
 
 
 def _json_rows(path: Path) -> Iterator[Numbered]:
-    with path.open("rb") as stream:
+    with _opened(path) as stream:
         lines = Lines(stream)
         for line in lines:
             too_long = lines.take_too_long()
@@ -81,9 +95,9 @@ def _fields(line: bytes, *, too_long: bool) -> dict[str, Any] | BadRow:
 
 
 def _csv_rows(path: Path) -> Iterator[Numbered]:
-    with path.open("rb") as stream:
+    with _opened(path) as stream:
         lines = Lines(stream)
-        text = (line.decode("utf-8", "surrogateescape") for line in lines)
+        text = _decoded(path, lines)
         delimiter, columns = _header(path, next(text))
         records = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
@@ -95,10 +109,24 @@ def _csv_rows(path: Path) -> Iterator[Numbered]:
                 yield line, _checked(_named(columns, fields, too_long=lines.take_too_long()))
 
 
+def _decoded(path: Path, lines: Lines) -> Iterator[str]:
+    """Yield the lines as text: in another encoding most rows are wrong, and one sentence is enough.
+
+    A line that was cut because of its length may end within a character; its row is bad anyway.
+    """
+    for line in lines:
+        try:
+            yield line.decode("utf-8", "ignore" if lines.too_long else "strict")
+        except UnicodeDecodeError:
+            raise FileProblem(
+                f"{path}: line {lines.number} is not UTF-8. Save the file as UTF-8 (a spreadsheet "
+                "calls it CSV UTF-8), then try again."
+            ) from None
+
+
 def _header(path: Path, line: str) -> tuple[str, list[str]]:
     """Find the delimiter with which the first line names the needed columns."""
-    text = line.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
-    header = text.decode("utf-8", "replace").strip("\r\n")
+    header = line.removeprefix("\ufeff").strip("\r\n")
     for delimiter in DELIMITERS:
         columns = [name.strip().strip('"').lower() for name in header.split(delimiter)]
         if "prompt" in columns and {"label", "score"} & set(columns):

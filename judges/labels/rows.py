@@ -10,6 +10,8 @@ from arena.importers.base import BadRow, checked_name, checked_text, kind_of, sh
 OUTCOMES = {
     "1": "left",
     "2": "right",
+    "a": "left",
+    "b": "right",
     "left": "left",
     "right": "right",
     "tie": "tie",
@@ -89,7 +91,7 @@ def _category(fields: Mapping[str, Any]) -> str:
 
 
 def _outcome(value: Any) -> str:
-    """1 and left name the first response, 2 and right the second, in any case of letters."""
+    """1, A and left name the first response, 2, B and right the second, in any case of letters."""
     number = isinstance(value, int) and not isinstance(value, bool)
     said = str(value) if number else value
     outcome = OUTCOMES.get(said.strip().lower()) if isinstance(said, str) else None

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.importers import base
 from arena.importers.base import FileProblem
 from judges.labels import BadLabels, LabelFile, read_labels
 from judges.models import Label, LabelItem, LabelSet
@@ -75,6 +76,8 @@ def test_csv_says_the_same_as_json_lines(tmp_path: Path, start: str, delimiter: 
         (1, "left"),
         ("2", "right"),
         (2, "right"),
+        ("A", "left"),
+        ("b", "right"),
         ("LEFT", "left"),
         (" Right ", "right"),
         ("Tie", "tie"),
@@ -117,7 +120,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (PAIR | {"label": "A"}, r"line 2, label: is 'A', which is none of 1, 2"),
+        (PAIR | {"label": "C"}, r"line 2, label: is 'C', which is none of 1, 2, a, b"),
         (PAIR | {"label": True}, "line 2, label: is True"),
         (PAIR | {"label": None}, "line 2, label: is missing"),
         ({"prompt": "?"}, "line 2, response: is missing"),
@@ -170,6 +173,45 @@ def test_a_missing_file_or_a_folder_is_said(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(FileProblem, match="cannot be read"):
             read_labels(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_its_mark_says_the_same(tmp_path: Path, encoding: str) -> None:
+    row = PAIR | {"response_1": "Two\nlines\u2028in Ελληνικά \N{PILE OF POO}", "rater": "zoë"}
+    path = table(tmp_path, row, delimiter="\t")
+    expected = read_labels(path)
+    path.write_bytes(("\ufeff" + path.read_text("utf-8")).encode(encoding))
+    assert read_labels(path) == expected
+    path = jsonl(tmp_path, row)
+    path.write_bytes(("\ufeff" + path.read_text("utf-8")).encode(encoding))
+    assert said(read_labels(path)) == said(expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("prompt,response,score\n" + "Où ?,Là.,4\n" * 3, "line 2 is not UTF-8.*CSV UTF-8"),
+        ("prompt,response,score,café\n", "line 1 is not UTF-8"),
+        ("\xff\xfeabc", "is not valid UTF-16"),
+    ],
+)
+def test_another_encoding_is_said_once_for_the_file(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(content.encode("cp1252"))
+    with pytest.raises(FileProblem, match=says):
+        read_labels(path)
+
+
+def test_a_line_cut_within_a_character_is_too_long_and_no_matter_of_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("prompt,response,score\nWhy?,So.,3\n" + "é" * 30 + "x\n", encoding="utf-8")
+    monkeypatch.setattr(base, "LINE_LIMIT", 41)
+    with pytest.raises(BadLabels, match="line 3: has 1 fields"):
+        read_labels(path)
 
 
 def test_a_broken_table_is_named_by_line(tmp_path: Path) -> None:
