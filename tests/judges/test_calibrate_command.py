@@ -1,6 +1,7 @@
 """`manage.py calibrate`, with the queue worked off by a stand-in."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def test_a_dry_run_quotes_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_worker")
+def test_a_quote_of_a_model_without_a_price_says_so(
+    tmp_path: Path, local: FakeServer, settings: Any
+) -> None:
+    endpoint = replace(settings.MODEL_ENDPOINTS["local"], prices={})
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
+    said = calibrate("--labels", labels(tmp_path), "--dry-run", judge=LOCAL)
+    assert "Cost: not known: judge-7b-2024-07-01 at local has no price." in said
+
+
+@pytest.mark.usefixtures("no_worker")
 def test_no_wait_orders_and_measures_another_time(tmp_path: Path) -> None:
     assert "Ordered." in calibrate("--labels", labels(tmp_path), "--no-wait")
     assert Run.objects.get().state == "open"
@@ -137,8 +148,13 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
     assert "Agreement with people where both decide: 100.0%" in said
+    assert "Its votes count on the judges' board" in said
+    assert "already" not in said
     assert Calibration.objects.get().arena == arena
-    assert "5 pairs with 5 labels" in calibrate("--arena", arena.slug, judge=LOCAL)
+    again = calibrate("--arena", arena.slug, judge=LOCAL)
+    assert "5 pairs with 5 labels" in again
+    assert "Of the pairs that people voted on, 5 have its verdict already." in again
+    assert "Its votes count" not in again
     assert Call.objects.count() == 10
 
 

@@ -17,7 +17,7 @@ from judges.management.amounts import cap_in_nano
 from judges.management.following import ring
 from judges.management.measurements import told
 from judges.management.waiting import wait_for
-from judges.models import Calibration, Epoch, LabelItem, LabelSet
+from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
 from judges.services.calibrating import measure_arena, measure_labels
 from judges.services.honeypotting import (
     PROMPTS,
@@ -29,6 +29,7 @@ from judges.services.labelling import add_labels, drawn, items_of, stored_labels
 from judges.services.ordering import go_on, order_run, unfinished_run
 from judges.services.probing import probe_judges
 from judges.services.quoting import Quote, quote_for
+from judges.services.readings import voted_on
 from judges.services.registering import (
     JudgeRefused,
     jury_named,
@@ -40,6 +41,7 @@ from judges.services.trying import Outstanding, ask_outstanding, outstanding, qu
 from judges.services.voted_pairs import order_of_voted
 
 NOTHING_ORDERED = "Nothing was ordered (--dry-run)."
+VOTES_COUNT = "Its votes count on the judges' board like any others."
 
 
 class Command(BaseCommand):
@@ -50,7 +52,12 @@ class Command(BaseCommand):
         add("judge", metavar="JUDGE", help="a registered judge, or endpoint:model[@rubric]")
         against = parser.add_mutually_exclusive_group(required=True)
         against.add_argument("--labels", type=Path, metavar="FILE", help="JSON Lines or CSV")
-        against.add_argument("--arena", metavar="SLUG", help="people's votes in an arena")
+        against.add_argument(
+            "--arena",
+            metavar="SLUG",
+            help="people's votes in an arena; the judge votes on the same pairs, and its votes "
+            "count on the judges' board like any others",
+        )
         against.add_argument("--honeypots", metavar="SLUG", help="traps made of its answers")
         add("--repeat", type=int, default=0, metavar="K", help="ask each label K times more")
         add("--limit", type=int, metavar="N", help="N items (of traps: N prompts), drawn by seed")
@@ -144,6 +151,10 @@ class Command(BaseCommand):
             f"{judge.label}: {judge.comparisons} verdicts, {judge.calls} calls, about "
             f"{judge.tokens_in:,} tokens in and {judge.tokens_out:,} out."
         )
+        for unpriced in quote.without_price:
+            self.stdout.write(
+                f"Cost: not known: {unpriced.model} at {unpriced.endpoint} has no price."
+            )
         if quote.expected is not None and quote.worst is not None:
             cap = f"; the cap is {dollars(options['cap'])}" if options["cap"] else ""
             self.stdout.write(
@@ -155,11 +166,17 @@ class Command(BaseCommand):
     def _against_arena(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         arena = _arena(options["arena"])
         chosen = {"limit": options["limit"], "seed": options["seed"]}
-        order = order_of_voted(arena=arena, spec=spec, epoch=_epoch_of(spec), **chosen)
+        epoch = _epoch_of(spec)
+        order = order_of_voted(arena=arena, spec=spec, epoch=epoch, **chosen)
+        if there := _verdicts_there(arena, epoch):
+            self.stdout.write(
+                f"Of the pairs that people voted on, {there} have its verdict already."
+            )
         if order is not None:
             for sentence in order.left_out:
                 self.stdout.write(f"Note: {sentence}")
             self._tell_quote(quote_for(order), options)
+            self.stdout.write(VOTES_COUNT)
         if options["dry_run"]:
             self.stdout.write(NOTHING_ORDERED)
             return None
@@ -221,6 +238,15 @@ def _arena(slug: str) -> Arena:
     if arena is None:
         raise CommandError(f"There is no arena {slug!r}.")
     return arena
+
+
+def _verdicts_there(arena: Arena, epoch: Epoch | None) -> int:
+    """Count the pairs of answers that people voted on and that the judge has settled here."""
+    if epoch is None:
+        return 0
+    asked = epoch.judgements.filter(sample=0, run__arena=arena)
+    settled = asked.exclude(state=Judgement.State.WAITING).values_list("responses", flat=True)
+    return len(voted_on(arena).keys() & set(settled))
 
 
 def _epoch_of(spec: JudgeSpec) -> Epoch | None:
