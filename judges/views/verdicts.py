@@ -30,6 +30,7 @@ from judges.pages.verdicts import (
 from judges.services.marking import MarkRefused, mark_reasoning
 from judges.services.steering import may_steer
 from judges.views.access import find_any_run, find_arena, find_run, find_trial, staff_only
+from judges.views.names import NamesSeen, knows_names, remember_names
 
 TOO_MANY = "Too many new voters from your address. Wait a while, then try again."
 
@@ -55,11 +56,14 @@ def _verdict_page(request: HttpRequest, run: Run, judgement: int) -> HttpRespons
     context: dict[str, Any] = {"arena": run.arena, "run": run, "judgement": one, "query": query}
     context["here"] = verdict_url(run, one.pk, query)
     if with_names := "names" in request.GET and one.comparison is not None:
+        remember_names(request, one.responses)
         context["has_page"] = has_public_page(one)
     if with_names and request.headers.get("HX-Request"):
-        return render(request, "judges/_names.html", context)
+        context["names_seen"] = NamesSeen.sentence
+        return render(request, "judges/_names_asked_for.html", context)
     context |= _neighbours(request, run, one) | {
         "with_names": with_names,
+        "names_seen": NamesSeen.sentence if knows_names(request, one.responses) else "",
         "conclusion": conclusion(one),
         "texts": texts_of(one),
         "readings": readings_of(one),
@@ -116,6 +120,8 @@ def _issue(request: HttpRequest, one: Judgement) -> tuple[Rater, Comparison]:
     judged = one.comparison
     if judged is None or judged.left_response_id is None or judged.right_response_id is None:
         raise Http404("There are no two answers of an arena here.")
+    if knows_names(request, one.responses):
+        raise NamesSeen
     rater = visitors.find_or_make_rater(request)
     if rater.blocked_at:
         raise Blocked

@@ -88,17 +88,23 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     page.wait_for_url(first)
     page.get_by_text("Who wrote them").click()
     expect(page.locator(".judge-names")).to_contain_text("candidate-")
+    vote_on_it = page.get_by_role("button", name="Vote on this pair yourself")
+    expect(vote_on_it).to_have_count(0)
+    expect(page.locator("#own-vote")).to_contain_text("You have seen who wrote them")
 
     marks = page.get_by_role("group", name="Coherent")
     marks.get_by_role("button", name="Yes").click()
     expect(marks.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
-    page.get_by_role("button", name="Vote on this pair yourself").click()
+    page.get_by_role("link", name="Older").click()
+    page.wait_for_url(lambda url: url != first)
+    voted_on = page.url
+    vote_on_it.click()
     page.wait_for_url("**/vote/*")
     assert "candidate-" not in page.content()
     page.keyboard.press("t")
     page.get_by_text("You called it a tie").wait_for()
     vote = Vote.objects.of_people().get()
-    read = Judgement.objects.get(pk=int(first.split("/verdicts/")[1].split("/")[0]))
+    read = Judgement.objects.get(pk=int(voted_on.split("/verdicts/")[1].split("/")[0]))
     assert vote.comparison.prompt_id == read.comparison.prompt_id
     assert vote.comparison.draw_probability is None
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +16,7 @@ from arena.models import Arena, Comparison, Response, Run, Vote
 from judges.models import Judgement, LabelItem, LabelSet, Mark
 from judges.services.registering import register_judge, spec_named
 from judges.services.trials import order_trials
+from judges.views import names
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import order, work_off
@@ -263,6 +265,58 @@ def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
     html = client.post(vote_url(run, one), follow=True).content.decode()
     assert "You have been shown these two answers before" in html
     assert Comparison.objects.filter(rater__kind="person").count() == 1
+
+
+@pytest.mark.parametrize("headers", [{}, HX])
+def test_whoever_has_seen_the_names_gets_no_vote_on_them(
+    client: Client, headers: dict[str, str]
+) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    assert vote_url(run, one) in page(client, run, one)
+    shown = text(client, verdict_url(run, one.pk, names=1), headers=headers)
+    assert "You have seen who wrote them" in shown
+    assert vote_url(run, one) not in shown
+    html = client.post(vote_url(run, one), follow=True).content.decode()
+    assert 'role="alert">You have seen who wrote them' in html
+    assert vote_url(run, one) not in html
+    assert not Comparison.objects.filter(rater__kind="person").exists()
+
+
+def test_names_seen_with_one_judges_verdict_are_known_with_anothers(client: Client) -> None:
+    arena = make_arena(2, 1)
+    first, one = judged(arena, "scripted")
+    second, other = judged(arena, "scripted:scripted-2")
+    page(client, first, one, names=1)
+    client.post(vote_url(second, other))
+    assert not Comparison.objects.filter(rater__kind="person").exists()
+
+
+def test_names_of_one_pair_spoil_no_other_pair_and_nobody_elses_vote(client: Client) -> None:
+    run, one = judged(make_arena(2, 2), "scripted")
+    page(client, run, one, names=1)
+    other = run.judgements.exclude(pk=one.pk).get()
+    client.post(vote_url(run, other))
+    Client().post(vote_url(run, one))
+    assert Comparison.objects.filter(rater__kind="person").count() == 2
+
+
+def test_signing_in_makes_nobody_forget_the_names(client: Client) -> None:
+    run, one = judged(make_arena(2, 1), "scripted")
+    page(client, run, one, names=1)
+    client.force_login(get_user_model().objects.create_user("ann"))
+    client.post(vote_url(run, one))
+    assert not Comparison.objects.filter(rater__kind="person").exists()
+
+
+def test_the_names_that_are_remembered_have_a_bound(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "REMEMBERED", 2)
+    run, _ = judged(make_arena(2, 3), "scripted", per_pair=3)
+    seen = list(run.judgements.order_by("pk"))
+    for one in (*seen, seen[1]):
+        page(client, run, one, names=1)
+    assert client.session[names.SEEN] == [seen[2].responses, seen[1].responses]
 
 
 def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> None:
