@@ -24,6 +24,7 @@ PAIRS = [
     ("neighbours", "Neighbours: only candidates next to each other on the judges' board."),
     ("new", "New candidates: only pairs with one that has few votes of judges or none."),
 ]
+NO_SUCH_RUN = "This arena has no such run of judges."
 ORDER_POLICIES = [
     ("abstain", "It abstains: only a verdict that stays the same counts"),
     ("tie", "Call it a tie"),
@@ -115,7 +116,9 @@ class OrderForm(forms.Form):
     )
     any_length = forms.BooleanField(required=False, label="Say nothing about length to the judge")
     unpinned = forms.BooleanField(required=False, label="Allow a model name that may move")
-    like_run = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    like_run = forms.IntegerField(
+        required=False, widget=forms.HiddenInput, error_messages={"invalid": NO_SUCH_RUN}
+    )
 
     def __init__(self, *args: Any, arena: Arena, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,11 +133,15 @@ class OrderForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         super().clean()
-        if not self.errors and not self.names():
+        if self.can_be_quoted() and not self.names():
             raise forms.ValidationError("Choose at least one judge, or name a model.")
-        if not self.errors and (self.cleaned_data["quorum"] or 0) > len(self.names()):
+        if self.can_be_quoted() and (self.cleaned_data["quorum"] or 0) > len(self.names()):
             self.add_error("quorum", "More verdicts than there are judges can never come together.")
         return self.cleaned_data
+
+    def can_be_quoted(self) -> bool:
+        """Is all that a quote depends on filled in as it should be? The cap is not of it."""
+        return self.errors.keys() <= {"cap"}
 
     def clean_cap(self) -> int | None:
         return _nano(self.cleaned_data["cap"])
@@ -145,7 +152,7 @@ class OrderForm(forms.Form):
             return None
         run = Run.objects.filter(pk=wanted, arena=self.arena, kind=Rater.Kind.JUDGE).first()
         if run is None:
-            raise forms.ValidationError("This arena has no such run of judges.")
+            raise forms.ValidationError(NO_SUCH_RUN)
         return run
 
     def names(self) -> list[tuple[str, Switches]]:
@@ -172,8 +179,11 @@ class OrderForm(forms.Form):
         return Wanted(chosen["per_pair"], chosen["pairs"], chosen["again"], chosen["like_run"])
 
     def fingerprint(self) -> str:
-        """Name what was filled in, so that an order is known to be the one that was quoted."""
-        filled = {name: self._filled(name) for name in sorted(self.fields)}
+        """Name what was filled in, so that an order is known to be the one that was quoted.
+
+        A cap may be put right below the quote, for no figure of it depends on the cap.
+        """
+        filled = {name: self._filled(name) for name in sorted(self.fields.keys() - {"cap"})}
         return hashlib.sha256(repr(filled).encode()).hexdigest()[:32]
 
     def _filled(self, name: str) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -23,6 +24,7 @@ CHANGED = (
     "The order was changed since it was quoted, so nothing was ordered. "
     "Look at the new figures, then order."
 )
+NO_CAP = "Fill in what the run may cost at most, in dollars. It cannot be ordered without."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,17 +34,14 @@ def order_run(request: HttpRequest, slug: str) -> HttpResponse:
     arena = find_arena(slug)
     if request.method != "POST":
         return _page(request, arena, OrderForm(arena=arena, initial=_preset(request, arena)))
-    form = OrderForm(request.POST, arena=arena)
-    if not form.is_valid():
-        return _page(request, arena, form)
+    form, offer = OrderForm(request.POST, arena=arena), None
     try:
-        offer = _offer(form)
-        if not _is_ordered(request, form):
-            return _page(request, arena, form, offer)
-        return _order(request, form, offer)
+        offer = _offer(form) if form.can_be_quoted() else None
+        if offer and form.is_valid() and _is_ordered(request, form):
+            return _order(request, form, offer)
     except JudgeRefused as refusal:
         form.add_error(None, str(refusal))
-        return _page(request, arena, form)
+    return _page(request, arena, form, offer)
 
 
 @require_POST
@@ -59,7 +58,7 @@ def set_arena_criteria(request: HttpRequest, slug: str) -> HttpResponse:
         form.add_error("criteria", str(refusal))
         return _page(request, arena, OrderForm(arena=arena), criteria_form=form)
     messages.success(request, "The criteria are saved. The next run is judged by them.")
-    return redirect("order_run", arena.slug)
+    return redirect(f"{reverse('order_run', args=[arena.slug])}#main")
 
 
 def _preset(request: HttpRequest, arena: Arena) -> dict[str, Any]:
@@ -91,6 +90,7 @@ def _is_ordered(request: HttpRequest, form: OrderForm) -> bool:
 
 
 def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
+    _check_cap(offer, form.cleaned_data["cap"])
     now = timezone.now()
     probe_judges(specs=[member.spec for member in offer.order.members], now=now)
     run = ordering.order_run(
@@ -117,7 +117,7 @@ def _page(
     if offer is not None:
         context |= {"quote": offer.quote, "quoted": form.fingerprint()}
         context["preview"] = offer.preview(_number(request))
-        context["refused"] = _why_not(offer, form.cleaned_data["cap"])
+        context["refused"] = "" if form.errors else _why_not(offer, form.cleaned_data["cap"])
     return render(request, "judges/order.html", context)
 
 
@@ -138,7 +138,14 @@ def _number(request: HttpRequest) -> int:
 def _why_not(offer: Offer, cap: int | None) -> str:
     """Why an order by this quote would be turned down; '' where it would not."""
     try:
-        ordering.check_cap(offer.quote, cap)
+        _check_cap(offer, cap)
     except JudgeRefused as refusal:
         return str(refusal)
     return ""
+
+
+def _check_cap(offer: Offer, cap: int | None) -> None:
+    """As `ordering.check_cap`, but a cap that is missing is asked for by its name on the page."""
+    if cap is None and offer.quote.worst:
+        raise JudgeRefused(NO_CAP)
+    ordering.check_cap(offer.quote, cap)

@@ -133,7 +133,7 @@ def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
         ({"per_pair": "0"}, "greater than or equal to 1"),
         ({"cap": "-1"}, "greater than or equal to 0"),
         ({"like_run": "12345"}, "no such run"),
-        ({"like_run": "abc"}, "filled in"),
+        ({"like_run": "abc"}, "no such run"),
         ({"rubric": "unknown"}, "not one of the available choices"),
     ],
 )

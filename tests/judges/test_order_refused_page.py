@@ -1,0 +1,71 @@
+"""What is wrong with an order is said where the page lands, and what can be quoted stays quoted."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.calls.models import Price
+from arena.conf.endpoints import Endpoint
+from arena.models import Run
+from tests.factories import make_arena
+from tests.judges.pages import signed_in
+from tests.judges.test_order_page import ask, post, quoted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def staff() -> Client:
+    return signed_in("boss", staff=True)
+
+
+def paid_judge(settings: Any) -> dict[str, Any]:
+    """Fields that name a judge which costs money."""
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {
+        "paid": Endpoint("paid", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
+    }
+    Price.objects.create(
+        endpoint="paid", model="judge-2024-07-01", input_per_million=10**9, output_per_million=10**9
+    )
+    return {"scripted": [], "typed": "paid:judge-2024-07-01"}
+
+
+def landing(html: str) -> str:
+    """The page from the place where the form leads to."""
+    assert '/runs/new/#offer"' in html
+    return html[html.index('<div id="offer" tabindex="-1">') :]
+
+
+def test_what_is_wrong_is_said_where_the_page_lands(staff: Client) -> None:
+    html = landing(ask(staff, make_arena(), per_pair="0"))
+    assert '<a href="#id_per_pair">Comparisons for each pair</a>: Ensure' in html
+    assert "Choose at least one judge" in landing(ask(staff, make_arena(), scripted=[]))
+
+
+def test_an_order_that_changed_is_said_where_the_page_lands(staff: Client) -> None:
+    answer = post(staff, make_arena(), do="order", quoted="of something else")
+    assert "changed since it was quoted" in landing(answer.content.decode())
+
+
+@pytest.mark.parametrize("cap", ["", "-1", "0"])
+def test_the_quote_stays_when_the_cap_is_wrong(staff: Client, settings: Any, cap: str) -> None:
+    arena, fields = make_arena(), paid_judge(settings)
+    mark = quoted(ask(staff, arena, cap="5", **fields))
+    html = post(staff, arena, do="order", quoted=mark, cap=cap, **fields).content.decode()
+    assert "Nothing was ordered." in landing(html)
+    assert "What it would cost" in html
+    assert quoted(html) == mark
+    assert not Run.objects.exists()
+
+
+def test_a_missing_cap_is_asked_for_in_words_of_the_page(staff: Client, settings: Any) -> None:
+    html = ask(staff, make_arena(), **paid_judge(settings))
+    assert html.count("Fill in what the run may cost at most") == 1
+    assert "--cap" not in html
+
+
+def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> None:
+    html = landing(ask(staff, make_arena(), scripted=[], cap="-1"))
+    assert "Choose at least one judge" in html
+    assert "What it would cost" not in html
