@@ -28,7 +28,10 @@ CALL_COLUMNS = ("verdict", "subject", "state")
 
 @dataclass(frozen=True)
 class Said:
-    """A settled judgement. Outcomes are in the judgement's own left and right."""
+    """A settled judgement. Outcomes are in the judgement's own left and right.
+
+    `forward` is the reading in which left stood before right in what was shown.
+    """
 
     state: str
     outcome: str | None = None
@@ -88,17 +91,19 @@ def _settled(rows: Any) -> Iterator[Judgement]:
 
 
 def _said(judgement: Judgement, left: int, right: int) -> Said:
+    calls = [judgement.forward, judgement.reverse]
+    if _shows_right_first(judgement.forward, left, right):
+        calls.reverse()
+    forward, reverse = (_reading(call, left, right) for call in calls)
     if judgement.state != VOTED:
-        outcome = score = None
-    else:
-        outcome, score = judgement.outcome or None, judgement.score
-    return Said(
-        judgement.state,
-        outcome,
-        score,
-        _reading(judgement.forward, left, right),
-        _reading(judgement.reverse, left, right),
-    )
+        return Said(judgement.state, None, None, forward, reverse)
+    return Said(judgement.state, judgement.outcome or None, judgement.score, forward, reverse)
+
+
+def _shows_right_first(call: Call, left: int, right: int) -> bool:
+    """In a list left and right stand anywhere; a call that scores one answer shows no order."""
+    shown = [one for one in read_subject(call.subject).shown if one in (left, right)]
+    return shown == [right, left]
 
 
 def _reading(call: Call, left: int, right: int) -> str | None:
@@ -188,8 +193,7 @@ def labels_of(labels_in: LabelSet, column: str) -> dict[int, tuple[tuple[str, An
 
 
 def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
-    """Return the pairs of responses that people voted on and that the judge, or the jury, has
-    settled."""
+    """Return the pairs that people voted on and that the judge, or the jury, has settled."""
     said = _jury_said_in(epoch, arena) if epoch.judge.is_jury else _said_in(epoch, arena)
     people = {key: one for key, one in _people_in(arena).items() if key in said}
     lengths = _lengths(people)
@@ -213,8 +217,7 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
 
 
 def voted_on(arena: Arena) -> dict[str, tuple[int, int, int]]:
-    """Map each pair of responses that people voted on to its prompt and its two candidates, those
-    of the lower response id first."""
+    """Map each pair that people voted on to its prompt and two candidates, the lower id's first."""
     return {key: (one.prompt, *one.candidates) for key, one in _people_in(arena).items()}
 
 
@@ -252,7 +255,10 @@ def _of_jury(verdict: JuryVerdict) -> Said:
 
 
 def _people_in(arena: Arena) -> dict[str, _People]:
-    votes = arena.votes.live().of_people().filter(comparison__left_response__isnull=False)
+    """What people said who had not read the judge's reasoning: a pair that was issued without being
+    drawn was asked for from a verdict's page, so its vote says nothing of the judge."""
+    unread = Q(comparison__issued_at=None) | Q(comparison__draw_probability__isnull=False)
+    votes = arena.votes.live().of_people().filter(unread, comparison__left_response__isnull=False)
     rows = votes.order_by("pk").values_list(
         "pk", "outcome", "rater", "rater__name", "rater__arena",
         "comparison__prompt", "comparison__prompt__category",
