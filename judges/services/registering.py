@@ -225,7 +225,7 @@ def begin_next_epoch(*, epoch: Epoch, reason: str, now: datetime) -> Epoch:
     """End an epoch and begin the next, whose votes are another rater's; return the open one.
 
     Juries that the judge belongs to are told apart by their members' epochs, so the next run with
-    it makes another jury.
+    it makes another jury, and those that there are lose their trust when it is settled.
     """
     ended = Epoch.objects.filter(pk=epoch.pk, ended_at=None).update(ended_at=now)
     if not ended:

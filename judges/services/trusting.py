@@ -5,6 +5,8 @@ holds the rule). Traps never make a judge trusted, but they keep one untrusted: 
 measurement on traps, more than 20 % of the verdicts went to the trap, over all of them or over one
 kind of trap, provided that there are at least 10. Whoever can be led so often can be led by
 anybody who knows how, however well it agrees with people otherwise.
+
+A jury was measured with its members as they were: when the epoch of one ends, its trust does too.
 """
 
 from collections.abc import Iterable
@@ -14,11 +16,16 @@ from typing import Any
 from django.db import transaction
 
 from arena.services.trust import set_trust
-from judges.models import Calibration, Epoch, LabelSet
+from judges.models import Calibration, Epoch, Judge, LabelSet
+from judges.services.registering import jury_digest
 
 MOST_FALSE_WINS = 0.20
 LEAST_TRAPS = 10
 HONEYPOTS = LabelSet.Kind.HONEYPOTS
+OTHER_MEMBERS = (
+    "A member has changed since this jury was formed: order a run of the same judges, and measure "
+    "the jury that they make now."
+)
 NEVER_MEASURED = "It has not been measured against people in this epoch."
 
 
@@ -33,16 +40,31 @@ def settle_trust(*, epoch: Epoch, now: datetime) -> bool:
     return trusted
 
 
+def settle_juries_with(*, judge: Judge, now: datetime) -> None:
+    """Settle the trust of all juries that a judge is a member of."""
+    for jury in Epoch.objects.open().filter(judge__members=judge).select_related("judge"):
+        settle_trust(epoch=jury, now=now)
+
+
 def trust_problems(epoch: Epoch) -> list[str]:
     """Return in sentences what keeps a judge from being trusted; nothing where it is."""
     if epoch.ended_at is not None:
         return [f"This epoch has ended. {epoch.reason}".strip()]
+    if epoch.judge.is_jury and not _is_of_today(epoch.judge):
+        return [OTHER_MEMBERS]
     newest = _newest(epoch, honeypots=False)
     if newest is None:
         return [NEVER_MEASURED]
     reasons = [] if newest.trusted else list(newest.report["trust"]["reasons"])
     traps = _newest(epoch, honeypots=True)
     return reasons + (led_astray(traps.report) if traps else [])
+
+
+def _is_of_today(jury: Judge) -> bool:
+    """Would its members, in the epochs that are open now, be registered as this very jury?"""
+    assert jury.quorum is not None, "a jury has a quorum"
+    members = Epoch.objects.open().filter(judge__juries=jury)
+    return jury_digest(members.values_list("asker", flat=True), jury.quorum) == jury.digest
 
 
 def _newest(epoch: Epoch, *, honeypots: bool) -> Calibration | None:
