@@ -1,7 +1,9 @@
 """Hearing whether a judge is still the judge that was measured: the same labelled pairs, again.
 
 A frozen set is asked once (the baseline), again when the server names another model or another
-fingerprint than any check has seen, and weekly otherwise; on other days a sample of 20 is. Where
+fingerprint than any check has seen, though for that reason once a day at most, and weekly
+otherwise; on other days a sample of 20 is. A baseline that was cancelled, or that brought no
+verdict, is asked anew on the next day, for without one nothing is ever heard. Where
 McNemar's test says that the judge agrees with people on other items than it did, its epoch ends,
 and with it all trust; the next one starts with a baseline of its own.
 
@@ -14,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from arena.calls.models import Call
 from arena.calls.services import cancel_run
@@ -22,18 +24,22 @@ from arena.models import Run
 from judges.core.calibration import Canary as Compared
 from judges.core.calibration import canary_alarm, verdict_drift
 from judges.core.calibration.items import majority
+from judges.core.rubric import RubricError
+from judges.core.spec import SpecError
 from judges.models import Canary, CanaryCheck, Epoch, Judge, Judgement, LabelItem, LabelSet
 from judges.services.labelling import drawn
 from judges.services.readings import CANARY_SAMPLES, labels_of, said_of_items
 from judges.services.registering import JudgeRefused, begin_next_epoch
 from judges.services.trials import order_trials
-from judges.services.trusting import settle_trust
+from judges.services.trusting import settle_juries_with, settle_trust
 
 MOST_ITEMS = 200
 DAILY_ITEMS = 20
 WEEK = timedelta(days=7)
 Why = CanaryCheck.Why
 PAIRS_ONLY = "A canary is made of labelled pairs; these labels are scores of single answers."
+SERVER = ("model_returned", "fingerprint")
+CANNOT_BE_ASKED = (JudgeRefused, RubricError, SpecError)
 logger = logging.getLogger(__name__)
 
 
@@ -42,18 +48,19 @@ def set_canary(*, epoch: Epoch, labels_in: LabelSet, cap: int, now: datetime) ->
     """Freeze a set of labelled pairs for a judge, and ask it for the first time.
 
     `cap` is what each check may cost, in nano-dollars. Where the same set is the judge's canary
-    already, only the cap changes, and it goes on with the baseline it has. Raises JudgeRefused.
+    already, only the cap changes, and it goes on with the baseline it has, or that is under way.
+    Raises JudgeRefused.
     """
     if labels_in.kind != LabelSet.Kind.PAIRS:
         raise JudgeRefused(PAIRS_ONLY)
     canary = Canary.objects.select_for_update().filter(judge=epoch.judge).first()
     if canary is None:
         canary = Canary(judge=epoch.judge, label_set=labels_in, set_at=now)
-    elif canary.label_set_id != labels_in.pk or not _has_baseline(canary, epoch):
+    elif canary.label_set_id != labels_in.pk:
         canary.label_set, canary.set_at = labels_in, now
     canary.cap, canary.stopped_at = cap, None
     canary.save()
-    if not _checks(canary, epoch):
+    if not any(_is_or_becomes_baseline(check) for check in _checks(canary, epoch)):
         _begin(canary, epoch, Why.BASELINE, now)
     return canary
 
@@ -75,13 +82,16 @@ def canary_items(canary: Canary) -> list[LabelItem]:
 
 
 def watch(*, now: datetime) -> None:
-    """Evaluate the checks that are through, and begin those that are due."""
+    """Evaluate the checks that are through, and begin those that are due.
+
+    A judge that cannot be asked is logged, and holds back no other.
+    """
     running = Canary.objects.filter(stopped_at=None).order_by("pk")
     for canary_id in running.values_list("pk", flat=True):
         try:
             evaluate_checks(canary_id=canary_id, now=now)
             begin_check_if_due(canary_id=canary_id, now=now)
-        except JudgeRefused as refused:
+        except CANNOT_BE_ASKED as refused:
             logger.warning("Canary %s could not be asked: %s", canary_id, refused)
 
 
@@ -104,17 +114,19 @@ def begin_check_if_due(*, canary_id: int, now: datetime) -> CanaryCheck | None:
 
 def _due(canary: Canary, epoch: Epoch, now: datetime) -> str | None:
     checks = _checks(canary, epoch)
-    if not checks:
-        return Why.BASELINE
     if pending := [check for check in checks if check.evaluated_at is None]:
         _tell_paused(pending)
         return None
+    today = [check for check in checks if check.begun_at.date() >= now.date()]
+    if not any(map(_is_baseline, checks)):
+        # Once a day at most: whoever cancelled one, or whose server is out, is not asked hourly.
+        return None if today else Why.BASELINE
     whole = [check for check in checks if check.why != Why.DAILY]
-    if _server_changed(epoch, whole):
+    if _server_changed(epoch, whole) and not any(check.why == Why.CHANGED for check in today):
         return Why.CHANGED
     if now - whole[-1].begun_at >= WEEK:
         return Why.WEEKLY
-    return Why.DAILY if checks[-1].begun_at.date() < now.date() else None
+    return None if today else Why.DAILY
 
 
 def _tell_paused(pending: Sequence[CanaryCheck]) -> None:
@@ -125,15 +137,20 @@ def _tell_paused(pending: Sequence[CanaryCheck]) -> None:
 
 
 def _checks(canary: Canary, epoch: Epoch) -> list[CanaryCheck]:
-    """The checks of an epoch since the canary was set, the first of which is the baseline."""
+    """The checks of an epoch since the canary was set, in the order in which they were begun."""
     found = canary.checks.filter(epoch=epoch, begun_at__gte=canary.set_at)
     return list(found.select_related("run", "epoch__judge").order_by("begun_at", "pk"))
 
 
-def _has_baseline(canary: Canary, epoch: Epoch) -> bool:
-    """Is there a baseline, or one under way? One that was cancelled says nothing."""
-    checks = _checks(canary, epoch)
-    return bool(checks) and (checks[0].evaluated_at is None or checks[0].n > 0)
+def _is_baseline(check: CanaryCheck) -> bool:
+    """Can others be compared with it? A cancelled one, or one without a verdict, says nothing."""
+    cancelled = check.run.state == Run.State.CANCELLED
+    return check.why == Why.BASELINE and check.n > 0 and not cancelled
+
+
+def _is_or_becomes_baseline(check: CanaryCheck) -> bool:
+    under_way = check.evaluated_at is None and check.run.state != Run.State.CANCELLED
+    return _is_baseline(check) or (check.why == Why.BASELINE and under_way)
 
 
 def _server_changed(epoch: Epoch, whole: Sequence[CanaryCheck]) -> bool:
@@ -141,11 +158,16 @@ def _server_changed(epoch: Epoch, whole: Sequence[CanaryCheck]) -> bool:
 
     A server that takes turns between two fingerprints is checked once for each.
     """
-    replied = Call.objects.filter(asker=epoch.asker).exclude(model_returned="")
-    names = ("model_returned", "fingerprint")
-    newest = replied.order_by("-finished_at", "-pk").values_list(*names).first()
+    replied = _replied(epoch)
+    newest = replied.order_by("-finished_at", "-pk").values_list(*SERVER).first()
     seen = replied.filter(sample__in=[check.sample for check in whole])
-    return newest is not None and newest not in set(seen.values_list(*names).distinct())
+    return newest is not None and newest not in set(seen.values_list(*SERVER).distinct())
+
+
+def _replied(epoch: Epoch) -> QuerySet[Call]:
+    """Finished calls only: PostgreSQL would sort one that was never finished as the newest."""
+    replied = Call.objects.filter(asker=epoch.asker, finished_at__isnull=False)
+    return replied.exclude(model_returned="")
 
 
 def _begin(canary: Canary, epoch: Epoch, why: str, now: datetime) -> CanaryCheck:
@@ -191,13 +213,13 @@ def evaluate(*, check: CanaryCheck, now: datetime) -> None:
     if not mine.update(evaluated_at=now):
         return
     verdicts = _verdicts(check)
-    baseline = _checks(check.canary, check.epoch)[:1]
-    if not baseline or baseline[0].pk == check.pk:
+    if check.why == Why.BASELINE:
         _remember_server(check)
         decided = sum(verdict is not None for verdict in verdicts.values())
         CanaryCheck.objects.filter(pk=check.pk).update(n=decided)
         return
-    before = _verdicts(baseline[0])
+    baseline = next(filter(_is_baseline, _checks(check.canary, check.epoch)), None)
+    before = _verdicts(baseline) if baseline else {}
     right = _majorities(check.canary.label_set)
     found = canary_alarm(_agrees(before, right), _agrees(verdicts, right))
     CanaryCheck.objects.filter(pk=check.pk).update(
@@ -249,6 +271,7 @@ def _end_epoch(check: CanaryCheck, found: Compared, now: datetime) -> None:
     check.epoch.refresh_from_db()
     settle_trust(epoch=check.epoch, now=now)
     settle_trust(epoch=begun, now=now)
+    settle_juries_with(judge=begun.judge, now=now)
 
 
 def _remember_server(check: CanaryCheck) -> None:
@@ -261,6 +284,5 @@ def _remember_server(check: CanaryCheck) -> None:
 
 def _server(check: CanaryCheck) -> tuple[str, str] | None:
     """The model and the fingerprint that the newest reply of a check names."""
-    replies = Call.objects.filter(asker=check.epoch.asker, sample=check.sample)
-    named = replies.exclude(model_returned="").order_by("-finished_at", "-pk")
-    return named.values_list("model_returned", "fingerprint").first()
+    replies = _replied(check.epoch).filter(sample=check.sample)
+    return replies.order_by("-finished_at", "-pk").values_list(*SERVER).first()

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Rater, Vote
-from judges.models import CanaryCheck, Epoch
+from judges.models import Calibration, CanaryCheck, Epoch
 from judges.services.calibrating import measure_labels
 from judges.services.canaries import evaluate, set_canary, watch
+from judges.services.registering import register_jury
 from judges.services.trusting import settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
@@ -65,6 +66,19 @@ def test_an_alarm_ends_the_epoch_and_all_trust(trusted: Epoch, local: FakeServer
     assert "The server names judge-7b-2024-07-01" in new.reason
     assert not Rater.objects.exclude(trusted_at=None).exists()
     assert "has not been measured" in trust_problems(new)[0]
+
+
+def test_an_alarm_ends_the_trust_of_juries_with_the_judge(
+    trusted: Epoch, local: FakeServer
+) -> None:
+    jury = register_jury(members=[trusted, epoch_of("scripted")])
+    Calibration.objects.create(
+        epoch=jury, arena=make_arena(2, 1), kind="pairs", report={}, trusted=True, made_at=NOW
+    )
+    assert settle_trust(epoch=jury, now=NOW)
+    assert sounded(local).alarm
+    jury.rater.refresh_from_db()
+    assert jury.rater.trusted_at is None
 
 
 def test_the_new_epoch_has_a_baseline_of_its_own(trusted: Epoch, local: FakeServer) -> None:

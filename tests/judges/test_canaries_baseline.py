@@ -1,0 +1,102 @@
+"""A canary hears nothing without a baseline: one that was cancelled or is empty is asked anew."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from arena.calls.services import cancel_run
+from judges.models import Canary, CanaryCheck, Epoch, LabelSet
+from judges.services.canaries import set_canary, stop_canary, watch
+from judges.services.judging import judge_call
+from tests.judges.fake_server import FakeServer, prefers, says
+from tests.judges.helpers import work_off
+from tests.judges.labelled import epoch_of, judging, pair_row, stored
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now().replace(hour=12)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
+    """Thirty pairs, and a judge that is right on all of them."""
+    local.otherwise = judging(prefers("GOOD"))
+    return stored(tmp_path, [pair_row(i) for i in range(30)])
+
+
+def set_on(pairs: LabelSet, now: datetime = NOW) -> Canary:
+    return set_canary(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=now)
+
+
+def beat(now: datetime) -> CanaryCheck:
+    """Begin what is due, work it off, evaluate it."""
+    watch(now=now)
+    check = CanaryCheck.objects.order_by("pk").last()
+    assert check is not None
+    work_off(check.run)
+    watch(now=now)
+    check.refresh_from_db()
+    return check
+
+
+def checks() -> list[tuple[str, int]]:
+    return list(CanaryCheck.objects.order_by("pk").values_list("why", "n"))
+
+
+def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
+    pairs: LabelSet, local: FakeServer
+) -> None:
+    set_on(pairs)
+    cancel_run(run_id=CanaryCheck.objects.get().run_id, now=NOW)
+    watch(now=NOW)
+    beat(NOW + DAY)
+    assert checks() == [("baseline", 0), ("baseline", 30)]
+    local.otherwise = judging(prefers(", in my view"))
+    assert beat(NOW + 2 * DAY).alarm
+    assert Epoch.objects.count() == 2
+
+
+def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(pairs: LabelSet) -> None:
+    set_on(pairs)
+    run = CanaryCheck.objects.get().run
+    run.calls.update(due_at=timezone.now())
+    for judgement in run.judgements.order_by("pk")[:10]:
+        judge_call(call_id=judgement.forward_id)
+        judge_call(call_id=judgement.reverse_id)
+    cancel_run(run_id=run.pk, now=NOW)
+    watch(now=NOW)
+    assert checks() == [("baseline", 10)]
+    assert beat(NOW + DAY).why == "baseline"
+    assert checks() == [("baseline", 10), ("baseline", 30)]
+
+
+def test_setting_it_again_after_a_stop_begins_the_baseline_at_once(pairs: LabelSet) -> None:
+    made = set_on(pairs)
+    stop_canary(judge=made.judge, now=NOW)
+    set_on(pairs, NOW + timedelta(minutes=1))
+    again = beat(NOW + timedelta(minutes=2))
+    assert checks() == [("baseline", 0), ("baseline", 30)]
+    assert again.run.state == "done"
+    assert beat(NOW + DAY).why == "daily"
+
+
+def test_setting_it_twice_waits_for_the_baseline_under_way(pairs: LabelSet) -> None:
+    set_on(pairs)
+    set_on(pairs, NOW + timedelta(minutes=1))
+    assert checks() == [("baseline", 0)]
+
+
+def test_a_baseline_without_any_verdict_is_asked_anew_once_a_day(
+    pairs: LabelSet, local: FakeServer
+) -> None:
+    local.otherwise = judging(says("I would rather not."))
+    set_on(pairs)
+    for minutes in (0, 60, 120):
+        beat(NOW + timedelta(minutes=minutes))
+    assert checks() == [("baseline", 0)]
+    local.otherwise = judging(prefers("GOOD"))
+    beat(NOW + DAY)
+    assert checks() == [("baseline", 0), ("baseline", 30)]
+    assert beat(NOW + 8 * DAY).n == 30

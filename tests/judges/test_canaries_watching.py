@@ -1,0 +1,87 @@
+"""What the watch does of its own accord: it looks at finished calls, spends little, goes on."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from arena.calls.models import Call
+from judges.models import Canary, CanaryCheck, Epoch, Judge, LabelSet
+from judges.services.canaries import set_canary, watch
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, prefers
+from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.labelled import epoch_of, judging, pair_row, stored
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now().replace(hour=12)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
+    local.otherwise = judging(prefers("GOOD"))
+    return stored(tmp_path, [pair_row(i) for i in range(10)])
+
+
+def watched(pairs: LabelSet, judge: str = LOCAL) -> Canary:
+    """A canary whose baseline is asked and evaluated."""
+    made = set_canary(epoch=epoch_of(judge), labels_in=pairs, cap=10**9, now=NOW)
+    work_off(made.checks.get().run)
+    watch(now=NOW)
+    return made
+
+
+def whys() -> list[str]:
+    return list(CanaryCheck.objects.order_by("pk").values_list("why", flat=True))
+
+
+def name(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
+    fields = {"model_returned": "judge-7b-2024-07-01", "fingerprint": fingerprint}
+    Call.objects.filter(pk=call.pk).update(finished_at=finished_at, **fields)
+
+
+def test_a_call_that_was_never_finished_does_not_hide_a_change(pairs: LabelSet) -> None:
+    watched(pairs)
+    asked, finished = order(make_arena(2, 1), LOCAL, per_pair=1).calls.order_by("pk")
+    name(asked, "fp_1", None)
+    name(finished, "fp_9", timezone.now())
+    watch(now=NOW)
+    assert whys() == ["baseline", "changed"]
+
+
+def test_a_call_that_was_never_finished_is_not_what_the_baseline_was_answered_by(
+    pairs: LabelSet,
+) -> None:
+    made = set_canary(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=NOW)
+    run = made.checks.get().run
+    work_off(run)
+    name(run.calls.order_by("pk")[0], "fp_0", None)
+    watch(now=NOW)
+    assert Epoch.objects.get().fingerprint == "fp_1"
+
+
+def test_a_server_that_never_names_the_same_twice_is_checked_once_a_day(pairs: LabelSet) -> None:
+    watched(pairs)
+    calls = order(make_arena(2, 3), LOCAL, per_pair=3).calls.order_by("pk")
+    for number, call in enumerate(calls):
+        name(call, f"fp_x{number}", timezone.now() + timedelta(hours=number))
+        now = NOW + timedelta(hours=number)
+        watch(now=now)
+        check = CanaryCheck.objects.latest("pk")
+        work_off(check.run)
+        watch(now=now)
+    assert whys() == ["baseline", "changed"]
+    watch(now=NOW + timedelta(days=1))
+    assert whys() == ["baseline", "changed", "changed"]
+
+
+def test_a_judge_without_its_rubric_does_not_end_the_watch_for_others(
+    pairs: LabelSet, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = watched(pairs), watched(pairs, "scripted")
+    Judge.objects.filter(pk=first.judge_id).update(rubric="gone")
+    watch(now=NOW + timedelta(days=8))
+    assert first.checks.count() == 1
+    assert second.checks.count() == 2
+    assert f"Canary {first.pk} could not be asked: " in caplog.text
