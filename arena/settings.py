@@ -89,7 +89,7 @@ SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
     "arena.tasks.tend_runs": 5.0,
     "judges.tasks.sweep_calls": 5.0,
-    "judges.tasks.watch_canaries": 3600.0,
+    "judges.tasks.watch_canaries": 120.0,
 }
 # A sweep that waited until the next one is due is dropped: they must not pile up.
 CELERY_BEAT_SCHEDULE = {

@@ -236,7 +236,7 @@ def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> 
     local.otherwise = judging(prefers("GOOD"))
     assert "No judge has a canary" in listed()
     path = write(tmp_path, [pair_row(i) for i in range(10)])
-    said = listed(LOCAL, "--labels", path, "--cap", "0.50")
+    said = listed(LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")
     assert "10 pairs of labels.jsonl, $0.50 a check; last asked on" in said
     assert "(the first time), under way" in said
     work_off(Run.objects.get())
@@ -263,5 +263,5 @@ def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
 
 
 def test_the_beat_knows_the_watch(settings: Any) -> None:
-    assert settings.CELERY_BEAT_SCHEDULE["judges.tasks.watch_canaries"]["schedule"] == 3600
+    assert settings.CELERY_BEAT_SCHEDULE["judges.tasks.watch_canaries"]["schedule"] == 120
     assert tasks.watch_canaries.name == "judges.tasks.watch_canaries"

@@ -12,11 +12,13 @@ from arena.importers.base import FileProblem
 from judges.labels import BadLabels, read_labels
 from judges.management.amounts import cap_in_nano
 from judges.management.following import ring
+from judges.management.waiting import wait_for
 from judges.models import Canary, CanaryCheck, Judge
-from judges.services.canaries import canary_items, set_canary, stop_canary
+from judges.services.canaries import canary_items, evaluate_checks, set_canary, stop_canary
 from judges.services.labelling import add_labels
 from judges.services.probing import probe_judges
 from judges.services.registering import JudgeRefused, register_judge, spec_named
+from judges.services.trying import let_go_on
 
 
 class Command(BaseCommand):
@@ -27,6 +29,7 @@ class Command(BaseCommand):
         add("judge", nargs="?", metavar="JUDGE", help="a judge; without one, all are listed")
         add("--labels", type=Path, metavar="FILE", help="freeze at most 200 of its pairs")
         add("--cap", metavar="USD", help="what each check may cost at most, in dollars")
+        add("--no-wait", action="store_true", help="order the first check, and do not watch")
         add("--stop", action="store_true", help="ask this judge's canary no more")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -67,9 +70,20 @@ class Command(BaseCommand):
         probe_judges(specs=[spec], now=timezone.now())
         epoch = register_judge(spec=spec)
         canary = set_canary(epoch=epoch, labels_in=labels_in, cap=cap, now=timezone.now())
-        if trouble := ring():
-            self.stderr.write(trouble)
+        self._through(canary, cap, wait=not options["no_wait"])
         self.stdout.write(_line(canary))
+
+    def _through(self, canary: Canary, cap: int, *, wait: bool) -> None:
+        """Have the checks under way go on and, unless told not to wait, evaluate them at once."""
+        pending = canary.checks.filter(evaluated_at=None).select_related("run").order_by("pk")
+        runs = [check.run for check in pending]
+        for run in runs:
+            let_go_on(run=run, cap=cap, now=timezone.now())
+        if wait:
+            if wait_for(runs, self.stdout, self.stderr):
+                evaluate_checks(canary_id=canary.pk, now=timezone.now())
+        elif trouble := ring():
+            self.stderr.write(trouble)
 
 
 def _line(canary: Canary) -> str:

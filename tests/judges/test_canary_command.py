@@ -1,0 +1,80 @@
+"""`manage.py canary` waits for the first check, so that it tells what the judge said."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from arena.models import Run
+from judges import tasks
+from judges.management import following
+from judges.models import CanaryCheck
+from tests.judges.fake_server import FakeServer, fails, prefers
+from tests.judges.helpers import LOCAL
+from tests.judges.labelled import judging, pair_row, write
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(following, "SILENCE", 0.05)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call as soon as its doorbell is rung."""
+    monkeypatch.setattr(
+        tasks.make_call,
+        "delay",
+        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
+    )
+
+
+def canary(folder: Path, *arguments: str) -> str:
+    out = io.StringIO()
+    path = str(write(folder, [pair_row(i) for i in range(10)]))
+    given = [LOCAL, "--labels", path, "--cap=1", *arguments]
+    call_command("canary", *given, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_first_check_is_waited_for_and_told(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    assert "(the first time), 10 verdicts." in canary(tmp_path)
+    assert CanaryCheck.objects.get().evaluated_at is not None
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_same_command_again_asks_nothing_more(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    canary(tmp_path)
+    assert "(the first time), 10 verdicts." in canary(tmp_path)
+    assert Run.objects.count() == 1
+
+
+def test_no_wait_leaves_it_under_way(
+    tmp_path: Path, local: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+    assert "under way" in canary(tmp_path, "--no-wait")
+    with pytest.raises(CommandError, match="No worker is answering"):
+        canary(tmp_path)
+    assert Run.objects.get().state == "open"
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_paused_first_check_goes_on_with_the_same_command(
+    tmp_path: Path, local: FakeServer, settings: Any
+) -> None:
+    local.otherwise = judging(prefers("GOOD"))
+    call_command("calibrate", LOCAL, "--labels", str(write(tmp_path, [pair_row(99)])))
+    local.otherwise = fails(401, "who are you")
+    with pytest.raises(CommandError, match=r"paused: .*401"):
+        canary(tmp_path)
+    local.otherwise = judging(prefers("GOOD"))
+    assert "(the first time), 10 verdicts." in canary(tmp_path)
