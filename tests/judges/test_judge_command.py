@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
+from arena.conf.endpoints import ModelPrice
 from arena.models import Arena, Capability, Import, Run, Vote
 from judges import tasks
 from judges.management import following
@@ -129,6 +131,63 @@ def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: Fake
     assert "it goes on" in said
     assert Run.objects.get().state == "done"
     assert Vote.objects.count() == 6
+
+
+PAID = "local:judge-7b-2024-07-01"
+DOLLAR = 10**9
+
+
+@pytest.fixture
+def paid(local: FakeServer, settings: Any) -> FakeServer:
+    """The server, for a dollar per million tokens."""
+    price = {PAID.removeprefix("local:"): ModelPrice(DOLLAR, DOLLAR)}
+    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
+    known = {"endpoint": "local", "model": PAID.removeprefix("local:")}
+    Capability.objects.create(**known, probed_at=timezone.now())
+    local.otherwise = better_is("TIE")
+    return local
+
+
+@pytest.fixture
+def at_its_cap(paid: FakeServer, worker: None) -> Arena:
+    """An arena with a run whose cap is too small for its first request."""
+    arena = make_arena(2, 2)
+    with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached") as paused:
+        judge(arena, "--cap=0.001", name=PAID)
+    assert "with a --cap above $0.0010" in str(paused.value)
+    return arena
+
+
+def test_a_run_at_its_cap_goes_on_with_a_higher_one(at_its_cap: Arena) -> None:
+    said = judge(at_its_cap, "--cap=1", name=PAID)
+    assert "The cap of $0.0010 is reached" in said
+    assert "Its cap was $0.0010; now it is $1.00." in said
+    run = Run.objects.get()
+    assert (run.state, run.votes_done, run.cap) == ("done", 2, DOLLAR)
+
+
+@pytest.mark.parametrize("cap", [[], ["--cap=0.001"], ["--cap=0.0005"]])
+def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
+    at_its_cap: Arena, paid: FakeServer, cap: list[str]
+) -> None:
+    with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached"):
+        judge(at_its_cap, *cap, name=PAID)
+    assert Run.objects.get().cap == DOLLAR // 1000
+    assert not paid.requests
+
+
+def test_a_cap_below_what_was_spent_is_refused_and_the_run_stays_paused(at_its_cap: Arena) -> None:
+    Run.objects.update(settled=DOLLAR)
+    with pytest.raises(CommandError, match=r"\$1\.00 of this run are spent.*cannot be \$0\.50"):
+        judge(at_its_cap, "--cap=0.50", name=PAID)
+    assert Run.objects.get().state == "paused"
+
+
+def test_a_run_that_had_no_cap_is_given_one(at_its_cap: Arena) -> None:
+    Run.objects.update(cap=None)
+    assert "It had no cap; now it is $1.00." in judge(at_its_cap, "--cap=1", name=PAID)
+    assert Run.objects.get().state == "done"
 
 
 def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,13 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.money import dollars
+from arena.calls.services import raise_cap
 from arena.models import Arena, Run
 from judges.core.examples import Example
 from judges.core.spec import JudgeSpec
@@ -41,7 +43,11 @@ class Command(BaseCommand):
         )
         add("--pairs", choices=["all", "neighbours", "new"], default="all")
         add("--per-pair", type=int, default=None, metavar="N", help="comparisons for each pair")
-        add("--cap", metavar="USD", help="what the run may cost at most, in dollars")
+        add(
+            "--cap",
+            metavar="USD",
+            help="dollars a run may cost at most; a higher one raises that of a paused run",
+        )
         add("--max-calls", type=int, metavar="M", help="create at most M calls")
         add("--quorum", type=int, metavar="K", help="verdicts a jury needs; default: a majority")
         add("--again", action="store_true", help="buy pairs that are told apart already, too")
@@ -63,7 +69,7 @@ class Command(BaseCommand):
         try:
             names = _names(options["judges"])
             specs = [spec_named(name, _switches(name, options)) for name in names]
-            run = None if options["dry_run"] else self._unfinished(arena, specs)
+            run = None if options["dry_run"] else self._unfinished(arena, specs, options["cap"])
             if run is None:
                 order = prepare_order(
                     arena=arena,
@@ -85,12 +91,15 @@ class Command(BaseCommand):
             raise CommandError(f"There is no arena {slug!r}.")
         return arena
 
-    def _unfinished(self, arena: Arena, specs: list[JudgeSpec]) -> Run | None:
+    def _unfinished(self, arena: Arena, specs: list[JudgeSpec], cap: int | None) -> Run | None:
         run = unfinished_run(arena=arena, digests=[spec.digest for spec in specs])
         if run is None:
             return None
+        about_cap = _with_cap(run, cap)
         why = f" (paused: {run.pause_reason})" if run.pause_reason else ""
-        self.stdout.write(f"Run {run.pk} of this judge was not through{why}; it goes on.")
+        self.stdout.write(
+            f"Run {run.pk} of this judge was not through{why}; it goes on.{about_cap}"
+        )
         return go_on(run=run, now=timezone.now())
 
     def _quote_and_order(self, order: Order, options: dict[str, Any]) -> Run | None:
@@ -133,9 +142,7 @@ class Command(BaseCommand):
             return
         self._sum_up(report)
         if report.run.state == Run.State.PAUSED:
-            raise CommandError(
-                f"The run paused: {report.run.pause_reason} Give the same command again to go on."
-            )
+            raise CommandError(f"The run paused: {report.run.pause_reason} {_how_on(report.run)}")
         if not report.is_over:
             raise CommandError(NO_WORKER)
 
@@ -151,6 +158,29 @@ class Command(BaseCommand):
         )
         if report.is_scripted:
             self.stdout.write(SCRIPTED)
+
+
+def _with_cap(run: Run, cap: int | None) -> str:
+    """Raise an unfinished run's cap to a higher `cap`; say what the run may cost from now on."""
+    before = run.cap
+    if cap is None or (before is not None and cap <= before):
+        return "" if before is None else f" Its cap stays {dollars(before)}."
+    try:
+        raise_cap(run_id=run.pk, cap=cap)
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from None
+    was = "It had no cap" if before is None else f"Its cap was {dollars(before)}"
+    return f" {was}; now it is {dollars(cap)}."
+
+
+def _how_on(run: Run) -> str:
+    """What to type so that a paused run goes on; more of the same does nothing for a spent cap."""
+    if run.cap is None:
+        return "Give the same command again to go on."
+    return (
+        "Give the same command again to go on, with a --cap above "
+        f"{dollars(run.cap)} where the cap is what stopped it."
+    )
 
 
 def _names(given: str) -> list[str]:
