@@ -15,10 +15,12 @@ TRIES, WINDOW = 20, timedelta(minutes=5)
 
 
 class SignIn(LoginView):
-    """Django's sign-in, with a limit on tries from one address."""
+    """Django's sign-in, with a limit on tries from one address.
+
+    Whoever is signed in is told so, and may sign out: boards lead here without knowing who reads.
+    """
 
     template_name = "arena/sign_in.html"
-    redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         key = f"sign-in:{client_address(request)}"

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from arena.models import Arena
 from judges.models import Judge
 from judges.pages.judges import leaderboard_rows, what_it_is
 from judges.pages.measured import newest_of_each_kind
@@ -19,6 +20,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rows": leaderboard_rows(judge_board()),
         "juries": juries.order_by("name"),
         "may_steer": may_steer(request.user),
+        "arenas": Arena.objects.revealed().order_by("name"),
     }
     return render(request, "judges/judges.html", context)
 
