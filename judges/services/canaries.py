@@ -119,7 +119,7 @@ def _due(canary: Canary, epoch: Epoch, now: datetime) -> str | None:
         return None
     today = [check for check in checks if check.begun_at.date() >= now.date()]
     if not any(map(_is_baseline, checks)):
-        # Once a day at most: whoever cancelled one, or whose server is out, is not asked hourly.
+        # Once a day at most: whoever cancelled one, or whose server is out, is asked no sooner.
         return None if today else Why.BASELINE
     whole = [check for check in checks if check.why != Why.DAILY]
     if _server_changed(epoch, whole) and not any(check.why == Why.CHANGED for check in today):
