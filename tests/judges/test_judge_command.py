@@ -17,7 +17,9 @@ from judges import tasks
 from judges.management import following
 from judges.management.commands import judge as command
 from judges.models import Judge
+from judges.services import planning
 from judges.services.judging import judge_call
+from ranking.services.pair_facts import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
 
@@ -87,7 +89,7 @@ def test_a_dry_run_quotes_and_writes_nothing() -> None:
 def test_no_wait_orders_and_returns() -> None:
     said = judge(make_arena(3, 4), "--no-wait")
     assert Run.objects.get().state == "open"
-    assert "Watch it at" in said
+    assert "Watch it on your Ringside's page /a/" in said
 
 
 @pytest.mark.usefixtures("no_worker")
@@ -205,8 +207,8 @@ def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("numbers", "name", "says"),
     [
-        ({"per_pair": 0}, "scripted", "--per-pair must be at least 1"),
-        ({"max_calls": -1}, "scripted", "not negative"),
+        ({"per_pair": 0}, "scripted", r"^--per-pair must be at least 1\.$"),
+        ({"max_calls": -1}, "scripted", "^--max-calls must not be negative"),
         ({"max_calls": 0}, "scripted", "at least 2"),
         ({}, "nobody", "no judge called 'nobody'"),
         ({}, "scripted:latest", "alias"),
@@ -216,6 +218,33 @@ def test_bad_orders_end_with_a_sentence(numbers: Any, name: str, says: str) -> N
     with pytest.raises(CommandError, match=says):
         judge(make_arena(2, 2), name=name, **numbers)
     assert not Run.objects.exists()
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_five_comparisons_a_pair_are_wanted_unless_said_otherwise() -> None:
+    out = io.StringIO()
+    call_command("judge", make_arena(2, 9).slug, "--judge=scripted", "--dry-run", stdout=out)
+    assert "1 pairs, 5 comparisons, 10 calls" in out.getvalue()
+
+
+def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena = make_arena(2, 4)
+    low, high = arena.candidates.order_by("pk").values_list("pk", flat=True)
+    facts = PairFacts(separated=frozenset({(low, high)}))
+    monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
+    with pytest.raises(CommandError, match=r"told apart already.*; --again buys them too\.$"):
+        judge(arena)
+    assert "told apart" not in judge(arena, "--again", "--dry-run")
+
+
+@pytest.mark.usefixtures("worker")
+def test_without_a_decisive_verdict_the_habit_of_position_is_not_known(local: FakeServer) -> None:
+    local.otherwise = better_is("TIE")
+    said = judge(make_arena(2, 4), name="local:judge-7b-2024-07-01")
+    assert "Whether it prefers the answer shown first is not known." in said
+    assert "not known of" not in said
 
 
 def test_an_unknown_or_hidden_arena_is_named() -> None:

@@ -24,6 +24,7 @@ from judges.services.probing import probe_judges
 from judges.services.quoting import JudgeQuote, Quote, quote_for
 from judges.services.registering import JudgeRefused, Switches, spec_named
 
+PER_PAIR = 5
 SCRIPTED = "The scripted judge is arithmetic, not a real model."
 
 
@@ -42,7 +43,12 @@ class Command(BaseCommand):
             " a jury; `scripted` needs no key",
         )
         add("--pairs", choices=["all", "neighbours", "new"], default="all")
-        add("--per-pair", type=int, default=None, metavar="N", help="comparisons for each pair")
+        add(
+            "--per-pair",
+            type=int,
+            metavar="N",
+            help=f"comparisons for each pair; default: {PER_PAIR}",
+        )
         add(
             "--cap",
             metavar="USD",
@@ -66,6 +72,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         arena = self._arena(options["arena"])
         options["cap"] = cap_in_nano(options["cap"])
+        _check_numbers(options)
         try:
             names = _names(options["judges"])
             specs = [spec_named(name, _switches(name, options)) for name in names]
@@ -81,7 +88,7 @@ class Command(BaseCommand):
                 )
                 run = self._quote_and_order(order, options)
         except JudgeRefused as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(_with_option(str(error))) from None
         if run is not None:
             self._watch(run, wait=not options["no_wait"])
 
@@ -117,7 +124,7 @@ class Command(BaseCommand):
 
     def _print_quote(self, quote: Quote, options: dict[str, Any]) -> None:
         for sentence in quote.left_out:
-            self.stdout.write(f"Note: {sentence}")
+            self.stdout.write(f"Note: {_with_option(sentence)}")
         for judge in quote.judges:
             self.stdout.write(_quote_line(judge, quote))
         for judge in quote.without_price:
@@ -130,7 +137,7 @@ class Command(BaseCommand):
 
     def _watch(self, run: Run, *, wait: bool) -> None:
         page = reverse("judge_run", args=[run.arena.slug, run.pk]) if run.arena else ""
-        self.stdout.write(f"Watch it at {page}")
+        self.stdout.write(f"Watch it on your Ringside's page {page}")
         if trouble := ring():
             self.stderr.write(trouble)
         if not wait:
@@ -138,7 +145,7 @@ class Command(BaseCommand):
         try:
             report = follow(run)
         except KeyboardInterrupt:
-            self.stdout.write(f"\nLeft running. It can be watched at {page}")
+            self.stdout.write(f"\nLeft running. It can be watched on your Ringside's page {page}")
             return
         self._sum_up(report)
         if report.run.state == Run.State.PAUSED:
@@ -216,10 +223,24 @@ def _wanted(arena: Arena, options: dict[str, Any]) -> Wanted:
         like = Run.objects.filter(arena=arena, pk=options["like_run"], kind="judge").first()
         if like is None:
             raise CommandError(f"This arena has no run {options['like_run']} of judges.")
-        per_pair = per_pair or like.per_pair
-    if per_pair is None or per_pair < 1 or (options["max_calls"] or 0) < 0:
-        raise CommandError("--per-pair must be at least 1, and --max-calls not negative.")
+        per_pair = like.per_pair if per_pair is None else per_pair
+    if per_pair is None:
+        per_pair = PER_PAIR
     return Wanted(per_pair, options["pairs"], options["again"], like)
+
+
+def _check_numbers(options: dict[str, Any]) -> None:
+    if options["per_pair"] is not None and options["per_pair"] < 1:
+        raise CommandError("--per-pair must be at least 1.")
+    if options["max_calls"] is not None and options["max_calls"] < 0:
+        raise CommandError("--max-calls must not be negative.")
+
+
+def _with_option(sentence: str) -> str:
+    """Name the option that buys pairs told apart already; the web form says this sentence too."""
+    if "told apart already" not in sentence:
+        return sentence
+    return f"{sentence.rstrip('.')}; --again buys them too."
 
 
 def _quote_line(judge: JudgeQuote, quote: Quote) -> str:
@@ -232,12 +253,12 @@ def _quote_line(judge: JudgeQuote, quote: Quote) -> str:
 
 def _judge_line(judge: JudgeReport) -> str:
     states = ", ".join(f"{label.lower()} {n}" for _, label, n in judge.state_rows if n)
-    return (
-        f"{judge.epoch}: {judge.total} comparisons: {states}. "
-        f"Flip rate {_percent(judge.flip_rate)}; the answer shown first won "
-        f"{_percent(judge.first_position_rate)} of decisive verdicts."
-    )
-
-
-def _percent(rate: float | None) -> str:
-    return "not known" if rate is None else f"{rate:.0%}"
+    said = f"{judge.epoch}: {judge.total} comparisons: {states}."
+    if judge.flip_rate is None:
+        said += " The flip rate is not known."
+    else:
+        said += f" Flip rate {judge.flip_rate:.0%}."
+    if judge.first_position_rate is None:
+        return f"{said} Whether it prefers the answer shown first is not known."
+    first = f"{judge.first_position_rate:.0%}"
+    return f"{said} The answer shown first won {first} of decisive verdicts."
