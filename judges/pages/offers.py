@@ -1,7 +1,9 @@
 """What an order would buy and what the judge would be sent, before it is given."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from arena.calls.making import CannotAsk
 from arena.models import Arena
@@ -11,9 +13,20 @@ from judges.services.material import material_for
 from judges.services.orders import Member, Order, calls_for, prepare_order
 from judges.services.planning import Wanted
 from judges.services.quoting import Quote, quote_for
-from judges.services.registering import Switches, spec_named
+from judges.services.registering import JudgeRefused, Switches, spec_named
 from judges.services.subjects import read_subject
 
+WHY_NONE = {
+    "neighbours": "Neighbours are read from the judges’ board, which knows none before judges have "
+    "voted here, and those that it tells apart already are not bought again.",
+    "new": "New are candidates that have few votes of judges or none.",
+}
+ALL, AGAIN = "“All pairs”", "“Buy pairs that are told apart already, too”"
+INSTEAD: list[tuple[dict[str, Any], str]] = [
+    ({"again": True}, f"Tick {AGAIN} to have them judged all the same."),
+    ({"pairs": "all"}, f"Choose {ALL} instead."),
+    ({"pairs": "all", "again": True}, f"Choose {ALL} instead, and tick {AGAIN}."),
+]
 # A real one is drawn for every call; this one only shows where it stands.
 NONCE = "0123456789abcdef"
 NOTE = "(The grading note that the judge will have written stands here.)"
@@ -67,15 +80,34 @@ def make_offer(
     own_family: bool,
     quorum: int | None,
 ) -> Offer:
-    """Work an order out and quote it; nothing is written. Raises JudgeRefused with a sentence."""
-    order = prepare_order(
-        arena=arena,
-        specs=[spec_named(name, switches) for name, switches in judges],
-        wanted=wanted,
-        own_family=own_family,
-        quorum=quorum,
-    )
+    """Work an order out and quote it; nothing is written. Raises JudgeRefused with a sentence,
+    which also says what to choose instead where another choice of pairs could be ordered."""
+    specs = [spec_named(name, switches) for name, switches in judges]
+    prepare = partial(prepare_order, arena=arena, specs=specs, own_family=own_family, quorum=quorum)
+    try:
+        order = prepare(wanted=wanted)
+    except JudgeRefused as refusal:
+        raise JudgeRefused(f"{refusal} {_instead(prepare, wanted)}".rstrip()) from refusal
     return Offer(order, quote_for(order))
+
+
+def _instead(prepare: Callable[..., Order], wanted: Wanted) -> str:
+    """Say which other choice on the page could be ordered; '' where none could."""
+    if wanted.like_run is not None:
+        return ""
+    for change, advice in INSTEAD:
+        other = replace(wanted, **change)
+        if other != wanted and _can_be_ordered(prepare, other):
+            return f"{WHY_NONE.get(wanted.pairs, '')} {advice}".strip()
+    return ""
+
+
+def _can_be_ordered(prepare: Callable[..., Order], wanted: Wanted) -> bool:
+    try:
+        prepare(wanted=wanted)
+    except JudgeRefused:
+        return False
+    return True
 
 
 def _sent_by(member: Member, responses: str) -> list[Sent]:

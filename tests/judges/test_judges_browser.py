@@ -125,6 +125,19 @@ def test_a_button_keeps_the_focus_while_news_come_in(
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
 
 
+def test_what_is_wrong_with_an_order_is_in_sight_and_has_the_focus(
+    boss: Any, live_server: Any, arena: Arena
+) -> None:
+    boss.goto(live_server.url + reverse("order_run", args=["support"]))
+    boss.get_by_label("scripted:scripted-3", exact=True).check()
+    boss.get_by_label("The run may cost at most, in dollars").fill("-1")
+    boss.get_by_role("button", name="What would it cost?").click()
+    expect(boss.get_by_text("Nothing was ordered.")).to_be_in_viewport()
+    expect(boss.locator("#offer")).to_be_focused()
+    boss.get_by_role("link", name="The run may cost at most, in dollars").click()
+    expect(boss.get_by_label("The run may cost at most, in dollars")).to_be_focused()
+
+
 # -- For everybody ---------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from django.test import Client
 from arena.calls.models import Price
 from arena.conf.endpoints import Endpoint
 from arena.models import Run
+from ranking.services.pair_facts import PairFacts
 from tests.factories import make_arena
 from tests.judges.pages import signed_in
 from tests.judges.test_order_page import ask, post, quoted
@@ -69,3 +70,31 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
     html = landing(ask(staff, make_arena(), scripted=[], cap="-1"))
     assert "Choose at least one judge" in html
     assert "What it would cost" not in html
+
+
+# -- What to choose instead ------------------------------------------------------------------------
+
+
+def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
+    html = landing(ask(staff, make_arena(3, 2), pairs="neighbours"))
+    assert "knows none before judges have voted here" in html
+    assert "Choose “All pairs” instead." in html
+
+
+def test_pairs_told_apart_are_bought_by_the_tick_box_of_the_page(
+    staff: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = make_arena(3, 2)
+    every = frozenset(arena.pairs.values_list("low_id", "high_id"))
+    facts = PairFacts(separated=every)
+    monkeypatch.setattr("judges.services.planning.pair_facts", lambda **_: facts)
+    tick = "Tick “Buy pairs that are told apart already, too”"
+    assert tick in landing(ask(staff, arena))
+    assert "What it would cost" in ask(staff, arena, again="on")
+    assert "and tick “Buy pairs" in landing(ask(staff, arena, pairs="neighbours"))
+
+
+def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:
+    html = landing(ask(staff, make_arena(1, 2), pairs="neighbours"))
+    assert "there is nothing to compare" in html
+    assert "instead" not in html
