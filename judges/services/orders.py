@@ -168,7 +168,7 @@ def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
     return [
         f"The judges' board of this arena counts {votes.count()} votes of scripted judges, which "
         "judge nothing real. An operator takes them out with manage.py void_rater ID "
-        f"--reason \"a script\" (ID: {ids})."
+        f'--reason "a script" (ID: {ids}).'
     ]
 
 
