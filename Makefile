@@ -12,17 +12,14 @@ help: ## list what there is
 run: .venv/.installed ## start everything on this machine; Ctrl-C ends it (PORT=8000)
 	@$(BIN)/python manage.py up
 
-# Pages say the same on both databases; on PostgreSQL they are tried with the slow tests.
-PAGES := tests/test_admin.py $(wildcard tests/*/test_*_page.py)
-
-test: .venv/.installed-dev ## all but the slow tests; where PostgreSQL answers, those of the database on it too
+test: .venv/.installed-dev ## all but the slow tests; where PostgreSQL answers, what needs it is tried on it too
 	$(PYTEST) -m "not slow"
-	$(PYTEST) -m "not slow and not browser and not data" --database=postgres $(PAGES:%=--ignore=%)
+	$(PYTEST) -m "services and not slow" --database=postgres
 
-test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility
+test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and all that has a database on PostgreSQL
 	$(BIN)/pytest -q -m slow
 	$(BIN)/pytest -q -m "slow and not browser" --database=postgres
-	$(PYTEST) -m "not slow and not browser" --database=postgres $(PAGES)
+	$(PYTEST) -m "not slow and not browser and not data" --database=postgres
 
 lint: .venv/.installed-dev ## style, types, floors, migrations, Dockerfile
 	$(BIN)/ruff check .

@@ -236,6 +236,7 @@ def test_the_level_widens_every_interval():
     assert wide.against_all.kappa.reason == narrow.against_all.kappa.reason
 
 
+@pytest.mark.slow
 def test_five_thousand_items_take_less_than_two_seconds():
     letters = ["lll", "llr", "rrt", "b", "rl"]
     items = [

@@ -28,7 +28,7 @@ from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, work_off
 from tests.judges.labelled import ask, epoch_of, judging, pair_row, stored, write
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 
 

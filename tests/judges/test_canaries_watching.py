@@ -14,7 +14,7 @@ from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, order, work_off
 from tests.judges.labelled import epoch_of, judging, pair_row, stored
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now().replace(hour=12)
 
 

@@ -19,7 +19,7 @@ from tests.judges.fake_server import FakeServer, prefers, with_faults
 from tests.judges.helpers import LOCAL, order, work_off
 from tests.judges.labelled import ask, epoch_of, pair_row, stored
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 TOMORROW = NOW + timedelta(days=1)
 

@@ -18,7 +18,7 @@ from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.labelled import ask, epoch_of, pair_row, stored
 from tests.judges.test_calibrating import shown, vote
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 TRAPS = {"empty", "as_above", "padded", "forged"}
 

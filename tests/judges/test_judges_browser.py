@@ -15,7 +15,7 @@ from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 from tests.judges.test_judges_page import labels, measured, registered
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.judges.fake_server import FakeServer, completion
 from tests.judges.helpers import LOCAL
 from tests.judges.labelled import ask, epoch_of, stored
 
-pytestmark = [pytest.mark.data, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.django_db]
 PROMETHEUS = f"{LOCAL}@prometheus-absolute-reference"
 HEADINGS = {
     "prompt": "###The instruction to evaluate:\n",

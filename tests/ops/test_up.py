@@ -15,7 +15,10 @@ import pytest
 
 from tests.ops.running import Up, eventually, is_alive, manage, up
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,11 @@ from tests.factories import make_arena
 from tests.ranking.helpers import fill, publish
 from tests.ranking.test_history_page import make_past
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 @pytest.fixture

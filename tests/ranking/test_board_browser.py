@@ -11,7 +11,11 @@ from ranking.services.boards import open_arena
 from tests.factories import make_arena
 from tests.ranking.helpers import fill, publish
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 @pytest.fixture

@@ -13,7 +13,11 @@ from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, publish
 from tests.ranking.test_board_findings import STYLE
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
 PAGES = ("", "methodology/")
 
 

@@ -13,7 +13,11 @@ from arena.services.trust import set_trust
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, publish
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 @pytest.fixture
