@@ -12,9 +12,8 @@ help: ## list what there is
 run: .venv/.installed ## start everything on this machine; Ctrl-C ends it (PORT=8000)
 	@$(BIN)/python manage.py up
 
-test: .venv/.installed-dev ## all but the slow tests; where PostgreSQL answers, what needs it is tried on it too
+test: .venv/.installed-dev ## all but the slow tests, on SQLite
 	$(PYTEST) -m "not slow"
-	$(PYTEST) -m "services and not slow" --database=postgres
 
 test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and all that has a database on PostgreSQL
 	$(BIN)/pytest -q -m slow
