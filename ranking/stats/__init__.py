@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         krippendorff_alpha,
         nominal_agreement,
     )
+    from ranking.stats.always_valid import ShutOut, Watched
     from ranking.stats.battles import Battles
     from ranking.stats.bootstrap import Bootstrap
     from ranking.stats.bradley_terry import BradleyTerry
@@ -64,12 +65,14 @@ __all__ = [
     "PredictionPowered",
     "RaoKupper",
     "Sandwich",
+    "ShutOut",
     "Stability",
     "Status",
     "StyledBradleyTerry",
     "Transitivity",
     "TwoWaySandwich",
     "Unlabelled",
+    "Watched",
     "WinMatrix",
     "binomial_excess",
     "choose_clusters",
@@ -121,12 +124,14 @@ _HOMES = {
     "PredictionPowered": "prediction_powered",
     "RaoKupper": "ties",
     "Sandwich": "sandwich",
+    "ShutOut": "always_valid",
     "Stability": "fragility",
     "Status": "connectivity",
     "StyledBradleyTerry": "style",
     "Transitivity": "triads",
     "TwoWaySandwich": "sandwich",
     "Unlabelled": "judged",
+    "Watched": "always_valid",
     "WinMatrix": "win_matrix",
     "binomial_excess": "paired",
     "choose_clusters": "clusters",

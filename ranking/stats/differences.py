@@ -86,7 +86,7 @@ class Neighbours:
             return "separated"
         if self.votes is None:
             return "cannot be told"
-        return f"about {_rounded(self.votes):,} more vote{'s' if self.votes > 1 else ''}"
+        return f"about {rounded_up(self.votes):,} more vote{'s' if self.votes > 1 else ''}"
 
 
 def compare(
@@ -209,7 +209,7 @@ def _lead(gap: float, reach: float, critical: float) -> Lead:
     return Lead.AHEAD if gap > 0 else Lead.BEHIND
 
 
-def _rounded(votes: int) -> int:
+def rounded_up(votes: int) -> int:
     """To two significant digits, upward: more would claim to know the future."""
     unit = int(10 ** max(0, len(str(votes)) - 2))
     return -(-votes // unit) * unit

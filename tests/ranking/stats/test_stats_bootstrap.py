@@ -164,6 +164,7 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
         assert theta == pytest.approx(maximise(pairs)[0], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 6, 11])
 def test_a_sparse_board_of_300_candidates_has_intervals_and_no_failure(seed):
     """Replicates far from the estimate, where a whole Newton step would leave the numbers."""

@@ -127,6 +127,7 @@ def test_nobody_leads_without_evidence(theta, covariance):
     assert clear_leader(theta, covariance) is None
 
 
+@pytest.mark.slow
 def test_of_two_equal_ones_a_leader_is_named_in_five_percent():
     theta = np.random.default_rng(5).normal(size=(2000, 2))
     named = [clear_leader(row, np.eye(2)) is not None for row in theta]
@@ -135,6 +136,7 @@ def test_of_two_equal_ones_a_leader_is_named_in_five_percent():
     assert np.mean(named == really) > 0.995  # the draws' own error is small beside that
 
 
+@pytest.mark.slow
 def test_two_equal_at_the_top_of_five_are_rarely_taken_for_a_leader():
     rng = np.random.default_rng(11)
     truth = np.array([0.8, 0.8, 0.3, 0.0, -0.5])

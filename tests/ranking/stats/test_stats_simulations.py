@@ -10,7 +10,10 @@ from benchmarks.simulations import boards, page
 from benchmarks.simulations.boards import simulate_coverage, simulate_leader
 from benchmarks.simulations.designs import COVERAGE, LEADERS, draw
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
+from benchmarks.simulations.watching import WATCHED, simulate_watching
 from ranking.stats import BradleyTerry
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -160,3 +163,17 @@ def test_clustered_intervals_cover_where_prompts_matter():
     assert 0.93 <= found["sandwich"] <= 0.97
     assert found["independent"] < 0.9
     assert found["simultaneous"] >= 0.95
+
+
+def test_equals_that_are_watched_are_counted_where_they_are_called_different():
+    short = replace(WATCHED[0], n_votes=400)
+    found = simulate_watching(short, 40, seed=1)
+    assert found == simulate_watching(short, 40, seed=1)
+    assert found["known"] <= 0.05 < found["interval"]
+    apart = replace(short, strengths=(1.0, -1.0))
+    assert simulate_watching(apart, 4, seed=1) == {"interval": 1.0, "known": 1.0}
+
+
+def test_calling_equals_different_too_often_misses_the_target():
+    assert page.watched_row("x", {"known": 0.05, "interval": 0.3}).missed == ()
+    assert page.watched_row("x", {"known": 0.06, "interval": 0.3}).missed == ("known",)

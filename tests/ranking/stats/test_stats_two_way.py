@@ -21,7 +21,8 @@ def one_way(left, right, score, weight, keys):
     model = BradleyTerry().fit(Battles.from_arrays(left, right, score, weight))
     contrast = np.eye(5)[left] - np.eye(5)[right]
     p = 1 / (1 + np.exp(-contrast @ model.theta_))
-    bread = np.linalg.pinv((contrast.T * (weight * p * (1 - p))) @ contrast)
+    # One direction is null but for rounding, which must not be inverted on any machine.
+    bread = np.linalg.pinv((contrast.T * (weight * p * (1 - p))) @ contrast, rcond=1e-10)
     each = contrast * (weight * (score - p))[:, None]
     groups = {}
     for key, row, counts in zip(keys, each, weight > 0, strict=True):

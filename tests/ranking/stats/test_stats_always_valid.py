@@ -1,0 +1,143 @@
+"""A difference that is watched: known, or how many more votes until it is."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, t
+
+from ranking.stats import ShutOut, Watched
+from ranking.stats.always_valid import TYPICAL
+from ranking.stats.intervals import critical_value
+
+gaps = st.floats(-3, 3)
+errors = st.floats(0.01, 3)
+clusters = st.none() | st.integers(5, 500)
+
+
+def test_a_clear_difference_is_known() -> None:
+    assert Watched(0.5, 0.1).is_known
+    assert Watched(-0.5, 0.1).is_known
+    assert not Watched(0.1, 0.1).is_known
+
+
+def test_the_ratio_is_that_of_a_normal_mixture() -> None:
+    """L is the density of the gap where differences are spread by tau, over that with none."""
+    error = 0.2
+    for gap in (0.3, 0.55, 0.6, 0.7):
+        mixed = norm(0, math.hypot(error, TYPICAL)).pdf(gap)
+        assert Watched(gap, error).is_known == (mixed / norm(0, error).pdf(gap) >= 20)
+
+
+@given(gap=gaps, error=errors, n_clusters=clusters)
+def test_what_is_known_lies_outside_the_usual_interval(
+    gap: float, error: float, n_clusters: int | None
+) -> None:
+    if Watched(gap, error, n_clusters).is_known:
+        assert abs(gap) > critical_value(0.95, n_clusters) * error
+
+
+@given(gap=gaps, error=errors, n_clusters=clusters)
+def test_it_is_the_same_seen_from_the_other_side(
+    gap: float, error: float, n_clusters: int | None
+) -> None:
+    one, other = Watched(gap, error, n_clusters), Watched(-gap, error, n_clusters)
+    assert one.is_known == other.is_known
+    assert one.chance_ahead == pytest.approx(1 - other.chance_ahead)
+
+
+def test_the_chance_is_that_of_students_t_or_the_normal_curve() -> None:
+    assert Watched(0.3, 0.2, 12).chance_ahead == pytest.approx(t(11).cdf(1.5))
+    assert Watched(0.3, 0.2).chance_ahead == pytest.approx(norm.cdf(1.5))
+    assert Watched(0.0, 0.2, 12).chance_ahead == 0.5
+
+
+def test_few_clusters_make_it_harder_to_know() -> None:
+    assert Watched(0.66, 0.2).is_known
+    assert not Watched(0.66, 0.2, 6).is_known
+
+
+@given(gap=st.floats(0.02, 2), error=errors, n_clusters=clusters, naive=st.floats(0.001, 4))
+def test_after_so_many_votes_it_is_known_and_not_before(
+    gap: float, error: float, n_clusters: int | None, naive: float
+) -> None:
+    votes = Watched(gap, error, n_clusters).votes_to_go(naive)
+    if not votes:
+        return
+    p = 1 / (1 + math.exp(-gap))
+
+    def after(n: float) -> Watched:
+        return Watched(gap, error / math.sqrt(1 + n * p * (1 - p) * naive), n_clusters)
+
+    assert after(votes * (1 + 1e-9)).is_known
+    assert not after((votes - 1) * (1 - 1e-9)).is_known
+
+
+def test_known_needs_no_more_votes_and_level_ones_more_than_can_be_told() -> None:
+    assert Watched(0.5, 0.1).votes_to_go(0.01) == 0
+    assert Watched(0.0, 0.1).votes_to_go(0.01) is None
+    assert Watched(0.1, 0.2).votes_to_go(0.04, most=10) is None
+
+
+def test_of_two_equals_few_are_ever_called_different_however_often_one_looks() -> None:
+    rng = np.random.default_rng(8)
+    votes = np.arange(20, 2001, 20)
+    walks = rng.choice([-1.0, 1.0], (400, 2000)).cumsum(axis=1)[:, votes - 1] * 2 / votes
+    errors = 2 / np.sqrt(votes)  # of log-odds near a half
+    naive = (np.abs(walks) > 1.96 * errors).any(axis=1).mean()
+    known = np.mean(
+        [
+            any(Watched(g, e).is_known for g, e in zip(walk, errors.tolist(), strict=True))
+            for walk in walks.tolist()
+        ]
+    )
+    assert naive > 0.2
+    assert known < 0.05
+
+
+@pytest.mark.parametrize(
+    ("gap", "error", "name"),
+    [(math.nan, 1.0, "gap"), (0.1, 0.0, "error"), (0.1, math.inf, "error")],
+)
+def test_numbers_that_make_no_sense_are_named(gap: float, error: float, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        Watched(gap, error)
+    with pytest.raises(ValueError, match="independent"):
+        Watched(0.1, 0.1).votes_to_go(0.0)
+
+
+# -- Who wins every time ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("confidence", "enough"), [(0.95, 8), (0.99, 11), (0.6, 4)])
+def test_so_many_prompts_in_a_row_are_enough(confidence: float, enough: int) -> None:
+    assert [ShutOut(n, confidence).is_known for n in (enough - 1, enough)] == [False, True]
+    assert [ShutOut(n, confidence).prompts_to_go for n in (0, enough)] == [enough, 0]
+    # A run from the first prompt on, to either side, is all that can err.
+    assert 2 * 0.5**enough <= 1 - confidence
+
+
+def test_the_ratio_is_that_of_all_shares_alike() -> None:
+    n = 6
+    shares = (np.arange(100_000) + 0.5) / 100_000
+    ratio = float(np.mean(shares**n) / 0.5**n)
+    assert ratio < 1 / (1 - 0.95) < ratio * 3
+    assert not ShutOut(n).is_known
+    assert ShutOut(n, 1 - 1 / ratio * 1.001).is_known
+    assert not ShutOut(n, 1 - 1 / ratio * 0.999).is_known
+
+
+def test_the_chance_of_the_winner_is_what_is_left_of_all_shares() -> None:
+    shares = (np.arange(100_000) + 0.5) / 100_000
+    for n in (0, 1, 5):
+        weights = shares**n
+        left = weights[shares > 0.5].sum() / weights.sum()
+        assert ShutOut(n).chance == pytest.approx(left, abs=1e-4)
+
+
+def test_the_sign_test_asked_once_needs_six() -> None:
+    assert [ShutOut(n).is_beyond_chance for n in (5, 6)] == [False, True]
+    with pytest.raises(ValueError, match="n_prompts"):
+        ShutOut(-1)
