@@ -3,6 +3,9 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
 
+# Without its cache, every worker would compile all tests anew, and every command the product.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow lint bench simulate lock
 

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from arena.access import actor_of
+from arena.admin_base import KeptOnce, ReadOnly
+from arena.admin_teams import TEAM_DESKS
 from arena.calls.money import dollars
 from arena.models import (
     Arena,
@@ -28,40 +32,45 @@ from arena.models import (
     RunAsker,
     Vote,
 )
-from arena.services import runs, voting
+from arena.services import audit, runs, voting
+from arena.services.candidate_checks import DEFAULTS
+from arena.services.candidates import is_fixed, retire_candidate
 from arena.services.pairing import sync_pairs
+from arena.services.prompts import CONTENT, fixed_prompts
 
+# What the arena's own settings check before they change it, and note.
+SETTINGS = ("question", "criteria", "visibility", "voters", "open_to_teams")
+PROMISED = ("private_until_votes", "private_until", "disclosed_at", "created_at", "retired_at")
 
-class ReadOnly(admin.ModelAdmin):
-    """Rows that the product writes and nobody edits: to look at and to search."""
+for model, desk in TEAM_DESKS.items():
+    admin.site.register(model, desk)
 
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-class KeptOnce(admin.ModelAdmin):
-    """Rows that an operator adds or retires, and never deletes: votes stand on them."""
-
-    show_full_result_count = False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+# Secrets of other servers stand in the environment, and no table is filled with them.
+admin.site.unregister([SocialApp, SocialToken])
 
 
 @admin.register(Arena)
 class ArenaAdmin(KeptOnce):
-    list_display = ["name", "slug", "question", "is_sample", "anonymous_raters", "created_at"]
+    list_display = ["name", "slug", "question", "team", "visibility", "voters", "created_at"]
     search_fields = ["name", "slug"]
-    readonly_fields = ["founded_by"]
     actions = ["order_votes"]
+
+    def save_model(self, request: HttpRequest, obj: Arena, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if "team" in form.changed_data:
+            audit.record(
+                team=obj.team,
+                by=actor_of(request),
+                action="gave the team an arena",
+                subject=obj,
+                arena=obj.slug,
+            )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Arena | None = None) -> list[str]:
+        """What the settings check is changed there; an arena has its team for good."""
+        if obj is None:
+            return ["founded_by"]
+        return ["founded_by", *SETTINGS, *(["team"] if obj.team_id else [])]
 
     @admin.action(description="Order one more vote per pair from people")
     def order_votes(self, request: HttpRequest, queryset: QuerySet[Arena]) -> None:
@@ -87,10 +96,10 @@ class PromptAdmin(KeptOnce):
         sync_pairs(arena=obj.arena)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Prompt | None = None) -> list[str]:
-        """A prompt that was compared is retired, not changed."""
+        """A prompt that something was made with is retired, not changed."""
         frozen = ["source", "source_row"]
-        if obj and Comparison.objects.filter(prompt=obj).exists():
-            frozen += ["arena", "external_id", "category", "text", "reference"]
+        if obj and fixed_prompts(obj.arena, [obj.pk]):
+            frozen += ["arena", "external_id", *CONTENT]
         return frozen
 
 
@@ -100,26 +109,27 @@ class CandidateAdmin(KeptOnce):
     list_filter = ["arena"]
     search_fields = ["name", "model"]
     raw_id_fields = ["arena", "source"]
+    actions = ["retire"]
 
     def save_model(self, request: HttpRequest, obj: Candidate, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         sync_pairs(arena=obj.arena)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Candidate | None = None) -> list[str]:
-        """A candidate that has votes is immutable: an edit would be another version."""
-        frozen = ["source", "source_row"]
-        if obj and (Comparison.objects.filter(left=obj) | Comparison.objects.filter(right=obj)):
-            frozen += [
-                "arena",
-                "name",
-                "version",
-                "model",
-                "variant",
-                "system_prompt",
-                "user_template",
-                "parameters",
-            ]
+        """A candidate that something was made with is immutable: an edit is another version.
+
+        What its page promises about its name and its dates holds for operators, too.
+        """
+        frozen = ["source", "source_row", *PROMISED]
+        if obj and is_fixed(obj):
+            frozen += ["arena", "team", "name", "version", "created_by", *DEFAULTS]
         return frozen
+
+    @admin.action(description="Retire the chosen candidates", permissions=["change"])
+    def retire(self, request: HttpRequest, queryset: QuerySet[Candidate]) -> None:
+        for candidate in queryset:
+            retire_candidate(candidate=candidate, by=actor_of(request), now=timezone.now())
+        messages.success(request, "Retired: nobody is shown them any more. Their votes stay.")
 
 
 @admin.register(Response)

@@ -1,7 +1,8 @@
 """Writing an arena as files of the native format, which import elsewhere to the same votes.
 
 No e-mail address and no account leaves the house: raters that a file brought and judges keep
-their names, everybody else is "rater-<n>".
+their names, everybody else is "rater-<n>". Of a candidate that is not disclosed yet only the name
+that the public knows goes out, with its votes.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.models import Arena, Rater, Response, Vote
+from arena.models import Arena, Candidate, Rater, Response, Vote
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
 VOTE_KEYS = {
@@ -97,6 +98,7 @@ def prompts(arena: Arena) -> Iterator[Line]:
             "text": prompt.text,
             **({"reference": prompt.reference} if prompt.reference else {}),
             **({"rubric": prompt.rubric} if prompt.rubric else {}),
+            **({"variables": prompt.variables} if prompt.variables else {}),
             **({"retired": True} if prompt.retired_at else {}),
         }
 
@@ -106,18 +108,26 @@ def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
         if candidate.pk in names:
             yield {
                 "name": names[candidate.pk],
-                "model": candidate.model,
-                "variant": candidate.variant,
-                "system_prompt": candidate.system_prompt,
-                "user_template": candidate.user_template,
-                "notes": candidate.notes,
-                "parameters": candidate.parameters,
+                **(_made_of(candidate) if candidate.disclosed_at else {}),
                 **({"retired": True} if candidate.retired_at else {}),
             }
 
 
+def _made_of(candidate: Candidate) -> Line:
+    return {
+        "model": candidate.model,
+        "variant": candidate.variant,
+        "system_prompt": candidate.system_prompt,
+        "user_template": candidate.user_template,
+        "notes": candidate.notes,
+        "parameters": candidate.parameters,
+    }
+
+
 def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
-    rows = Response.objects.revealed().filter(candidate__in=names).order_by("pk")
+    """Yield the answers of candidates that are disclosed."""
+    disclosed = Response.objects.revealed().exclude(candidate__disclosed_at=None)
+    rows = disclosed.filter(candidate__in=names).order_by("pk")
     for candidate, prompt, text in rows.values_list(
         "candidate_id", "prompt__external_id", "text"
     ).iterator():

@@ -15,10 +15,13 @@ from arena.conf import (
     broker_url,
     database,
     home_folder,
+    rest,
     secret_key,
     stop_on_bad_value,
 )
+from arena.conf.accounts import read_accounts
 from arena.conf.endpoints import read_endpoints
+from arena.conf.notices import read_notices
 
 # NumPy's linear algebra here is small; its own threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -43,8 +46,11 @@ with stop_on_bad_value():
     DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
     CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
     MODEL_ENDPOINTS = read_endpoints(env)
+    ACCOUNTS = read_accounts(env)
+    NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
+    API_REQUESTS_PER_MINUTE = rest.read_limits(env)
     LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
 
 # -- The database: SQLite to try it, PostgreSQL to live on it -----------------------------------
@@ -74,7 +80,13 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_TASK_ROUTES = {"judges.tasks.*": {"queue": "calls"}}
+CELERY_TASK_ROUTES = {
+    "judges.tasks.*": {"queue": "calls"},
+    "arena.tasks.make_answer": {"queue": "calls"},
+    "arena.tasks.sweep_answers": {"queue": "calls"},
+    "arena.tasks.send_delivery": {"queue": "calls"},
+    "arena.tasks.send_deliveries": {"queue": "calls"},
+}
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
 if CELERY_BROKER_URL.startswith("filesystem"):
@@ -88,14 +100,29 @@ else:
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
     "arena.tasks.tend_runs": 5.0,
+    "arena.tasks.sweep_answers": 5.0,
+    "arena.tasks.disclose_candidates": 60.0,
+    "arena.tasks.send_deliveries": 5.0,
+    "arena.tasks.forget_old_requests": 3600.0,
+    "arena.tasks.forget_old_windows": 3600.0,
+    "arena.tasks.forget_expired_sessions": 3600.0,
     "judges.tasks.sweep_calls": 5.0,
     "judges.tasks.watch_canaries": 120.0,
+    "judges.tasks.watch_decisions": 15.0,
 }
 # A sweep that waited until the next one is due is dropped: they must not pile up.
 CELERY_BEAT_SCHEDULE = {
     task: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for task, seconds in SWEEPS.items()
 }
+
+# -- Accounts: the settings of django-allauth and of mail, by their names --------------------------
+
+globals().update(ACCOUNTS)
+SIGN_UP: str = ACCOUNTS["SIGN_UP"]
+OIDC_NAME: str = ACCOUNTS["OIDC_NAME"]
+SITE_URL: str = NOTICES["SITE_URL"]
+WEBHOOKS_LOOPBACK_PORT: int = NOTICES["WEBHOOKS_LOOPBACK_PORT"]
 
 # -- Django --------------------------------------------------------------------------------------
 
@@ -109,6 +136,14 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "arena",
     "ranking",
     "judges",
@@ -125,6 +160,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 ROOT_URLCONF = "arena.urls"
 WSGI_APPLICATION = "arena.wsgi.application"
@@ -142,6 +178,8 @@ TEMPLATES = [
         },
     }
 ]
+# Knows user names and addresses, and takes as long over unknown ones.
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
@@ -153,6 +191,16 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 TIME_ZONE = "UTC"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+FILE_UPLOAD_HANDLERS = [
+    "arena.upload_handlers.BoundedForms",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
+
+# -- The REST API ----------------------------------------------------------------------------------
+
+REST_FRAMEWORK = rest.REST_FRAMEWORK
+SPECTACULAR_SETTINGS = rest.SPECTACULAR_SETTINGS
 
 # -- Static files: served from the finders while trying it, hashed and compressed in the image ----
 
@@ -180,7 +228,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
-        "form-action": ["'self'"],
+        # Chromium holds the redirect that follows a form to it too.
+        "form-action": list(filter(None, ["'self'", ACCOUNTS["OIDC_ORIGIN"]])),
         "frame-ancestors": ["'none'"],
     }
 }
@@ -200,7 +249,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "filters": {"refusals": {"()": "arena.conf.logs.NoTracebackOfRefusals"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {name: {"level": LOG_LEVEL} for name in ("arena", "ranking", "judges")},
+    "loggers": {
+        **{name: {"level": LOG_LEVEL} for name in ("arena", "ranking", "judges")},
+        "django.request": {"filters": ["refusals"]},
+    },
 }

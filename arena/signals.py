@@ -3,6 +3,7 @@
 `votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void"), or revealed by an
 import ("import"); or a judge's or jury's votes are trusted now, or no longer ("trust").
 `arena_created(arena_id)`: an arena exists now.
+`answers_changed(arena_id)`: answers were added; what is said of them may be counted anew.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ from django.dispatch import Signal
 
 votes_changed = Signal()
 arena_created = Signal()
+answers_changed = Signal()
 
 
 def announce(signal: Signal, *, arena_id: int, reason: str = "vote") -> None:

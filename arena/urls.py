@@ -2,10 +2,18 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 urlpatterns = [
+    # The admin's own sign-in would know no limits.
+    path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),
     path("admin/", admin.site.urls),
-    path("", include("arena.views.urls")),
+    # A route is looked for from the top: what is asked for most, and prefixes, come first.
+    path("", include("arena.views.voting_urls")),
+    path("api/v1/", include("ranking.api.urls")),
+    path("api/v1/", include("judges.api.urls")),
+    path("api/v1/", include("arena.api.urls")),  # the last, for it answers for all the others
     path("", include("ranking.urls")),
+    path("", include("arena.views.urls")),
     path("", include("judges.urls")),
 ]

@@ -4,9 +4,11 @@ from django.contrib import admin
 
 from arena.admin import ReadOnly
 from judges.models import (
+    Baseline,
     Calibration,
     Canary,
     CanaryCheck,
+    Decision,
     Epoch,
     Judge,
     Judgement,
@@ -111,3 +113,18 @@ class CanaryCheckAdmin(ReadOnly):
     list_filter = ["why", "alarm"]
     list_select_related = ["canary"]
     search_fields = ["canary__judge__name"]
+
+
+@admin.register(Baseline)
+class BaselineAdmin(ReadOnly):
+    list_display = ["team", "arena", "candidate", "chosen_by", "chosen_at"]
+    list_select_related = ["team", "arena", "candidate", "chosen_by"]
+    search_fields = ["team__name", "arena__name"]
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnly):
+    list_display = ["sentence", "team", "lead", "known_at"]
+    list_filter = ["lead"]
+    list_select_related = ["team"]
+    search_fields = ["sentence", "team__name"]

@@ -2,64 +2,42 @@
 
 import hashlib
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.conf import settings
 
-from arena.models import Arena, Rater, Run
+from arena.access import NOBODY, Actor
+from arena.calls.forms import cap_field, in_nano
+from arena.models import Arena, Candidate, Run
 from arena.services.catalog import LONGEST_CRITERIA
-from judges.amounts import MOST, nano_dollars
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
+from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
 from judges.services.planning import Wanted
-from judges.services.registering import AS_IT_COMES, DEFAULT_RUBRIC, Switches
+from judges.services.registering import (
+    AS_IT_COMES,
+    DEFAULT_RUBRIC,
+    SCRIPTED_MODELS,
+    Switches,
+)
+from ranking.pages.published import LONG_TEXTS
 
-SCRIPTED_JUDGES = [f"{SCRIPTED}:{SCRIPTED}-{number}" for number in (1, 2, 3)]
+SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [
     ("all", "All pairs that the board cannot tell apart yet, those judged least first."),
     ("neighbours", "Neighbours: only candidates next to each other on the judges' board."),
     ("new", "New candidates: only pairs with one that has few votes of judges or none."),
 ]
+ONE_ALONE = "Choose another one to compare it with, or none to have all of them compared."
 NO_SUCH_RUN = "This arena has no such run of judges."
 ORDER_POLICIES = [
     ("abstain", "It abstains: only a verdict that stays the same counts"),
     ("tie", "Call it a tie"),
     ("average", "Average the two verdicts"),
 ]
-
-
-def cap_field(**fields: Any) -> forms.DecimalField:
-    """An amount of dollars that a run may cost at most."""
-    return forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_value=MOST,
-        max_digits=16,
-        decimal_places=9,
-        widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
-        **fields,
-    )
-
-
-def _nano(amount: Decimal | None) -> int | None:
-    return None if amount is None else nano_dollars(amount)
-
-
-class SteerForm(forms.Form):
-    """What is to happen to a run; `cap` is in nano-dollars once it is clean."""
-
-    action = forms.ChoiceField(
-        choices=[(name, name) for name in ("pause", "resume", "cancel", "ask_again")],
-        error_messages={"invalid_choice": "That cannot be done to a run."},
-    )
-    cap = cap_field()
-
-    def clean_cap(self) -> int | None:
-        return _nano(self.cleaned_data["cap"])
 
 
 class CriteriaForm(forms.Form):
@@ -92,6 +70,9 @@ class OrderForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
     rubric = forms.ChoiceField(label="Rubric", initial=DEFAULT_RUBRIC)
+    candidates = forms.MultipleChoiceField(
+        required=False, label="Which candidates", widget=forms.CheckboxSelectMultiple
+    )
     pairs = forms.ChoiceField(
         label="Which pairs", choices=PAIRS, initial="all", widget=forms.RadioSelect
     )
@@ -120,10 +101,12 @@ class OrderForm(forms.Form):
         required=False, widget=forms.HiddenInput, error_messages={"invalid": NO_SUCH_RUN}
     )
 
-    def __init__(self, *args: Any, arena: Arena, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, arena: Arena, actor: Actor = NOBODY, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.arena = arena
-        self._choices("registered", [(judge.name, judge.name) for judge in judges_that_can_vote()])
+        known = judges_that_can_vote(arena, actor)
+        self._choices("registered", [(judge.name, judge.name) for judge in known])
+        self._choices("candidates", candidate_choices(arena))
         self._choices("rubric", rubric_choices())
 
     def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
@@ -143,14 +126,20 @@ class OrderForm(forms.Form):
         """Is all that a quote depends on filled in as it should be? The cap is not of it."""
         return self.errors.keys() <= {"cap"}
 
+    def clean_candidates(self) -> frozenset[int]:
+        chosen = frozenset(map(int, self.cleaned_data["candidates"]))
+        if len(chosen) == 1:
+            raise forms.ValidationError(ONE_ALONE)
+        return chosen
+
     def clean_cap(self) -> int | None:
-        return _nano(self.cleaned_data["cap"])
+        return in_nano(self.cleaned_data["cap"])
 
     def clean_like_run(self) -> Run | None:
         wanted = self.cleaned_data["like_run"]
         if wanted is None:
             return None
-        run = Run.objects.filter(pk=wanted, arena=self.arena, kind=Rater.Kind.JUDGE).first()
+        run = Run.objects.filter(pk=wanted, arena=self.arena, kind=Run.Kind.JUDGE).first()
         if run is None:
             raise forms.ValidationError(NO_SUCH_RUN)
         return run
@@ -176,7 +165,8 @@ class OrderForm(forms.Form):
 
     def wanted(self) -> Wanted:
         chosen = self.cleaned_data
-        return Wanted(chosen["per_pair"], chosen["pairs"], chosen["again"], chosen["like_run"])
+        like_run, candidates = chosen["like_run"], chosen["candidates"]
+        return Wanted(chosen["per_pair"], chosen["pairs"], chosen["again"], like_run, candidates)
 
     def fingerprint(self) -> str:
         """Name what was filled in, so that an order is known to be the one that was quoted.
@@ -191,14 +181,26 @@ class OrderForm(forms.Form):
         return field.widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
 
 
-def judges_that_can_vote() -> list[Judge]:
-    """Registered judges whose endpoint is configured and whose open epoch is not blocked."""
-    found = Judge.objects.exclude(protocol=Judge.Protocol.JURY).filter(
+def judges_that_can_vote(arena: Arena, actor: Actor) -> list[Judge]:
+    """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
+    that are listed for `actor`, and those that were asked in the arena."""
+    known = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
+    found = known.exclude(protocol=Judge.Protocol.JURY).filter(
         endpoint__in=settings.MODEL_ENDPOINTS,
         epochs__ended_at=None,
         epochs__rater__blocked_at=None,
     )
     return list(found.order_by("endpoint", "name"))
+
+
+def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
+    """The candidates that can still be judged, by the names that the arena's team knows."""
+    team = arena.team
+    active = Candidate.objects.revealed().active().filter(arena=arena).defer(*LONG_TEXTS)
+    return [
+        (str(one.pk), name_for(team, arena, one) if team else str(one))
+        for one in active.order_by("pk")
+    ]
 
 
 def rubric_choices() -> list[tuple[str, str]]:

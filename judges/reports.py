@@ -56,6 +56,11 @@ class JudgeReport:
         return self.total - self.states[State.WAITING]
 
     @property
+    def without_verdict(self) -> int:
+        """Comparisons to which the judge had no answer that is a verdict."""
+        return sum(self.states[one] for one in (State.UNREADABLE, State.REFUSED, State.TOO_LONG))
+
+    @property
     def flip_rate(self) -> float | None:
         """Share of the comparisons with two verdicts in which swapping the order changed it."""
         return self.flipped / self.both if self.both else None

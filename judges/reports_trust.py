@@ -6,7 +6,9 @@ from typing import Any
 
 from django.db.models import Avg, Count, F, Max, Q, QuerySet, Sum
 
+from arena.access import NOBODY, Actor
 from arena.calls.models import Call
+from arena.models import Arena, Run
 from judges.models import Calibration, Canary, CanaryCheck, Epoch, Judge, Judgement, LabelSet
 from judges.services.marking import MarkShare, mark_counts, shares_of
 from judges.services.trusting import trust_problems
@@ -111,18 +113,24 @@ class JudgePage:
     marks: list[MarkShare]
 
 
-def judge_board() -> list[BoardRow]:
+def judge_board(actor: Actor = NOBODY) -> list[BoardRow]:
     """Return the judges' leaderboard in six queries: trusted ones first, by the lower bound of
-    their agreement, then by name. Juries are not measured themselves, and stand elsewhere."""
-    epochs = Epoch.objects.open().exclude(judge__protocol=Judge.Protocol.JURY)
-    return sorted(_rows(epochs), key=_place)
+    their agreement, then by name. Juries are not measured themselves, and stand elsewhere.
+
+    Nothing on it comes from an arena that is not listed for `actor`.
+    """
+    listed = Judge.objects.listed_for(actor).exclude(protocol=Judge.Protocol.JURY)
+    epochs = Epoch.objects.open().filter(judge__in=listed)
+    return sorted(_rows(epochs, actor), key=_place)
 
 
-def judge_page(judge: Judge) -> JudgePage:
-    """Return all of a judge's calibrations, epochs and canary checks, newest first."""
+def judge_page(judge: Judge, actor: Actor = NOBODY) -> JudgePage:
+    """Return all of a judge's calibrations, epochs and canary checks, newest first; of the arenas
+    those alone that are listed for `actor`."""
     epochs = judge.epochs.select_related("rater", "judge").order_by("-number")
     calibrations = list(
-        Calibration.objects.filter(epoch__judge=judge)
+        Calibration.objects.listed_for(actor)
+        .filter(epoch__judge=judge)
         .select_related("label_set", "arena", "epoch")
         .order_by("-made_at", "-pk")
     )
@@ -136,14 +144,22 @@ def judge_page(judge: Judge) -> JudgePage:
             epoch,
             [one for one in calibrations if one.epoch_id == epoch.pk],
             [one for one in checks if one.epoch_id == epoch.pk],
-            trust_problems(epoch),
+            _problems(epoch, actor),
         )
         for epoch in epochs
     ]
-    rows = _rows(Epoch.objects.open().filter(judge=judge)) if not judge.is_jury else []
+    rows = _rows(Epoch.objects.open().filter(judge=judge), actor) if not judge.is_jury else []
     canary = Canary.objects.filter(judge=judge).select_related("label_set").first()
-    marks = shares_of(mark_counts([judge.pk]).get(judge.pk, {}))
+    marks = shares_of(mark_counts([judge.pk], _listed_runs(actor)).get(judge.pk, {}))
     return JudgePage(judge, rows[0] if rows else None, parts, canary, marks)
+
+
+def _problems(epoch: Epoch, actor: Actor) -> list[str]:
+    """What keeps it from being trusted, as far as `actor` may know: it may be trusted for what was
+    found where they do not look."""
+    if epoch.rater.trusted_at and not epoch.ended_at:
+        return []
+    return trust_problems(epoch, Calibration.objects.listed_for(actor))
 
 
 def _place(row: BoardRow) -> tuple[bool, float, str]:
@@ -154,12 +170,20 @@ def _place(row: BoardRow) -> tuple[bool, float, str]:
 # -- Rows ------------------------------------------------------------------------------------------
 
 
-def _rows(chosen: QuerySet[Epoch]) -> list[BoardRow]:
+def _listed_runs(actor: Actor) -> QuerySet[Run]:
+    """Trials, and the runs of arenas that are listed for `actor`."""
+    if actor.is_operator:
+        return Run.objects.all()
+    return Run.objects.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
+
+
+def _rows(chosen: QuerySet[Epoch], actor: Actor) -> list[BoardRow]:
     epochs = list(chosen.select_related("judge", "rater").order_by("pk"))
     ids = [epoch.pk for epoch in epochs]
-    newest = _newest(ids)
-    said, asked = _judged(ids), _asked([epoch.asker for epoch in epochs])
-    marks = mark_counts([epoch.judge_id for epoch in epochs])
+    runs = _listed_runs(actor)
+    newest = _newest(ids, actor)
+    said, asked = _judged(ids, runs), _asked([epoch.asker for epoch in epochs], runs)
+    marks = mark_counts([epoch.judge_id for epoch in epochs], runs)
     return [
         BoardRow(
             epoch=epoch,
@@ -173,9 +197,9 @@ def _rows(chosen: QuerySet[Epoch]) -> list[BoardRow]:
     ]
 
 
-def _newest(epochs: Iterable[int]) -> dict[tuple[int, bool], Calibration]:
+def _newest(epochs: Iterable[int], actor: Actor) -> dict[tuple[int, bool], Calibration]:
     """Map (epoch, on traps?) to the newest calibration; only these are read."""
-    kinds = Calibration.objects.filter(epoch__in=epochs).order_by()
+    kinds = Calibration.objects.listed_for(actor).filter(epoch__in=epochs).order_by()
     last = kinds.values("epoch", "kind").annotate(last=Max("pk")).values("last")
     found = Calibration.objects.filter(pk__in=last).select_related("label_set", "arena")
     return {(one.epoch_id, one.kind == HONEYPOTS): one for one in found.order_by("made_at", "pk")}
@@ -185,9 +209,9 @@ SAID = ("judgements", "verdicts", "n_flipped", "both")
 NOT_ASKED = {"first": 0, "decisive": 0, "cost": 0, "seconds_per_call": None}
 
 
-def _judged(epochs: Iterable[int]) -> dict[int, dict[str, int]]:
+def _judged(epochs: Iterable[int], runs: QuerySet[Run]) -> dict[int, dict[str, int]]:
     rows = (
-        Judgement.objects.filter(epoch__in=epochs)
+        Judgement.objects.filter(epoch__in=epochs, run__in=runs)
         .values("epoch")
         .annotate(
             judgements=Count("pk"),
@@ -200,10 +224,10 @@ def _judged(epochs: Iterable[int]) -> dict[int, dict[str, int]]:
     return {row["epoch"]: _without(row, "epoch") for row in rows}
 
 
-def _asked(askers: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _asked(askers: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[str, Any]]:
     first = Q(verdict__outcome="left")
     rows = (
-        Call.objects.filter(asker__in=askers)
+        Call.objects.filter(asker__in=askers, run__in=runs)
         .values("asker")
         .annotate(
             first=Count("pk", filter=first),

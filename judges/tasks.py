@@ -6,6 +6,7 @@ from django.utils import timezone
 from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
 from judges.services.blocking import pause_blocked_judges
 from judges.services.canaries import watch
+from judges.services.decisions import Looked, write_decisions
 from judges.services.judging import judge_call, settle_ready
 
 
@@ -44,3 +45,12 @@ def watch_canaries() -> None:
     """Evaluate canaries' checks that are through, and begin those that are due."""
     watch(now=timezone.now())
     ring_calls()
+
+
+_looked: Looked = {}
+
+
+@shared_task(ignore_result=True)
+def watch_decisions() -> None:
+    """Write what has become known, and tell the teams."""
+    write_decisions(now=timezone.now(), looked=_looked)

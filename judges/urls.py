@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from judges.views import judges, ordering, runs, verdicts
+from judges.views import decision, judges, ordering, runs, verdicts
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{IN_ARENA}/<int:pk>/", runs.judge_run, name="judge_run"),
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
+    path("teams/<slug:slug>/arenas/<slug:arena>/", decision.decision, name="decision"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),

@@ -1,5 +1,6 @@
 """What ranking does when the arena announces something, or when a page's facts change."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.apps import AppConfig
@@ -7,8 +8,8 @@ from django.db import connection
 from django.db.models.signals import post_delete, post_migrate, post_save
 from django.dispatch import receiver
 
-from arena.models import Arena, Candidate
-from arena.signals import arena_created, votes_changed
+from arena.models import Arena, Candidate, Team
+from arena.signals import answers_changed, arena_created, votes_changed
 from ranking import doorbell
 from ranking.models import Board, BoardPage
 from ranking.services import boards
@@ -29,10 +30,28 @@ def open_first_board(arena_id: int, **_: Any) -> None:
     doorbell.ring(arena_id)
 
 
+@receiver(answers_changed)
+def drop_pages_of_answers(arena_id: int, **_: Any) -> None:
+    """What answers cost and how long they take stands on the boards; no score changes with it."""
+    boards.drop_pages(arena_id=arena_id)
+
+
 @receiver(post_save, sender=Arena)
 def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
     if not created:
         boards.drop_pages(arena_id=instance.pk)
+
+
+@receiver(post_save, sender=Team)
+def drop_pages_of_team(
+    instance: Team, created: bool, update_fields: Collection[str] | None = None, **_: Any
+) -> None:
+    """A team's name stands on the boards of all arenas that it has entered."""
+    if created or (update_fields is not None and "name" not in update_fields):
+        return
+    entered = Arena.objects.filter(candidates__team=instance).distinct()
+    for arena_id in entered.values_list("pk", flat=True):
+        boards.drop_pages(arena_id=arena_id)
 
 
 @receiver([post_save, post_delete], sender=Candidate)

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from ranking.views import beside_boards, boards, candidates, comparisons, methodology
+from ranking.views import (
+    badges,
+    beside_boards,
+    boards,
+    candidates,
+    comparisons,
+    embeds,
+    methodology,
+)
 
 urlpatterns = [
     path("", boards.index, name="index"),
@@ -15,5 +23,7 @@ urlpatterns = [
     path("a/<slug:slug>/history/", beside_boards.history, name="history"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
+    path("a/<slug:slug>/badge/<int:pk>.svg", badges.badge, name="badge"),
+    path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", comparisons.comparison, name="comparison"),
 ]

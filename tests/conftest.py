@@ -5,6 +5,7 @@ lacks (PostgreSQL, Redis, Chromium, the real data) skips the tests that need it,
 with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails instead.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -78,6 +79,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if not _touches_database(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if _touches_database(item)]
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: the garbage collector need not look through it ever again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 def _touches_database(item: pytest.Item) -> bool:

@@ -19,18 +19,29 @@ CHROMIUM_ARGUMENTS = [
 ]
 # The operator's own settings must not reach the tests.
 OPERATORS_SETTINGS = [
+    "API_JUDGE_ORDERS_PER_MINUTE",
+    "API_READS_PER_MINUTE",
+    "API_SUBMITS_PER_MINUTE",
     "ALLOWED_HOSTS",
     "CELERY_BROKER_URL",
     "CSRF_TRUSTED_ORIGINS",
     "DATABASE_POOL",
     "DEBUG",
+    "DEFAULT_FROM_EMAIL",
+    "EMAIL_URL",
     "HOST",
     "LOG_LEVEL",
     "MODEL_ENDPOINTS",
     "NEW_RATERS_PER_HOUR",
+    "OIDC_CLIENT_ID",
+    "OIDC_CLIENT_SECRET",
+    "OIDC_CLIENT_SECRET_FILE",
+    "OIDC_NAME",
+    "OIDC_SERVER_URL",
     "PORT",
     "RINGSIDE_ENV",
     "SECRET_KEY_FILE",
+    "SIGN_UP",
     "TRUSTED_PROXIES",
     "VOTES_PER_MINUTE",
 ]
@@ -50,6 +61,7 @@ def enter(home: Path, database: str) -> None:
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.WHITENOISE_AUTOREFRESH = True  # or every test's client would list all static files
     # Read; xdist's workers must not inherit it, or they would read this process's folder.
     del os.environ["DJANGO_SETTINGS_MODULE"]
 

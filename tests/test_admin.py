@@ -5,7 +5,9 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 
-from arena.models import Rater, Run, Vote
+from arena.models import Arena, Rater, Run, Vote
+from arena.services.candidate_checks import DEFAULTS
+from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -23,6 +25,7 @@ def names(model, what):
     return f"admin:{model._meta.app_label}_{model._meta.model_name}_{what}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
 def test_every_table_can_be_listed_and_its_rows_looked_at(model, admin_client, voted):
     page = admin_client.get(reverse(names(model, "changelist")), {"q": "a"})
@@ -77,7 +80,66 @@ def test_a_candidate_with_votes_keeps_its_name(admin_client, voted):
     candidate = voted.comparison.left
     url = reverse("admin:arena_candidate_change", args=[candidate.pk])
     assert 'name="name"' not in admin_client.get(url).text
-    assert 'name="retired_at_0"' in admin_client.get(url).text
+
+
+def test_a_candidate_with_answers_is_as_immutable_as_one_with_votes(admin_client):
+    candidate = make_arena(1).candidates.get()
+    page = admin_client.get(reverse("admin:arena_candidate_change", args=[candidate.pk])).text
+    for name in ("arena", "team", "name", "version", "created_by", *DEFAULTS):
+        assert f'name="{name}"' not in page
+
+
+def test_a_candidate_nothing_was_made_with_may_be_changed(admin_client):
+    candidate = make_arena(1, n_prompts=0).candidates.get()
+    page = reverse("admin:arena_candidate_change", args=[candidate.pk])
+    assert 'name="system_prompt"' in admin_client.get(page).text
+
+
+def test_a_prompt_with_answers_keeps_all_that_it_says(admin_client):
+    prompt = make_arena(1, n_prompts=1).prompts.get()
+    page = admin_client.get(reverse("admin:arena_prompt_change", args=[prompt.pk])).text
+    for name in ("text", "reference", "rubric", "variables", "category", "external_id"):
+        assert f'name="{name}"' not in page
+
+
+def test_what_an_arenas_settings_check_is_not_changed_past_them(admin_client):
+    arena = make_arena(team=make_team(), visibility="private")
+    page = reverse("admin:arena_arena_change", args=[arena.pk])
+    told = {"name": "New name", "slug": arena.slug, "description": ""}
+    opened = {"visibility": "public", "voters": "members", "open_to_teams": "on", "team": ""}
+    admin_client.post(page, {**told, **opened, "question": "Another?", "criteria": "Rude."})
+    found = Arena.objects.get(pk=arena.pk)
+    assert found.name == "New name"
+    assert (found.team, found.visibility, found.voters) == (arena.team, "private", "anyone")
+    assert (found.question, found.criteria, found.open_to_teams) == (arena.question, "", False)
+
+
+def test_an_arena_of_nobody_is_given_to_a_team_once_and_the_trail_says_so(admin_client):
+    arena, team = make_arena(), make_team()
+    page = reverse("admin:arena_arena_change", args=[arena.pk])
+    told = {"name": arena.name, "slug": arena.slug, "description": "", "team": team.pk}
+    assert admin_client.post(page, told).status_code == 302
+    arena.refresh_from_db()
+    assert arena.team == team
+    entry = team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("admin", "gave the team an arena")
+    assert 'name="team"' not in admin_client.get(page).text
+
+
+def test_what_pages_promise_of_a_candidate_cannot_be_rewritten(admin_client, voted):
+    candidate = voted.comparison.left
+    url = reverse("admin:arena_candidate_change", args=[candidate.pk])
+    for page in (admin_client.get(url), admin_client.get(reverse("admin:arena_candidate_add"))):
+        for name in ("private_until", "disclosed_at", "created_at", "retired_at"):
+            assert f'name="{name}' not in page.text
+
+
+def test_candidates_are_retired_by_an_action(admin_client, voted):
+    candidate = voted.comparison.left
+    chosen = {"action": "retire", "_selected_action": [candidate.pk]}
+    admin_client.post(reverse("admin:arena_candidate_changelist"), chosen)
+    candidate.refresh_from_db()
+    assert candidate.retired_at
 
 
 def test_an_order_of_votes_and_its_cancelling(admin_client, voted):

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from arena.calls import booking
 from arena.calls.models import Call
+from arena.models import Run
 from arena.services import statements
 
 LONGEST_PAUSE = timedelta(minutes=30)
@@ -34,7 +35,7 @@ DUE = """
     SELECT c.* FROM arena_call c
     LEFT JOIN arena_run r ON r.id = c.run_id
     LEFT JOIN arena_call n ON n.id = c.needs_id
-    WHERE c.id = %s
+    WHERE c.id = %s AND coalesce(r.kind, 'judge') = %s
         AND (c.state = 'waiting' AND c.due_at <= %s
             OR c.state = 'running' AND c.lease_expires_at <= %s)
         AND (c.run_id IS NULL OR r.state = 'open')
@@ -53,13 +54,14 @@ UPDATE = """
 # -- Taking ----------------------------------------------------------------------------------------
 
 
-def due_call(*, call_id: int, now: datetime) -> Call | None:
+def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call | None:
     """Return a call that may be made now; None when there is nothing to do.
 
-    A request whose worker died is written off first; one that died too often comes back failed.
+    One of a run of another kind is not ours to make; a call of no run is a judge's. A request whose
+    worker died is written off first; one that died too often comes back failed.
     """
     at = statements.stored(now)
-    call = next(iter(Call.objects.raw(DUE, [call_id, at, at])), None)
+    call = next(iter(Call.objects.raw(DUE, [call_id, str(kind), at, at])), None)
     if call is None or call.state == Call.State.WAITING:
         return call
     return call if abandon(call=call, now=now) else None

@@ -3,12 +3,17 @@
 from datetime import timedelta
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
-from arena.calls.providers.anthropic import AnthropicProvider
 from arena.calls.providers.base import Provider, Stopped
-from arena.calls.providers.openai import OpenAIProvider
 from arena.calls.providers.scripted import ScriptedProvider
 from arena.conf.endpoints import Endpoint
+
+# Loaded when first asked: their SDKs take two seconds, which only workers should wait for.
+CLIENTS = {
+    "anthropic": "arena.calls.providers.anthropic.AnthropicProvider",
+    "openai": "arena.calls.providers.openai.OpenAIProvider",
+}
 
 
 class UnknownEndpoint(LookupError):
@@ -30,8 +35,11 @@ def provider_for(endpoint: Endpoint) -> Provider:
     """Return a client of `endpoint`; raises Stopped where its key is not there."""
     if endpoint.provider == "scripted":
         return ScriptedProvider()
-    client = AnthropicProvider if endpoint.provider == "anthropic" else OpenAIProvider
-    return client(base_url=endpoint.base_url, key=key_of(endpoint), timeout=endpoint.timeout)
+    client = import_string(CLIENTS[endpoint.provider])
+    provider: Provider = client(
+        base_url=endpoint.base_url, key=key_of(endpoint), timeout=endpoint.timeout
+    )
+    return provider
 
 
 def key_of(endpoint: Endpoint) -> str:

@@ -23,6 +23,7 @@ from arena.calls.providers.base import (
 )
 from arena.calls.ringing import RING_AGAIN
 from arena.calls.sent import digest_of
+from arena.models import Run
 
 __all__ = ["Asking", "CannotAsk", "CannotAskThis", "Reading", "make_call"]
 
@@ -40,13 +41,15 @@ class Lost(Exception):
     """Another worker has the call, or its lease is over: nothing was written."""
 
 
-def make_call(*, call_id: int, asking: Asking) -> Call | None:
+def make_call(*, call_id: int, asking: Asking, kind: str = Run.Kind.JUDGE) -> Call | None:
     """Make one call if it is due, and return it as it stands; None when it was not ours to make.
+
+    Ours are those of runs of this kind: `asking` knows nothing of the others.
 
     While the model thinks, this thread holds neither a transaction nor a connection. A call that
     takes a second turn, or whose server turned a parameter down, is made again at once.
     """
-    call = claiming.due_call(call_id=call_id, now=timezone.now())
+    call = claiming.due_call(call_id=call_id, now=timezone.now(), kind=kind)
     try:
         while call is not None and not call.has_ended and _make_request(call, asking):
             pass

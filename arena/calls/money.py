@@ -3,7 +3,8 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from arena.calls.prices import NANO, Rate
+from arena.calls.amounts import NANO
+from arena.calls.prices import Rate
 from arena.calls.providers.base import Reply, Request
 from arena.calls.sent import what_is_sent
 

@@ -8,11 +8,12 @@ from django.db.models import Exists, F, OuterRef, Q
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.models.calls import CallQuerySet
 from arena.models import Run
-from arena.models.voting import RunQuerySet
+from arena.models.runs import RunQuerySet
 
 IN_A_ROW = 10
-GOING_ON = [Call.State.WAITING, Call.State.RUNNING]
 LONGEST_REASON = 300
+# Pages of runs are read by others than the team, so they name no account.
+BY_AN_OPERATOR, BY_THE_TEAM = "Paused by an operator.", "Paused by the team."
 
 # -- Stopping --------------------------------------------------------------------------------------
 
@@ -62,7 +63,7 @@ def _stuck() -> RunQuerySet:
     can_go_on = calls.in_progress().filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
     return Run.objects.filter(
         Exists(RunAsker.objects.filter(run=OuterRef("pk"), paused_at__isnull=False)),
-        Exists(calls.filter(state__in=GOING_ON)),
+        Exists(calls.filter(state__in=Call.GOING_ON)),
         ~Exists(can_go_on),
         state=Run.State.OPEN,
     )
@@ -79,6 +80,12 @@ def cancel_run(*, run_id: int, now: datetime) -> bool:
     unfinished = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
     run = Run.objects.filter(pk=run_id, state__in=unfinished)
     return bool(run.update(state=Run.State.CANCELLED, closed_at=now))
+
+
+def why_not(run: Run, done: str) -> str:
+    """Say that a run cannot be `done` ("paused") in the state that it has by now."""
+    run.refresh_from_db(fields=["state"])
+    return f"This run is {run.get_state_display().lower()}: it cannot be {done}."
 
 
 # -- Going on --------------------------------------------------------------------------------------

@@ -9,13 +9,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
+from arena.calls.amounts import MOST, NANO
 from arena.calls.endpoints import UnknownEndpoint, endpoint_named
 from arena.calls.models import Price
 from arena.calls.remembering import Remembered
 from arena.conf.endpoints import ModelPrice
-
-NANO = 1_000_000_000
-DEAREST = 1_000_000  # dollars per million tokens; more is a slip of the keyboard
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,9 @@ def nano_per_million(usd: Decimal) -> int:
         amount = Decimal(usd)
     except (InvalidOperation, TypeError, ValueError):
         raise ValidationError(f"{usd!r} is no amount of dollars.") from None
-    if not amount.is_finite() or not 0 <= amount <= DEAREST:
+    if not amount.is_finite() or not 0 <= amount <= MOST:
         raise ValidationError(
-            f"A price is between 0 and {DEAREST:,} dollars per million tokens, not {usd}."
+            f"A price is between 0 and {MOST:,} dollars per million tokens, not {usd}."
         )
     nano = amount * NANO
     if nano != int(nano):

@@ -1,18 +1,21 @@
 """Which calls' doorbells are rung, and when: the queue stays short, and no message is needed twice.
 
 An endpoint with a limit per minute gets no more rings than it can answer in a few seconds: the
-others would be told to wait, and asking costs too.
+others would be told to wait, and asking costs too. How fast it is asked is shared by all runs;
+whose doorbell is rung depends on what a run is for: judges' calls are made by judges, answers by
+the arena.
 """
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, Q
 
 from arena.calls.models import Call
 from arena.calls.models.calls import CallQuerySet
 from arena.conf.endpoints import Endpoint
+from arena.models import Run
 
 MOST_RUNG = 500
 RING_AGAIN = timedelta(seconds=30)
@@ -23,19 +26,22 @@ PACED_BY_TOKENS = 50
 Ringing = tuple[int, int]  # a call's id, and how often it was rung since it waits
 
 
-def calls_to_ring(*, now: datetime, at_most: int = MOST_RUNG) -> list[int]:
-    """Return the calls whose doorbell is to be rung now, and note that it was.
+def calls_to_ring(
+    *, now: datetime, kind: str = Run.Kind.JUDGE, at_most: int = MOST_RUNG
+) -> list[int]:
+    """Return the calls of runs of this kind whose doorbell is to be rung, and note that it was.
 
     At most `at_most` are rung and waiting at any time, so the queue stays short. One that nobody
     answered is rung again after 30 s, a minute, two minutes ...: its message may be lost.
     """
+    theirs = _of(kind)
     rung = Call.objects.in_progress().filter(
-        state=Call.State.WAITING, ring_after__gt=now, rings__gt=0
+        theirs, state=Call.State.WAITING, ring_after__gt=now, rings__gt=0
     )
     room = at_most - rung.count()
     if room <= 0:
         return []
-    calls = list(_wanted(now, room))[:room]
+    calls = list(_wanted(now, room, theirs))[:room]
     for rings in {rings for _, rings in calls}:
         pause = RING_AGAIN * 2 ** min(rings, MOST_RINGS)
         ids = [pk for pk, count in calls if count == rings]
@@ -43,12 +49,18 @@ def calls_to_ring(*, now: datetime, at_most: int = MOST_RUNG) -> list[int]:
     return [pk for pk, _ in calls]
 
 
-def _wanted(now: datetime, room: int) -> Iterator[Ringing]:
+def _of(kind: str) -> Q:
+    """Calls of runs of one kind; those of no run are judges'."""
+    theirs = Q(run__kind=kind)
+    return theirs | Q(run=None) if kind == Run.Kind.JUDGE else theirs
+
+
+def _wanted(now: datetime, room: int, theirs: Q) -> Iterator[Ringing]:
     """The calls to ring: of paced endpoints as many as they can take, of the others all there is.
 
     What is paced goes first. It is little, and would starve behind thousands that are not.
     """
-    due = Call.objects.claimable(now).filter(ring_after__lte=now).order_by("due_at", "pk")
+    due = Call.objects.claimable(now).filter(theirs, ring_after__lte=now).order_by("due_at", "pk")
     paced = [one for one in settings.MODEL_ENDPOINTS.values() if is_paced(one)]
     for endpoint in paced:
         free = _room_at(endpoint, now)

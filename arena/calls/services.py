@@ -6,11 +6,22 @@ How a call is made stands in `making`; what it costs in `prices` and `money`.
 from arena.calls.booking import raise_cap
 from arena.calls.capabilities import capability_of, probe_endpoint
 from arena.calls.creating import create_calls, move_calls
-from arena.calls.pausing import cancel_run, pause_asker, pause_run, resume_run, retry_failures
+from arena.calls.pausing import (
+    BY_AN_OPERATOR,
+    BY_THE_TEAM,
+    cancel_run,
+    pause_asker,
+    pause_run,
+    resume_run,
+    retry_failures,
+    why_not,
+)
 from arena.calls.ringing import MOST_RUNG, calls_to_ring
 from arena.calls.sweeping import sweep
 
 __all__ = [
+    "BY_AN_OPERATOR",
+    "BY_THE_TEAM",
     "MOST_RUNG",
     "calls_to_ring",
     "cancel_run",
@@ -24,4 +35,5 @@ __all__ = [
     "resume_run",
     "retry_failures",
     "sweep",
+    "why_not",
 ]

@@ -28,10 +28,13 @@ def stop_on_bad_value() -> Iterator[None]:
 
 
 def home_folder(env: Env, default: Path) -> Path:
-    """Return RINGSIDE_HOME, where all that must be kept lies; it is made if need be."""
+    """Return RINGSIDE_HOME, where all that must be kept lies; it is made if need be.
+
+    What we make is our owner's alone, and with it the database; what is there is left as it is.
+    """
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"RINGSIDE_HOME: {home}: {error.strerror}.") from None
     return home
@@ -64,7 +67,7 @@ def broker_url(env: Env, default: str) -> str:
 
 def secret_key(env: Env, home: Path, *, required: bool) -> str:
     """Return SECRET_KEY or the text of SECRET_KEY_FILE, else a key made once, kept in `home`."""
-    if given := env.str("SECRET_KEY", None) or _from_file(env, "SECRET_KEY_FILE"):
+    if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
         return given
     if required:
         raise ImproperlyConfigured("SECRET_KEY (or SECRET_KEY_FILE) must be set in production.")
@@ -74,14 +77,8 @@ def secret_key(env: Env, home: Path, *, required: bool) -> str:
     return kept.read_text()
 
 
-def _in_words(error: Exception) -> str:
-    if not isinstance(error, EnvValidationError) or not isinstance(error.error_messages, list):
-        return str(error)
-    name = str(error).partition('"')[2].partition('"')[0]
-    return f"{name}: {' '.join(map(str, error.error_messages))}"
-
-
-def _from_file(env: Env, name: str) -> str | None:
+def text_of_file(env: Env, name: str) -> str | None:
+    """Return what stands in the file that the variable `name` names; None where it names none."""
     path = env.str(name, None)
     if path is None:
         return None
@@ -89,6 +86,13 @@ def _from_file(env: Env, name: str) -> str | None:
         return Path(path).read_text().strip()
     except OSError as error:
         raise ImproperlyConfigured(f"{name}: {path}: {error.strerror}.") from None
+
+
+def _in_words(error: Exception) -> str:
+    if not isinstance(error, EnvValidationError) or not isinstance(error.error_messages, list):
+        return str(error)
+    name = str(error).partition('"')[2].partition('"')[0]
+    return f"{name}: {' '.join(map(str, error.error_messages))}"
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -19,10 +19,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from environs import Env
 
+from arena.calls.amounts import MOST, NANO
+
 DEFAULT_URLS = {"anthropic": "https://api.anthropic.com"}
 PROVIDERS = ("openai", "anthropic", "scripted")
-NANO = 10**9
-DEAREST = 1_000_000  # dollars per million tokens: more is a slip of the hand
 LONGEST_TIMEOUT = 3600
 LARGEST = 10**12
 NAME = re.compile(r"[\w.-]{1,100}")
@@ -185,10 +185,8 @@ def _price(where: str, given: Any) -> ModelPrice:
 
 def _nano_dollars(where: str, given: Any) -> int:
     """Return dollars as whole nano-dollars: the number as it was typed, not its binary."""
-    if not _is_number(given) or not 0 <= given <= DEAREST:
-        raise ValueError(
-            f"{where} must be dollars per million tokens, a number from 0 to {DEAREST}."
-        )
+    if not _is_number(given) or not 0 <= given <= MOST:
+        raise ValueError(f"{where} must be dollars per million tokens, a number from 0 to {MOST}.")
     exact = Decimal(str(given)) * NANO
     if exact != int(exact):
         raise ValueError(f"{where} has more than nine decimals.")

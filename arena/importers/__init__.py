@@ -12,13 +12,15 @@ from arena.importers.pairs import PairsImporter
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer for importer in (NativeImporter(), PairsImporter())
 }
-MAGIC = {
+ARCHIVES = {
     b"\x1f\x8b": "a gzip archive; unpack it first",
-    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"PK\x03\x04": "a zip archive; unpack it first, or save it as CSV if it is an Excel workbook",
     b"\x28\xb5\x2f\xfd": "a zstd archive; unpack it first",
     b"\xfd7zXZ": "an xz archive; unpack it first",
     b"BZh": "a bzip2 archive; unpack it first",
     b"PAR1": "a Parquet file; save it as CSV or JSON Lines first",
+}
+MAGIC = ARCHIVES | {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8 first",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8 first",
 }

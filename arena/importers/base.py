@@ -6,7 +6,7 @@ be used at all raises `FileProblem`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +17,8 @@ TEXT_LIMIT = 1_000_000
 LINE_LIMIT = 16_000_000
 DETAILS_LIMIT = 100_000
 DETAILS_DEPTH = 20
+VARIABLE_LIMIT = 100
+MOST_VARIABLES = 100
 OUTCOMES = ("left", "right", "tie", "both_bad")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -43,6 +45,7 @@ class PromptRecord:
     text: str
     reference: str
     rubric: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
     retired: bool = False
 
 
@@ -189,6 +192,36 @@ def _checked_name(value: str, column: str, limit: int, required: bool) -> str:
     if _CONTROL.search(name):
         raise BadRow(column, "contains a line break or another control character")
     return name
+
+
+def is_variable(name: str) -> bool:
+    """May a prompt's variable have this name? `prompt` is the prompt's own text."""
+    return name.isidentifier() and name != "prompt" and len(name) <= VARIABLE_LIMIT
+
+
+def checked_variables(value: Any, column: str) -> dict[str, str]:
+    """Return a prompt's variables: an object of names and texts; None is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadRow(column, f"is {kind_of(value)}, not an object of names and texts")
+    check_how_many(value, column)
+    for name, text in value.items():
+        if not is_variable(name):
+            raise BadRow(
+                column,
+                f"has {shown(name)}, which is not one word of letters, digits and underscores "
+                "other than prompt",
+            )
+        checked_text(text, name)
+    return value
+
+
+def check_how_many(variables: Collection[str], column: str | None) -> None:
+    """Raise BadRow for more variables than a prompt may have."""
+    if len(variables) > MOST_VARIABLES:
+        count = f"has {len(variables):,} variables"
+        raise BadRow(column, f"{count}; a prompt has {MOST_VARIABLES} at most")
 
 
 def checked_outcome(value: Any, column: str) -> str:

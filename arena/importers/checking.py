@@ -36,7 +36,9 @@ def digest(*content: object) -> bytes:
 def content_of(record: PromptRecord | CandidateRecord | ResponseRecord) -> bytes:
     """Return the digest of everything but the name."""
     if isinstance(record, PromptRecord):
-        return digest(record.category, record.text, record.reference, record.rubric)
+        return digest(
+            record.category, record.text, record.reference, record.rubric, record.variables
+        )
     if isinstance(record, CandidateRecord):
         return digest(
             record.model,

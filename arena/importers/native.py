@@ -5,7 +5,6 @@ A folder holds `prompts.jsonl`, `candidates.jsonl`, `responses.jsonl` and any nu
 """
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,11 @@ from arena.importers.base import (
     checked_outcome,
     checked_text,
     checked_time,
+    checked_variables,
     kind_of,
     shown,
 )
+from arena.importers.formats import json_object
 
 SUFFIXES = (".jsonl", ".ndjson")
 Fields = dict[str, Any]
@@ -84,34 +85,9 @@ def _record(line: bytes, kind: str, *, too_long: bool) -> Record | BadRow:
 
 def _fields(line: bytes) -> Fields:
     try:
-        fields = _DECODER.decode(line.decode("utf-8-sig").strip())
+        return json_object(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise BadRow(None, f"is not valid UTF-8 (byte {error.start + 1} of the line)") from None
-    except json.JSONDecodeError as error:
-        raise BadRow(None, f"is not JSON: {error.msg} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise BadRow(None, "is nested too deeply") from None
-    except ValueError as error:
-        raise BadRow(None, f"has a number that cannot be stored: {error}") from None
-    if not isinstance(fields, dict):
-        raise BadRow(None, f"is {kind_of(fields)}, not a JSON object")
-    return fields
-
-
-def _finite(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise ValueError(f"{literal[:20]} is not a finite number")
-    return number
-
-
-def _whole(literal: str) -> int:
-    if len(literal) > 300:
-        raise ValueError(f"a whole number of {len(literal):,} digits")
-    return int(literal)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
 # -- One parser for each kind of file ------------------------------------------------------------
@@ -124,6 +100,7 @@ def _prompt(fields: Fields, size: int) -> PromptRecord:
         text=checked_text(_needed(fields, "text"), "text"),
         reference=_text(fields, "reference"),
         rubric=_text(fields, "rubric"),
+        variables=checked_variables(fields.get("variables"), "variables"),
         retired=_flag(fields, "retired"),
     )
 

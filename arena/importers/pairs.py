@@ -21,9 +21,9 @@ from arena.importers.base import (
     checked_time,
     shown,
 )
+from arena.importers.formats import DELIMITERS, next_record
 
 SUFFIXES = (".csv", ".tsv", ".txt")
-DELIMITERS = (",", ";", "\t")
 NEEDED = ("left", "right", "winner")
 OPTIONAL = ("prompt", "worker", "cast_at")
 
@@ -66,7 +66,7 @@ class _Table:
             number = 0
             while True:
                 line, start = lines.number + 1, lines.end
-                fields = _next(records)
+                fields = next_record(records)
                 if fields is None:
                     return
                 if fields:
@@ -99,14 +99,6 @@ class _Table:
             details=checked_details({name: fields[name] for name in self.extra}, size),
             makes_names=True,
         )
-
-
-def _next(records: Iterator[list[str]]) -> list[str] | BadRow | None:
-    """Read the next record: [] for a blank line, None at the end, BadRow where CSV is broken."""
-    try:
-        return next(records, None)
-    except csv.Error as error:
-        return BadRow(None, f"is not CSV: {error}")
 
 
 def _header(path: Path, line: bytes) -> tuple[str, list[str]]:

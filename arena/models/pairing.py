@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from arena.models.catalog import Arena, Candidate, Prompt
-from arena.models.voting import Run
+from arena.models.runs import Run
 
 
 class Pair(models.Model):

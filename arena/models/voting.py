@@ -1,9 +1,8 @@
-"""Raters, the comparisons issued to them, and their votes."""
+"""Comparisons issued to raters, and their votes."""
 
 import uuid
 from datetime import datetime
 
-from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -11,6 +10,8 @@ from django.urls import reverse
 
 from arena.models.catalog import REVEALED, Arena, Candidate, Prompt, Response
 from arena.models.imports import Sourced
+from arena.models.raters import Rater
+from arena.models.runs import Run
 
 
 class Outcome(models.TextChoices):
@@ -20,122 +21,6 @@ class Outcome(models.TextChoices):
     RIGHT = "right", "Right is better"
     TIE = "tie", "Tie"
     BOTH_BAD = "both_bad", "Both are bad"
-
-
-class Rater(models.Model):
-    """Whoever votes: a person (signed in, anonymous, or a worker of a file), a judge or a jury."""
-
-    class Kind(models.TextChoices):
-        PERSON = "person", "Person"
-        JUDGE = "judge", "Judge"
-        JURY = "jury", "Jury"
-
-    kind = models.CharField(max_length=10, choices=Kind)
-    name = models.CharField(max_length=200, blank=True)
-    user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="rater"
-    )
-    arena = models.ForeignKey(
-        Arena,
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="+",
-        help_text="Set for raters that a file brought: their names mean something there only.",
-    )
-    created_at = models.DateTimeField(db_default=Now())
-    blocked_at = models.DateTimeField(null=True, blank=True)
-    trusted_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="Since when the votes of this judge or jury may narrow people's intervals.",
-    )
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "kind", "name"],
-                condition=Q(arena__isnull=False),
-                name="rater_name_once_per_arena",
-            ),
-            models.CheckConstraint(
-                condition=Q(kind__in=["person", "judge", "jury"]), name="rater_kind_known"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name or f"rater {self.pk}"
-
-
-class RunQuerySet(models.QuerySet["Run"]):
-    def of_people(self) -> "RunQuerySet":
-        return self.filter(kind=Rater.Kind.PERSON)
-
-    def unfinished(self) -> "RunQuerySet":
-        return self.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
-
-
-class Run(models.Model):
-    """An ordered batch of votes, `per_pair` for each pair of candidates.
-
-    A run without an arena tries judges on labelled items. Money is in nano-dollars: `settled` is
-    what servers billed, `reserved` is held for requests under way, `uncertain` is what requests
-    that were cut off may have cost at most. Their sum never passes `cap` (null: no money is spent).
-    """
-
-    class State(models.TextChoices):
-        ORDERED = "ordered", "Ordered"
-        OPEN = "open", "Open"
-        PAUSED = "paused", "Paused"
-        DONE = "done", "Done"
-        CANCELLED = "cancelled", "Cancelled"
-
-    arena = models.ForeignKey(Arena, models.CASCADE, null=True, blank=True, related_name="runs")
-    kind = models.CharField(max_length=10, choices=Rater.Kind)
-    per_pair = models.PositiveIntegerField()
-    max_calls = models.PositiveIntegerField(null=True, blank=True)
-    state = models.CharField(max_length=10, choices=State, default=State.ORDERED)
-    pause_reason = models.CharField(max_length=300, blank=True)
-    cap = models.PositiveBigIntegerField(null=True, blank=True)
-    settled = models.PositiveBigIntegerField(default=0)
-    reserved = models.PositiveBigIntegerField(default=0)
-    uncertain = models.PositiveBigIntegerField(default=0)
-    expected_cost = models.PositiveBigIntegerField(null=True, blank=True)
-    worst_cost = models.PositiveBigIntegerField(null=True, blank=True)
-    votes_wanted = models.PositiveIntegerField(default=0)
-    votes_done = models.PositiveIntegerField(default=0)
-    criteria = models.TextField(
-        blank=True, help_text="The arena's criteria as judges were given them in this run."
-    )
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    created_at = models.DateTimeField(db_default=Now())
-    closed_at = models.DateTimeField(null=True, blank=True)
-
-    objects = RunQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=["ordered", "open", "paused", "done", "cancelled"]),
-                name="run_state_known",
-            ),
-            models.CheckConstraint(condition=Q(per_pair__gt=0), name="run_wants_votes"),
-            models.CheckConstraint(
-                condition=Q(arena__isnull=False) | Q(kind="judge"), name="run_of_people_in_an_arena"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"run {self.pk} ({self.get_kind_display().lower()})"
-
-    @property
-    def in_arena(self) -> Arena:
-        """The arena of a run that has one; trials of judges on labelled items have none."""
-        if self.arena is None:
-            raise ValueError(f"{self} belongs to no arena.")
-        return self.arena
 
 
 class ComparisonQuerySet(models.QuerySet["Comparison"]):

@@ -2,14 +2,15 @@
 
 from django.db import transaction
 
-from arena.models import Arena, Rater, Run
+from arena.models import Arena, Run, Team
+from arena.services.refusals import Refused
 from arena.signals import announce, arena_created
 
 LONGEST_CRITERIA = 4000
 
 
-class CriteriaRefused(Exception):
-    """Criteria that cannot be changed; the message is a sentence for whoever wrote them."""
+class CriteriaRefused(Refused):
+    """Criteria that cannot be changed."""
 
 
 @transaction.atomic
@@ -20,7 +21,10 @@ def create_arena(
     question: str = "Which answer helps more?",
     description: str = "",
     is_sample: bool = False,
-    anonymous_raters: bool = True,
+    team: Team | None = None,
+    visibility: str = Arena.Visibility.PUBLIC,
+    voters: str = Arena.Voters.ANYONE,
+    open_to_teams: bool = False,
 ) -> Arena:
     """Create an arena; raises ValidationError with the reasons that a form would give."""
     arena = Arena(
@@ -29,7 +33,10 @@ def create_arena(
         question=question,
         description=description,
         is_sample=is_sample,
-        anonymous_raters=anonymous_raters,
+        team=team,
+        visibility=visibility,
+        voters=voters,
+        open_to_teams=open_to_teams,
     )
     arena.full_clean()
     arena.save()
@@ -47,14 +54,16 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     words = criteria.strip()
     if len(words) > LONGEST_CRITERIA:
         raise CriteriaRefused(
-            f"The criteria have {len(words):,} characters; at most {LONGEST_CRITERIA:,} will do."
+            f"The criteria have {len(words):,} characters; at most {LONGEST_CRITERIA:,} will do.",
+            field="criteria",
         )
     at_work = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
-    run = arena.runs.filter(kind=Rater.Kind.JUDGE, state__in=at_work).first()
+    run = arena.runs.filter(kind=Run.Kind.JUDGE, state__in=at_work).first()
     if run is not None and words != arena.criteria:
         raise CriteriaRefused(
             f"Run {run.pk} is judging by the words as they are. Wait until it is through, or "
-            "cancel it, then change them."
+            "cancel it, then change them.",
+            field="criteria",
         )
     Arena.objects.filter(pk=arena.pk).update(criteria=words)
     arena.criteria = words

@@ -5,8 +5,20 @@ from typing import Any
 from django.db import models, transaction
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Pair,
+    Prompt,
+    Rater,
+    Response,
+    Run,
+    Vote,
+)
 from arena.models.imports import DELETED
+from arena.services.budgets import take_spent
 
 AT_ONCE = 500
 
@@ -36,10 +48,18 @@ def _delete_all(rows: models.QuerySet[Any]) -> None:
 
 @transaction.atomic
 def _hide(arena: Arena) -> None:
-    """Put the arena under an import that is never revealed: no page shows it from now on."""
-    never, _ = Import.objects.get_or_create(
+    """Put the arena under an import that is never revealed: no page shows it from now on.
+
+    Its runs are over, so that nothing more is paid for what is being deleted; what they cost stays
+    spent, and so leaves the budgets with them.
+    """
+    never, begins = Import.objects.get_or_create(
         arena=arena,
         sha256=DELETED,
         defaults={"file_name": "", "format": DELETED, "started_at": timezone.now()},
     )
     Arena.objects.filter(pk=arena.pk).update(founded_by=never)
+    runs = Run.objects.filter(arena=arena).exclude(state__in=[Run.State.DONE, Run.State.CANCELLED])
+    runs.update(state=Run.State.CANCELLED, closed_at=timezone.now())
+    if begins:
+        take_spent(runs=Run.objects.filter(arena=arena))

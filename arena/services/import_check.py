@@ -153,11 +153,11 @@ def known_in(arena: Arena, files: list[CheckedFile]) -> Known:
     stays = REVEALED | Q(source__in=list(ours))
     kinds = {one.file.kind for one in files}
     prompts = Prompt.objects.filter(stays, arena=arena)
-    fields = ("external_id", "category", "text", "reference", "rubric")
+    fields = ("external_id", "category", "text", "reference", "rubric", "variables")
     return Known(
         prompts={name: digest(*rest) for name, *rest in prompts.values_list(*fields).iterator()},
         candidates={
-            str(one): _content(one) for one in Candidate.objects.filter(stays, arena=arena)
+            one.own_name: _content(one) for one in Candidate.objects.filter(stays, arena=arena)
         },
         responses=_answers(arena, stays) if "responses" in kinds else {},
     )
@@ -172,7 +172,7 @@ def _content(one: Candidate) -> bytes:
 def _answers(arena: Arena, stays: Q) -> dict[tuple[str, str], bytes]:
     rows = Response.objects.filter(stays, prompt__arena=arena).select_related("candidate", "prompt")
     return {
-        (str(row.candidate), row.prompt.external_id): digest(row.text)
+        (row.candidate.own_name, row.prompt.external_id): digest(row.text)
         for row in rows.iterator(chunk_size=500)
     }
 

@@ -71,7 +71,7 @@ class Writer:
         self.source = source
         self.prompts: Ids[str] = Ids(self._prompt_ids)
         self.raters: Ids[tuple[str, str]] = Ids(self._rater_ids)
-        self.candidates = {str(one): one for one in arena.candidates.all()}
+        self.candidates = {one.own_name: one for one in arena.candidates.all()}
         self.responses: dict[tuple[int, int], tuple[int, bool]] | None = None
         self.giving_away: set[int] = set()
 
@@ -118,6 +118,7 @@ class Writer:
                 text=record.text,
                 reference=record.reference,
                 rubric=record.rubric,
+                variables=record.variables,
                 retired_at=self.source.started_at if record.retired else None,
                 **self._sourced(row),
             )

@@ -10,7 +10,18 @@ from uuid import UUID, uuid4
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import F
 
-from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Rater, Response
+from arena.access import NOBODY, Actor
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Membership,
+    Pair,
+    PairDemand,
+    Prompt,
+    Rater,
+    Response,
+)
 from arena.services import statements
 from arena.services.pairing import take_side
 
@@ -34,6 +45,10 @@ class SignInFirst(VoteRefused):
     sentence = "This arena takes votes of signed-in people only."
 
 
+class MembersOnly(VoteRefused):
+    sentence = "This arena takes votes of its team's members only."
+
+
 class SeenBefore(VoteRefused):
     sentence = "You have been shown these two answers before, so your vote would not be a new one."
 
@@ -43,10 +58,22 @@ class Retired(VoteRefused):
 
 
 def check_admission(arena: Arena, rater: Rater) -> None:
-    """Raise SignInFirst for an anonymous person where the arena wants to know who votes."""
-    if rater.user_id or arena.anonymous_raters or rater.kind != Rater.Kind.PERSON:
+    """Raise SignInFirst or MembersOnly for a person whose votes the arena does not take.
+
+    Those whom its team's program names, or a file did, are the team's to answer for.
+    """
+    if arena.voters == Arena.Voters.ANYONE or rater.kind != Rater.Kind.PERSON:
         return
-    raise SignInFirst
+    if rater.arena_id == arena.pk:
+        return
+    if rater.user_id is None:
+        raise SignInFirst
+    if arena.voters == Arena.Voters.MEMBERS and not _is_member(arena, rater):
+        raise MembersOnly
+
+
+def _is_member(arena: Arena, rater: Rater) -> bool:
+    return Membership.objects.filter(team=arena.team_id, user=rater.user_id).exists()
 
 
 @dataclass(frozen=True)
@@ -58,37 +85,51 @@ class Unseen:
     high: Response
 
 
-def issued_comparison(*, slug: str, key: UUID) -> Any:
+def issued_comparison(*, slug: str, key: UUID, actor: Actor = NOBODY) -> Any:
     """Return an issued comparison with its arena, rater and names: what voting on it needs.
 
-    `other_votes` counts the rater's votes in this arena on other comparisons.
+    None where there is none, or none in an arena that `actor` may see. `other_votes` counts the
+    rater's votes in this arena on other comparisons.
     """
-    row = statements.one(statements.ISSUED, key, slug)
+    row = statements.one(statements.ISSUED, key, slug, *_lets_in(actor))
     if row is None:
         return None
     *values, expires_at, skipped_at = row[: len(statements.ISSUED_FIELDS)]
-    anonymous, kind, user_id, blocked_at, *names, other_votes = row[len(values) + 2 :]
-    left, left_version, right, right_version = names
+    voters, team_id, kind, user_id, home, blocked_at, *names, other_votes = row[len(values) + 2 :]
     moments = [statements.moment(value) for value in (expires_at, skipped_at)]
     comparison: Any = _row(Comparison, statements.ISSUED_FIELDS, [*values, *moments])
     comparison.key = key
     comparison.other_votes = other_votes
     comparison.arena = _row(
-        Arena, ("id", "slug", "anonymous_raters"), (comparison.arena_id, slug, bool(anonymous))
+        Arena, ("id", "team_id", "slug", "voters"), (comparison.arena_id, team_id, slug, voters)
     )
     comparison.rater = _row(
         Rater,
-        ("id", "kind", "user_id", "blocked_at"),
-        (comparison.rater_id, kind, user_id, statements.moment(blocked_at)),
+        ("id", "kind", "user_id", "arena_id", "blocked_at"),
+        (comparison.rater_id, kind, user_id, home, statements.moment(blocked_at)),
     )
-    fields = ("id", "name", "version")
-    comparison.left = _row(Candidate, fields, (comparison.left_id, left, left_version))
-    comparison.right = _row(Candidate, fields, (comparison.right_id, right, right_version))
+    fields = ("id", "name", "version", "disclosed_at")
+    comparison.left = _row(
+        Candidate, fields, (comparison.left_id, *names[:2], statements.moment(names[2]))
+    )
+    comparison.right = _row(
+        Candidate, fields, (comparison.right_id, *names[3:5], statements.moment(names[5]))
+    )
     return comparison
 
 
+def _lets_in(actor: Actor) -> tuple[bool, int | None, int | None]:
+    """What lets an actor into a private arena: being an operator, a token's team, a membership."""
+    if actor.token is not None:
+        return False, actor.token.team_id if actor.token.can_read else None, None
+    return actor.is_operator, None, actor.user.pk if actor.user else None
+
+
 def _row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
-    """A row of which only some fields were read; the others would be fetched when asked for."""
+    """A row of which only some fields were read; the others would be fetched when asked for.
+
+    `fields` come in the order in which the model defines them.
+    """
     return model.from_db(DEFAULT_DB_ALIAS, fields, values)
 
 

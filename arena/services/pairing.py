@@ -8,6 +8,7 @@ from django.db import transaction
 
 from arena.models import Arena, Pair, Response
 from arena.services import statements
+from arena.signals import announce, answers_changed
 
 BATCH = 1000
 draw = random.SystemRandom()
@@ -17,8 +18,12 @@ draw = random.SystemRandom()
 def sync_pairs(*, arena: Arena) -> None:
     """Make a Pair for every two candidates that answer a prompt in common; recount those prompts.
 
-    Pairs that share no prompt any more keep their history and are never drawn.
+    Pairs that share no prompt any more keep their history and are never drawn. Whoever adds answers
+    calls this after it, so it is what announces them.
     """
+    # One after the other: what is counted after this lock is not overwritten by older counts.
+    # NO KEY: a vote that is just being written refers to the arena's row.
+    Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
     shared = _shared_prompts(arena)
     known = {(pair.low_id, pair.high_id): pair for pair in arena.pairs.all()}
     for ids, pair in known.items():
@@ -32,6 +37,7 @@ def sync_pairs(*, arena: Arena) -> None:
         batch_size=BATCH,
         ignore_conflicts=True,
     )
+    announce(answers_changed, arena_id=arena.pk)
 
 
 def _shared_prompts(arena: Arena) -> dict[tuple[int, int], int]:

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Q
 
-from arena.models import Arena, Pair, PairDemand, Rater, Run
+from arena.models import Arena, Pair, PairDemand, Run
 
 MOST_PER_PAIR = 10_000
 Held = dict[tuple[int, int], tuple[int, int]]  # by pair: comparisons with a vote, and waiting
@@ -23,7 +23,7 @@ def order_people_run(*, arena: Arena, per_pair: int, created_by: Any = None) -> 
         raise ValidationError(f"Votes per pair must be between 1 and {MOST_PER_PAIR:,}.")
     return Run.objects.create(
         arena=arena,
-        kind=Rater.Kind.PERSON,
+        kind=Run.Kind.PERSON,
         per_pair=per_pair,
         votes_wanted=pairs * per_pair,
         created_by=created_by,

@@ -31,7 +31,8 @@ ISSUED_FIELDS = [
 ]
 ISSUED = f"""
     SELECT c.{", c.".join(ISSUED_FIELDS)},
-        a.anonymous_raters, r.kind, r.user_id, r.blocked_at, l.name, l.version, o.name, o.version,
+        a.voters, a.team_id, r.kind, r.user_id, r.arena_id, r.blocked_at,
+        l.name, l.version, l.disclosed_at, o.name, o.version, o.disclosed_at,
         (SELECT count(*) FROM arena_vote v
             WHERE v.rater_id = c.rater_id AND v.arena_id = c.arena_id
             AND v.voided_at IS NULL AND v.comparison_id <> c.id)
@@ -41,6 +42,8 @@ ISSUED = f"""
     JOIN arena_candidate l ON l.id = c.left_id
     JOIN arena_candidate o ON o.id = c.right_id
     WHERE c.key = %s AND a.slug = %s AND c.issued_at IS NOT NULL
+        AND (a.visibility <> 'private' OR %s OR a.team_id = %s OR EXISTS (
+            SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %s))
 """  # noqa: S608  (made of constants alone)
 CAST = """
     INSERT INTO arena_vote

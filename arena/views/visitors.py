@@ -1,6 +1,7 @@
 """Who is asking: the rater behind a request, and the address it came from."""
 
 from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -8,6 +9,7 @@ from django.utils import timezone
 
 from arena.models import Rater
 from arena.services.limits import allow
+from arena.services.raters import rater_of_person
 
 COOKIE = "rater"
 COOKIE_AGE = timedelta(days=365)
@@ -40,9 +42,7 @@ def find_or_make_rater(request: HttpRequest) -> Rater:
     if rater := find_rater(request):
         return rater
     if request.user.is_authenticated:
-        return Rater.objects.get_or_create(user=request.user, defaults={"kind": Rater.Kind.PERSON})[
-            0
-        ]
+        return rater_of_person(user_id=request.user.pk)
     if not allow(
         key=f"new-raters:{client_address(request)}",
         limit=settings.NEW_RATERS_PER_HOUR,
@@ -67,8 +67,24 @@ def remember(response: HttpResponse, rater: Rater) -> None:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the address of the client; X-Forwarded-For counts only behind trusted proxies."""
+    """Return whom limits count: the client's IPv4 address, or the /64 of its IPv6 address.
+
+    X-Forwarded-For counts only behind trusted proxies.
+    """
     hops = request.headers.get("X-Forwarded-For", "").split(",")
     if 0 < settings.TRUSTED_PROXIES <= len(hops):
-        return hops[-settings.TRUSTED_PROXIES].strip()[:64]
-    return str(request.META["REMOTE_ADDR"])
+        return _counted_as(hops[-settings.TRUSTED_PROXIES].strip()[:64])
+    return _counted_as(str(request.META["REMOTE_ADDR"]))
+
+
+def _counted_as(address: str) -> str:
+    """Whoever has one IPv6 address has all of its /64; an IPv4 address may be written as IPv6."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return f"{IPv6Address(int(found) >> 64 << 64)}/64"

@@ -2,11 +2,9 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,14 +19,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
+from arena.access import actor_of
 from arena.models import Arena, Comparison, Rater, Vote
+from arena.pages.ballots import with_ballots
 from arena.services import voting
-from arena.services.issuing import issued_comparison
-from arena.services.limits import allow
+from arena.services.issuing import MembersOnly, check_admission, issued_comparison
+from arena.services.raters import may_have_another
 from arena.services.rendering import prompt_html, response_html
 from arena.views import visitors
 
-MINUTE = timedelta(minutes=1)
 SKIP = "skip"
 NOTICES = {refusal.__name__: refusal.sentence for refusal in voting.VoteRefused.__subclasses__()}
 
@@ -62,13 +61,16 @@ class Following:
 @require_safe
 def vote(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the rater's current pair, with what became of the last one."""
-    arena = _arena(slug)
-    if not arena.anonymous_raters and not request.user.is_authenticated:
+    arena = get_object_or_404(with_ballots(Arena.objects.visible_to(actor_of(request))), slug=slug)
+    if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
     try:
         rater = visitors.find_or_make_rater(request)
+        check_admission(arena, rater)
     except visitors.TooManyRaters:
         return _slow_down(request, arena)
+    except MembersOnly as refusal:
+        return _slow_down(request, arena, not_admitted=str(refusal))
     if rater.blocked_at or not _may_have_another(rater):
         return _slow_down(request, arena, blocked=bool(rater.blocked_at))
     comparison = _asked_for(request, arena, rater) or voting.issue_comparison(
@@ -77,7 +79,6 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "arena": arena,
         "ballot": _ballot(comparison),
-        "has_texts": bool(comparison) or arena.pairs.filter(shared_prompts__gt=0).exists(),
         "done": _done(rater, arena),
         "run": arena.runs.of_people().unfinished().order_by("pk").first(),
         "notice": NOTICES.get(request.GET.get("notice", "")),
@@ -92,7 +93,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     """Fetch the pair after the one on the screen, so that it is there at once."""
-    arena = _arena(slug)
+    arena = _arena(request, slug)
     rater = visitors.find_rater(request)
     on_screen = _comparison(request.GET.get("besides", ""), arena)
     if rater is None or on_screen is None or on_screen.rater_id != rater.pk:
@@ -114,7 +115,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 
     A vote and the pair that follows it share one commit.
     """
-    comparison = _issued(slug, key)
+    comparison = _issued(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
         with transaction.atomic() if _wants_next(request) else nullcontext():
@@ -128,7 +129,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 @require_POST
 def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Void the rater's last vote within its thirty seconds."""
-    comparison = _issued(slug, key)
+    comparison = _issued(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
         voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
@@ -137,12 +138,12 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     return _answer(request, comparison, _following(request, comparison), vote=None, undone=True)
 
 
-def _arena(slug: str) -> Arena:
-    return get_object_or_404(Arena.objects.revealed(), slug=slug)
+def _arena(request: HttpRequest, slug: str) -> Arena:
+    return get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
 
 
-def _issued(slug: str, key: UUID) -> Any:
-    comparison = issued_comparison(slug=slug, key=key)
+def _issued(request: HttpRequest, slug: str, key: UUID) -> Any:
+    comparison = issued_comparison(slug=slug, key=key, actor=actor_of(request))
     if comparison is None:
         raise Http404("There is no such comparison.")
     return comparison
@@ -169,12 +170,7 @@ def _check_owner(request: HttpRequest, rater: Rater) -> None:
 
 
 def _may_have_another(rater: Rater) -> bool:
-    return not rater.blocked_at and allow(
-        key=f"issue:{rater.pk}",
-        limit=settings.VOTES_PER_MINUTE,
-        window=MINUTE,
-        now=timezone.now(),
-    )
+    return not rater.blocked_at and may_have_another(rater=rater, now=timezone.now())
 
 
 def _ballot(comparison: Comparison | None) -> Ballot | None:
@@ -288,6 +284,9 @@ def _lead_to(url: str) -> HttpResponse:
     return HttpResponse(status=204, headers={"HX-Redirect": url})
 
 
-def _slow_down(request: HttpRequest, arena: Arena, *, blocked: bool = False) -> HttpResponse:
-    context = {"arena": arena, "blocked": blocked}
-    return render(request, "arena/slow_down.html", context, status=403 if blocked else 429)
+def _slow_down(
+    request: HttpRequest, arena: Arena, *, blocked: bool = False, not_admitted: str = ""
+) -> HttpResponse:
+    context = {"arena": arena, "blocked": blocked, "not_admitted": not_admitted}
+    status = 403 if blocked or not_admitted else 429
+    return render(request, "arena/slow_down.html", context, status=status)

@@ -23,6 +23,7 @@ ACCEPTABLE: dict[Trap, frozenset[Outcome]] = {
     "padded": frozenset({"left", "tie"}),
     "forged": frozenset({"left"}),
 }
+TRAPS: dict[str, Trap] = {trap: trap for trap in ACCEPTABLE}
 LEAST_PADDING = 4
 PADDING_SHARE = 0.5
 TOPIC_WORDS = 12

@@ -31,7 +31,6 @@ __all__ = [
     "MissingMaterial",
     "render",
     "render_note",
-    "render_pairwise",
     "repair_message",
     "verdict_schema",
 ]
@@ -95,14 +94,6 @@ def verdict_schema(spec: JudgeSpec, n_answers: int) -> dict[str, Any]:
     """Return the JSON schema of a structured reply; ValueError where the format has none."""
     _check_schema(spec)
     return schema_of(spec.rubric, _checked(spec, n_answers))
-
-
-def render_pairwise(
-    rubric: Rubric, *, question: str, prompt: str, first: str, second: str, nonce: str
-) -> Messages:
-    """Return what `render` does for a pairwise rubric without switches."""
-    material = Material(question, "", prompt, (first, second))
-    return render(JudgeSpec("", "", rubric), material, nonce=nonce)
 
 
 def _check_schema(spec: JudgeSpec) -> None:

@@ -10,16 +10,15 @@ from typing import Any, BinaryIO
 
 from arena.importers.base import (
     LINE_LIMIT,
-    TEXT_LIMIT,
     BadRow,
     FileProblem,
     Lines,
     kind_of,
     shown,
 )
+from arena.importers.formats import DELIMITERS, next_record, wide_fields
 from judges.labels.rows import FORMS, LabelRow, checked_row
 
-DELIMITERS = (",", ";", "\t")
 BLANK = b"\xef\xbb\xbf \t\r\n"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Numbered = tuple[int, LabelRow | BadRow]
@@ -102,7 +101,8 @@ def _csv_rows(path: Path) -> Iterator[Numbered]:
         records = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
             line = lines.number + 1
-            fields = _next(records)
+            with wide_fields():
+                fields = next_record(records)
             if fields is None:
                 return
             if fields:
@@ -137,17 +137,6 @@ def _header(path: Path, line: str) -> tuple[str, list[str]]:
     raise FileProblem(
         f"{path}: the first line must name the columns; it is {shown(header)}. {FORMS}"
     )
-
-
-def _next(records: Iterator[list[str]]) -> list[str] | BadRow | None:
-    """Read the next record: [] for a blank line, None at the end, BadRow where CSV is broken."""
-    usual = csv.field_size_limit(TEXT_LIMIT)
-    try:
-        return next(records, None)
-    except csv.Error as error:
-        return BadRow(None, f"is not CSV: {error}")
-    finally:
-        csv.field_size_limit(usual)
 
 
 def _named(

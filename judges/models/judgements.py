@@ -45,10 +45,8 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
 
     def ready(self) -> "JudgementQuerySet":
         """Waiting, though both calls have ended: whoever should have settled it was killed."""
-        going_on = [Call.State.WAITING, Call.State.RUNNING]
-        return (
-            self.waiting().exclude(forward__state__in=going_on).exclude(reverse__state__in=going_on)
-        )
+        forward_ended = self.waiting().exclude(forward__state__in=Call.GOING_ON)
+        return forward_ended.exclude(reverse__state__in=Call.GOING_ON)
 
     def of_call(self, call_id: int) -> "JudgementQuerySet":
         """All that hangs on a call: one in a comparison of two, many where it scores an answer."""

@@ -1,16 +1,37 @@
 """LLM judges, juries of them, and their epochs."""
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from arena.models import Rater
+from arena.models import Arena, Rater
+
+if TYPE_CHECKING:
+    from arena.access import Actor
 
 SCRIPTED = "scripted"
+
+
+class JudgeQuerySet(models.QuerySet["Judge"]):
+    def listed_for(self, actor: "Actor") -> "JudgeQuerySet":
+        """Judges that a list may name: asked on labelled items, or in an arena that is listed for
+        `actor`. What was asked in private alone is named by nobody else."""
+        if actor.is_operator:
+            return self.all()
+        in_trial = Q(run_judges__run__isnull=False, run_judges__run__arena=None)
+        listed = Q(run_judges__run__arena__in=Arena.objects.listed_for(actor))
+        return self._with_epochs(in_trial | listed)
+
+    def asked_in(self, arena: Arena) -> "JudgeQuerySet":
+        """Judges that took part in a run of the arena."""
+        return self._with_epochs(Q(run_judges__run__arena=arena))
+
+    def _with_epochs(self, wanted: Q) -> "JudgeQuerySet":
+        return self.filter(Exists(Epoch.objects.filter(wanted, judge=OuterRef("pk"))))
 
 
 class Judge(models.Model):
@@ -53,6 +74,8 @@ class Judge(models.Model):
     quorum = models.PositiveSmallIntegerField(null=True, blank=True)
     digest = models.CharField(max_length=64, unique=True)
     registered_at = models.DateTimeField(db_default=Now())
+
+    objects = JudgeQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -1,5 +1,7 @@
 """How far a judge can be trusted: what it was measured at, and whether it has changed since."""
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -7,6 +9,17 @@ from django.db.models.functions import Now
 from arena.models import Arena, Run
 from judges.models.judges import Epoch, Judge
 from judges.models.labels import LabelSet
+
+if TYPE_CHECKING:
+    from arena.access import Actor
+
+
+class CalibrationQuerySet(models.QuerySet["Calibration"]):
+    def listed_for(self, actor: "Actor") -> "CalibrationQuerySet":
+        """On labelled items, or in an arena that is listed for `actor`."""
+        if actor.is_operator:
+            return self.all()
+        return self.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
 
 
 class Calibration(models.Model):
@@ -27,6 +40,8 @@ class Calibration(models.Model):
     report = models.JSONField()
     trusted = models.BooleanField(default=False)
     made_at = models.DateTimeField(db_default=Now())
+
+    objects = CalibrationQuerySet.as_manager()
 
     class Meta:
         constraints = [

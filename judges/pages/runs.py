@@ -2,19 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
-from arena.calls.prices import NANO
-from arena.models import Arena, Rater, Run
+from arena.calls.amounts import in_dollars
+from arena.models import Arena, Run
 from judges.models import Judgement, RunJudge
 from judges.pages.addresses import run_url, verdict_url
 from judges.pages.listing import Shown, with_excerpts
 from judges.reports import RunReport, report_on
-from judges.services import steering
 
 PER_PAGE = 25
 State = Judgement.State
@@ -32,7 +30,7 @@ class Link:
 def runs_of_judges() -> "QuerySet[Run]":
     """Runs that judges were ordered for; imported ones and those of people are not."""
     judged = RunJudge.objects.filter(run=OuterRef("pk"))
-    return Run.objects.filter(Exists(judged), kind=Rater.Kind.JUDGE)
+    return Run.objects.filter(Exists(judged), kind=Run.Kind.JUDGE)
 
 
 def runs_in(arena: Arena | None) -> "QuerySet[Run]":
@@ -65,10 +63,7 @@ def progress_of(run: Run, now: datetime) -> dict[str, Any]:
         "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
         "per_minute": per_minute,
         "seconds_left": _seconds_left(report, per_minute),
-        "cap_in_dollars": _dollars(report.run.cap),
-        "may_pause": steering.may_pause(report.run),
-        "may_resume": steering.may_resume(report.run),
-        "may_cancel": steering.may_cancel(report.run),
+        "cap_in_dollars": in_dollars(report.run.cap),
         "may_ask_again": report.run.state == Run.State.DONE and report.failures > 0,
     }
 
@@ -76,11 +71,6 @@ def progress_of(run: Run, now: datetime) -> dict[str, Any]:
 def _seconds_left(report: RunReport, per_minute: float | None) -> float | None:
     left = report.total - report.settled
     return 60 * left / per_minute if report.goes_on and per_minute else None
-
-
-def _dollars(cap: int | None) -> str:
-    """The cap as a form takes it: dollars, as few digits as say it."""
-    return "" if cap is None else f"{(Decimal(cap) / NANO).normalize():f}"
 
 
 # -- Verdicts --------------------------------------------------------------------------------------
@@ -117,7 +107,8 @@ def _link(shown: Shown, label: str, chosen: bool, **other: object) -> Link:
 
 def _state_links(report: RunReport, shown: Shown) -> list[Link]:
     settled = [(state, label, n) for state, label, n in report.state_rows if state != State.WAITING]
-    every = _link(shown, f"All {report.settled}", not shown.state, state="")
+    all_of_them = f"All {report.settled}{' so far' if report.goes_on else ''}"
+    every = _link(shown, all_of_them, not shown.state, state="")
     return [every] + [
         _link(shown, f"{label} {count}", shown.state == state, state=state)
         for state, label, count in settled

@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from arena.calls.models import Call
 from arena.calls.services import move_calls
 from arena.models import Comparison, Run
 from judges.models import Epoch, Judgement, JuryVerdict
+from judges.models.judgements import JudgementQuerySet
 from judges.services.planning import Pick
 
+# How many calls a sweep takes over, of each way in which they may be waited for.
 AT_MOST = 500
-GOING_ON = [Call.State.WAITING, Call.State.RUNNING]
-UNANSWERED = [*GOING_ON, Call.State.FAILED]
+UNANSWERED = [*Call.GOING_ON, Call.State.FAILED]
 FOR_JURIES = Q(
     jury_verdicts__state=JuryVerdict.State.WAITING, jury_verdicts__run__state=Run.State.OPEN
 )
-FOR_OPEN_RUNS = Q(run__state=Run.State.OPEN) | FOR_JURIES
+# The ways in which a judgement waits for a call: for one of its two, or for what that needs first.
+WAYS = ("forward", "reverse", "forward__needs", "reverse__needs")
 
 
 @transaction.atomic
@@ -92,18 +93,26 @@ def rescue_calls(*, now: datetime) -> None:
     An answer's score, a grading note or a jury member's verdict may be wanted by several runs, and
     the one that ordered it may be paused or cancelled later.
     """
-    resting = Call.objects.filter(state__in=GOING_ON).exclude(run__state=Run.State.OPEN)
-    mine = Judgement.objects.waiting().filter(_of_call(OuterRef("pk")))
-    wanted = Exists(mine.filter(FOR_OPEN_RUNS))
-    for call_id in resting.filter(wanted).values_list("pk", flat=True)[:AT_MOST]:
-        judgements = Judgement.objects.waiting().filter(_of_call(call_id))
-        own = judgements.filter(run__state=Run.State.OPEN).values_list("run", flat=True)
-        juries = judgements.filter(FOR_JURIES).values_list("jury_verdicts__run", flat=True)
-        run_id = own.first() or juries.first()
-        if run_id is not None:
-            move_calls(call_ids=[call_id], run_id=run_id, now=now)
+    waiting = Judgement.objects.waiting()
+    own = _resting(waiting.filter(run__state=Run.State.OPEN), "run")
+    of_juries = _resting(waiting.filter(FOR_JURIES), "jury_verdicts__run")
+    # A run that waits for its own votes comes before one whose jury waits, and the oldest first.
+    makers = {call_id: run_id for _, call_id, run_id in reversed([*own, *of_juries])}
+    for run_id in set(makers.values()):
+        calls = [call_id for call_id, maker in makers.items() if maker == run_id]
+        move_calls(call_ids=calls, run_id=run_id, now=now)
 
 
-def _of_call(call: Any) -> Q:
-    """Judgements that wait for a call, or for one that needs it first."""
-    return Q(forward=call) | Q(reverse=call) | Q(forward__needs=call) | Q(reverse__needs=call)
+def _resting(judgements: JudgementQuerySet, run: str) -> list[tuple[int, int, int]]:
+    """The calls that judgements wait for and no open run makes: (judgement, call, run to make it).
+
+    Asked from the judgements, one way at a time: asked from every call at rest, with an OR over the
+    ways, it took time by the product of the two.
+    """
+    found: list[tuple[int, int, int]] = []
+    for way in WAYS:
+        calls = judgements.filter(**{f"{way}__state__in": Call.GOING_ON})
+        resting = calls.exclude(**{f"{way}__run__state": Run.State.OPEN}).values_list(way, run)
+        rows = resting.annotate(first=Min("pk")).order_by("first")[:AT_MOST]
+        found += [(first, call_id, run_id) for call_id, run_id, first in rows]
+    return sorted(found)

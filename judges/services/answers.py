@@ -84,7 +84,7 @@ def _answers(count: int) -> str:
 def _missing(arena: Arena, found: Answers) -> list[str]:
     """Say which candidates answer fewer prompts than there are."""
     prompts = len(found.by_prompt())
-    names = dict(arena.candidates.filter(retired_at=None).values_list("pk", "name"))
+    names = {one.pk: str(one) for one in arena.candidates.filter(retired_at=None)}
     return [
         f"{name} has no answer to {prompts - len(found.by_candidate.get(pk, {}))} of "
         f"{prompts} prompts; it is not judged there."

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from arena.models import Arena, Prompt, Response
 from judges.core.calibration.plain import Plain
-from judges.core.honeypots import Honeypot, ReplyForm, Trap, false_win, honeypots
+from judges.core.honeypots import TRAPS, Honeypot, ReplyForm, false_win, honeypots
 from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
 from judges.services.answers import answers_in
 from judges.services.calibrating import money_of
@@ -201,7 +201,7 @@ def _false_wins(items: Iterable[LabelItem], said: Mapping[int, Said]) -> Estimat
     for item in items:
         outcome = _of_the_real_one(item, said[item.pk])
         if outcome is not None:
-            won.append(float(false_win(_trap(item), outcome)))
+            won.append(float(false_win(TRAPS[item.trap], outcome)))
             clusters.append(numbers.setdefault(item.prompt, len(numbers)))
     return clustered_share(won, None, clusters)
 
@@ -209,7 +209,3 @@ def _false_wins(items: Iterable[LabelItem], said: Mapping[int, Said]) -> Estimat
 def _of_the_real_one(item: LabelItem, said: Said) -> Any:
     """The outcome with the real answer standing for left."""
     return (said.turned() if item.trap_side == "left" else said).outcome
-
-
-def _trap(item: LabelItem) -> Trap:
-    return item.trap  # type: ignore[return-value]

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.calls.making import make_call
 from arena.calls.models import Call
-from arena.models import Comparison, Rater, Run
+from arena.models import Comparison, Run
 from arena.services import statements
 from judges.models import Judgement, JuryVerdict
 from judges.services.adopting import rescue_calls
@@ -20,7 +20,6 @@ from judges.services.juries import settle_juries_of, settle_waiting_juries
 from judges.services.verdicts import Decision, Ended, Sides, decide
 
 ASKING = JudgeAsking()
-GOING_ON = {Call.State.WAITING, Call.State.RUNNING}
 # What every call needs is written out: composing it with the ORM took several times longer than
 # running it, and a worker's threads share one core. These are Judgement.objects.of_call().ready(),
 READY = """
@@ -89,7 +88,7 @@ def settle_call(*, call_id: int, now: datetime) -> None:
 def settle(*, judgement_id: int, now: datetime) -> None:
     """Turn two ended calls into a vote or into the state that says why there is none."""
     held = _hold(judgement_id)
-    if held is None or GOING_ON & {held.forward.state, held.reverse.state}:
+    if held is None or not {held.forward.state, held.reverse.state}.isdisjoint(Call.GOING_ON):
         return
     decision = decide(
         held.forward,
@@ -167,7 +166,7 @@ def settle_ready(*, now: datetime) -> None:
         settle(judgement_id=judgement_id, now=now)
     settle_waiting_juries(now=now)
     rescue_calls(now=now)
-    runs = Run.objects.filter(kind=Rater.Kind.JUDGE, state=Run.State.OPEN)
+    runs = Run.objects.filter(kind=Run.Kind.JUDGE, state=Run.State.OPEN)
     for run_id in runs.values_list("pk", flat=True):
         close_if_done(run_id=run_id, now=now)
 

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
-from judges.models import Judge, Judgement, Mark
+from arena.models import Run
+from judges.models import Judgement, Mark
 
 
 class MarkRefused(Exception):
@@ -44,15 +45,10 @@ def mark_reasoning(
     return mark
 
 
-def mark_shares(judge: Judge) -> list[MarkShare]:
-    """Count the marks of all of a judge's reasoning, one row for each kind; one query."""
-    return shares_of(mark_counts([judge.pk]).get(judge.pk, {}))
-
-
-def mark_counts(judge_ids: list[int]) -> dict[int, dict[str, tuple[int, int]]]:
-    """Map judge -> kind -> (marks, those that hold); one query for all of them."""
+def mark_counts(judge_ids: list[int], runs: QuerySet[Run]) -> dict[int, dict[str, tuple[int, int]]]:
+    """Map judge -> kind -> (marks, those that hold) in `runs`; one query for all of them."""
     rows = (
-        Mark.objects.filter(judgement__epoch__judge__in=judge_ids)
+        Mark.objects.filter(judgement__epoch__judge__in=judge_ids, judgement__run__in=runs)
         .values_list("judgement__epoch__judge", "kind")
         .annotate(n=Count("pk"), n_holds=Count("pk", filter=Q(holds=True)))
         .order_by()

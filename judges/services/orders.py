@@ -18,7 +18,12 @@ from judges.services.planning import (
     shares_of,
     without_family,
 )
-from judges.services.registering import JudgeRefused, jury_digest, usual_quorum
+from judges.services.registering import (
+    JudgeRefused,
+    NothingToJudge,
+    jury_digest,
+    usual_quorum,
+)
 from judges.services.subjects import mark_of
 
 MOST_JUDGES = 9
@@ -81,7 +86,7 @@ def prepare_order(
         arena=arena, wanted=wanted, askers=_askers(specs), asked=_asked(arena, epochs, quorum)
     )
     if not plan.picks:
-        raise JudgeRefused(_nothing_left(arena, plan, specs))
+        raise _nothing_left(arena, plan, specs)
     families, mark = families_in(arena), mark_of(arena.criteria)
     drafts = [
         _member(spec, epoch, own_family, plan.picks, families, mark)
@@ -132,18 +137,20 @@ def _asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | None) -> 
     return set(decided.values_list("responses", flat=True))
 
 
-def _nothing_left(arena: Arena, plan: Plan, specs: Sequence[JudgeSpec]) -> str:
+def _nothing_left(arena: Arena, plan: Plan, specs: Sequence[JudgeSpec]) -> JudgeRefused:
     """Say why a plan is empty."""
     candidates = arena.candidates.filter(retired_at=None).count()
     if candidates < 2:
-        return f"This arena has {candidates or 'no'} candidate: there is nothing to compare."
+        return JudgeRefused(
+            f"This arena has {candidates or 'no'} candidate: there is nothing to compare."
+        )
     if not arena.pairs.filter(weight__gt=0, shared_prompts__gt=0).exists():
-        return "This arena has no two candidates that answer the same prompt."
+        return JudgeRefused("This arena has no two candidates that answer the same prompt.")
     if not plan.pairs:
-        return " ".join(["No pair is wanted by this order.", *plan.left_out])
+        return NothingToJudge(" ".join(["No pair is wanted by this order.", *plan.left_out]))
     who = specs[0].label if len(specs) == 1 else "This jury"
     why = f"{who} was already asked about every prompt of every pair that can be judged here."
-    return " ".join([why, *plan.left_out])
+    return NothingToJudge(" ".join([why, *plan.left_out]))
 
 
 def _family_note(member: Member, plan: Plan) -> str:

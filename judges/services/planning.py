@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from django.db.models import Q
+
 from arena.models import Arena, Comparison, Pair, Run
 from judges.core.spec import family_of
 from judges.services.answers import Answers, answers_in
@@ -37,12 +39,18 @@ class Pick:
 @dataclass(frozen=True)
 class Wanted:
     """What somebody orders: which pairs, how often each, and whether those that the board tells
-    apart already are bought all the same (`again`)."""
+    apart already are bought all the same (`again`). With `candidates`, by their ids, only pairs
+    of two of them."""
 
     per_pair: int
     pairs: Which = "all"
     again: bool = False
     like_run: Run | None = None
+    candidates: frozenset[int] = frozenset()
+
+    def is_about(self, pair: Pair) -> bool:
+        """Are both of the pair among the candidates that were named, if any were?"""
+        return not self.candidates or self.candidates.issuperset(_ids(pair))
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,8 @@ def plan_run(*, arena: Arena, wanted: Wanted, askers: Askers, asked: Iterable[st
     not reach for all cuts the last rounds and not the last pairs.
     """
     answers = answers_in(arena, needs_reference=askers.need_reference)
-    pairs = list(arena.pairs.filter(weight__gt=0, shared_prompts__gt=0))
+    drawn = arena.pairs.filter(weight__gt=0, shared_prompts__gt=0)
+    pairs = [pair for pair in drawn if wanted.is_about(pair)]
     chosen, left_out = _wanted_pairs(arena, pairs, wanted, askers.raters)
     picks = _picks(chosen, answers, askers, wanted)
     taken = frozenset(asked)
@@ -88,7 +97,21 @@ def plan_run(*, arena: Arena, wanted: Wanted, askers: Askers, asked: Iterable[st
         queues.append(((judged, -pair.weight, pair.pk), fresh[: wanted.per_pair]))
     queues.sort(key=lambda queue: queue[0])
     picked = _in_rounds([queue for _, queue in queues])
-    return Plan(picked, len(chosen), answers.left_out + left_out)
+    said = answers.left_out + left_out + _cut_short([queue for _, queue in queues], wanted)
+    return Plan(picked, len(chosen), said)
+
+
+def _cut_short(queues: Sequence[Sequence[Pick]], wanted: Wanted) -> list[str]:
+    """Say where there are fewer comparisons to buy than were asked for."""
+    bought, short = sum(map(len, queues)), sum(len(one) < wanted.per_pair for one in queues)
+    if not bought or not short or wanted.like_run is not None:
+        return []
+    pairs = "1 pair has" if short == 1 else f"{short:,} pairs have"
+    return [
+        f"{pairs} fewer than {wanted.per_pair:,} comparisons left, so this is {bought:,} in place "
+        f"of {wanted.per_pair * len(queues):,}. A judge votes once on each prompt that both "
+        "answer: more votes need more prompts."
+    ]
 
 
 def _in_rounds(queues: Sequence[Sequence[Pick]]) -> list[Pick]:
@@ -180,11 +203,13 @@ def _picks_of_run(pairs: Sequence[Pair], run: Run, answers: Answers) -> dict[int
     picks: dict[int, list[Pick]] = {pair.pk: [] for pair in pairs}
     of = {_ids(pair): pair for pair in pairs}
     for one in Comparison.objects.filter(run=run, judgement__isnull=False).order_by("pk"):
-        sides = sorted([(one.left_id, one.left_response_id), (one.right_id, one.right_response_id)])
-        pair = of.get((sides[0][0], sides[1][0]))
-        both_there = {side[1] for side in sides} <= answers.lengths.keys()
-        if pair is not None and one.prompt_id is not None and both_there:
-            picks[pair.pk].append(Pick(pair, one.prompt_id, sides[0][1], sides[1][1]))  # type: ignore[arg-type]
+        left, right = one.left_response_id, one.right_response_id
+        if one.prompt_id is None or left is None or right is None:
+            continue
+        (low, of_low), (high, of_high) = sorted([(one.left_id, left), (one.right_id, right)])
+        pair = of.get((low, high))
+        if pair is not None and {of_low, of_high} <= answers.lengths.keys():
+            picks[pair.pk].append(Pick(pair, one.prompt_id, of_low, of_high))
     return picks
 
 
@@ -204,6 +229,13 @@ def without_family(
 
 
 def families_in(arena: Arena) -> dict[int, str]:
-    """Map each candidate to the family of its model; '' where the model is not known."""
-    rows = arena.candidates.values_list("pk", "model")
-    return {pk: family_of(model) if model else "" for pk, model in rows}
+    """Map each candidate to the family of its model; '' where the model is not known.
+
+    Scripts are of no family: what a script writes gets no favour from another that judges. Nor is
+    another team's candidate before it is disclosed: a quote would tell what it is made of.
+    """
+    guests = ~Q(team=None) & ~Q(team=arena.team_id)
+    known = arena.candidates.exclude(guests, disclosed_at=None)
+    rows = known.values_list("pk", "model")
+    families = {pk: family_of(model) if model else "" for pk, model in rows}
+    return {pk: "" if family == "scripted" else family for pk, family in families.items()}

@@ -126,7 +126,7 @@ def _made(member: Member) -> set[str]:
     if member.epoch is None:
         return set()
     calls = Call.objects.filter(asker=member.epoch.asker, sample=0)
-    to_be_made = Q(state__in=[Call.State.WAITING, Call.State.RUNNING])
+    to_be_made = Q(state__in=Call.GOING_ON)
     made = calls.exclude(state=Call.State.FAILED).exclude(to_be_made & ~Q(run__state="open"))
     return set(made.values_list("subject", flat=True)) & member.calls.keys()
 

@@ -17,10 +17,10 @@ from judges.core.calibration import PairItem, ScoreItem
 from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
 from judges.services.planning import families_in
 from judges.services.subjects import key_of_pair, read_subject
+from judges.services.verdicts import SWAPPED, Sides, outcome_said
 
 # Samples from here on are asked by canaries; those below show how a judge repeats itself.
 CANARY_SAMPLES = 1000
-SWAPPED = {"left": "right", "right": "left"}
 VOTED = Judgement.State.VOTED
 REPEATS = Q(sample__lt=CANARY_SAMPLES)
 CALL_COLUMNS = ("verdict", "subject", "state")
@@ -43,10 +43,10 @@ class Said:
         """The same, of the two answers named the other way round."""
         return Said(
             self.state,
-            _other_side(self.outcome),
+            self.outcome and SWAPPED[self.outcome],
             self.score,
-            _other_side(self.reverse),
-            _other_side(self.forward),
+            self.reverse and SWAPPED[self.reverse],
+            self.forward and SWAPPED[self.forward],
         )
 
 
@@ -60,10 +60,6 @@ class _People:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def _other_side(outcome: str | None) -> str | None:
-    return outcome if outcome is None else SWAPPED.get(outcome, outcome)
-
-
 # -- What the judge said ---------------------------------------------------------------------------
 
 
@@ -75,7 +71,7 @@ def said_of_items(
     found: dict[int, dict[int, Said]] = {}
     for judgement in _settled(rows):
         assert judgement.item_id is not None, "asked for by its item"
-        found.setdefault(judgement.item_id, {})[judgement.sample] = _said(judgement, 1, 2)
+        found.setdefault(judgement.item_id, {})[judgement.sample] = _said(judgement, Sides(1, 2))
     return found
 
 
@@ -90,38 +86,28 @@ def _settled(rows: Any) -> Iterator[Judgement]:
     return iter(chosen.order_by("pk"))
 
 
-def _said(judgement: Judgement, left: int, right: int) -> Said:
+def _said(judgement: Judgement, sides: Sides) -> Said:
     calls = [judgement.forward, judgement.reverse]
-    if _shows_right_first(judgement.forward, left, right):
+    if _shows_right_first(judgement.forward, sides):
         calls.reverse()
-    forward, reverse = (_reading(call, left, right) for call in calls)
+    forward, reverse = (_reading(call, sides) for call in calls)
     if judgement.state != VOTED:
         return Said(judgement.state, None, None, forward, reverse)
     return Said(judgement.state, judgement.outcome or None, judgement.score, forward, reverse)
 
 
-def _shows_right_first(call: Call, left: int, right: int) -> bool:
+def _shows_right_first(call: Call, sides: Sides) -> bool:
     """In a list left and right stand anywhere; a call that scores one answer shows no order."""
-    shown = [one for one in read_subject(call.subject).shown if one in (left, right)]
-    return shown == [right, left]
+    both = (sides.left, sides.right)
+    shown = [one for one in read_subject(call.subject).shown if one in both]
+    return shown == [sides.right, sides.left]
 
 
-def _reading(call: Call, left: int, right: int) -> str | None:
-    """What one call says of left and right; None for a score, which is of one answer."""
+def _reading(call: Call, sides: Sides) -> str | None:
+    """What one call says of left and right; None where it has no verdict, or scores one answer."""
     if call.state != Call.State.DONE or not call.verdict:
         return None
-    shown = read_subject(call.subject).shown
-    if "order" in call.verdict:
-        return _ranked(call.verdict["order"], shown.index(left), shown.index(right))
-    outcome = call.verdict.get("outcome")
-    return outcome if shown[0] == left else _other_side(outcome)
-
-
-def _ranked(order: Iterable[Iterable[int]], left: int, right: int) -> str:
-    place = {position: rank for rank, group in enumerate(order) for position in group}
-    if place[left] == place[right]:
-        return "tie"
-    return "left" if place[left] < place[right] else "right"
+    return outcome_said(call.verdict, call.subject, sides)
 
 
 # -- Labelled items --------------------------------------------------------------------------------
@@ -228,7 +214,7 @@ def _said_in(epoch: Epoch, arena: Arena) -> dict[str, Said]:
         left, right = one.comparison.left_response_id, one.comparison.right_response_id
         assert left is not None, "a judge compares texts"
         assert right is not None, "a judge compares texts"
-        said = _said(one, left, right)
+        said = _said(one, Sides(left, right))
         found[one.responses] = said if left < right else said.turned()
     return found
 
@@ -274,7 +260,7 @@ def _people_in(arena: Arena) -> dict[str, _People]:
             found[key] = _People(prompt or 0, category or "", candidates)
         # A file's votes without a name share a rater, though each may be another person's.
         who = str(rater) if name or file is None else f"vote {pk}"
-        found[key].labels[who] = (SWAPPED.get(outcome, outcome)) if swapped else outcome
+        found[key].labels[who] = SWAPPED[outcome] if swapped else outcome
     return found
 
 

@@ -1,9 +1,10 @@
 """From the name that somebody typed to a registered judge, or a jury, and its open epoch."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -11,17 +12,26 @@ from django.db import IntegrityError, transaction
 from arena.calls.endpoints import UnknownEndpoint, endpoint_named, key_of
 from arena.calls.providers.base import Stopped
 from arena.models import Rater
+from arena.services.refusals import Refused
 from judges.core.examples import Example
 from judges.core.rubric import RubricError, load_rubric
 from judges.core.spec import JudgeSpec, SpecError, check_pinned
 from judges.models import Epoch, Judge, asker_of
+from judges.models.judges import SCRIPTED
 
 DEFAULT_RUBRIC = "pairwise"
-SCRIPTED_MODEL = "scripted-1"
+SCRIPTED_MODELS = [f"{SCRIPTED}-{number}" for number in (1, 2, 3)]
+SCRIPTED_MODEL = SCRIPTED_MODELS[0]
 
 
-class JudgeRefused(Exception):
+class JudgeRefused(Refused):
     """A judge that cannot be asked; the message is a sentence for whoever named it."""
+
+
+class NothingToJudge(JudgeRefused):
+    """An order of what was judged already, or is told apart without."""
+
+    kind = "nothing-to-do"
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,10 @@ def spec_of(judge: Judge) -> JudgeSpec:
     )
 
 
-def _example(facts: dict[str, object]) -> Example:
+def _example(facts: Mapping[str, Any]) -> Example:
     return Example(
         prompt=str(facts["prompt"]),
-        answers=tuple(str(answer) for answer in facts["answers"]),  # type: ignore[attr-defined]
+        answers=tuple(str(answer) for answer in facts["answers"]),
         verdict=str(facts["verdict"]),
         reason=str(facts.get("reason", "")),
         reference=str(facts.get("reference", "")),
@@ -101,10 +111,11 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
             f"Write endpoint:model, where the endpoint is one of: {known}."
         )
     endpoint_named(endpoint)
-    model = model or (SCRIPTED_MODEL if endpoint == "scripted" else "")
+    model = model or (SCRIPTED_MODEL if endpoint == SCRIPTED else "")
     if not model:
         raise SpecError(f"Name a pinned model too: {endpoint}:MODEL.")
     check_pinned(model, unpinned=switches.unpinned)
+    _check_script(endpoint, model)
     return JudgeSpec(
         endpoint,
         model,
@@ -115,6 +126,13 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
         soft=switches.soft,
         examples=switches.examples,
     )
+
+
+def _check_script(endpoint: str, model: str) -> None:
+    """A script answers to any name, so a slip of the pen would vote as a judge of its own."""
+    if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
+        known = ", ".join(SCRIPTED_MODELS)
+        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
 
 
 # -- Registering -----------------------------------------------------------------------------------

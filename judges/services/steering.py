@@ -1,77 +1,98 @@
-"""What a person may do to a run of judges: pause it, let it go on, cancel it, ask failures again.
+"""What may be done to a run of judges: pause it, let it go on, cancel it, ask failures again.
 
 The rules of money and of calls are the ledger's; here stands who may, in which state.
 """
 
 from datetime import datetime
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from arena.calls.services import cancel_run, pause_run, raise_cap
-from arena.models import Run
-from judges.services.ordering import go_on
+from arena.access import Ability, Actor
+from arena.calls.booking import committed
+from arena.calls.money import dollars
+from arena.calls.services import (
+    BY_AN_OPERATOR,
+    BY_THE_TEAM,
+    cancel_run,
+    pause_run,
+    raise_cap,
+    why_not,
+)
+from arena.models import Arena, Run
+from arena.services import audit
+from arena.services.budgets import BudgetRefused, reserve_budget, reserve_new_cap
+from judges.services.going_on import go_on, has_failures
 from judges.services.registering import JudgeRefused
 
 State = Run.State
-BY_HAND = "Paused by {name}."
 
 
-def may_steer(user: Any) -> bool:
-    """May this person order runs and steer them? They spend the operator's money."""
-    return bool(user.is_active and user.is_staff)
+def may_steer(actor: Actor, arena: Arena | None) -> bool:
+    """May `actor` order runs in `arena` and steer them? Without an arena they are the operators'.
 
-
-def may_pause(run: Run) -> bool:
-    return run.state == State.OPEN
-
-
-def may_resume(run: Run) -> bool:
-    """A run whose ordering was cut short goes on with what was written."""
-    return run.state in (State.PAUSED, State.ORDERED)
-
-
-def may_cancel(run: Run) -> bool:
-    return run.state in (State.ORDERED, State.OPEN, State.PAUSED)
-
-
-def pause(*, run: Run, by: str) -> None:
-    """Stop making calls; those under way end as they will. Raises JudgeRefused."""
-    if not pause_run(run_id=run.pk, reason=BY_HAND.format(name=by)):
-        raise JudgeRefused(_not_now("paused", run))
+    They spend the money of the arena's team, or of the operators where it has none.
+    """
+    return actor.may(Ability.JUDGE, arena.team_id if arena else None)
 
 
 @transaction.atomic
-def resume(*, run: Run, now: datetime, cap: int | None = None) -> None:
+def pause(*, run: Run, by: Actor) -> None:
+    """Stop making calls; those under way end as they will. Raises JudgeRefused."""
+    reason = BY_AN_OPERATOR if by.is_operator else BY_THE_TEAM
+    if not pause_run(run_id=run.pk, reason=reason):
+        raise JudgeRefused(why_not(run, "paused"))
+    _record(run, by, "paused a run of judges")
+
+
+@transaction.atomic
+def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None:
     """Let a run go on, with a new cap in nano-dollars where one is given. Raises JudgeRefused."""
-    if not may_resume(run):
-        raise JudgeRefused(_not_now("resumed", run))
+    if not run.can_be_resumed:
+        raise JudgeRefused(why_not(run, "resumed"))
     if cap is not None:
-        _set_cap(run, cap)
+        set_cap(run=run, cap=cap)
     go_on(run=run, now=now)
+    _record(run, by, "resumed a run of judges", cap=dollars(run.cap if cap is None else cap))
 
 
-def _set_cap(run: Run, cap: int) -> None:
+@transaction.atomic
+def set_cap(*, run: Run, cap: int) -> None:
+    """Give a run another cap, as far as its team's budget goes. Raises JudgeRefused."""
     try:
+        reserve_new_cap(run=run, cap=cap)
         raise_cap(run_id=run.pk, cap=cap)
+    except BudgetRefused as refusal:
+        raise JudgeRefused(str(refusal), field=refusal.field) from None
     except ValidationError as error:
         raise JudgeRefused(" ".join(error.messages)) from None
 
 
-def cancel(*, run: Run, now: datetime) -> None:
+@transaction.atomic
+def cancel(*, run: Run, by: Actor, now: datetime) -> None:
     """End a run as it is: its verdicts stay, what was not asked is not. Raises JudgeRefused."""
     if not cancel_run(run_id=run.pk, now=now):
-        raise JudgeRefused(_not_now("cancelled", run))
+        raise JudgeRefused(why_not(run, "cancelled"))
+    _record(run, by, "cancelled a run of judges")
 
 
-def ask_failures_again(*, run: Run, now: datetime) -> None:
+@transaction.atomic
+def ask_failures_again(*, run: Run, by: Actor, now: datetime) -> None:
     """Make the failed calls of a run that is through once more. Raises JudgeRefused."""
     if run.state != State.DONE:
         raise JudgeRefused("Failures are asked again once the run is through.")
+    if not has_failures(run):
+        raise JudgeRefused("Nothing in this run has failed.")
+    # While it was over, only what it had cost counted against the budget.
+    try:
+        reserve_budget(team=run.team, cap=max(0, (run.cap or 0) - committed(run)))
+    except BudgetRefused as refusal:
+        raise JudgeRefused(str(refusal), field=refusal.field) from None
     go_on(run=run, now=now)
+    _record(run, by, "asked failed verdicts again")
 
 
-def _not_now(what: str, run: Run) -> str:
-    run.refresh_from_db(fields=["state"])
-    return f"This run is {run.get_state_display().lower()}: it cannot be {what}."
+def _record(run: Run, by: Actor, action: str, **details: object) -> None:
+    audit.record(
+        team=run.team, by=by, action=action, subject=run.arena or "", run=run.pk, **details
+    )

@@ -7,12 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from arena.calls.prices import price_of
-from arena.models import Rater, Run
+from arena.models import Run
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.services import subjects
 from judges.services.exampling import outside_examples
-from judges.services.ordering import check_cap, take_part, write_calls
+from judges.services.ordering import check_cap, take_part
 from judges.services.quoting import (
     CHARACTERS_PER_TOKEN,
     JudgeQuote,
@@ -24,6 +24,7 @@ from judges.services.quoting import (
     worst_of,
 )
 from judges.services.registering import JudgeRefused, spec_of
+from judges.services.writing import write_calls
 
 BATCH = 200
 LONE_ANSWER = (1,)
@@ -114,7 +115,7 @@ def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]
 @transaction.atomic
 def _begin(epoch: Epoch, quote: Quote, cap: int | None, created_by: Any) -> Run:
     run = Run.objects.create(
-        kind=Rater.Kind.JUDGE,
+        kind=Run.Kind.JUDGE,
         per_pair=1,
         votes_wanted=quote.comparisons,
         max_calls=quote.calls,

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from arena.services.trust import set_trust
 from judges.models import Calibration, Epoch, Judge, LabelSet
@@ -46,17 +47,21 @@ def settle_juries_with(*, judge: Judge, now: datetime) -> None:
         settle_trust(epoch=jury, now=now)
 
 
-def trust_problems(epoch: Epoch) -> list[str]:
-    """Return in sentences what keeps a judge from being trusted; nothing where it is."""
+def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> list[str]:
+    """Return in sentences what keeps a judge from being trusted; nothing where it is.
+
+    All that was measured decides; a page may say only what is `seen`.
+    """
+    measured = (Calibration.objects.all() if seen is None else seen).filter(epoch=epoch)
     if epoch.ended_at is not None:
         return [f"This epoch has ended. {epoch.reason}".strip()]
     if epoch.judge.is_jury and not _is_of_today(epoch.judge):
         return [OTHER_MEMBERS]
-    newest = _newest(epoch, honeypots=False)
+    newest = _newest(measured, honeypots=False)
     if newest is None:
         return [NEVER_MEASURED]
     reasons = [] if newest.trusted else list(newest.report["trust"]["reasons"])
-    traps = _newest(epoch, honeypots=True)
+    traps = _newest(measured, honeypots=True)
     return reasons + (led_astray(traps.report) if traps else [])
 
 
@@ -67,10 +72,10 @@ def _is_of_today(jury: Judge) -> bool:
     return jury_digest(members.values_list("asker", flat=True), jury.quorum) == jury.digest
 
 
-def _newest(epoch: Epoch, *, honeypots: bool) -> Calibration | None:
-    found = epoch.calibrations.filter(kind=HONEYPOTS)
+def _newest(measured: QuerySet[Calibration], *, honeypots: bool) -> Calibration | None:
+    found = measured.filter(kind=HONEYPOTS)
     if not honeypots:
-        found = epoch.calibrations.exclude(kind=HONEYPOTS)
+        found = measured.exclude(kind=HONEYPOTS)
     return found.order_by("-made_at", "-pk").first()
 
 

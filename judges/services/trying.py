@@ -16,7 +16,7 @@ from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services.adopting import take_over
-from judges.services.ordering import UNFINISHED, go_on
+from judges.services.going_on import UNFINISHED, go_on
 from judges.services.quoting import Quote
 from judges.services.registering import JudgeRefused
 from judges.services.trials import order_trials, quote_trials, usable_items

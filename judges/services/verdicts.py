@@ -14,7 +14,8 @@ from judges.models import Judgement
 from judges.services.subjects import read_subject
 
 State = Judgement.State
-SWAPPED = {"left": "right", "right": "left", "tie": "tie"}
+# The same outcomes, of the two answers named the other way round.
+SWAPPED = {"left": "right", "right": "left", "tie": "tie", "both_bad": "both_bad"}
 POINTS = {"left": 1.0, "tie": 0.5, "right": 0.0}
 # When the two calls end differently, the first of these that is among them names the judgement.
 WITHOUT_VERDICT = {
@@ -94,21 +95,29 @@ class Seen:
 
 
 def _seen(call: Ended, sides: Sides) -> Seen:
-    verdict, shown = _verdict(call), read_subject(call.subject).shown
-    if "order" in verdict:
-        outcome = _outcome_in(verdict["order"], shown.index(sides.left), shown.index(sides.right))
-        return Seen(outcome, POINTS[outcome], soft=False)
-    outcome, swapped = str(verdict["outcome"]), shown[0] != sides.left
-    if swapped:
-        outcome = SWAPPED[outcome]
+    verdict = _verdict(call)
+    outcome = outcome_said(verdict, call.subject, sides)
+    assert outcome is not None, "a verdict about two answers has an outcome"
     probabilities: Mapping[str, float] | None = verdict.get("p")
     if probabilities is None:
         return Seen(outcome, POINTS[outcome], soft=False)
     points = sum(POINTS[one] * share for one, share in probabilities.items())
+    swapped = read_subject(call.subject).shown[0] != sides.left
     return Seen(outcome, 1 - points if swapped else points, soft=True)
 
 
-def _outcome_in(order: Sequence[Sequence[int]], left: int, right: int) -> str:
+def outcome_said(verdict: Mapping[str, Any], subject: str, sides: Sides) -> str | None:
+    """Return what one call's verdict says of left and right; None for a score of one answer."""
+    shown = read_subject(subject).shown
+    if "order" in verdict:
+        return _ranked(verdict["order"], shown.index(sides.left), shown.index(sides.right))
+    outcome: str | None = verdict.get("outcome")
+    if outcome is None or shown[0] == sides.left:
+        return outcome
+    return SWAPPED[outcome]
+
+
+def _ranked(order: Sequence[Sequence[int]], left: int, right: int) -> str:
     rank = {position: place for place, group in enumerate(order) for position in group}
     if rank[left] == rank[right]:
         return "tie"

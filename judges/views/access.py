@@ -1,4 +1,4 @@
-"""What a request may see and do: runs of revealed arenas for everybody, the rest for staff."""
+"""What a request may see and do: what is seen by whoever sees the arena, steered by its team."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,38 +6,65 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
+from arena.access import actor_of
 from arena.models import Arena, Run
 from judges.pages.runs import runs_of_judges
 from judges.services.steering import may_steer
 
 View = Callable[..., HttpResponse]
+NOT_YOURS = (
+    "Runs of judges here are ordered and steered by members of the arena’s team, and by operators: "
+    "they spend money."
+)
 
 
-def staff_only(view: View) -> View:
-    """Let staff in; ask a stranger who opens the page to sign in, and refuse all others."""
+def operators_only(view: View) -> View:
+    """Let operators in; ask nobody who opens the page to sign in, and refuse all others."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if may_steer(request.user):
-            return view(request, *args, **kwargs)
-        if not request.user.is_authenticated and request.method in ("GET", "HEAD"):
-            return redirect_to_login(request.get_full_path())
-        raise PermissionDenied
+        return _turned_away(request, None) or view(request, *args, **kwargs)
 
     return guarded
 
 
-def find_arena(slug: str) -> Arena:
-    return get_object_or_404(Arena.objects.revealed(), slug=slug)
+def for_judging(view: View) -> View:
+    """Hand a view its arena instead of the slug, if the request may have judges asked there."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, slug: str) -> HttpResponse:
+        arena = find_arena(request, slug)
+        return _turned_away(request, arena) or view(request, arena)
+
+    return guarded
 
 
-def find_run(slug: str, pk: int) -> Run:
-    """A judges' run of a revealed arena."""
-    arena = find_arena(slug)
-    return get_object_or_404(runs_of_judges().select_related("arena"), pk=pk, arena=arena)
+def check_steering(request: HttpRequest, arena: Arena | None) -> None:
+    """Raise PermissionDenied unless the request may steer what judges do there."""
+    if not may_steer(actor_of(request), arena):
+        raise PermissionDenied(NOT_YOURS if arena and arena.team_id else "")
+
+
+def _turned_away(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:
+    reads = request.method in ("GET", "HEAD")
+    if reads and not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    check_steering(request, arena)
+    return None
+
+
+def find_arena(request: HttpRequest, slug: str) -> Arena:
+    return get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+
+
+def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
+    """A judges' run of an arena that the request may see."""
+    arena = find_arena(request, slug)
+    return get_object_or_404(_runs(), pk=pk, arena=arena)
 
 
 def find_trial(pk: int) -> Run:
@@ -45,9 +72,11 @@ def find_trial(pk: int) -> Run:
     return get_object_or_404(runs_of_judges(), pk=pk, arena=None)
 
 
-def find_any_run(pk: int) -> Run:
-    """A run of judges, of a revealed arena or of none."""
-    run = get_object_or_404(runs_of_judges().select_related("arena"), pk=pk)
-    if run.arena is not None:
-        find_arena(run.arena.slug)
-    return run
+def find_any_run(request: HttpRequest, pk: int) -> Run:
+    """A run of judges of no arena, or of one that the request may see."""
+    seen = Arena.objects.visible_to(actor_of(request))
+    return get_object_or_404(_runs().filter(Q(arena=None) | Q(arena__in=seen)), pk=pk)
+
+
+def _runs() -> Any:
+    return runs_of_judges().select_related("arena", "team")

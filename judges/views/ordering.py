@@ -9,15 +9,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from arena.access import actor_of
 from arena.models import Arena
-from arena.services.catalog import CriteriaRefused, set_criteria
+from arena.services.arenas import ArenaRefused, update_arena
+from arena.services.budgets import budget_left
 from judges.forms import CriteriaForm, OrderForm, has_other_endpoints
 from judges.pages.addresses import run_url
 from judges.pages.offers import Offer, make_offer
 from judges.services import ordering
 from judges.services.probing import probe_judges
 from judges.services.registering import JudgeRefused
-from judges.views.access import find_arena, staff_only
+from judges.views.access import for_judging
 from judges.views.bells import ring_on_commit
 
 CHANGED = (
@@ -28,13 +30,14 @@ NO_CAP = "Fill in what the run may cost at most, in dollars. It cannot be ordere
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@staff_only
-def order_run(request: HttpRequest, slug: str) -> HttpResponse:
+@for_judging
+def order_run(request: HttpRequest, arena: Arena) -> HttpResponse:
     """The form. Its first button quotes on the same page, its second one orders."""
-    arena = find_arena(slug)
+    actor = actor_of(request)
     if request.method != "POST":
-        return _page(request, arena, OrderForm(arena=arena, initial=_preset(request, arena)))
-    form, offer = OrderForm(request.POST, arena=arena), None
+        form = OrderForm(arena=arena, actor=actor, initial=_preset(request, arena))
+        return _page(request, arena, form)
+    form, offer = OrderForm(request.POST, arena=arena, actor=actor), None
     try:
         offer = _offer(form) if form.can_be_quoted() else None
         if offer and form.is_valid() and _is_ordered(request, form):
@@ -45,27 +48,35 @@ def order_run(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
-@staff_only
-def set_arena_criteria(request: HttpRequest, slug: str) -> HttpResponse:
+@for_judging
+def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
     """Say what makes an answer better in this arena."""
-    arena = find_arena(slug)
-    form = CriteriaForm(request.POST)
+    actor, form = actor_of(request), CriteriaForm(request.POST)
+    unordered = OrderForm(arena=arena, actor=actor)
     if not form.is_valid():
-        return _page(request, arena, OrderForm(arena=arena), criteria_form=form)
+        return _page(request, arena, unordered, criteria_form=form)
     try:
-        set_criteria(arena=arena, criteria=form.cleaned_data["criteria"])
-    except CriteriaRefused as refusal:
+        update_arena(arena=arena, by=actor, criteria=form.cleaned_data["criteria"])
+    except ArenaRefused as refusal:
         form.add_error("criteria", str(refusal))
-        return _page(request, arena, OrderForm(arena=arena), criteria_form=form)
+        return _page(request, arena, unordered, criteria_form=form)
     messages.success(request, "The criteria are saved. The next run is judged by them.")
     return redirect(f"{reverse('order_run', args=[arena.slug])}#main")
 
 
 def _preset(request: HttpRequest, arena: Arena) -> dict[str, Any]:
-    """What a link may fill in: the run whose comparisons another judge is to answer too."""
+    """What a link may fill in: the run whose comparisons another judge is to answer too, or which
+    candidates are compared, how often, and whether again."""
     wanted = request.GET.get("like_run", "")
     run = arena.runs.filter(pk=wanted).first() if wanted.isdecimal() else None
-    return {"like_run": run.pk, "per_pair": run.per_pair} if run else {}
+    if run is not None:
+        return {"like_run": run.pk, "per_pair": run.per_pair}
+    filled: dict[str, Any] = {"candidates": request.GET.getlist("candidate")}
+    if request.GET.get("again"):
+        filled["again"] = True
+    if (per_pair := request.GET.get("per_pair", "")).isdecimal() and len(per_pair) < 5:
+        filled["per_pair"] = int(per_pair)
+    return filled
 
 
 def _offer(form: OrderForm) -> Offer:
@@ -91,11 +102,11 @@ def _is_ordered(request: HttpRequest, form: OrderForm) -> bool:
 
 def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
     _check_cap(offer, form.cleaned_data["cap"])
-    now = timezone.now()
+    cap, now = form.cleaned_data["cap"], timezone.now()
+    # First: looking at a model costs a few tokens.
+    ordering.check_budget(team=form.arena.team, quote=offer.quote, cap=cap)
     probe_judges(specs=[member.spec for member in offer.order.members], now=now)
-    run = ordering.order_run(
-        order=offer.order, cap=form.cleaned_data["cap"], now=now, created_by=request.user
-    )
+    run = ordering.order_run(order=offer.order, cap=cap, now=now, by=actor_of(request))
     ring_on_commit()
     return redirect(f"{run_url(run)}#main")
 
@@ -113,6 +124,7 @@ def _page(
         "criteria_form": criteria_form or CriteriaForm(initial={"criteria": arena.criteria}),
         "only_scripted": not has_other_endpoints(),
         "like_run": _like_run(form),
+        "budget_left": budget_left(arena.team) if arena.team else None,
     }
     if offer is not None:
         context |= {"quote": offer.quote, "quoted": form.fingerprint()}

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena.models import Comparison, Rater, Run
+from arena.models import Arena, Comparison, Rater, Run
 from arena.services.issuing import VoteRefused, issue_this_pair
 from arena.services.voting import Blocked
 from arena.views import visitors
@@ -28,8 +28,13 @@ from judges.pages.verdicts import (
     texts_of,
 )
 from judges.services.marking import MarkRefused, mark_reasoning
-from judges.services.steering import may_steer
-from judges.views.access import find_any_run, find_arena, find_run, find_trial, staff_only
+from judges.views.access import (
+    check_steering,
+    find_any_run,
+    find_run,
+    find_trial,
+    operators_only,
+)
 from judges.views.names import NamesSeen, knows_names, remember_names
 
 TOO_MANY = "Too many new voters from your address. Wait a while, then try again."
@@ -39,12 +44,12 @@ TOO_MANY = "Too many new voters from your address. Wait a while, then try again.
 @vary_on_headers("HX-Request")
 def judge_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
     """Both answers, and beside them what the judge said of them in each order."""
-    return _verdict_page(request, find_run(slug, pk), judgement)
+    return _verdict_page(request, find_run(request, slug, pk), judgement)
 
 
 @require_safe
 @vary_on_headers("HX-Request")
-@staff_only
+@operators_only
 def trial_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
     """The same for a labelled item."""
     return _verdict_page(request, find_trial(pk), judgement)
@@ -101,9 +106,10 @@ def _neighbours(request: HttpRequest, run: Run, one: Judgement) -> dict[str, str
 @require_POST
 def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
     """Give the reader a comparison of these two answers, on the ordinary voting page."""
-    run = find_run(slug, pk)
+    run = find_run(request, slug, pk)
     one = _settled(run, judgement)
-    if not find_arena(slug).anonymous_raters and not request.user.is_authenticated:
+    open_to_all = run.in_arena.voters == Arena.Voters.ANYONE
+    if not open_to_all and not request.user.is_authenticated:
         return redirect_to_login(verdict_url(run, one.pk))
     try:
         rater, comparison = _issue(request, one)
@@ -151,9 +157,11 @@ def _marks(user: Any, one: Judgement) -> list[dict[str, Any]]:
 @require_POST
 def mark_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
     """Take what a signed-in person says of a judge's reasoning."""
-    run = find_any_run(pk)
-    if not request.user.is_authenticated or (run.arena is None and not may_steer(request.user)):
-        raise PermissionDenied
+    run = find_any_run(request, pk)
+    if not request.user.is_authenticated:
+        raise PermissionDenied("Sign in to say what you think of a judge’s reasoning.")
+    if run.arena is None:
+        check_steering(request, None)
     one = get_object_or_404(Judgement, run=run, pk=judgement)
     kind, _, said = request.POST.get("mark", "").partition(":")
     try:

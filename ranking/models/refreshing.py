@@ -76,8 +76,24 @@ class ArenaRefresh(models.Model):
 
 class BoardPageQuerySet(models.QuerySet["BoardPage"]):
     def fresh(self, slug: str, key: str) -> "BoardPageQuerySet":
-        """The stored page, unless the arena has changed since it was made."""
-        return self.filter(arena__slug=slug, key=key, epoch=F("arena__refresh__page_epoch"))
+        """The stored page that anybody may have, unless the arena has changed since it was made.
+
+        The pages of a private arena are not found by its slug.
+        """
+        private = Q(arena__visibility=Arena.Visibility.PRIVATE)
+        return self._made_now().filter(~private, arena__slug=slug, key=key)
+
+    def fresh_of_board(self, board: int, key: str) -> "BoardPageQuerySet":
+        """The same of the arena that a board belongs to."""
+        private = Q(arena__visibility=Arena.Visibility.PRIVATE)
+        return self._made_now().filter(~private, arena__boards=board, key=key)
+
+    def of_arena(self, arena: Arena, key: str) -> "BoardPageQuerySet":
+        """The page of an arena, for whoever has been let into the arena."""
+        return self._made_now().filter(arena=arena, key=key)
+
+    def _made_now(self) -> "BoardPageQuerySet":
+        return self.filter(epoch=F("arena__refresh__page_epoch"))
 
 
 class BoardPage(models.Model):

@@ -14,6 +14,10 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         """What the boards show now."""
         return self.filter(is_current=True)
 
+    def kept(self) -> "SnapshotQuerySet":
+        """What stays to be read: what is shown now, and the history."""
+        return self.filter(Q(is_current=True) | Q(is_history=True))
+
     def of_arena(self, arena: Arena) -> "SnapshotQuerySet":
         return self.filter(board__arena=arena).select_related("board").order_by("board__category")
 

@@ -1,11 +1,14 @@
 """What the index of arenas shows, read in three queries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 
-from arena.models import Arena, Pair
+from arena.access import NOBODY, Actor
+from arena.models import Arena
+from arena.pages.ballots import with_ballots
 from ranking.models import Raters, Snapshot, Standing
 
 
@@ -26,12 +29,12 @@ class Card:
         return self.leader is not None and self.leader.sure_rank_high != 1
 
 
-def cards() -> list[Card]:
-    """One card per arena, newest first."""
-    texts = Pair.objects.filter(arena=OuterRef("pk"), shared_prompts__gt=0)
-    arenas = Arena.objects.revealed().annotate(has_texts=Exists(texts)).order_by("-pk")
-    snapshots = _snapshots()
-    leaders = _leaders()
+def cards(actor: Actor = NOBODY) -> list[Card]:
+    """One card per arena that is listed for `actor`, newest first."""
+    arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
+    ids = [arena.pk for arena in arenas]
+    snapshots = _snapshots(ids)
+    leaders = _leaders(ids)
     return [_card(arena, snapshots, leaders) for arena in arenas]
 
 
@@ -43,12 +46,17 @@ def _card(
     return Card(arena, people, judges, juries, leaders.get(shown.pk) if shown else None)
 
 
-def _snapshots() -> dict[tuple[int, str], Snapshot]:
-    found = Snapshot.objects.current().filter(board__category="").select_related("board")
-    return {(snapshot.board.arena_id, snapshot.board.raters): snapshot for snapshot in found}
+def _snapshots(arenas: Sequence[int]) -> dict[tuple[int, str], Snapshot]:
+    found = Snapshot.objects.current().filter(board__category="", board__arena__in=arenas)
+    return {
+        (snapshot.board.arena_id, snapshot.board.raters): snapshot
+        for snapshot in found.select_related("board")
+    }
 
 
-def _leaders() -> dict[int, Standing]:
+def _leaders(arenas: Sequence[int]) -> dict[int, Standing]:
+    """By snapshot, who is first; of several, the first by the name that is shown."""
     current = Q(snapshot__is_current=True, snapshot__board__category="")
-    first = Standing.objects.filter(current, rank=1).select_related("candidate")
-    return {standing.snapshot_id: standing for standing in first.order_by("-candidate__name")}
+    first = Standing.objects.filter(current, rank=1, snapshot__board__arena__in=arenas)
+    by_name = sorted(first.select_related("candidate"), key=lambda one: str(one.candidate))
+    return {standing.snapshot_id: standing for standing in reversed(by_name)}

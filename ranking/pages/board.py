@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from ranking.models import BothBad, Counted, Snapshot
 from ranking.pages import combined_words, words
@@ -13,6 +13,7 @@ from ranking.pages.charts import Chart, Mark, interval_chart
 from ranking.pages.findings import Findings, Neighbours, StyleScore
 from ranking.pages.reading import RISING, BoardView, Question, Row
 from ranking.pages.style_words import traits
+from ranking.pages.tried import tried
 from ranking.pages.words import CLUSTER_SENTENCES
 
 TITLES = {
@@ -23,6 +24,10 @@ TITLES = {
     "votes": "Votes",
     "win_rate": "Win rate",
     "both_bad": "Both bad",
+    "price": "$ per 1,000",
+    "wins_per_dollar": "Wins per $",
+    "seconds": "Seconds",
+    "wins_per_second": "Wins per s",
 }
 FEW_PROMPTS = {"prompt_pair": True}
 PAGES = {
@@ -89,6 +94,7 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "few_prompts": _setting(view, "clusters", FEW_PROMPTS),
         "freshness": words.freshness(view.snapshot),
         "groups": words.groups(view.unranked),
+        "entrants": tried(view.arena, view.snapshots),
         **_found(view),
     }
 
@@ -150,15 +156,8 @@ def links_to_pages(
         for page, label in PAGES.items()
         if page != "side_by_side" or page == here or len(voted) > 1
     ]
-    return pages + _upstairs(slug)
-
-
-def _upstairs(slug: str) -> list[Link]:
-    """The page of the arena on the floor above, where there is such a floor."""
-    try:
-        return [Link("Judges’ runs", reverse("judge_runs", args=[slug]), chosen=False)]
-    except NoReverseMatch:
-        return []
+    # The last one stands on the floor above.
+    return [*pages, Link("Judges’ runs", reverse("judge_runs", args=[slug]), chosen=False)]
 
 
 def _setting(view: BoardView, name: str, meanings: dict[Any, Any]) -> Any:

@@ -7,7 +7,6 @@ import numpy as np
 from ranking.models import Snapshot
 from ranking.pages.published import Pairs
 from ranking.stats import (
-    BradleyTerry,
     Difference,
     compare,
     neighbours,
@@ -45,13 +44,13 @@ def head_to_head(pairs: Pairs, snapshot: Snapshot, a: int, b: int) -> HeadToHead
     """Compare the candidates with these two different ids."""
     i, j = pairs.place(a), pairs.place(b)
     if i is None or j is None:
-        return HeadToHead(*_record(pairs, a, b), 0, None, None, "", None)
+        return HeadToHead(*record_between(pairs, a, b), 0, None, None, "", None)
     voted = observed_shares(pairs.battles)
     counted, share = int(voted.votes[i, j]), float(voted.share[i, j])
-    difference = _difference(pairs, snapshot, i, j)
+    difference = difference_between(pairs, snapshot, i, j)
     naive = _independent(pairs, i, j)
     return HeadToHead(
-        *_record(pairs, a, b),
+        *record_between(pairs, a, b),
         counted=counted,
         observed=share if counted else None,
         difference=difference,
@@ -60,7 +59,8 @@ def head_to_head(pairs: Pairs, snapshot: Snapshot, a: int, b: int) -> HeadToHead
     )
 
 
-def _difference(pairs: Pairs, snapshot: Snapshot, i: int, j: int) -> Difference:
+def difference_between(pairs: Pairs, snapshot: Snapshot, i: int, j: int) -> Difference:
+    """How far the candidate at place i is ahead of the one at place j."""
     settings = snapshot.settings
     return compare(
         pairs.theta,
@@ -73,7 +73,7 @@ def _difference(pairs: Pairs, snapshot: Snapshot, i: int, j: int) -> Difference:
     )
 
 
-def _record(pairs: Pairs, a: int, b: int) -> tuple[int, int, int, int]:
+def record_between(pairs: Pairs, a: int, b: int) -> tuple[int, int, int, int]:
     """Wins, losses, ties of a against b, and how often both were bad; soft verdicts by side."""
     cells = pairs.cells
     mine = cells.where((cells.key("first") == min(a, b)) & (cells.key("second") == max(a, b)))
@@ -87,8 +87,7 @@ def _independent(pairs: Pairs, i: int, j: int) -> Floats | None:
     """(2, 2): covariance of the two strengths, votes taken as independent; None without scores."""
     if np.isnan(pairs.theta[[i, j]]).any():
         return None
-    model = BradleyTerry().fit(pairs.battles, start=pairs.theta)
-    covariance: Floats = model.covariance_[np.ix_([i, j], [i, j])]
+    covariance: Floats = pairs.independent[np.ix_([i, j], [i, j])]
     return covariance
 
 

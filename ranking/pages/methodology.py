@@ -25,6 +25,7 @@ TOPICS = {
     "elo": "Elo",
     "win-rate": "Win rate",
     "both-bad": "Both bad",
+    "cost": "What answers cost, and how long they take",
     "agreement": "Agreement",
     "transitivity": "Transitivity",
     "ties": "Ties",
@@ -49,7 +50,7 @@ def methodology_context(view: BoardView) -> dict[str, Any]:
         "view": view,
         "arena": view.arena,
         "snapshot": view.snapshot,
-        "topics": _topics(view.asked.raters),
+        "topics": _topics(view),
         "board_url": view.asked.address(view.arena.slug),
         "raters_links": raters_links(view, PAGE),
         "category_links": category_links(view, PAGE),
@@ -58,9 +59,11 @@ def methodology_context(view: BoardView) -> dict[str, Any]:
     }
 
 
-def _topics(raters: str) -> list[tuple[str, str, str]]:
+def _topics(view: BoardView) -> list[tuple[str, str, str]]:
     """Anchor, title and template of what the board shows."""
-    left_out = NOT_COMBINED if raters == Counted.COMBINED else {"combined"}
+    left_out = NOT_COMBINED if view.asked.raters == Counted.COMBINED else {"combined"}
+    if not (view.has_prices or view.has_times):
+        left_out = left_out | {"cost"}
     return [
         (anchor, title, f"ranking/methodology/{anchor}.html")
         for anchor, title in TOPICS.items()
@@ -94,6 +97,8 @@ def _in_force(view: BoardView) -> dict[str, Any]:
         "ties": findings.ties,
         "equals_tie": _equals_tie(findings),
         "freshness": words.freshness(view.snapshot),
+        "n_priced": sum(bool(row.value.n_priced) for row in view.rows),
+        "n_timed": sum(bool(row.value.n_timed) for row in view.rows),
     }
 
 

@@ -1,5 +1,6 @@
 """A published board as the pages beside it read it: its snapshot, its standings, its pairs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
@@ -14,7 +15,7 @@ from ranking.matrices import covariance_among
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
 from ranking.pages.board import Link, links_to_pages
 from ranking.pages.reading import Question, choose_snapshot
-from ranking.stats import Battles
+from ranking.stats import Battles, BradleyTerry
 from ranking.tallies import Cells, pair_battles
 from ranking.votes import Floats, Ints
 
@@ -138,6 +139,12 @@ class Pairs:
     def battles(self) -> Battles:
         return pair_battles(self.cells, self.candidates, self.both_bad_is_tie)
 
+    @cached_property
+    def independent(self) -> Floats:
+        """(K, K): covariance of theta with votes taken as independent; NaN for the unranked."""
+        covariance: Floats = BradleyTerry().fit(self.battles, start=self.theta).covariance_
+        return covariance
+
     def place(self, pk: int) -> int | None:
         """Where a candidate stands in the arrays; None where it is not on the board."""
         found = np.flatnonzero(self.candidates == pk)
@@ -149,13 +156,18 @@ def read_pairs(board: Published) -> Pairs | None:
     if board.snapshot is None:
         return None
     matrices = SnapshotMatrices.objects.filter(snapshot=board.snapshot).first()
-    if matrices is None:
-        return None
-    settings = board.snapshot.settings
+    return pairs_of(board.snapshot, board.standings, matrices) if matrices else None
+
+
+def pairs_of(
+    snapshot: Snapshot, standings: Iterable[Standing], matrices: SnapshotMatrices
+) -> Pairs:
+    """The same from rows that were read already."""
+    settings = snapshot.settings
     per_theta = settings["scale"] / log(10)
-    standings = sorted(board.standings, key=lambda standing: standing.candidate_id)
-    candidates = np.array([standing.candidate_id for standing in standings], np.int64)
-    scores = np.array([standing.score for standing in standings], np.float64)  # None is NaN
+    by_id = sorted(standings, key=lambda standing: standing.candidate_id)
+    candidates = np.array([standing.candidate_id for standing in by_id], np.int64)
+    scores = np.array([standing.score for standing in by_id], np.float64)  # None is NaN
     return Pairs(
         candidates=candidates,
         theta=(scores - settings["center"]) / per_theta,

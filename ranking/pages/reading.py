@@ -1,19 +1,24 @@
-"""What a board's page shows, read in four queries at most."""
+"""What a board's page shows, read in five queries at most."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Exists, F, OuterRef, Subquery
+from django.db.models import F, Subquery
 from django.http import Http404
 from django.urls import reverse
 
-from arena.models import Arena, Candidate, Pair
+from arena.access import NOBODY, Actor
+from arena.models import Arena, Candidate
+from arena.pages.ballots import with_ballots
 from ranking.models import Counted, EloInterval, Snapshot, Standing
+from ranking.pages.costs import UNKNOWN, Value, read_values, weigh
 
-SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad")
-RISING = {"rank", "name"}  # sorted from the smallest on; all other columns from the largest
+VALUES = ("price", "wins_per_dollar", "seconds", "wins_per_second")
+SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *VALUES)
+# Sorted from the smallest on; all other columns from the largest.
+RISING = {"rank", "name", "price", "seconds"}
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Row:
-    """A standing and the interval of its Elo rating, which an older snapshot may have lent."""
+    """A standing, the interval of its Elo rating, which an older snapshot may have lent, and what
+    its answers cost."""
 
     standing: Standing
     name: str
-    elo_low: float | None
-    elo_high: float | None
+    elo_low: float | None = None
+    elo_high: float | None = None
+    value: Value = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -82,14 +89,27 @@ class BoardView:
     def unranked(self) -> list[Row]:
         return [row for row in self.rows if row.standing.score is None]
 
+    @property
+    def has_prices(self) -> bool:
+        return any(row.value.n_priced for row in self.rows)
 
-def find_arena(slug: str) -> Any:
-    """The arena, whether it `has_texts` to vote on, and the epoch of its pages; or 404."""
-    texts = Pair.objects.filter(arena=OuterRef("pk"), shared_prompts__gt=0)
-    arenas = Arena.objects.revealed().annotate(
-        has_texts=Exists(texts), page_epoch=F("refresh__page_epoch")
-    )
-    arena = arenas.filter(slug=slug).first()
+    @property
+    def has_costs(self) -> bool:
+        """Whether any answer cost something: where all are free, nothing is won per dollar."""
+        return any(row.value.wins_per_dollar is not None for row in self.rows)
+
+    @property
+    def has_times(self) -> bool:
+        return any(row.value.n_timed for row in self.rows)
+
+
+def find_arena(slug: str, actor: Actor = NOBODY) -> Any:
+    """The arena, whether there is something to vote on, and the epoch of its pages.
+
+    404 where there is none, or none that `actor` may see.
+    """
+    arenas = with_ballots(Arena.objects.visible_to(actor))
+    arena = arenas.filter(slug=slug).annotate(page_epoch=F("refresh__page_epoch")).first()
     if arena is None:
         raise Http404("There is no such arena.")
     return arena
@@ -111,7 +131,8 @@ def read_board(arena: Any, asked: Question, again: bool = True) -> BoardView:
         return read_board(arena, asked, again=False)
     asked = Question(snapshot.board.raters, asked.category, asked.sort)
     lent, elo_votes = _lent_intervals(snapshot, standings)
-    rows = [_row(standing, lent) for standing in standings]
+    values = weigh(read_values(arena, asked.category), standings, snapshot.settings["scale"])
+    rows = [_row(standing, lent, values) for standing in standings]
     return BoardView(arena, asked, snapshot, sort_rows(rows, asked.sort), elo_votes, snapshots)
 
 
@@ -129,11 +150,11 @@ def choose_snapshot(snapshots: Iterable[Snapshot], asked: Question) -> Snapshot 
 
 def _waiting(arena: Arena) -> list[Row]:
     """The candidates of an arena whose first board is still being made."""
-    found = Candidate.objects.active().filter(arena=arena).order_by("name", "version")
-    return [
-        Row(Standing(candidate=candidate, status="no_votes"), str(candidate), None, None)
-        for candidate in found
+    found = Candidate.objects.active().filter(arena=arena)
+    rows = [
+        Row(Standing(candidate=candidate, status="no_votes"), str(candidate)) for candidate in found
     ]
+    return sort_rows(rows, "name")
 
 
 def _lent_intervals(
@@ -153,13 +174,13 @@ def _lent_intervals(
     return by_candidate, seen
 
 
-def _row(standing: Standing, lent: Mapping[int, EloInterval]) -> Row:
+def _row(standing: Standing, lent: Mapping[int, EloInterval], values: Mapping[int, Value]) -> Row:
     own = getattr(standing, "elo_interval", None)
     interval = own or lent.get(standing.candidate_id)
-    name = str(standing.candidate)
+    name, value = str(standing.candidate), values.get(standing.candidate_id, UNKNOWN)
     if interval is None:
-        return Row(standing, name, None, None)
-    return Row(standing, name, interval.low, interval.high)
+        return Row(standing, name, value=value)
+    return Row(standing, name, interval.low, interval.high, value)
 
 
 def sort_rows(rows: list[Row], sort: str) -> list[Row]:
@@ -175,4 +196,6 @@ def sort_rows(rows: list[Row], sort: str) -> list[Row]:
 def _value(row: Row, column: str) -> Any:
     if column == "name":
         return row.name.casefold()
+    if column in VALUES:
+        return getattr(row.value, column)
     return getattr(row.standing, "both_bad_rate" if column == "both_bad" else column)

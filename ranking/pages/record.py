@@ -125,13 +125,17 @@ def _soften(against: Against, result: str, votes: int, points: float) -> None:
 
 def listed(candidate: Candidate, filters: Filters, page: str) -> Page[Any]:
     """One page of the votes that the filters leave, newest first."""
-    votes = _of_kind(filters.raters).filter(_matches(candidate, filters))
-    votes = votes.select_related(
-        "rater", "comparison__prompt", "comparison__left", "comparison__right"
-    ).order_by("-pk")
-    found: Page[Any] = Paginator(votes, PER_PAGE).get_page(page)
+    found: Page[Any] = Paginator(votes_of(candidate, filters), PER_PAGE).get_page(page)
     found.object_list = [_listed(candidate, vote) for vote in found.object_list]
     return found
+
+
+def votes_of(candidate: Candidate, filters: Filters) -> QuerySet[Vote]:
+    """The candidate's votes that the filters leave, newest first, with all that a list shows."""
+    votes = _of_kind(filters.raters).filter(_matches(candidate, filters))
+    return votes.select_related(
+        "rater", "comparison__prompt", "comparison__left", "comparison__right"
+    ).order_by("-pk")
 
 
 def _listed(candidate: Candidate, vote: Vote) -> Listed:

@@ -33,6 +33,15 @@ FIELDS = (
     "reason",
 )
 BESIDE = ("elo_low", "elo_high", "style_score", "style_low", "style_high")
+VALUES = {
+    "dollars_per_1000_answers": "dollars",
+    "answers_with_cost": "n_priced",
+    "seconds_per_answer": "seconds",
+    "answers_with_seconds": "n_timed",
+    "wins_per_dollar": "wins_per_dollar",
+    "wins_per_second": "wins_per_second",
+    "unbeaten_for_its_price": "unbeaten",
+}
 DIGITS = 6
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -115,6 +124,7 @@ def _values(row: Row, findings: Findings) -> dict[str, Any]:
     values = {name: getattr(row.standing, name) for name in FIELDS}
     values |= {"elo_low": row.elo_low, "elo_high": row.elo_high}
     values |= {f"style_{name}": value for name, value in vars(style).items()}
+    values |= {name: getattr(row.value, source) for name, source in VALUES.items()}
     return {name: _rounded(value) for name, value in values.items()}
 
 
@@ -126,13 +136,13 @@ def as_csv(board: BoardView) -> str:
     """The board as CSV with a line of names first."""
     out, findings = io.StringIO(), Findings.of(board.snapshot)
     writer = csv.writer(out)
-    writer.writerow(["candidate", *FIELDS, *BESIDE])
+    writer.writerow(["candidate", *FIELDS, *BESIDE, *VALUES])
     for row in board.rows:
-        writer.writerow(_cells([row.name, *_values(row, findings).values()]))
+        writer.writerow(cells([row.name, *_values(row, findings).values()]))
     return out.getvalue()
 
 
-def _cells(values: Iterable[Any]) -> list[Any]:
+def cells(values: Iterable[Any]) -> list[Any]:
     """A spreadsheet runs a text that looks like a formula; an apostrophe keeps it a text."""
     return [
         f"'{value}" if isinstance(value, str) and value.startswith(STARTS_A_FORMULA) else value

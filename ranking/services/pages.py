@@ -4,13 +4,16 @@ import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from django.db import connection
 
 from arena.models import Arena
 from ranking.models import BoardPage
+from ranking.models.refreshing import BoardPageQuerySet
 
 LEVEL = 6
+PRIVATE = Arena.Visibility.PRIVATE.value
 
 
 @dataclass(frozen=True)
@@ -22,21 +25,44 @@ class Page:
 
 
 def find(*, slug: str, key: str) -> Page | None:
-    """The stored page, in one query."""
+    """The stored page that anybody may have, in one query; none of a private arena."""
+    return _found(_by_slug(), [PRIVATE, slug, key])
+
+
+def find_of_board(*, board: int, key: str) -> Page | None:
+    """The same of the arena that a board belongs to."""
+    return _found(_by_board(), [PRIVATE, board, key])
+
+
+def _found(statement: str, parameters: list[Any]) -> Page | None:
     with connection.cursor() as cursor:
-        cursor.execute(_statement(), [slug, key])
+        cursor.execute(statement, parameters)
         row = cursor.fetchone()
     return None if row is None else Page(row[0], bytes(row[1]))
 
 
 @cache
-def _statement() -> str:
-    """The SQL of `BoardPage.fresh`, built once: building it takes ten times as long as running it,
+def _by_slug() -> str:
+    return _sql(BoardPage.objects.fresh("slug", "key"), [PRIVATE, "slug", "key"])
+
+
+@cache
+def _by_board() -> str:
+    return _sql(BoardPage.objects.fresh_of_board(1, "key"), [PRIVATE, 1, "key"])
+
+
+def _sql(rows: BoardPageQuerySet, parameters: list[Any]) -> str:
+    """The SQL of finding a page, built once: building it takes ten times as long as running it,
     and more than all the rest of the request."""
-    query = BoardPage.objects.fresh("slug", "key").values_list("etag", "body").query
-    sql, parameters = query.sql_with_params()
-    assert list(parameters) == ["slug", "key"]
+    sql, given = rows.values_list("etag", "body").query.sql_with_params()
+    assert list(given) == parameters
     return str(sql)
+
+
+def find_for_members(*, arena: Arena, key: str) -> Page | None:
+    """The stored page of an arena that whoever asks was let into."""
+    row = BoardPage.objects.of_arena(arena, key).values_list("etag", "body").first()
+    return None if row is None else Page(row[0], bytes(row[1]))
 
 
 def pack(content: str) -> Page:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import kendalltau, spearmanr
 
 from arena.models import Arena, Vote
+from ranking import stats  # names in it are loaded when used: correlations take SciPy a second
 from ranking.services.counting import count_cells
 from ranking.stats import BradleyTerry
 from ranking.tallies import pair_battles
@@ -40,10 +40,5 @@ def rank_correlation(first: Mapping[int, float], second: Mapping[int, float]) ->
     """Spearman and Kendall's tau-b (Kendall 1945) of the scores that both give."""
     shared = sorted(first.keys() & second.keys())
     one, other = ([scores[pk] for pk in shared] for scores in (first, second))
-    if len(set(one)) < 2 or len(set(other)) < 2:
-        return RankCorrelation(len(shared), None, None)
-    return RankCorrelation(
-        len(shared),
-        float(spearmanr(one, other).statistic),
-        float(kendalltau(one, other, variant="b").statistic),
-    )
+    found = stats.score_correlations(one, other)
+    return RankCorrelation(found.n, found.spearman, found.kendall)

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Run
+from arena.models import Arena, Run
 from ranking.cadence import due_at
 from ranking.models import (
     ArenaRefresh,
@@ -30,6 +30,7 @@ from ranking.services import (
     measuring,
     pair_weights,
     people_alone,
+    shut_outs,
     styles,
     tallying,
 )
@@ -114,6 +115,8 @@ def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> 
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return False
+    met = shut_outs.prompts_met(evidence, fitted.standings)
+    fitted.fields["settings"] |= {"prompts_met": met}
     if board.raters in (Raters.JUDGES, Raters.JURIES):
         judges = rater_names(board.arena_id, board.raters, board.category)
         fitted.fields["settings"] |= {"judges": judges, "runs": _runs(board.arena_id)}
@@ -162,7 +165,7 @@ def _clustered(evidence: Evidence, raters: str, token: uuid.UUID) -> Cells:
 
 def _runs(arena_id: int) -> list[int]:
     """The newest runs of judges in the arena, whose verdicts can be read one by one."""
-    runs = Run.objects.filter(arena=arena_id, kind=Rater.Kind.JUDGE).order_by("-pk")
+    runs = Run.objects.filter(arena=arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
     return list(runs.values_list("pk", flat=True)[:RUNS_NAMED])
 
 

@@ -34,6 +34,14 @@ def correlation(value: float | None) -> str:
 
 
 @register.filter
+def figures(value: float | None) -> str:
+    """A number of any size to three figures, and whole from a hundred on."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+@register.filter
 def grouped(value: int | None) -> str:
     """A count with its thousands set apart."""
     return NONE if value is None else f"{value:,}"

@@ -7,6 +7,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from arena.access import actor_of
 from ranking.pages.compare import Pick, compare_context
 from ranking.pages.history import asked_candidates, history_context
 from ranking.pages.matrix import matrix_context, shown_of
@@ -32,9 +33,10 @@ def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
 @require_safe
 def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Two candidates side by side, and the comparisons they share."""
-    board = read_published(find_arena(slug), Question.unsorted(request.GET))
+    arena = find_arena(slug, actor_of(request))
+    board = read_published(arena, Question.unsorted(request.GET))
     context = compare_context(board, Pick.of(request.GET), request.GET.get("page", "1"))
-    return send_template(request, "ranking/compare.html", context)
+    return send_template(request, "ranking/compare.html", context, private=arena.is_private)
 
 
 @require_safe
@@ -60,5 +62,6 @@ def history(request: HttpRequest, slug: str) -> HttpResponseBase:
         return render_to_string("ranking/history.html", context)
 
     if candidates:
-        return send(request, pages.pack(make(find_arena(slug))), HTML)
+        arena = find_arena(slug, actor_of(request))
+        return send(request, pages.pack(make(arena)), HTML, private=arena.is_private)
     return send_stored(request, slug, asked.key("history"), HTML, make)

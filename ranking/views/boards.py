@@ -7,6 +7,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from arena.access import actor_of
 from ranking.pages import arenas, results
 from ranking.pages.board import board_context
 from ranking.pages.reading import BoardView, Question, read_board
@@ -15,8 +16,10 @@ from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send_stored, se
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
-    """All arenas, each with what it asks and who leads."""
-    return send_template(request, "ranking/index.html", {"cards": arenas.cards()})
+    """The arenas that are listed for whoever reads, each with what it asks and who leads."""
+    actor = actor_of(request)
+    context = {"cards": arenas.cards(actor)}
+    return send_template(request, "ranking/index.html", context, private=bool(actor.key))
 
 
 @require_safe

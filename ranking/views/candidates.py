@@ -10,12 +10,15 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from arena.access import actor_of, may_read_texts
 from arena.models import Arena, Candidate
+from arena.services.disclosure import votes_so_far
 from ranking.models import Raters, Standing
 from ranking.pages import record
 from ranking.pages.board import Link
 from ranking.pages.history import chart_of
 from ranking.pages.record import Filters
+from ranking.pages.tried import disclosure_rule
 from ranking.views.serving import send_template
 
 LARGEST_ID = 2**63 - 1
@@ -26,19 +29,24 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     """The candidate's standings, prompts, record against each opponent, and comparisons."""
     if pk > LARGEST_ID:
         raise Http404("There is no such candidate.")
-    arenas = Arena.objects.revealed().filter(slug=slug)
-    revealed = Candidate.objects.revealed().select_related("arena")
+    actor = actor_of(request)
+    arenas = Arena.objects.visible_to(actor).filter(slug=slug)
+    revealed = Candidate.objects.revealed().select_related("arena", "team")
+    revealed = revealed.annotate(so_far=votes_so_far())
     shown = get_object_or_404(revealed, arena__in=arenas, pk=pk)
     arena = shown.arena
     kinds = record.kinds_that_voted(shown)
     filters = Filters.of(request.GET, kinds)
     page = record.listed(shown, filters, request.GET.get("page", "1"))
     standings = _standings(shown)
+    for_its_team = shown.disclosed_at is None and may_read_texts(actor, shown)
     context = {
         "arena": arena,
         "candidate": shown,
         # In pairs: a template would take a parameter named "items" for the method.
         "parameters": list(shown.parameters.items()),
+        "for_its_team": for_its_team,
+        "disclosure": disclosure_rule(shown),
         "standings": standings,
         **_history(standings),
         "record": _with_links(shown, record.record(shown, filters.raters), filters),
@@ -50,7 +58,8 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         "newer_url": _page_url(shown, filters, page.number - 1) if page.has_previous() else "",
         "older_url": _page_url(shown, filters, page.number + 1) if page.has_next() else "",
     }
-    return send_template(request, "ranking/candidate.html", context)
+    private = arena.is_private or for_its_team
+    return send_template(request, "ranking/candidate.html", context, private=private)
 
 
 def _standings(candidate: Candidate) -> list[Standing]:

@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from arena.access import actor_of
 from arena.models import Arena, Comparison, Vote
 from arena.services.rendering import prompt_html, response_html
 from ranking.views.serving import send_template
@@ -16,7 +17,7 @@ from ranking.views.serving import send_template
 @require_safe
 def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     """Show a comparison with its names; until it has a vote that counts, it is not there."""
-    arena = get_object_or_404(Arena.objects.revealed(), slug=slug)
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     voted = Exists(Vote.objects.live().filter(comparison=OuterRef("pk")))
     shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
     context = {
@@ -26,7 +27,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         "sides": _sides(shown),
         "votes": shown.votes.live().select_related("rater").order_by("pk"),
     }
-    return send_template(request, "ranking/comparison.html", context)
+    return send_template(request, "ranking/comparison.html", context, private=arena.is_private)
 
 
 def _sides(shown: Comparison) -> list[dict[str, object]]:

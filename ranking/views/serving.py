@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from csp.decorators import csp_update
+from csp.decorators import csp, csp_update
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
+from arena.access import actor_of
 from ranking.pages.reading import find_arena
 from ranking.services import pages
 from ranking.services.pages import Page
@@ -27,14 +28,26 @@ def allow_plotly(view: View) -> View:
     return cast(View, csp_update({"style-src": ["'self'", EMPTY_STYLE]})(view))
 
 
-def send(request: HttpRequest, page: Page, content_type: str) -> HttpResponseBase:
-    """Answer with a page, or with 304 where the reader has it."""
+def policy(directives: dict[str, Any]) -> Callable[[View], View]:
+    """Give a page this policy in place of the site's."""
+    return cast(Callable[[View], View], csp(directives))
+
+
+def send(
+    request: HttpRequest, page: Page, content_type: str, *, private: bool = False
+) -> HttpResponseBase:
+    """Answer with a page, or with 304 where the reader has it; a `private` one is kept nowhere."""
+    if private:
+        response = _full(request, page, content_type)
+        response.headers["Cache-Control"] = "private, no-store"
+        patch_vary_headers(response, ["Accept-Encoding", "Cookie"])
+        return response
     known: HttpResponseBase | None = get_conditional_response(request, etag=page.etag)
-    response = known or _full(request, page, content_type)
-    response.headers["ETag"] = page.etag
-    response.headers["Cache-Control"] = "no-cache"
-    patch_vary_headers(response, ["Accept-Encoding"])
-    return response
+    answer = known or _full(request, page, content_type)
+    answer.headers["ETag"] = page.etag
+    answer.headers["Cache-Control"] = "no-cache"
+    patch_vary_headers(answer, ["Accept-Encoding"])
+    return answer
 
 
 def _full(request: HttpRequest, page: Page, content_type: str) -> HttpResponse:
@@ -45,9 +58,11 @@ def _full(request: HttpRequest, page: Page, content_type: str) -> HttpResponse:
     return response
 
 
-def send_template(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponseBase:
+def send_template(
+    request: HttpRequest, template: str, context: dict[str, Any], *, private: bool = False
+) -> HttpResponseBase:
     """Render a page that is not stored, and send it."""
-    return send(request, pages.pack(render_to_string(template, context)), HTML)
+    return send(request, pages.pack(render_to_string(template, context)), HTML, private=private)
 
 
 def send_stored(
@@ -57,10 +72,42 @@ def send_stored(
     content_type: str,
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
-    """Send the stored page; where there is none, make it from the arena and store it."""
+    """Send the stored page; where there is none, make it from the arena and store it.
+
+    What is found by the slug alone is for everybody. For all else it is asked who reads, and a
+    private arena and a missing one are then one and the same.
+    """
     page = pages.find(slug=slug, key=key)
-    if page is None:
-        arena = find_arena(slug)
-        page = pages.pack(make(arena))
-        pages.keep(arena=arena, epoch=arena.page_epoch, key=key, page=page)
+    if page is not None:
+        return send(request, page, content_type)
+    return send_made(request, find_arena(slug, actor_of(request)), key, content_type, make)
+
+
+def send_made(
+    request: HttpRequest,
+    arena: Any,
+    key: str,
+    content_type: str,
+    make: Callable[[Any], str],
+) -> HttpResponseBase:
+    """The same for whoever has been let into the arena, which `find_arena` has found."""
+    page = pages.find_for_members(arena=arena, key=key) if arena.is_private else None
+    return send(request, page or _make(arena, key, make), content_type, private=arena.is_private)
+
+
+def send_to_anybody(
+    request: HttpRequest,
+    slug: str,
+    key: str,
+    content_type: str,
+    make: Callable[[Any], str],
+) -> HttpResponseBase:
+    """Send what other sites show: a private arena has none of it, whoever asks."""
+    page = pages.find(slug=slug, key=key) or _make(find_arena(slug), key, make)
     return send(request, page, content_type)
+
+
+def _make(arena: Any, key: str, make: Callable[[Any], str]) -> Page:
+    page = pages.pack(make(arena))
+    pages.keep(arena=arena, epoch=arena.page_epoch, key=key, page=page)
+    return page

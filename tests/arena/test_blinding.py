@@ -130,6 +130,7 @@ def test_the_start_and_the_end_of_a_long_text_are_not_read_as_one_sentence():
     assert not names_itself(f"{start}{'x' * 100}{end}")
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_real_answers_are_rarely_flagged(data_dir):
     lines = (data_dir / "prompt-variants/responses.jsonl").read_text().splitlines()

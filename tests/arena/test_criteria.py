@@ -4,6 +4,7 @@ import pytest
 
 from arena.models import Run
 from arena.services.catalog import LONGEST_CRITERIA, CriteriaRefused, set_criteria
+from arena.services.refusals import Refused
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db
@@ -20,8 +21,10 @@ def test_they_are_stored_without_the_space_around_them() -> None:
 
 
 def test_a_book_is_refused() -> None:
-    with pytest.raises(CriteriaRefused, match="4,001 characters"):
+    with pytest.raises(CriteriaRefused, match="4,001 characters") as refused:
         set_criteria(arena=make_arena(), criteria="x" * (LONGEST_CRITERIA + 1))
+    assert isinstance(refused.value, Refused)
+    assert refused.value.field == "criteria"
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])

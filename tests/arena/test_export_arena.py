@@ -188,3 +188,18 @@ def test_what_cannot_be_exported_is_said(tmp_path, slug, words):
     with pytest.raises(CommandError, match=words):
         export(slug, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_undisclosed_candidate_goes_out_by_its_mask_and_without_its_texts(arena, tmp_path):
+    secret = arena.candidates.order_by("pk")[0]
+    secret.name, secret.model, secret.notes = "Top secret", "the-model", "a note"
+    secret.disclosed_at, secret.private_until = None, timezone.now()
+    secret.save()
+    export("mine", tmp_path / "out")
+    written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    assert f"Undisclosed {secret.pk}" in written
+    assert [
+        told for told in ("Top secret", "the-model", "a note", "Answer 0-0") if told in written
+    ] == []
+    load("copy", tmp_path / "out")
+    assert Vote.objects.filter(arena__slug="copy").count() == 3

@@ -27,6 +27,7 @@ def votes_of(slug: str) -> list[tuple]:
     return list(rows.values_list(*fields))
 
 
+@pytest.mark.slow
 def test_all_crowd_votes_arrive_in_their_order(data_dir, tmp_path):
     path = data_dir / "crowd-votes" / "llmfao.csv"
     load("llmfao", path)

@@ -88,7 +88,7 @@ def test_a_pair_seen_by_a_draw_counts_as_seen() -> None:
 
 def test_an_arena_that_wants_names_gives_nothing_to_strangers() -> None:
     with pytest.raises(SignInFirst):
-        issue(make_arena(anonymous_raters=False), make_person())
+        issue(make_arena(voters="signed_in"), make_person())
 
 
 def test_what_is_retired_or_no_pair_is_not_voted_on() -> None:

@@ -156,11 +156,13 @@ def test_text_nested_too_deeply_loses_nothing():
     assert "the end" in html
 
 
+@pytest.mark.slow
 def test_a_table_that_would_explode_is_shown_plain():
     text = "|a" * 2000 + "|\n" + "|-" * 2000 + "|\n" + "a\n" * 4000
     assert render_markdown(text).startswith('<pre class="plain"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
@@ -192,6 +194,7 @@ def test_hostile_repetition_takes_bounded_time(piece):
     assert thread_time() - started < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "c", "console"])
 @pytest.mark.parametrize("piece", ["\n ", "x y z ", "a::"])
 def test_hostile_code_takes_bounded_time(language, piece):

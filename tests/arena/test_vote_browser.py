@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from arena.models import Comparison, Vote
 from tests.factories import make_arena
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAIR = "#ballot .pair"
 
 

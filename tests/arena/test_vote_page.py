@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
 from arena.services.pairing import sync_pairs
-from tests.factories import make_arena
+from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
 UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
@@ -175,7 +175,7 @@ def test_one_browser_is_one_rater(client, arena):
 
 
 def test_anonymous_raters_are_sent_to_sign_in_where_the_arena_wants_names(client, admin_user):
-    arena = make_arena(anonymous_raters=False)
+    arena = make_arena(voters="signed_in")
     assert client.get(url(arena)).url == f"/sign-in/?next=/a/{arena.slug}/vote/"
     client.force_login(admin_user)
     _, comparison = open_page(client, arena)
@@ -209,8 +209,19 @@ def test_one_address_cannot_become_any_number_of_raters(arena, settings):
 
 
 def test_an_arena_without_texts_says_that_there_is_nothing_to_vote_on(client):
+    arena = make_arena(2, 1)
+    left, right = arena.candidates.order_by("pk")
+    make_vote(arena, left, right, "left")
+    Response.objects.all().delete()
+    sync_pairs(arena=arena)
+    page = client.get(url(arena))
+    assert "This arena came with votes but without texts" in page.text
+
+
+def test_an_arena_that_is_being_set_up_says_what_it_takes_to_vote(client):
     page = client.get(url(make_arena(2, 0)))
-    assert "Nothing to vote on here" in page.text
+    assert "Nothing to vote on yet" in page.text
+    assert "without texts" not in page.text
 
 
 def test_a_rater_who_has_seen_everything_is_thanked(client):
@@ -253,7 +264,7 @@ def test_a_retired_candidate_is_not_shown_any_more(client, arena):
 
 
 def test_a_cookie_from_another_arena_is_no_way_around_the_sign_in(client, arena):
-    closed = make_arena(anonymous_raters=False)
+    closed = make_arena(voters="signed_in")
     _, comparison = open_page(client, arena)
     for key in (comparison.key, "nonsense"):
         answer = client.get(reverse("next_pair", args=[closed.slug]), {"besides": key})
@@ -285,7 +296,7 @@ def test_a_cookie_that_nobody_was_given_is_forgotten(client):
 
 def test_sign_in_takes_only_so_many_tries(client):
     codes = {
-        client.post("/sign-in/", {"username": "a", "password": "b"}).status_code for _ in range(21)
+        client.post("/sign-in/", {"login": "a", "password": "b"}).status_code for _ in range(21)
     }
     assert codes == {200, 429}
 

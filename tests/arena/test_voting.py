@@ -133,7 +133,7 @@ def test_a_blocked_rater_can_do_nothing_more(comparison, rater, act):
 
 
 def test_an_arena_of_signed_in_people_issues_nothing_to_others_and_takes_no_vote(rater):
-    arena = make_arena(anonymous_raters=False)
+    arena = make_arena(voters="signed_in")
     with pytest.raises(voting.SignInFirst):
         voting.issue_comparison(arena=arena, rater=rater, now=NOW)
     left, right, _ = arena.candidates.order_by("pk")
@@ -143,7 +143,7 @@ def test_an_arena_of_signed_in_people_issues_nothing_to_others_and_takes_no_vote
 
 
 def test_a_judge_votes_where_people_must_sign_in():
-    arena = make_arena(anonymous_raters=False)
+    arena = make_arena(voters="signed_in")
     judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="judge")
     left, right, _ = arena.candidates.order_by("pk")
     comparison = Comparison.objects.create(arena=arena, rater=judge, left=left, right=right)

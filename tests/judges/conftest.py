@@ -1,9 +1,10 @@
-"""A loopback model server, configured as an endpoint called `local`."""
+"""A loopback model server, configured as an endpoint called `local`; commands and their workers."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils.module_loading import import_string
 
 from arena.conf.endpoints import Endpoint, ModelPrice
 from tests.judges.fake_server import FakeServer
@@ -28,3 +29,51 @@ def local(server: FakeServer, settings: Any) -> FakeServer:
     endpoint = Endpoint("local", "openai", server.base_url, timeout=2.0, prices=Free())
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
     return server
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands look often, and find soon that no worker answers."""
+    monkeypatch.setattr("arena.management.following.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.following.SILENCE", 0.05)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call as soon as its doorbell is rung."""
+    make_call = import_string("judges.tasks.make_call")
+    monkeypatch.setattr(
+        make_call, "delay", lambda call_id, then_ring=False: make_call(call_id, then_ring)
+    )
+
+
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let doorbells ring unheard."""
+    monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
+
+
+@pytest.fixture
+def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No doorbell, and few replicates: neither matters where boards are only read."""
+    bootstrap = import_string("ranking.stats.Bootstrap")
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr(
+        "ranking.services.measuring.Bootstrap",
+        lambda n, *rest, **named: bootstrap(min(n, 20), *rest, **named),
+    )
+
+
+@pytest.fixture
+def team(db: None) -> Any:
+    make_team = import_string("tests.judges.deciding.make_team")
+    return make_team()
+
+
+@pytest.fixture
+def clear(team: Any) -> Any:
+    """The team's arena, where the second candidate is much better than the first."""
+    team_arena = import_string("tests.judges.deciding.team_arena")
+    arena = team_arena(team, (0.0, 1.5))
+    import_string("tests.ranking.helpers.publish")(arena)
+    return arena

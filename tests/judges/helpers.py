@@ -1,12 +1,14 @@
 """Ordering runs and working them off without a queue."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Arena, Run
+from judges.models import CanaryCheck
+from judges.services.canaries import watch
 from judges.services.judging import judge_call, settle_ready
 from judges.services.ordering import order_run
 from judges.services.orders import prepare_order
@@ -45,6 +47,17 @@ def work_off(run: Run, rounds: int = 20) -> Run:
     settle_ready(now=timezone.now())
     run.refresh_from_db()
     return run
+
+
+def beat(now: datetime) -> CanaryCheck:
+    """Begin the canary's check that is due, work it off, and evaluate it with the next beat."""
+    watch(now=now)
+    check = CanaryCheck.objects.order_by("pk").last()
+    assert check is not None
+    work_off(check.run)
+    watch(now=now)
+    check.refresh_from_db()
+    return check
 
 
 def expire_leases(run: Run) -> None:

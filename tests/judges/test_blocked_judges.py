@@ -12,8 +12,8 @@ from arena.services.voting import void_rater
 from judges import tasks
 from judges.models import Epoch
 from judges.services.blocking import pause_blocked_judges
+from judges.services.going_on import go_on
 from judges.services.judging import judge_call
-from judges.services.ordering import go_on
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off

@@ -10,8 +10,6 @@ from django.core.management import CommandError, call_command
 
 from arena.calls.models import Call
 from arena.models import Arena, Run
-from judges import tasks
-from judges.management import following
 from judges.models import Calibration, Judge, Label, LabelSet
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, fails, prefers
@@ -19,28 +17,7 @@ from tests.judges.helpers import LOCAL
 from tests.judges.labelled import is_judging, judging, pair_row, write
 from tests.judges.test_calibrating import shown, vote
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(following, "SILENCE", 0.05)
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each call as soon as its doorbell is rung."""
-    monkeypatch.setattr(
-        tasks.make_call,
-        "delay",
-        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
-    )
-
-
-@pytest.fixture
-def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def calibrate(*arguments: Any, judge: str = "scripted") -> str:

@@ -97,6 +97,7 @@ def test_a_report_with_nan_is_not_written():
         broken.to_json()
 
 
+@pytest.mark.slow
 def test_five_thousand_items_take_less_than_two_seconds():
     items = [score(i, [i % 5, i % 3], float(i % 4), length=i % 17) for i in range(5000)]
     start = time.process_time()

@@ -25,7 +25,7 @@ from judges.services.canaries import (
 )
 from judges.services.registering import JudgeRefused
 from tests.judges.fake_server import FakeServer, prefers
-from tests.judges.helpers import LOCAL, work_off
+from tests.judges.helpers import LOCAL, beat, work_off
 from tests.judges.labelled import ask, epoch_of, judging, pair_row, stored, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -38,19 +38,8 @@ def canary(tmp_path: Path, local: FakeServer) -> Canary:
     local.otherwise = judging(prefers("GOOD"))
     labels_in = stored(tmp_path, [pair_row(i) for i in range(30)])
     made = set_canary(epoch=epoch_of(), labels_in=labels_in, cap=10**9, now=NOW)
-    at(NOW)
+    beat(NOW)
     return made
-
-
-def at(now: Any) -> CanaryCheck:
-    """A beat: begin what is due, have it worked off, and evaluate it with the next beat."""
-    watch(now=now)
-    check = CanaryCheck.objects.order_by("pk").last()
-    assert check is not None
-    work_off(check.run)
-    watch(now=now)
-    check.refresh_from_db()
-    return check
 
 
 def whys() -> list[str]:
@@ -74,8 +63,8 @@ def test_the_same_day_nothing_more_is_asked(canary: Canary) -> None:
 
 
 def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Canary) -> None:
-    first = at(NOW + timedelta(days=1))
-    second = at(NOW + timedelta(days=2))
+    first = beat(NOW + timedelta(days=1))
+    second = beat(NOW + timedelta(days=2))
     assert whys() == ["baseline", "daily", "daily"]
     assert [one.run.judgements.count() for one in (first, second)] == [20, 20]
     drawn = [set(one.run.judgements.values_list("item", flat=True)) for one in (first, second)]
@@ -84,8 +73,8 @@ def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Canar
 
 
 def test_all_is_asked_again_after_a_week(canary: Canary) -> None:
-    at(NOW + timedelta(days=1))
-    weekly = at(NOW + timedelta(days=7))
+    beat(NOW + timedelta(days=1))
+    weekly = beat(NOW + timedelta(days=7))
     assert (weekly.why, weekly.n) == ("weekly", 30)
 
 
@@ -98,7 +87,7 @@ def test_another_fingerprint_is_checked_at_once_and_only_once(
     assert whys() == ["baseline"]
     local.otherwise = judging(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
     ask(epoch_of(), labels_in, samples=(1,))
-    check = at(NOW)
+    check = beat(NOW)
     assert (check.why, check.n, check.alarm) == ("changed", 30, False)
     watch(now=NOW)
     assert whys() == ["baseline", "changed"]
@@ -134,7 +123,7 @@ def test_a_beat_that_is_killed_leaves_nothing_half_done(
         with pytest.raises(KeyboardInterrupt):
             watch(now=NOW + timedelta(days=1))
     assert (Run.objects.count(), Call.objects.count()) == before
-    assert at(NOW + timedelta(days=1)).n == 20
+    assert beat(NOW + timedelta(days=1)).n == 20
 
 
 def test_a_check_under_way_holds_back_the_next_one(canary: Canary) -> None:
@@ -201,9 +190,9 @@ def test_another_set_has_a_baseline_of_its_own(canary: Canary, tmp_path: Path) -
     other = stored(tmp_path, [pair_row(i) for i in range(50, 60)])
     later = NOW + timedelta(hours=1)
     set_canary(epoch=epoch_of(), labels_in=other, cap=7, now=later)
-    check = at(later)
+    check = beat(later)
     assert (check.why, check.sample, check.n) == ("baseline", 1001, 10)
-    assert at(NOW + timedelta(days=1, hours=1)).n == 10
+    assert beat(NOW + timedelta(days=1, hours=1)).n == 10
 
 
 def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: Canary) -> None:
@@ -214,7 +203,7 @@ def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: Canary) -> Non
     watch(now=NOW + timedelta(days=8))
     assert whys() == ["baseline", "daily"]
     set_canary(epoch=epoch_of(), labels_in=canary.label_set, cap=10**9, now=NOW)
-    assert at(NOW + timedelta(days=8)).why == "weekly"
+    assert beat(NOW + timedelta(days=8)).why == "weekly"
 
 
 # -- The command and the task ----------------------------------------------------------------------
@@ -224,11 +213,6 @@ def listed(*arguments: Any) -> str:
     out = io.StringIO()
     call_command("canary", *map(str, arguments), stdout=out, stderr=out)
     return out.getvalue()
-
-
-@pytest.fixture
-def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
 
 
 @pytest.mark.usefixtures("no_worker")

@@ -11,7 +11,7 @@ from judges.models import Canary, CanaryCheck, Epoch, LabelSet
 from judges.services.canaries import set_canary, stop_canary, watch
 from judges.services.judging import judge_call
 from tests.judges.fake_server import FakeServer, prefers, says
-from tests.judges.helpers import work_off
+from tests.judges.helpers import beat
 from tests.judges.labelled import epoch_of, judging, pair_row, stored
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -28,17 +28,6 @@ def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
 
 def set_on(pairs: LabelSet, now: datetime = NOW) -> Canary:
     return set_canary(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=now)
-
-
-def beat(now: datetime) -> CanaryCheck:
-    """Begin what is due, work it off, evaluate it."""
-    watch(now=now)
-    check = CanaryCheck.objects.order_by("pk").last()
-    assert check is not None
-    work_off(check.run)
-    watch(now=now)
-    check.refresh_from_db()
-    return check
 
 
 def checks() -> list[tuple[str, int]]:

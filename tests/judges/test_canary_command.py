@@ -8,30 +8,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from arena.models import Run
-from judges import tasks
-from judges.management import following
 from judges.models import CanaryCheck
 from tests.judges.fake_server import FakeServer, fails, prefers
 from tests.judges.helpers import LOCAL
 from tests.judges.labelled import judging, pair_row, write
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(following, "SILENCE", 0.05)
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each call as soon as its doorbell is rung."""
-    monkeypatch.setattr(
-        tasks.make_call,
-        "delay",
-        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
-    )
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def canary(folder: Path, *arguments: str) -> str:
@@ -57,10 +39,8 @@ def test_the_same_command_again_asks_nothing_more(tmp_path: Path, local: FakeSer
     assert Run.objects.count() == 1
 
 
-def test_no_wait_leaves_it_under_way(
-    tmp_path: Path, local: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+@pytest.mark.usefixtures("local", "no_worker")
+def test_no_wait_leaves_it_under_way(tmp_path: Path) -> None:
     assert "under way" in canary(tmp_path, "--no-wait")
     with pytest.raises(CommandError, match="No worker is answering"):
         canary(tmp_path)

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -16,7 +15,7 @@ from judges.services.registering import register_jury
 from judges.services.trusting import settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
-from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.helpers import LOCAL, beat, order, work_off
 from tests.judges.labelled import ask, epoch_of, pair_row, stored
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -36,17 +35,6 @@ def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is not None
     return epoch
-
-
-def beat(now: Any) -> CanaryCheck:
-    """Begin what is due, work it off, evaluate it."""
-    watch(now=now)
-    check = CanaryCheck.objects.order_by("pk").last()
-    assert check is not None
-    work_off(check.run)
-    watch(now=now)
-    check.refresh_from_db()
-    return check
 
 
 def sounded(local: FakeServer) -> CanaryCheck:

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from judges.models import Judge, Label, LabelItem, LabelSet
 from judges.services.exampling import examples_from
-from judges.services.ordering import go_on
+from judges.services.going_on import go_on
 from judges.services.registering import JudgeRefused, Switches, register_judge, spec_named
 from judges.services.trials import order_trials
 from tests.factories import make_arena

@@ -41,6 +41,7 @@ def asked(text: str) -> Request:
     return Request(MODEL, (Message("system", "You judge."), Message("user", text)))
 
 
+@pytest.mark.slow
 def test_both_formats_are_answered_side_by_side_with_latency(server: FakeServer) -> None:
     server.otherwise = after(LATENCY, says("A"))
     both = clients(server)

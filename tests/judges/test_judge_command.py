@@ -14,7 +14,6 @@ from arena.calls.models import Call
 from arena.conf.endpoints import ModelPrice
 from arena.models import Arena, Capability, Import, Run, Vote
 from judges import tasks
-from judges.management import following
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services import planning
@@ -23,28 +22,7 @@ from ranking.services.pair_facts import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(following, "SILENCE", 0.05)
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each call as soon as its doorbell is rung."""
-    monkeypatch.setattr(
-        tasks.make_call,
-        "delay",
-        lambda call_id, then_ring=False: tasks.make_call(call_id, then_ring),
-    )
-
-
-@pytest.fixture
-def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.make_call, "delay", lambda *args, **kwargs: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def judge(arena: Arena | str, *extra: str, name: str = "scripted", **numbers: int) -> str:

@@ -119,7 +119,7 @@ def test_a_button_keeps_the_focus_while_news_come_in(
         pass
     expect(boss.get_by_role("button", name="Pause")).to_be_focused()
     boss.keyboard.press("Enter")
-    expect(boss.get_by_text("Paused by boss.")).to_be_visible()
+    expect(boss.get_by_text("Paused by an operator.")).to_be_visible()
     boss.get_by_text("Cancel the run…").click()
     boss.get_by_role("button", name="Yes, cancel").click()
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
@@ -146,7 +146,7 @@ def pages(arena: Arena, live_server: Any) -> dict[str, str]:
     """An address of every page, each with as much on it as there can be."""
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
     done = work_off(order(arena, *jury, per_pair=4))
-    going = order(arena, "scripted:scripted-4")
+    going = order(arena, "scripted:scripted-1@pairwise-note")
     Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
     epoch = registered("scripted:scripted-1")
     measured(epoch, labels())

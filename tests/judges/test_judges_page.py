@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.models import Run
 from judges.models import (
     Calibration,
     Canary,
@@ -17,6 +18,7 @@ from judges.models import (
     Label,
     LabelItem,
     LabelSet,
+    RunJudge,
 )
 from judges.services.calibrating import measure_labels
 from judges.services.honeypotting import make_honeypots, measure_honeypots
@@ -38,7 +40,13 @@ ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
 
 
 def registered(name: str = "scripted", **switches: Any) -> Epoch:
-    return register_judge(spec=spec_named(name, Switches(**switches)))
+    return tried(register_judge(spec=spec_named(name, Switches(**switches))))
+
+
+def tried(epoch: Epoch) -> Epoch:
+    """Asked on labelled items, so that whoever reads the page may know of it."""
+    RunJudge.objects.create(run=Run.objects.create(kind=Run.Kind.JUDGE), epoch=epoch)
+    return epoch
 
 
 def labels(kind: str = "pairs", n: int = 12) -> LabelSet:
@@ -119,9 +127,12 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
 
 def test_juries_stand_below(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    jury = register_jury(members=members).judge
+    jury = tried(register_jury(members=members)).judge
     html = board(client)
     assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
+
+
+RUBRICS = ["pairwise", "pairwise-note"]
 
 
 @pytest.mark.parametrize("judges", [1, 4])
@@ -129,9 +140,8 @@ def test_the_leaderboard_takes_as_many_queries_however_many_judges(
     client: Client, django_assert_num_queries: Any, judges: int
 ) -> None:
     for number in range(judges):
-        measured(
-            registered(f"scripted:scripted-{number}"), labels() if not number else the_labels()
-        )
+        name = f"scripted:scripted-{number % 3 + 1}@{RUBRICS[number // 3]}"
+        measured(registered(name), labels() if not number else the_labels())
     with django_assert_num_queries(6):
         board(client)
 
@@ -275,7 +285,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    html = page(client, register_jury(members=members).judge)
+    html = page(client, tried(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
     assert "It was not measured" not in html

@@ -13,8 +13,8 @@ from arena.models import Outcome, Response, Run, Vote
 from judges.models import Epoch, Judge, Judgement
 from judges.reports import report_on
 from judges.services import judging, registering
+from judges.services.going_on import go_on
 from judges.services.judging import judge_call, settle
-from judges.services.ordering import go_on
 from tests.factories import make_arena
 from tests.judges import fake_server
 from tests.judges.conftest import Free

@@ -11,7 +11,8 @@ from judges.reports import report_on
 from judges.services.juries import majority, seen_from
 from judges.services.registering import JudgeRefused, register_judge, register_jury, spec_named
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
+from tests.judges.fake_server import FakeServer
+from tests.judges.helpers import LOCAL, order, work_off
 
 JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
 
@@ -97,12 +98,11 @@ def test_agreement_within_the_jury_is_reported() -> None:
 
 
 @pytest.mark.django_db
-def test_a_member_does_not_judge_its_own_family_unless_told_to() -> None:
+def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer) -> None:
     arena = make_arena(3, 2)
-    arena.candidates.filter(pk=arena.candidates.earliest("pk").pk).update(model="scripted-writer")
-    run = work_off(order(arena, JURY[0], per_pair=2))
-    assert run.votes_wanted == 2
-    told = order(arena, JURY[1], per_pair=2, own_family=True)
+    arena.candidates.filter(pk=arena.candidates.earliest("pk").pk).update(model="judge-3b-writer")
+    assert order(arena, LOCAL, per_pair=2).votes_wanted == 2
+    told = order(arena, f"{LOCAL}@pairwise-note", per_pair=2, own_family=True)
     assert told.votes_wanted == 6
 
 

@@ -1,11 +1,14 @@
 """People say of a judge's reasoning whether it is coherent, suitable and critical."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from arena.models import Run
 from judges.models import Judgement, Mark
-from judges.services.marking import MarkRefused, mark_reasoning, mark_shares
+from judges.services.marking import MarkRefused, mark_counts, mark_reasoning, shares_of
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 
@@ -27,7 +30,10 @@ def people() -> list[User]:
 def test_shares_count_everybody_s_marks(judgement: Judgement, people: list[User]) -> None:
     for person, holds in zip(people, (True, False), strict=True):
         mark_reasoning(judgement=judgement, user=person, kind="coherent", holds=holds, now=NOW)
-    shares = {one.kind: one for one in mark_shares(judgement.epoch.judge)}
+    judge_id = judgement.epoch.judge_id
+    shares = {
+        one.kind: one for one in shares_of(mark_counts([judge_id], Run.objects.all())[judge_id])
+    }
     assert (shares["coherent"].n, shares["coherent"].holds, shares["coherent"].share) == (2, 1, 0.5)
     assert (shares["critical"].n, shares["critical"].share) == (0, None)
     assert list(shares) == ["coherent", "suitable", "critical"]
@@ -52,9 +58,13 @@ def test_what_is_no_mark_or_has_no_reasoning_is_refused(
     assert not Mark.objects.exists()
 
 
-def test_shares_take_one_query(
-    judgement: Judgement, people: list[User], django_assert_num_queries: object
+def test_the_marks_of_all_judges_take_one_query(
+    judgement: Judgement, people: list[User], django_assert_num_queries: Any
 ) -> None:
-    judge = judgement.epoch.judge
-    with django_assert_num_queries(1):  # type: ignore[operator]
-        mark_shares(judge)
+    other = work_off(order(make_arena(2, 2), "scripted:scripted-2")).judgements.all()[0]
+    for one in (judgement, other):
+        mark_reasoning(judgement=one, user=people[0], kind="critical", holds=True, now=NOW)
+    judges = [judgement.epoch.judge_id, other.epoch.judge_id]
+    with django_assert_num_queries(1):
+        counts = mark_counts(judges, Run.objects.all())
+    assert counts == {judge: {"critical": (1, 1)} for judge in judges}

@@ -12,6 +12,7 @@ from arena.conf.endpoints import Endpoint
 from arena.models import Arena, Call, Response, Run
 from judges.models import Judge
 from judges.services.registering import register_judge, spec_named
+from tests.described import undescribed
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import order, work_off
@@ -126,6 +127,7 @@ def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
         ({"typed": "nowhere:model"}, "nowhere"),
         ({"typed": "nobody"}, "There is no judge called"),
         ({"scripted": [], "typed": "scripted:gpt-latest"}, "latest"),
+        ({"typed": "scripted:nope"}, "The scripted judges are: scripted-1, scripted-2"),
         ({"rubric": "score-1-4", "order_policy": "tie"}, "needs no order policy"),
         ({"rubric": "pairwise-reference"}, "reference"),
         ({"quorum": "2"}, "More verdicts than there are judges"),
@@ -142,6 +144,7 @@ def test_what_cannot_be_is_said_in_words(
 ) -> None:
     html = ask(staff, make_arena(), **fields)
     assert sentence in html
+    assert not undescribed(html)
     assert not Run.objects.exists()
 
 
@@ -278,3 +281,50 @@ def test_criteria_are_not_changed_under_a_run(staff: Client) -> None:
     html = staff.post(criteria, {"criteria": "Other words."}).content.decode()
     assert f"Run {run.pk} is judging by the words as they are." in html
     assert "Other words." in html
+
+
+# -- Which candidates ------------------------------------------------------------------------------
+
+
+def test_two_candidates_can_be_chosen_of_many(staff: Client) -> None:
+    arena = make_arena(4, 3)
+    first, second, *_ = arena.candidates.order_by("pk")
+    html = ask(staff, arena, candidates=[first.pk, second.pk])
+    assert "<strong>1 pair</strong>, 2 comparisons" in html
+    order_it(staff, arena, candidates=[first.pk, second.pk])
+    asked = {frozenset(pair) for pair in Run.objects.get().comparisons.values_list("left", "right")}
+    assert asked == {frozenset({first.pk, second.pk})}
+
+
+def test_one_candidate_alone_or_none_of_this_arena_is_refused_in_words(staff: Client) -> None:
+    arena, other = make_arena(3, 3), make_arena(2, 3)
+    mine, theirs = arena.candidates.first(), other.candidates.first()
+    assert "Choose another one to compare it with" in ask(staff, arena, candidates=[mine.pk])
+    assert "not one of the available choices" in ask(staff, arena, candidates=[theirs.pk])
+
+
+def test_a_link_fills_in_the_two_and_how_often(staff: Client) -> None:
+    arena = make_arena(3, 3)
+    first, second, third = arena.candidates.order_by("pk")
+    query = f"?candidate={first.pk}&candidate={second.pk}&again=1&per_pair=3"
+    html = text(staff, url(arena) + query)
+    boxes = re.findall(r'name="candidates" value="(\d+)"[^>]*checked', html)
+    assert boxes == [str(first.pk), str(second.pk)]
+    assert re.search(r'name="again"[^>]*checked', html)
+    assert 'name="per_pair" value="3"' in html
+    assert str(third) in html
+
+
+@pytest.mark.parametrize("query", ["?candidate=x&candidate=%00", "?per_pair=-1", "?per_pair=٣٣٣٣٣"])
+def test_a_link_that_is_none_fills_nothing_in(staff: Client, query: str) -> None:
+    html = text(staff, url(make_arena(3, 3)) + query)
+    assert 'name="per_pair" value="5"' in html
+    assert not re.search(r'name="candidates"[^>]*checked', html)
+
+
+def test_the_quote_says_when_there_are_fewer_prompts_than_were_asked_for(staff: Client) -> None:
+    arena = make_arena(3, 4)
+    html = ask(staff, arena, per_pair="73")
+    assert "3 pairs have fewer than 73 comparisons left, so this is 12 in place of 219." in html
+    assert "more votes need more prompts" in html
+    assert "more votes need more prompts" not in ask(staff, arena, per_pair="4")

@@ -1,34 +1,29 @@
 """What a run buys."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.models import Arena, Pair, Prompt, Rater, Response, Run
+from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
 from arena.services.deleting import delete_arena
 from arena.services.pairing import publish_pair_weights
 from arena.services.runs import cancel_run
 from judges.models import Judgement
 from judges.services import ordering
+from judges.services.going_on import go_on, unfinished_run
 from judges.services.judging import close_if_done, judge_call
-from judges.services.ordering import (
-    Writing,
-    go_on,
-    one_order_at_a_time,
-    order_run,
-    unfinished_run,
-)
+from judges.services.ordering import one_order_at_a_time, order_run
 from judges.services.orders import prepare_order
-from judges.services.planning import Askers, Plan, Wanted, plan_run
+from judges.services.planning import Askers, Pick, Plan, Wanted, families_in, plan_run
 from judges.services.registering import JudgeRefused, spec_named
+from judges.services.writing import Writing
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off
@@ -133,7 +128,7 @@ def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
     arena = make_arena(2, 12)
     drawn = [
         [pick.prompt_id for pick in planned(arena, name, 6).picks]
-        for name in ("scripted", "scripted", "scripted:other")
+        for name in ("scripted", "scripted", "scripted:scripted-2")
     ]
     assert drawn[0] == drawn[1]
     assert drawn[0] != drawn[2]
@@ -165,7 +160,7 @@ def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
 ) -> None:
     arena = make_arena(3, 4)
     with monkeypatch.context() as patch:
-        patch.setattr("judges.services.ordering._open", lambda run: None)
+        patch.setattr(ordering, "open_run", lambda run: None)
         order(arena, SCRIPTED)
     run = unfinished_run(arena=arena, digests=[spec_named(SCRIPTED).digest])
     assert run is not None
@@ -255,12 +250,13 @@ def somebody_ordering(arena: Arena) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arena = make_arena(2, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "_open", lambda run: None)
+        patch.setattr(ordering, "open_run", lambda run: None)
         run = order(arena, SCRIPTED)
     with somebody_ordering(arena):
         with pytest.raises(JudgeRefused, match="being ordered"):
@@ -276,14 +272,14 @@ def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
 def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, arena = ordering._write, make_arena(2, 4)
+    write, arena = ordering.write_picks, make_arena(2, 4)
 
-    def then_cancel(writing: Writing, *given: Any) -> None:
-        write(writing, *given)
+    def then_cancel(*, writing: Writing, picks: Sequence[Pick]) -> None:
+        write(writing=writing, picks=picks)
         cancel_run(run=writing.run, now=timezone.now())
 
     monkeypatch.setattr(ordering, "BATCH", 2)
-    monkeypatch.setattr(ordering, "_write", then_cancel)
+    monkeypatch.setattr(ordering, "write_picks", then_cancel)
     run = order(arena, SCRIPTED, per_pair=4)
     assert (run.state, run.judgements.count(), run.comparisons.count()) == ("cancelled", 2, 2)
     assert Call.objects.count() == 4
@@ -316,3 +312,21 @@ def test_an_arena_with_judgements_can_be_deleted() -> None:
     delete_arena(arena=arena)
     assert not Judgement.objects.exists()
     assert not Run.objects.exists()
+
+
+def test_a_scripted_judge_is_asked_about_answers_that_a_script_wrote() -> None:
+    arena = make_arena(2, 3)
+    arena.candidates.update(model="scripted-1", endpoint="scripted")
+    assert order(arena, "scripted").votes_wanted == 2
+
+
+def test_whose_model_a_guest_s_undisclosed_candidate_is_shows_in_no_quote() -> None:
+    arena = make_arena(2, 3)
+    guest = Team.objects.create(slug="guests", name="Guests")
+    hidden = arena.candidates.first()
+    Candidate.objects.filter(pk=hidden.pk).update(
+        team=guest, model="prometheus-7b", disclosed_at=None, private_until_votes=100
+    )
+    assert families_in(arena).get(hidden.pk, "") == ""
+    Candidate.objects.filter(pk=hidden.pk).update(disclosed_at=timezone.now())
+    assert families_in(arena)[hidden.pk] == "mistral"

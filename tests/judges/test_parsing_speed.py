@@ -17,6 +17,8 @@ from judges.core.parsing import (
     parse_structured,
 )
 
+pytestmark = pytest.mark.slow
+
 NONCE = "0f1e2d3c4b5a6978"
 V = f"VERDICT-{NONCE}"
 HUNDRED = tuple(map(str, range(101)))

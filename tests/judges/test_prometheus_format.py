@@ -57,6 +57,7 @@ def test_all_real_prompts_are_rendered_byte_for_byte(data_dir: Path) -> None:
         assert user_text("prometheus-absolute-reference", material) == prompt
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_of_9660_real_answers_one_holds_a_mark(data_dir: Path) -> None:
     """139 of them hold ###; all but one, a number in brackets, keep it as it is."""

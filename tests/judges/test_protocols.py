@@ -19,7 +19,6 @@ from judges.core.protocols import (
     MissingMaterial,
     render,
     render_note,
-    render_pairwise,
     repair_message,
     verdict_schema,
 )
@@ -363,17 +362,6 @@ def test_a_prometheus_format_has_no_schema() -> None:
         verdict_schema(spec, 1)
     with pytest.raises(ValueError, match="form of reply of its own"):
         render(spec, material("prometheus-absolute"), nonce=NONCE, structured=True)
-
-
-def test_render_pairwise_is_render_without_switches() -> None:
-    assert render_pairwise(
-        load_rubric("pairwise"),
-        question="Which helps more?",
-        prompt="Why?",
-        first="One.",
-        second="Two.",
-        nonce=NONCE,
-    ) == render(spec_of("pairwise"), material("pairwise"), nonce=NONCE)
 
 
 def test_words_of_our_own_do_not_change_without_a_new_version() -> None:

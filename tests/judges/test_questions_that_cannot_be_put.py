@@ -6,8 +6,8 @@ from django.utils import timezone
 from arena.calls.making import CannotAsk, CannotAskThis
 from arena.calls.models import Call, RunAsker
 from arena.models import Response, Run, Vote
+from judges.services.going_on import go_on
 from judges.services.material import GONE, material_for
-from judges.services.ordering import go_on
 from judges.services.subjects import Subject
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is

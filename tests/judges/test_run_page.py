@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from arena.models import Response, Run
 from arena.services.catalog import set_criteria
 from arena.services.runs import order_people_run
 from judges.models import Judgement
+from judges.reports import report_on
 from tests.factories import make_arena
+from tests.judges.deciding import join, make_team
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import order, work_off
 from tests.judges.pages import hide, run_url, signed_in, text
@@ -175,3 +178,30 @@ def test_a_run_says_by_what_criteria_it_judged_and_whether_they_have_changed(
     html = text(client, run_url(run))
     assert "Rhymes are better." in html
     assert "have been changed since" in html
+
+
+def test_what_has_no_verdict_stands_beside_each_judge(client: Client) -> None:
+    run = work_off(order(make_arena(2, 4), "scripted:scripted-1", per_pair=4))
+    first, second, *_ = run.judgements.values_list("pk", flat=True)
+    run.judgements.filter(pk=first).update(state="refused")
+    run.judgements.filter(pk=second).update(state="too_long")
+    (judge,) = report_on(run.pk, timezone.now()).judges
+    assert judge.without_verdict == 2 + judge.states["unreadable"]
+    assert "No verdict</th>" in text(client, run_url(run))
+
+
+def test_a_run_that_is_done_leads_its_team_to_the_decision(client: Client) -> None:
+    team = make_team()
+    run = order(make_arena(2, 2, team=team), "scripted:scripted-1")
+    member, link = join(team), "What these votes decide"
+    assert link not in text(member, run_url(run))
+    work_off(run)
+    page = text(member, run_url(run))
+    assert f'href="/teams/help/arenas/{run.arena.slug}/?raters=judges"' in page
+    assert link not in text(client, run_url(run))
+
+
+def test_a_list_that_will_grow_says_so(client: Client) -> None:
+    run = order(make_arena(2, 2), "scripted:scripted-1")
+    assert "All 0 so far" in text(client, run_url(run))
+    assert "so far" not in text(client, run_url(work_off(run)))

@@ -58,12 +58,16 @@ def test_only_staff_are_led_to_the_order(client: Client) -> None:
     assert order_url in text(signed_in("boss", staff=True), url(arena))
 
 
+RUBRICS = ["pairwise", "pairwise-note"]
+
+
 @pytest.mark.parametrize("runs", [1, 4])
 def test_the_list_takes_as_many_queries_however_many_runs(
     client: Client, django_assert_num_queries: Any, runs: int
 ) -> None:
     arena = make_arena(2, 8)
     for number in range(runs):
-        order(arena, f"scripted:scripted-{number}", "scripted:judge", per_pair=1)
+        both = [f"scripted:scripted-{n}@{RUBRICS[number // 2]}" for n in (number % 2 + 1, 3)]
+        order(arena, *both, per_pair=1)
     with django_assert_num_queries(4):
         text(client, url(arena))

@@ -256,6 +256,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_100_kilobytes_of_anything_are_scanned_within_a_moment(unit: str) -> None:
     """Quadratic time would be minutes; two seconds leave room for a busy machine."""

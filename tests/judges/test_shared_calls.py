@@ -13,9 +13,10 @@ from arena.calls.services import cancel_run, pause_run, sweep
 from arena.models import Arena, Prompt, Run
 from arena.services.catalog import set_criteria
 from judges.models import CanaryCheck, Epoch, Judgement
+from judges.services import adopting
 from judges.services.canaries import set_canary
+from judges.services.going_on import go_on
 from judges.services.judging import judge_call, settle_ready
-from judges.services.ordering import go_on
 from judges.services.orders import prepare_order
 from judges.services.planning import Wanted
 from judges.services.quoting import quote_for
@@ -73,6 +74,34 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
     work(jury)
     assert jury.state == "done"
     assert not jury.jury_verdicts.filter(state="waiting").exists()
+
+
+def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(adopting, "AT_MOST", 1)
+    arena = make_arena(4, 1)
+    paused = order(arena, DIRECT, per_pair=1, max_calls=3)
+    second = order(arena, DIRECT, per_pair=1)
+    stop(paused, "pause")
+    held = paused.calls.count()
+    adopting.rescue_calls(now=timezone.now())
+    # One call is wanted by many judgements, and counts once in each of the ways.
+    assert 0 < held - paused.calls.count() <= 2
+    work(second)
+    assert second.state == "done"
+
+
+def test_a_run_that_waits_for_its_own_votes_makes_a_call_before_one_whose_jury_waits() -> None:
+    arena = make_arena(3, 1)
+    member = order(arena, DIRECT, per_pair=1, max_calls=2)
+    jury = order(arena, DIRECT, "scripted:scripted-2@score-1-4", pairs="all", like_run=member)
+    alone = order(arena, DIRECT, per_pair=1)
+    assert not jury.judgements.filter(forward__run=member).exists()
+    stop(member, "pause")
+    held = list(member.calls.values_list("pk", flat=True))
+    adopting.rescue_calls(now=timezone.now())
+    assert set(Call.objects.filter(pk__in=held).values_list("run", flat=True)) == {alone.pk}
 
 
 def test_nothing_is_taken_from_an_open_run() -> None:

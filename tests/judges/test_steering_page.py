@@ -45,7 +45,7 @@ def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     html = steer(staff, run, "pause")
     assert run.state == "paused"
-    assert "Paused by boss." in html
+    assert "Paused by an operator." in html
     assert "The run goes on." in steer(staff, run, "resume")
     assert (run.state, run.pause_reason) == ("open", "")
 

@@ -320,7 +320,7 @@ def test_the_names_that_are_remembered_have_a_bound(
 
 
 def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> None:
-    run, one = judged(make_arena(2, 1, anonymous_raters=False), "scripted")
+    run, one = judged(make_arena(2, 1, voters="signed_in"), "scripted")
     assert client.post(vote_url(run, one)).url.startswith("/sign-in/")
     assert signed_in("ann").post(vote_url(run, one)).url.startswith(f"/a/{run.arena.slug}/vote/")
 

@@ -20,7 +20,7 @@ PATIENCE = 120.0
 
 def settings_for(home: Path, **settings: str) -> dict[str, str]:
     """The environment of a fresh installation in `home`, on any free port."""
-    theirs = ("DATABASE_URL", "SECRET_KEY", "DJANGO_SETTINGS_MODULE")
+    theirs = ("DATABASE_URL", "SECRET_KEY", "DJANGO_SETTINGS_MODULE", "DJANGO_ALLOW_ASYNC_UNSAFE")
     inherited = {name: value for name, value in os.environ.items() if name not in theirs}
     return inherited | {"RINGSIDE_HOME": str(home), "PORT": "0", **settings}
 

@@ -1,6 +1,9 @@
 """MODEL_ENDPOINTS: what an operator may say of a model server, and what is refused in words."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from arena.calls.providers.base import Stopped
 from arena.calls.providers.openai import OpenAIProvider
 from arena.calls.providers.scripted import ScriptedProvider
 from arena.conf.endpoints import Endpoint, ModelPrice, read_endpoints
+from tests.environment import REPOSITORY
 
 KEY = "sk-live-0123456789abcdef"
 GOOD = {"provider": "openai", "base_url": "http://127.0.0.1:8001/v1"}
@@ -174,3 +178,13 @@ def test_a_key_that_cannot_be_read_is_told_when_it_is_needed(tmp_path: Path) -> 
         endpoint = Endpoint("local", "openai", "http://127.0.0.1:9", key_file=str(tmp_path / file))
         with pytest.raises(Stopped, match=r"key"):
             provider_for(endpoint)
+
+
+@pytest.mark.slow
+def test_commands_and_pages_do_not_wait_for_the_servers_sdks() -> None:
+    code = (
+        "import sys, django; django.setup(); import arena.urls;"
+        "assert not {'openai', 'anthropic', 'scipy.stats'} & set(sys.modules)"
+    )
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "arena.settings"}
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment, check=True)

@@ -79,6 +79,7 @@ def test_production_does_not_start_without(missing: str, read: Read) -> None:
         read(**PRODUCTION | {missing: ""})
 
 
+@pytest.mark.slow
 def test_the_deployment_check_is_clean_in_production(tmp_path: Path) -> None:
     ended = manage("check", "--deploy", "--fail-level", "WARNING", home=tmp_path, **PRODUCTION)
     assert ended.returncode == 0, ended.stderr
@@ -103,3 +104,18 @@ def test_what_a_database_url_asks_for_is_kept(read: Read) -> None:
     options = read(DATABASE_URL=url, DATABASE_POOL="5")["DATABASES"]["default"]["OPTIONS"]
     assert options["sslmode"] == "require"
     assert options["pool"]["max_size"] == 5
+
+
+def test_a_folder_that_we_make_is_its_owners_alone(read: Read, tmp_path: Path) -> None:
+    """The database is in it, with everything that is not for everybody."""
+    home = tmp_path / "new"
+    read(RINGSIDE_HOME=str(home))
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_is_there_keeps_its_mode(read: Read, tmp_path: Path) -> None:
+    home = tmp_path / "theirs"
+    home.mkdir()
+    home.chmod(0o750)
+    read(RINGSIDE_HOME=str(home))
+    assert home.stat().st_mode & 0o777 == 0o750

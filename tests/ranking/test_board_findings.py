@@ -293,7 +293,7 @@ def test_the_files_hold_the_findings_by_name(board: Board) -> None:
 def test_findings_cost_no_query(
     board: Board, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         board.client.get("/a/support/")
 
 

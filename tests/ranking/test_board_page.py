@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Import, Rater, Run
+from arena.models import Arena, Candidate, Import, Rater, Run, Team
 from arena.services.catalog import create_arena
 from ranking.models import BoardPage, Snapshot
 from ranking.services import boards, elo_intervals
@@ -37,7 +37,7 @@ def test_a_board_shows_standings_intervals_and_what_they_stand_on(
     assert "/a/support/vote/" in page
 
 
-def test_a_stored_page_costs_one_query_and_a_new_one_at_most_six(
+def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
     client: Client,
     arena: Arena,
     django_assert_num_queries: Callable[..., Any],
@@ -47,7 +47,7 @@ def test_a_stored_page_costs_one_query_and_a_new_one_at_most_six(
     elo_intervals.add(board_id=arena.boards.get(category="").pk, now=timezone.now())
     cast(arena)
     publish(arena)  # its Elo intervals are lent by the snapshot before
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         first = client.get("/a/support/")
     with django_assert_num_queries(1):
         second = client.get("/a/support/")
@@ -191,6 +191,23 @@ def test_only_the_board_lets_plotly_style_itself(client: Client, arena: Arena) -
     assert "style-src" not in client.get("/")["Content-Security-Policy"]
 
 
+def test_the_board_of_a_team_leads_its_members_to_their_desk(client: Client) -> None:
+    arenas = [create_arena(slug=slug, name=slug) for slug in ("ours", "nobodys")]
+    team = Team.objects.create(slug="acme", name="Acme")
+    Arena.objects.filter(slug="ours").update(team=team)
+    for arena in arenas:
+        publish(arena)
+    assert "/manage/" not in text(client.get("/a/nobodys/"))
+    assert 'href="/a/ours/manage/">Your team’s desk</a>' in text(client.get("/a/ours/"))
+
+
+def test_an_empty_arena_is_not_said_to_have_come_without_texts(client: Client) -> None:
+    publish(create_arena(slug="new", name="New"))
+    for page in (text(client.get("/a/new/")), text(client.get("/"))):
+        assert "There is nothing to vote on yet" in page
+        assert "Results only" not in page
+
+
 def test_an_arena_without_texts_says_that_nobody_can_vote(client: Client) -> None:
     arena = create_arena(slug="old-votes", name="Old votes")
     left, right = (Candidate.objects.create(arena=arena, name=name) for name in "ab")
@@ -306,7 +323,7 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
         )
     cast(arena, rater=judge)
     publish(arena)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         page = text(client.get("/a/support/?raters=judges"))
     assert "The judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
     assert f'href="/a/support/runs/{run.pk}/"' in page

@@ -199,6 +199,7 @@ def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
     assert arena.board_pages.count() == 1
 
 
+@pytest.mark.slow
 def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     arena = make_arena(105, 1, slug="large")
     candidates = list(arena.candidates.order_by("pk"))

@@ -41,6 +41,7 @@ def test_the_command_says_what_kept_a_board_back(
     assert "0 boards published, but: choix differs by 1.0000 Elo" in run("support")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "table", ["board", "snapshot", "standing", "elointerval", "arenarefresh", "boardpage"]

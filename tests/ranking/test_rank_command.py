@@ -216,6 +216,7 @@ def test_options_without_sense_are_refused(votes: Path, option: tuple[str, str])
     assert option[0] in refused(votes, *option)
 
 
+@pytest.mark.slow
 def test_it_runs_where_no_database_answers(votes: Path, tmp_path: Path) -> None:
     environment = os.environ | {
         "DATABASE_URL": "postgres://nobody@127.0.0.1:1/nowhere",

@@ -53,6 +53,7 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
     assert "Results only" in page
 
 
+@pytest.mark.slow
 def test_a_refresh_of_the_crowds_votes_leaves_most_of_five_seconds(
     board: Any, django_assert_max_num_queries: Any
 ) -> None:

@@ -122,6 +122,7 @@ def folder(arena: Arena, until: float) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_voters_voiders_and_many_folders_at_once_lose_and_double_nothing(contest: Arena) -> None:
     until = time.monotonic() + 2
     works = [

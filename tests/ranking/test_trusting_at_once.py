@@ -21,7 +21,7 @@ from tests.ranking.test_tallying_at_once import (
 )
 
 __all__ = ["contest"]  # the fixture
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def judging(arena: Arena, raters: list[Rater], seed: int, until: float) -> None:

@@ -5,8 +5,6 @@ import time
 from collections import defaultdict
 
 import pytest
-import redis
-from django.db import connection
 from django.db.models import Sum
 
 from arena.calls.models import Call
@@ -17,12 +15,12 @@ from tests.judges.fake_server import Answer, FakeServer, nonce_of, prefers
 from tests.judges.helpers import order
 from tests.ops.running import eventually
 from tests.stress.judged import BILLED, Installation
+from tests.stress.killing import Kills, kill_again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
-KILLS, FLUSH_AFTER, CRASH_AFTER = 20, 7, 13
+PLAN = Kills(20, flush_after=7, crash_after=13)
 PROMPTS = 130
 COMPARISONS = 3 * PROMPTS
-BETWEEN = 20  # requests, and up to half a second more
 SECONDS = 0.2
 
 
@@ -38,28 +36,6 @@ class Log:
         return self._answer(body)
 
 
-def kill_again_and_again(installation: Installation, die: random.Random) -> int:
-    """Kill one worker after the other, each at a moment of its own; return how many were at work.
-
-    Between two of the kills the broker forgets all it had; between two others PostgreSQL crashes.
-    """
-    at_work = 0
-    for number in range(KILLS):
-        worker = installation.worker()
-        enough = len(installation.server.requests) + BETWEEN
-        if number == FLUSH_AFTER:
-            redis.Redis.from_url(installation.redis.url).flushdb()
-        if number == CRASH_AFTER:
-            connection.close()
-            installation.postgres.crash()
-        eventually(lambda enough=enough: len(installation.server.requests) >= enough)
-        time.sleep(die.uniform(0, 0.5))
-        worker.kill()
-        worker.wait(10)
-        at_work += Call.objects.filter(state="running").exists()
-    return at_work
-
-
 def test_20_kills_a_flush_and_a_crash_lose_nothing_and_pay_nothing_twice(
     installation: Installation,
 ) -> None:
@@ -67,8 +43,8 @@ def test_20_kills_a_flush_and_a_crash_lose_nothing_and_pay_nothing_twice(
     log = server.otherwise = Log(prefers("-0 of", seconds=SECONDS))
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
     installation.beat()
-    at_work = kill_again_and_again(installation, random.Random(9))
-    assert at_work > KILLS // 2, "most kills hit a worker that had nothing to do"
+    at_work = kill_again_and_again(installation, PLAN, random.Random(9))
+    assert at_work > PLAN.number // 2, "most kills hit a worker that had nothing to do"
     installation.worker(threads=16)
     eventually(lambda: Run.objects.get().state == "done", patience=180)
     check_calls(log)

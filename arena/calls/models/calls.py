@@ -20,7 +20,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         return self.filter(
             Q(run=None) | Q(run__state="open"),
             ~Exists(paused),
-            state__in=[Call.State.WAITING, Call.State.RUNNING],
+            state__in=Call.GOING_ON,
         )
 
     def claimable(self, now: datetime) -> "CallQuerySet":
@@ -65,6 +65,8 @@ class Call(models.Model):
         REFUSED = "refused", "Refused"
         TOO_LONG = "too_long", "Too long"
         FAILED = "failed", "Failed"
+
+    GOING_ON = (State.WAITING, State.RUNNING)
 
     run = models.ForeignKey(
         "arena.Run", models.CASCADE, null=True, blank=True, related_name="calls"
@@ -141,7 +143,7 @@ class Call(models.Model):
 
     @property
     def has_ended(self) -> bool:
-        return self.state not in (self.State.WAITING, self.State.RUNNING)
+        return self.state not in self.GOING_ON
 
 
 class RunAsker(models.Model):

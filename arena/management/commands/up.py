@@ -1,5 +1,6 @@
 """`manage.py up`: web server, worker and beat under one foreground command."""
 
+import os
 import secrets
 import socket
 from contextlib import AbstractContextManager
@@ -25,8 +26,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with _alone(), _listener() as listener:
+                if not settings.PORT:  # any free one: the children's links are to name it
+                    os.environ.setdefault("SITE_URL", supervisor.address(listener))
                 self._prepare()
-                crew = supervisor.Supervisor(folder=settings.BASE_DIR, listener=listener)
+                crew = supervisor.Supervisor(
+                    folder=settings.BASE_DIR, listener=listener, site=_site()
+                )
                 crew.run(on_ready=partial(self._announce, listener))
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
@@ -70,6 +75,11 @@ def _listener() -> socket.socket:
             f"Ringside cannot listen on {settings.HOST}:{settings.PORT} ({error.strerror})."
             " Stop the other program, or set PORT to a free one: make run PORT=8001"
         ) from None
+
+
+def _site() -> str:
+    """A name that ALLOWED_HOSTS lets through."""
+    return str(settings.ALLOWED_HOSTS[0]).strip("*.") or "localhost"
 
 
 def _sign_in() -> str:

@@ -9,16 +9,17 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.importers.base import FileProblem
+from arena.management.amounts import cap_in_nano
 from arena.models import Arena, Run
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.labels import BadLabels, LabelFile, read_labels
-from judges.management.amounts import cap_in_nano
 from judges.management.following import ring
 from judges.management.measurements import told
 from judges.management.waiting import wait_for
 from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
 from judges.services.calibrating import measure_arena, measure_labels
+from judges.services.going_on import go_on, unfinished_run
 from judges.services.honeypotting import (
     PROMPTS,
     draft_honeypots,
@@ -26,7 +27,7 @@ from judges.services.honeypotting import (
     measure_honeypots,
 )
 from judges.services.labelling import add_labels, drawn, items_of, stored_labels
-from judges.services.ordering import go_on, order_run, unfinished_run
+from judges.services.ordering import order_run
 from judges.services.probing import probe_judges
 from judges.services.quoting import Quote, quote_for
 from judges.services.readings import voted_on

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.importers.base import FileProblem
+from arena.management.amounts import cap_in_nano
 from judges.labels import BadLabels, read_labels
-from judges.management.amounts import cap_in_nano
 from judges.management.following import ring
 from judges.management.waiting import wait_for
 from judges.models import Canary, CanaryCheck, Judge

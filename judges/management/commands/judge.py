@@ -3,26 +3,26 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.money import dollars
-from arena.calls.services import raise_cap
+from arena.management.amounts import cap_in_nano
 from arena.models import Arena, Run
 from judges.core.examples import Example
 from judges.core.spec import JudgeSpec
-from judges.management.amounts import cap_in_nano
 from judges.management.following import NO_WORKER, follow, ring
 from judges.reports import JudgeReport, RunReport
 from judges.services.exampling import examples_from, rubric_in
-from judges.services.ordering import check_cap, go_on, order_run, unfinished_run
+from judges.services.going_on import go_on, unfinished_run
+from judges.services.ordering import check_cap, order_run
 from judges.services.orders import Order, prepare_order
 from judges.services.planning import Wanted
 from judges.services.probing import probe_judges
 from judges.services.quoting import JudgeQuote, Quote, quote_for
 from judges.services.registering import JudgeRefused, Switches, spec_named
+from judges.services.steering import set_cap
 
 PER_PAIR = 5
 SCRIPTED = "The scripted judge is arithmetic, not a real model."
@@ -173,9 +173,9 @@ def _with_cap(run: Run, cap: int | None) -> str:
     if cap is None or (before is not None and cap <= before):
         return "" if before is None else f" Its cap stays {dollars(before)}."
     try:
-        raise_cap(run_id=run.pk, cap=cap)
-    except ValidationError as error:
-        raise CommandError(" ".join(error.messages)) from None
+        set_cap(run=run, cap=cap)
+    except JudgeRefused as refusal:
+        raise CommandError(str(refusal)) from None
     was = "It had no cap" if before is None else f"Its cap was {dollars(before)}"
     return f" {was}; now it is {dollars(cap)}."
 

@@ -1,9 +1,8 @@
-"""Amounts of money as people write them."""
+"""Amounts of money as people write them. Pure: whoever takes an amount may import it."""
 
 from decimal import Decimal
 
-from arena.calls.prices import NANO
-
+NANO = 10**9
 MOST = 1_000_000  # dollars; more is a slip of the keyboard
 
 
@@ -12,3 +11,8 @@ def nano_dollars(usd: Decimal) -> int:
     if not usd.is_finite() or not 0 <= usd <= MOST:
         raise ValueError(f"An amount is between $0 and ${MOST:,}.")
     return int(usd * NANO)
+
+
+def in_dollars(nano: int | None) -> str:
+    """Return an amount of nano-dollars as a form takes it: as few digits as say it; '' for None."""
+    return "" if nano is None else f"{(Decimal(nano) / NANO).normalize():f}"

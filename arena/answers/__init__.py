@@ -1,0 +1,1 @@
+"""Answers that candidates' models generate: ordered, asked for through the ledger, and kept."""

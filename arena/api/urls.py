@@ -1,0 +1,64 @@
+"""The paths of the API; the last one answers for all that are not there."""
+
+from django.urls import path, re_path, register_converter
+from django.urls.converters import PathConverter
+
+from arena.api import (
+    answer_runs,
+    answers,
+    arenas,
+    candidates,
+    comparisons,
+    docs,
+    prompts,
+    responses,
+    teams,
+)
+
+
+class ExternalId(PathConverter):
+    """The id that a team gave a prompt: slashes may be in it, control characters may not."""
+
+    regex = r"[^\x00-\x1f\x7f]+"
+
+
+register_converter(ExternalId, "external_id")
+
+ARENA = "arenas/<slug:slug>/"
+CANDIDATE = f"{ARENA}candidates/<int:pk>/"
+ANSWER_RUN = "answer-runs/<int:pk>/"
+COMPARISON = f"{ARENA}comparisons/<uuid:key>/"
+
+urlpatterns = [
+    path("", docs.root, name="api_root"),
+    path("me/", teams.Me.as_view(), name="api_me"),
+    path("teams/", teams.Teams.as_view(), name="api_teams"),
+    path("teams/<slug:slug>/", teams.OneTeam.as_view(), name="api_team"),
+    path("arenas/", arenas.Arenas.as_view(), name="api_arenas"),
+    path(ARENA, arenas.OneArena.as_view(), name="api_arena"),
+    path(f"{ARENA}prompts/", prompts.Prompts.as_view(), name="api_prompts"),
+    path(
+        f"{ARENA}prompts/<external_id:external_id>/",
+        prompts.OnePrompt.as_view(),
+        name="api_prompt",
+    ),
+    path(f"{ARENA}candidates/", candidates.Candidates.as_view(), name="api_candidates"),
+    path(CANDIDATE, candidates.OneCandidate.as_view(), name="api_candidate"),
+    path(f"{CANDIDATE}versions/", candidates.Versions.as_view(), name="api_versions"),
+    path(f"{CANDIDATE}retire/", candidates.Retire.as_view(), name="api_retire_candidate"),
+    path(f"{CANDIDATE}responses/", responses.Responses.as_view(), name="api_responses"),
+    path(f"{CANDIDATE}answers/", answers.Answers.as_view(), name="api_answers"),
+    path(ANSWER_RUN, answer_runs.OneAnswerRun.as_view(), name="api_answer_run"),
+    path(f"{ANSWER_RUN}pause/", answer_runs.Pause.as_view(), name="api_pause_answer_run"),
+    path(f"{ANSWER_RUN}resume/", answer_runs.Resume.as_view(), name="api_resume_answer_run"),
+    path(f"{ANSWER_RUN}cancel/", answer_runs.Cancel.as_view(), name="api_cancel_answer_run"),
+    path(f"{ANSWER_RUN}retry/", answer_runs.Retry.as_view(), name="api_retry_answer_run"),
+    path(f"{ARENA}comparisons/", comparisons.Comparisons.as_view(), name="api_comparisons"),
+    path(COMPARISON, comparisons.OneComparison.as_view(), name="api_comparison"),
+    path(f"{COMPARISON}vote/", comparisons.CastVote.as_view(), name="api_vote"),
+    path(f"{COMPARISON}skip/", comparisons.Skip.as_view(), name="api_skip"),
+    path("schema/", docs.Schema.as_view(), name="api_schema"),
+    path("docs/", docs.docs, name="api_docs"),
+    # A line break is a character of a path like any other.
+    re_path(r"^[\s\S]*$", docs.NotHere.as_view(), name="api_not_here"),
+]

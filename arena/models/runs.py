@@ -1,0 +1,114 @@
+"""Runs: ordered batches of votes or answers, with their money."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from arena.models.catalog import Arena, Candidate
+from arena.models.teams import Team
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def of_people(self) -> "RunQuerySet":
+        return self.filter(kind=Run.Kind.PERSON)
+
+    def of_answers(self) -> "RunQuerySet":
+        return self.filter(kind=Run.Kind.ANSWERS)
+
+    def unfinished(self) -> "RunQuerySet":
+        return self.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
+
+
+class Run(models.Model):
+    """An ordered batch of votes, `per_pair` for each pair, or of one candidate's answers.
+
+    A run without an arena tries judges on labelled items; `team` is whose budget pays. Money is in
+    nano-dollars: `settled` is what servers billed, `reserved` is held for requests under way,
+    `uncertain` is what requests that were cut off may have cost at most. Their sum never passes
+    `cap` (null: no money is spent).
+    """
+
+    class Kind(models.TextChoices):
+        PERSON = "person", "People"
+        JUDGE = "judge", "Judges"
+        ANSWERS = "answers", "Answers"
+
+    class State(models.TextChoices):
+        ORDERED = "ordered", "Ordered"
+        OPEN = "open", "Open"
+        PAUSED = "paused", "Paused"
+        DONE = "done", "Done"
+        CANCELLED = "cancelled", "Cancelled"
+
+    arena = models.ForeignKey(Arena, models.CASCADE, null=True, blank=True, related_name="runs")
+    kind = models.CharField(max_length=10, choices=Kind)
+    candidate = models.ForeignKey(
+        Candidate, models.CASCADE, null=True, blank=True, related_name="runs"
+    )
+    team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="runs")
+    per_pair = models.PositiveIntegerField(default=1)
+    max_calls = models.PositiveIntegerField(null=True, blank=True)
+    state = models.CharField(max_length=10, choices=State, default=State.ORDERED)
+    pause_reason = models.CharField(max_length=300, blank=True)
+    cap = models.PositiveBigIntegerField(null=True, blank=True)
+    settled = models.PositiveBigIntegerField(default=0)
+    reserved = models.PositiveBigIntegerField(default=0)
+    uncertain = models.PositiveBigIntegerField(default=0)
+    expected_cost = models.PositiveBigIntegerField(null=True, blank=True)
+    worst_cost = models.PositiveBigIntegerField(null=True, blank=True)
+    votes_wanted = models.PositiveIntegerField(default=0)
+    votes_done = models.PositiveIntegerField(default=0)
+    criteria = models.TextField(
+        blank=True, help_text="The arena's criteria as judges were given them in this run."
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["ordered", "open", "paused", "done", "cancelled"]),
+                name="run_state_known",
+            ),
+            models.CheckConstraint(condition=Q(per_pair__gt=0), name="run_wants_votes"),
+            models.CheckConstraint(
+                condition=Q(arena__isnull=False) | Q(kind="judge"), name="run_of_people_in_an_arena"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["person", "judge", "answers"]), name="run_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="answers", candidate__isnull=False)
+                | ~Q(kind="answers") & Q(candidate__isnull=True),
+                name="run_of_answers_has_a_candidate",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk} ({self.get_kind_display().lower()})"
+
+    @property
+    def in_arena(self) -> Arena:
+        """The arena of a run that has one; trials of judges on labelled items have none."""
+        if self.arena is None:
+            raise ValueError(f"{self} belongs to no arena.")
+        return self.arena
+
+    @property
+    def can_be_paused(self) -> bool:
+        return self.state == self.State.OPEN
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """A run whose ordering was cut short goes on with what was written."""
+        return self.state in (self.State.PAUSED, self.State.ORDERED)
+
+    @property
+    def can_be_cancelled(self) -> bool:
+        return self.state in (self.State.ORDERED, self.State.OPEN, self.State.PAUSED)

@@ -1,0 +1,166 @@
+"""Teams, who belongs to them, what they may be reached and acted for with, and what was done."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+
+class Team(models.Model):
+    """People who bring arenas and candidates together.
+
+    `budget` is what the operator lets the team spend on models, in nano-dollars: the caps of its
+    unfinished runs and the cost of its ended ones never pass it together.
+    """
+
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    budget = models.PositiveBigIntegerField(default=0, help_text="Nano-dollars (10^-9 USD).")
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("team", args=[self.slug])
+
+
+class Role(models.TextChoices):
+    """What a person is in a team. Each may do all that the ones below it may."""
+
+    OWNER = "owner", "Owner"
+    MEMBER = "member", "Member"
+    VIEWER = "viewer", "Viewer"
+
+
+ROLES = [role.value for role in Role]
+
+
+class Membership(models.Model):
+    """A person in a team."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="team_memberships"
+    )
+    role = models.CharField(max_length=10, choices=Role)
+    notices_by_email = models.BooleanField(default=True)
+    joined_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "user"], name="membership_once_per_team"),
+            models.CheckConstraint(condition=Q(role__in=ROLES), name="membership_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team}: {self.role}"
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def open(self, now: datetime) -> "InvitationQuerySet":
+        """Links that still work."""
+        return self.filter(expires_at__gt=now, accepted_at=None, revoked_at=None)
+
+
+class Invitation(models.Model):
+    """A link that makes one person a member. Only the digest of its secret is kept."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role)
+    note = models.CharField(max_length=200, blank=True, help_text="Whom the link is meant for.")
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(role__in=ROLES), name="invitation_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.team}"
+
+
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    def live(self) -> "ApiTokenQuerySet":
+        return self.filter(revoked_at=None)
+
+
+class ApiToken(models.Model):
+    """A secret that lets a program act for a team. Only its digest and its first letters are kept.
+
+    `scopes` are some of read, submit and judge.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)
+    digest = models.CharField(max_length=64, unique=True)
+    can_read = models.BooleanField(default=True)
+    can_submit = models.BooleanField(default=False)
+    can_judge = models.BooleanField(default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ApiTokenQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(can_read=True) | Q(can_submit=True) | Q(can_judge=True),
+                name="token_may_do_something",
+            ),
+            models.UniqueConstraint(
+                fields=["team", "name"],
+                condition=Q(revoked_at__isnull=True),
+                name="token_name_once_per_team",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}...)"
+
+    @property
+    def scopes(self) -> list[str]:
+        allowed = {"read": self.can_read, "submit": self.can_submit, "judge": self.can_judge}
+        return [scope for scope, may in allowed.items() if may]
+
+
+class AuditEntry(models.Model):
+    """Who did what for a team, and when. Append-only; names stay when accounts go."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="audit_entries")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    token = models.ForeignKey(ApiToken, models.SET_NULL, null=True, blank=True, related_name="+")
+    by = models.CharField(max_length=200, help_text="Their name at the time.")
+    action = models.CharField(max_length=60, help_text="As in 'registered a candidate'.")
+    subject = models.CharField(max_length=300, blank=True)
+    details = models.JSONField(default=dict, blank=True)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [models.Index(fields=["team", "-id"], name="audit_newest_of_team")]
+
+    def __str__(self) -> str:
+        return f"{self.by} {self.action}: {self.subject}"

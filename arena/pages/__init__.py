@@ -1,0 +1,1 @@
+"""What the arena's pages say, read from the tables; writes nothing."""

@@ -1,0 +1,195 @@
+"""Templates with variables: `{{ prompt }}` is the prompt's text, other names are its variables.
+
+Names are matched exactly. Braces mean nothing by themselves, so JSON can stand in a template as it
+is; of three braces in a row the inner two count. Two opening braces that are meant as text are
+written `{{ "{{" }}`. A value is inserted as it is: braces inside it stay text.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from arena.importers.base import BadRow, checked_text, shown
+from arena.words import listed
+
+Part = Literal["system prompt", "user template"]
+
+TEXT_LIMIT = 100_000  # characters of a system prompt, and of a user template
+MESSAGE_LIMIT = 2_000_000  # characters of one message with its values in place
+NAMES_COMPARED = 200  # among more, what was meant is not guessed: each is compared by letters
+PROMPT = "prompt"
+LITERAL = '{{ "{{" }}'
+# No piece can begin inside another, and no part of the pattern can match in two ways: linear time.
+_OPENED = re.compile(r"""\{\{(?!\{)(?:\s*(?P<quote>["'])\{\{(?P=quote)\s*\}\}|([^{}]*)(\}\})?)""")
+
+
+class TemplateError(ValueError):
+    """A template that cannot be used; the message is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    name: str
+    line: int
+
+
+def variables_in(template: str) -> list[str]:
+    """Return the names of the variables that `template` uses, in order, each once.
+
+    Raises TemplateError for a template that cannot be read.
+    """
+    return _names(template, "user template")
+
+
+def check_template(template: str, *, known: Collection[str], part: Part = "user template") -> None:
+    """Raise TemplateError unless `template` can be filled from a prompt with the `known` variables.
+
+    `prompt` is always known. An empty user template stands for `{{ prompt }}`.
+    """
+    _check_size(template, part)
+    known = {PROMPT, *known}
+    names = _names(template, part)
+    if unknown := [name for name in names if name not in known]:
+        raise TemplateError(_unknown(unknown, known, part))
+    if part == "user template" and template.strip() and not names:
+        raise TemplateError(
+            "The user template uses no variable, so every prompt would ask the same question; "
+            "write {{ prompt }} where the prompt's text belongs."
+        )
+
+
+def check_variant(*, system_prompt: str, user_template: str, known: Collection[str]) -> None:
+    """Raise TemplateError unless both texts of a prompt variant can be filled."""
+    check_template(system_prompt, known=known, part="system prompt")
+    check_template(user_template, known=known, part="user template")
+
+
+def render_messages(
+    *,
+    system_prompt: str,
+    user_template: str,
+    prompt: str,
+    variables: Mapping[str, str],
+    prompt_id: str = "",
+) -> list[tuple[str, str]]:
+    """Return the messages to send as (role, content); a blank system prompt is not sent.
+
+    Raises TemplateError for a template that cannot be read, a variable without a value (naming the
+    prompt by `prompt_id`, or by its first words) and a message that would be too long.
+    """
+    values = {**variables, PROMPT: prompt}
+    called = shown(prompt_id or prompt)
+    user = (
+        _filled(user_template, "user template", values, called) if user_template.strip() else prompt
+    )
+    if not system_prompt.strip():
+        return [("user", user)]
+    return [("system", _filled(system_prompt, "system prompt", values, called)), ("user", user)]
+
+
+def _filled(template: str, part: Part, values: Mapping[str, str], called: str) -> str:
+    pieces = []
+    for piece in _pieces(template, part):
+        if isinstance(piece, str):
+            pieces.append(piece)
+        elif piece.name in values:
+            pieces.append(values[piece.name])
+        else:
+            raise TemplateError(
+                f"The {part} uses {_braced(piece.name)}, "
+                f"for which the prompt {called} has no value."
+            )
+    if (size := sum(map(len, pieces))) > MESSAGE_LIMIT:
+        raise TemplateError(
+            f"The {part} becomes {size:,} characters long with the prompt {called}; "
+            f"at most {MESSAGE_LIMIT:,} will do."
+        )
+    return "".join(pieces)
+
+
+# -- Reading -------------------------------------------------------------------------------------
+
+
+def _names(template: str, part: Part) -> list[str]:
+    pieces = _pieces(template, part)
+    return list(dict.fromkeys(piece.name for piece in pieces if isinstance(piece, _Variable)))
+
+
+def _pieces(template: str, part: Part) -> Iterator[str | _Variable]:
+    """Yield the texts and the variables of `template` in order; raises TemplateError."""
+    end, line = 0, 1
+    for found in _OPENED.finditer(template):
+        yield template[end : found.start()]
+        line += template.count("\n", end, found.start())
+        yield _opened(found, part, line)
+        line += found.group().count("\n")
+        end = found.end()
+    yield template[end:]
+
+
+def _opened(found: re.Match[str], part: Part, line: int) -> str | _Variable:
+    _, inside, closed = found.groups()
+    if inside is None:
+        return "{{"
+    where = f"The {part}, line {line}:"
+    name = inside.strip()
+    if not closed:
+        raise TemplateError(
+            f"{where} {shown('{{' + inside)} opens a variable that is not closed with two braces. "
+            f"Two braces that are meant as text are written {LITERAL}."
+        )
+    if not name:
+        raise TemplateError(f"{where} {{{{ }}}} names no variable; write {{{{ prompt }}}}.")
+    if not name.isidentifier():
+        raise TemplateError(
+            f"{where} {shown(name)} is not a variable's name, which is one word of letters, digits "
+            "and underscores."
+        )
+    return _Variable(name, line)
+
+
+# -- Words ---------------------------------------------------------------------------------------
+
+
+def _check_size(template: str, part: Part) -> None:
+    if len(template) > TEXT_LIMIT:
+        raise TemplateError(
+            f"The {part} has {len(template):,} characters; at most {TEXT_LIMIT:,} will do."
+        )
+    try:
+        checked_text(template, part)
+    except BadRow as bad:
+        raise TemplateError(f"The {part} {bad.reason}.") from None
+
+
+def _unknown(names: list[str], known: Collection[str], part: Part) -> str:
+    if len(names) > 1:
+        used, there = listed(map(_braced, names)), _all_of(known)
+        return f"The {part} uses {used}, which no prompt has; there is {there}."
+    [name] = names
+    says = f"The {part} uses {_braced(name)}, which no prompt has"
+    if nearest := _nearest(name, known):
+        return f"{says}; did you mean {_braced(nearest)}?"
+    return f"{says}; there is {_all_of(known)}."
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """Return the known name that is most alike, whatever the case of its letters; '' if none is.
+
+    Among very many names none is looked for.
+    """
+    if len(known) > NAMES_COMPARED:
+        return ""
+    folded = {one.casefold(): one for one in sorted(known)}
+    close = difflib.get_close_matches(name.casefold()[:200], folded, n=1)
+    return folded[close[0]] if close else ""
+
+
+def _all_of(known: Collection[str]) -> str:
+    return listed(map(_braced, sorted(known, key=lambda name: (name != PROMPT, name))))
+
+
+def _braced(name: str) -> str:
+    return "{{ " + (name if len(name) <= 60 else f"{name[:60]}...") + " }}"

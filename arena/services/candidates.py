@@ -1,0 +1,273 @@
+"""Candidates: entered, revised as the next version, retired."""
+
+from datetime import datetime
+from typing import Any, Unpack
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max, Q
+
+from arena.access import Actor, may_change, may_retire
+from arena.models import Arena, Call, Candidate, Comparison, Team
+from arena.services import audit
+from arena.services.candidate_checks import (
+    DEFAULTS,
+    CandidateFields,
+    CandidateRefused,
+    check_is_open,
+    check_name_is_free,
+    check_privacy,
+    checked_candidate_name,
+    checked_fields,
+)
+from arena.services.pairing import sync_pairs
+
+MOST_CANDIDATES = 200
+SAY_PRIVACY = (
+    "The version before is not public yet. Say how long the next one stays private, or that it is "
+    "public at once: with nothing (in the API null) for both the votes and the time."
+)
+# A guest's trail names nobody of another team.
+THE_HOST = Actor(known_as="the arena's team")
+__all__ = [
+    "CandidateFields",
+    "CandidateRefused",
+    "is_fixed",
+    "register_candidate",
+    "retire_candidate",
+    "revise_candidate",
+]
+
+
+def register_candidate(
+    *,
+    arena: Arena,
+    team: Team | None,
+    by: Actor,
+    now: datetime,
+    name: str,
+    private_until_votes: int | None = None,
+    private_until: datetime | None = None,
+    **fields: Unpack[CandidateFields],
+) -> Candidate:
+    """Enter the first version of a candidate. Without a team it is the operators' own.
+
+    Its name stays private until it has so many votes or until that time, whichever is first. Raises
+    CandidateRefused.
+    """
+    name = checked_candidate_name(name)
+    made_of = checked_fields(arena, DEFAULTS | dict(fields))
+    check_privacy(private_until_votes, private_until, now)
+    draft = Candidate(
+        arena=arena,
+        team=team,
+        name=name,
+        created_by=by.user,
+        private_until_votes=private_until_votes,
+        private_until=private_until,
+        disclosed_at=_disclosed_at(private_until_votes, private_until, now),
+        **made_of,
+    )
+    return _enter(draft, by=by)
+
+
+def _disclosed_at(votes: int | None, until: datetime | None, now: datetime) -> datetime | None:
+    return now if votes is None and until is None else None
+
+
+@transaction.atomic
+def _enter(draft: Candidate, *, by: Actor) -> Candidate:
+    """Write a first version."""
+    arena = check_is_open(draft, by=by)
+    check_name_is_free(arena, draft.name, draft.team_id)
+    _check_room(draft)
+    return _write(draft, by, "registered a candidate")
+
+
+def _check_room(draft: Candidate) -> None:
+    """Refuse one candidate too many; of several at once one or two may slip through."""
+    theirs = Candidate.objects.filter(arena=draft.arena_id, team=draft.team_id, retired_at=None)
+    if theirs.count() >= MOST_CANDIDATES:
+        raise CandidateRefused(
+            f"A team may have {MOST_CANDIDATES} candidates in an arena, every version counted. "
+            "Retire one first."
+        )
+
+
+def _write(draft: Candidate, by: Actor, action: str) -> Candidate:
+    try:
+        with transaction.atomic():
+            draft.save(force_insert=True)
+    except IntegrityError:
+        raise CandidateRefused(
+            f"Somebody else has just entered {draft.own_name} in this arena. Look at what is there "
+            "now, then try again.",
+            field="name",
+        ) from None
+    _note(draft, by, action)
+    return draft
+
+
+def is_fixed(candidate: Candidate) -> bool:
+    """Is there anything that was made with this version as it is?"""
+    return (
+        candidate.retired_at is not None
+        or candidate.responses.exists()
+        or Call.objects.filter(asker=candidate.asker).exists()
+        or Comparison.objects.filter(Q(left=candidate) | Q(right=candidate)).exists()
+    )
+
+
+def revise_candidate(
+    *,
+    candidate: Candidate,
+    by: Actor,
+    now: datetime,
+    private_until_votes: int | None = None,
+    private_until: datetime | None = None,
+    says_privacy: bool = True,
+    **changes: Unpack[CandidateFields],
+) -> Candidate:
+    """Write the next version of `candidate`, or change it in place while nothing was made with it.
+
+    A new version is private only if it is asked for anew; the rules of one that is there stay. What
+    was private becomes public by no silence: without `says_privacy` that is refused. What changes
+    nothing returns the candidate as it is. Raises CandidateRefused.
+    """
+    # Checked before anything is locked: it may have to read the variables of every prompt.
+    seen = Candidate.objects.select_related("arena").get(pk=candidate.pk)
+    made_of = checked_fields(seen.arena, _made_of(seen) | dict(changes))
+    if made_of == _made_of(seen):
+        return seen
+    return _revise(
+        seen,
+        made_of,
+        by=by,
+        now=now,
+        private_until_votes=private_until_votes,
+        private_until=private_until,
+        says_privacy=says_privacy,
+    )
+
+
+def _made_of(candidate: Candidate) -> dict[str, Any]:
+    return {name: getattr(candidate, name) for name in DEFAULTS}
+
+
+@transaction.atomic
+def _revise(
+    seen: Candidate,
+    made_of: dict[str, Any],
+    *,
+    by: Actor,
+    now: datetime,
+    private_until_votes: int | None,
+    private_until: datetime | None,
+    says_privacy: bool,
+) -> Candidate:
+    """Write what was checked, unless somebody has changed what was `seen`."""
+    # Not NO KEY: no answer that refers to it may arrive between the look and the change.
+    found = Candidate.objects.select_for_update().get(pk=seen.pk)
+    if _made_of(found) != _made_of(seen):
+        raise CandidateRefused(
+            f"Somebody else has just changed {found.own_name}. Look at what is there now, then "
+            "try again."
+        )
+    check_is_open(found, by=by)
+    if is_fixed(found):
+        if found.disclosed_at is None and not says_privacy:
+            raise CandidateRefused(SAY_PRIVACY, field="private_until_votes")
+        check_privacy(private_until_votes, private_until, now)
+        return _next_version(
+            found,
+            by,
+            made_of,
+            private_until_votes=private_until_votes,
+            private_until=private_until,
+            disclosed_at=_disclosed_at(private_until_votes, private_until, now),
+        )
+    if private_until_votes is not None or private_until is not None:
+        _check_same_rules(found, private_until_votes, private_until)
+    for name, value in made_of.items():
+        setattr(found, name, value)
+    found.save()
+    _note(found, by, "changed a candidate")
+    return found
+
+
+def _check_same_rules(found: Candidate, votes: int | None, until: datetime | None) -> None:
+    if (votes, until) != (found.private_until_votes, found.private_until):
+        raise CandidateRefused(
+            "How long the name stays private was fixed when the candidate was entered, and cannot "
+            "be changed.",
+            field="private_until_votes",
+        )
+
+
+def _next_version(
+    found: Candidate, by: Actor, made_of: dict[str, Any], **privacy: Any
+) -> Candidate:
+    draft = Candidate(
+        arena_id=found.arena_id,
+        team_id=found.team_id,
+        name=found.name,
+        version=_free_version(found),
+        created_by=by.user,
+        **made_of,
+        **privacy,
+    )
+    _check_room(draft)
+    return _write(draft, by, "wrote the next version of a candidate")
+
+
+def _free_version(found: Candidate) -> int:
+    """The number after the last one, past those that another candidate's name reads like."""
+    siblings = Candidate.objects.filter(arena=found.arena_id)
+    last = siblings.filter(name=found.name).aggregate(last=Max("version"))["last"]
+    names = set(siblings.filter(name__startswith=f"{found.name} v").values_list("name", flat=True))
+    number = int(last) + 1
+    while f"{found.name} v{number}" in names:
+        number += 1
+    return number
+
+
+@transaction.atomic
+def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
+    """Have `candidate` shown to nobody any more. What it was stays on the board, for good.
+
+    A guest that the arena's team retires is in the trails of both, under the name that each knows.
+    """
+    found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    if found.retired_at is None:
+        found.retired_at = now
+        found.save()
+        sync_pairs(arena=found.arena)
+        if _is_sent_away(found, by):
+            audit.record(
+                team=found.arena.team,
+                by=by,
+                action="retired a guest's candidate",
+                subject=found,
+                arena=found.arena.slug,
+                candidate=found.pk,
+            )
+            by = THE_HOST
+        _note(found, by, "retired a candidate")
+    candidate.retired_at = found.retired_at
+
+
+def _is_sent_away(candidate: Candidate, by: Actor) -> bool:
+    """Is it another team's than the arena's, and `by` of the arena's alone?"""
+    is_own = candidate.team_id in (None, candidate.arena.team_id)
+    return not is_own and not may_change(by, candidate) and may_retire(by, candidate)
+
+
+def _note(candidate: Candidate, by: Actor, action: str) -> None:
+    """The trail is its own team's, which knows its name."""
+    audit.record(
+        team=candidate.team or candidate.arena.team,
+        by=by,
+        action=action,
+        subject=candidate.own_name,
+        arena=candidate.arena.slug,
+        candidate=candidate.pk,
+    )

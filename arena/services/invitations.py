@@ -1,0 +1,101 @@
+"""Invitations: links that make one person a member, shown once, for a week, for one use."""
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from arena.access import Actor
+from arena.models import Invitation, Membership, Role, Team
+from arena.services.audit import record
+from arena.services.refusals import Refused
+from arena.services.tokens import digest_of
+
+LASTS = timedelta(days=7)
+LONGEST_NOTE = 200
+MOST_OPEN = 100
+NEVER = "This is not an invitation. Ask whoever sent you the link to send it once more."
+
+
+class InvitationRefused(Refused):
+    """The invitation cannot be made or accepted; the message is a sentence for people."""
+
+
+@transaction.atomic
+def create_invitation(
+    *, team: Team, role: str, note: str, by: Actor, now: datetime
+) -> tuple[Invitation, str]:
+    """Return a new invitation to `team` and the secret of its link. Raises InvitationRefused."""
+    if role not in Role.values:
+        raise InvitationRefused("Choose what the new member is: owner, member or viewer.")
+    note = " ".join(note.split())
+    if len(note) > LONGEST_NOTE:
+        raise InvitationRefused(f"The note has at most {LONGEST_NOTE} characters.")
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if team.invitations.open(now).count() >= MOST_OPEN:
+        raise InvitationRefused(f"{MOST_OPEN} invitations are open. Revoke those not needed.")
+    secret = secrets.token_urlsafe(32)
+    invitation = Invitation.objects.create(
+        team=team,
+        role=role,
+        note=note,
+        digest=digest_of(secret),
+        created_by=by.user,
+        expires_at=now + LASTS,
+    )
+    record(team=team, by=by, action="made an invitation", subject=note, role=role)
+    return invitation, secret
+
+
+@transaction.atomic
+def revoke_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> bool:
+    """End the link of `invitation`; say whether that is news."""
+    revoked = Invitation.objects.open(now).filter(pk=invitation.pk).update(revoked_at=now)
+    if revoked:
+        record(team=invitation.team, by=by, action="revoked an invitation", subject=invitation.note)
+    return bool(revoked)
+
+
+def revoke_invitations_of(*, member: Membership, now: datetime) -> dict[str, int]:
+    """End the links that `member` made for their team; return what a trail says of it, if any."""
+    theirs = member.team.invitations.open(now).filter(created_by=member.user_id)
+    revoked = theirs.update(revoked_at=now)
+    return {"invitations_revoked": revoked} if revoked else {}
+
+
+@transaction.atomic
+def accept_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> Membership:
+    """Make `by` a member of the invitation's team and use the link up. Raises InvitationRefused."""
+    team, role = invitation.team, invitation.role
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if member := Membership.objects.filter(team=team, user=by.user).first():
+        raise InvitationRefused(f"You are in {team} already, as {member.role}.")
+    used = Invitation.objects.open(now).filter(pk=invitation.pk)
+    if not used.update(accepted_at=now, accepted_by=by.user):
+        raise InvitationRefused(why_closed(_as_it_stands(invitation), now) or NEVER)
+    membership = Membership.objects.create(team=team, user=by.user, role=role)
+    record(team=team, by=by, action="joined the team", subject=invitation.note, role=role)
+    return membership
+
+
+def find_invitation(secret: str) -> Invitation | None:
+    """Return the invitation whose link holds `secret`, open or not."""
+    found = Invitation.objects.select_related("team", "created_by")
+    return found.filter(digest=digest_of(secret)).first()
+
+
+def why_closed(invitation: Invitation | None, now: datetime) -> str:
+    """Say why the link cannot be used; '' when it can."""
+    if invitation is None:
+        return NEVER
+    if invitation.accepted_at is not None:
+        return "This invitation has been used. Each link is for one person: ask for another."
+    if invitation.revoked_at is not None:
+        return f"This invitation was withdrawn. Ask an owner of {invitation.team} for another."
+    if invitation.expires_at <= now:
+        return f"This invitation has expired. Ask an owner of {invitation.team} for another."
+    return ""
+
+
+def _as_it_stands(invitation: Invitation) -> Invitation | None:
+    return Invitation.objects.select_related("team").filter(pk=invitation.pk).first()

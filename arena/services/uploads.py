@@ -1,0 +1,255 @@
+"""Answers that a team brings itself, matched to the prompts of its arena."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+
+from arena.access import Actor
+from arena.blinding import names_itself
+from arena.importers.base import shown
+from arena.models import Candidate, Comparison, Prompt, Response
+from arena.services import audit
+from arena.services.candidate_checks import CandidateRefused, check_is_open
+from arena.services.pairing import sync_pairs
+from arena.services.reports import UploadReport
+from arena.uploads import Problem, ResponseRow
+from arena.words import listed
+
+BATCH = 500
+FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
+WRITTEN = ["text", *FIGURES, "call", "names_itself", "html", "html_version"]
+
+
+def upsert_responses(
+    *,
+    candidate: Candidate,
+    rows: Sequence[ResponseRow],
+    by: Actor,
+    unread: Sequence[Problem] = (),
+    atomic: bool = False,
+) -> UploadReport:
+    """Bring in answers of `candidate`: new ones are added, others changed while nobody saw them.
+
+    All of it happens in one transaction. A row that cannot go in is named in the report, as those
+    are that could not be read (`unread`); with `atomic` it keeps all others out too. What a row
+    does not say of tokens, time and cost stays as it is. Raises CandidateRefused where the
+    candidate takes no answers.
+    """
+    # Reading long answers takes a while: not while voters wait for the write lock.
+    told = {id(row): _tells_who(candidate, row.text) for row in rows}
+    while True:  # each round refuses at least one answer more
+        with suppress(_ShownMeanwhile):
+            return _upsert(candidate, rows, unread, lambda row: told[id(row)], by, atomic)
+
+
+class _ShownMeanwhile(Exception):
+    """A new text was written over one that somebody was shown in the same moment."""
+
+
+@transaction.atomic
+def _upsert(
+    candidate: Candidate,
+    rows: Sequence[ResponseRow],
+    unread: Sequence[Problem],
+    tells_who: Callable[[ResponseRow], bool],
+    by: Actor,
+    atomic: bool,
+) -> UploadReport:
+    # NO KEY: a comparison that is just being issued refers to the candidate's row.
+    found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    check_is_open(found, by=by)
+    _check_takes_answers(found)
+    plan = _Plan(found, tells_who, UploadReport(refused=list(unread)))
+    for row in rows:
+        plan.take(row)
+    plan.refuse_compared()
+    return _carry_out(plan, by=by, atomic=atomic)
+
+
+def _tells_who(candidate: Candidate, text: str) -> bool:
+    return names_itself(text, names=(candidate.name, candidate.model))
+
+
+def _check_takes_answers(candidate: Candidate) -> None:
+    if candidate.retired_at is not None:
+        raise CandidateRefused(f"{candidate.own_name} is retired, so it takes no more answers.")
+    if candidate.endpoint:
+        raise CandidateRefused(
+            f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. Register "
+            "a candidate without an endpoint to bring answers of your own."
+        )
+
+
+def _carry_out(plan: "_Plan", *, by: Actor, atomic: bool) -> UploadReport:
+    report, candidate = plan.report, plan.candidate
+    if atomic and report.problems:
+        report.keep_out()
+        report.missing = plan.missing(())
+        return report
+    drafts = list(plan.drafts.values())
+    Response.objects.bulk_create(
+        [draft for draft, _ in drafts],
+        batch_size=BATCH,
+        update_conflicts=True,
+        unique_fields=["candidate", "prompt"],
+        update_fields=WRITTEN,
+    )
+    if drafts:
+        sync_pairs(arena=candidate.arena)
+        audit.record(
+            team=candidate.team or candidate.arena.team,
+            by=by,
+            action="uploaded answers",
+            subject=candidate.own_name,
+            arena=candidate.arena.slug,
+            candidate=candidate.pk,
+            added=report.added,
+            changed=report.changed,
+        )
+    report.missing = plan.missing(plan.drafts)
+    plan.check_not_shown()
+    return report
+
+
+@dataclass
+class _Plan:
+    """What is to be written, worked out row by row against what the candidate has answered."""
+
+    candidate: Candidate
+    tells_who: Callable[[ResponseRow], bool]
+    report: UploadReport
+    drafts: dict[int, tuple[Response, ResponseRow]] = field(default_factory=dict)
+    retold: dict[int, int] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        prompts = Prompt.objects.revealed().filter(arena=self.candidate.arena_id).order_by("pk")
+        self.prompts = {
+            name: (pk, retired is not None)
+            for pk, name, retired in prompts.values_list("pk", "external_id", "retired_at")
+        }
+        answers = self.candidate.responses.defer("html")
+        self.answers = {answer.prompt_id: answer for answer in answers}
+        self._by_text: dict[str, list[str]] | None = None
+
+    @property
+    def by_text(self) -> dict[str, list[str]]:
+        """The ids of the prompts with each text, read only where a row names one by its text."""
+        if self._by_text is None:
+            self._by_text = {}
+            prompts = Prompt.objects.revealed().filter(arena=self.candidate.arena_id)
+            for name, text in prompts.values_list("external_id", "text").iterator():
+                self._by_text.setdefault(_plain(text), []).append(name)
+        return self._by_text
+
+    def take(self, row: ResponseRow) -> None:
+        """Sort one row in: added, changed, unchanged, unmatched, or refused with a reason."""
+        name = self._prompt_of(row)
+        if name is None:
+            return
+        pk, is_retired = self.prompts[name]
+        answer = self.answers.get(pk)
+        if pk in self.rows:
+            self._refuse(row, f"answers prompt {shown(name)}, as row {self.rows[pk]:,} does")
+        elif answer is None and is_retired:
+            self._refuse(row, f"answers prompt {shown(name)}, which is retired")
+        elif answer is None:
+            self._draft(row, pk, None)
+            self.report.added += 1
+        elif answer.text != row.text or _said(row).items() - _figures(answer).items():
+            self._draft(row, pk, answer)
+            self.report.changed += 1
+        else:
+            self.report.unchanged += 1
+        self.rows.setdefault(pk, row.row)
+
+    def _prompt_of(self, row: ResponseRow) -> str | None:
+        """Return the id of the prompt that `row` answers; None, and a problem, if there is none."""
+        if row.prompt_id in self.prompts:
+            return row.prompt_id
+        if row.prompt_id or row.prompt.strip() in self.prompts:
+            return self._known(row, row.prompt_id or row.prompt.strip())
+        found = self.by_text.get(_plain(row.prompt), [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            self._refuse(
+                row, f"names a text that several prompts have: {listed(found, 5)}", "prompt"
+            )
+            return None
+        return self._known(row, row.prompt)
+
+    def _known(self, row: ResponseRow, name: str) -> str | None:
+        if name in self.prompts:
+            return name
+        sentence = f"There is no prompt {shown(name)} in this arena."
+        column = "prompt_id" if row.prompt_id else "prompt"
+        self.report.unmatched.append(Problem(row.row, column, sentence))
+        return None
+
+    def _refuse(self, row: ResponseRow, reason: str, column: str = "prompt_id") -> None:
+        self.report.refused.append(Problem(row.row, column, f"The row {reason}."))
+
+    def _draft(self, row: ResponseRow, pk: int, answer: Response | None) -> None:
+        """Write down what `row` says; what belonged to another text goes with that text."""
+        draft = Response(candidate=self.candidate, prompt_id=pk, text=row.text)
+        if answer is not None and answer.text == row.text:
+            draft.call_id, draft.names_itself = answer.call_id, answer.names_itself
+            figures = _figures(answer)
+        else:
+            draft.names_itself = self.tells_who(row)
+            figures = {}
+            if answer is not None:
+                self.retold[answer.pk] = pk
+        for name, value in (figures | _said(row)).items():
+            setattr(draft, name, value)
+        self.drafts[pk] = draft, row
+
+    def refuse_compared(self) -> None:
+        """Take back new texts of answers that somebody has been shown."""
+        for pk in compared(list(self.retold)):
+            _, row = self.drafts.pop(self.retold[pk])
+            self._refuse(row, "changes an answer that has been compared already", "text")
+            self.report.changed -= 1
+
+    def check_not_shown(self) -> None:
+        """Raise _ShownMeanwhile where a text that was written over was shown after the first look.
+
+        Ten thousand rows take seconds to write, and voters are not kept waiting so long.
+        """
+        if not connection.features.has_select_for_update:
+            return  # who writes is alone until the commit
+        if compared([pk for pk, prompt in self.retold.items() if prompt in self.drafts]):
+            raise _ShownMeanwhile
+
+    def missing(self, drafted: Iterable[int]) -> list[str]:
+        """Return the ids of the active prompts without an answer."""
+        answered = {*self.answers, *drafted}
+        prompts = self.prompts.items()
+        return [name for name, (pk, retired) in prompts if not retired and pk not in answered]
+
+
+def compared(ids: Sequence[int]) -> set[int]:
+    """Return those of the answers `ids` that stand in a comparison."""
+    found: set[int] = set()
+    for start in range(0, len(ids), BATCH):
+        some = ids[start : start + BATCH]
+        for side in ("left_response", "right_response"):
+            comparisons = Comparison.objects.filter(**{f"{side}__in": some})
+            found.update(comparisons.values_list(side, flat=True).distinct())
+    return found
+
+
+def _said(row: ResponseRow) -> dict[str, Any]:
+    return {name: value for name in FIGURES if (value := getattr(row, name)) is not None}
+
+
+def _figures(answer: Response) -> dict[str, Any]:
+    return {name: getattr(answer, name) for name in FIGURES}
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()

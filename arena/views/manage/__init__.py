@@ -1,0 +1,1 @@
+"""Where teams set up an arena: its settings, its prompts, its candidates and their answers."""

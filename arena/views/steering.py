@@ -1,0 +1,42 @@
+"""Steering a run from its page, whoever is asked in it."""
+
+from datetime import datetime
+from typing import Protocol
+
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import Run
+
+
+class Steering(Protocol):
+    """What may be done to a run: the module of services for its kind."""
+
+    def pause(self, *, run: Run, by: Actor) -> None: ...
+
+    def resume(self, *, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None: ...
+
+    def cancel(self, *, run: Run, by: Actor, now: datetime) -> None: ...
+
+    def ask_failures_again(self, *, run: Run, by: Actor, now: datetime) -> None: ...
+
+
+def act(
+    steering: Steering, run: Run, by: Actor, action: str, cap: int | None, *, stays: str, again: str
+) -> str:
+    """Do what a clean SteerForm asks for; return what to say. Raises what the services raise.
+
+    `stays` says what is left of a cancelled run, `again` that failures are asked again.
+    """
+    now = timezone.now()
+    if action == "pause":
+        steering.pause(run=run, by=by)
+        return "The run is paused. Calls that are under way end as they will."
+    if action == "resume":
+        steering.resume(run=run, by=by, now=now, cap=cap)
+        return "The run goes on."
+    if action == "cancel":
+        steering.cancel(run=run, by=by, now=now)
+        return f"The run is cancelled. {stays}"
+    steering.ask_failures_again(run=run, by=by, now=now)
+    return again

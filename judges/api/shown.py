@@ -1,0 +1,170 @@
+"""How runs of judges and their quotes are shown. Money is in dollars outside."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from arena.api.core.fields import Dollars
+from arena.models import Arena, Run
+from judges.models import Judgement
+from judges.pages.runs import runs_in
+from judges.reports import JudgeReport, report_on
+from judges.services.quoting import JudgeQuote, Quote
+
+JUDGE = "scripted:scripted-1@pairwise"
+RUN: dict[str, Any] = {
+    "id": 5,
+    "arena": "search-answers",
+    "state": "open",
+    "pause_reason": "",
+    "judges": [JUDGE],
+    "per_pair": 5,
+    "wanted": 15,
+    "done": 6,
+    "cap": 2.0,
+    "expected_cost": 0.31,
+    "worst_cost": 1.4,
+    "spent": 0.12,
+    "created_at": "2026-11-22T09:00:00Z",
+    "closed_at": None,
+}
+BY_JUDGE: dict[str, Any] = {
+    "name": JUDGE,
+    "wanted": 15,
+    "done": 6,
+    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
+    "flip_rate": 0.1667,
+    "first_position_rate": 0.5,
+    "spent": 0.12,
+    "paused_at": None,
+    "pause_reason": "",
+}
+REPORT: dict[str, Any] = RUN | {
+    "reserved": 0.02,
+    "failures": 0,
+    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
+    "by_judge": [BY_JUDGE],
+}
+JUDGE_QUOTE: dict[str, Any] = {
+    "name": JUDGE,
+    "endpoint": "scripted",
+    "model": "scripted-1",
+    "comparisons": 15,
+    "calls": 30,
+    "tokens_in": 21000,
+    "tokens_out": 9000,
+    "expected_cost": 0.31,
+    "worst_cost": 1.4,
+}
+QUOTE: dict[str, Any] = {
+    "pairs": 3,
+    "comparisons": 15,
+    "calls": 30,
+    "expected_cost": 0.31,
+    "worst_cost": 1.4,
+    "left_out": [],
+    "judges": [JUDGE_QUOTE],
+}
+
+
+class RunShown(serializers.ModelSerializer[Run]):
+    """A run of judges. `wanted` and `done` count verdicts of single judges; `spent` is what it cost
+    so far at most."""
+
+    arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)
+    state = serializers.ChoiceField(choices=Run.State.choices)
+    judges = serializers.SerializerMethodField()
+    wanted = serializers.IntegerField(source="total")
+    done = serializers.IntegerField(source="settled_count")
+    cap = Dollars(allow_null=True)
+    expected_cost = Dollars(allow_null=True)
+    worst_cost = Dollars(allow_null=True)
+    spent = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Run
+        fields = list(RUN)
+
+    def get_judges(self, run: Any) -> list[str]:
+        return [str(one.epoch) for one in run.part if not one.epoch.judge.is_jury]
+
+    def get_spent(self, run: Run) -> float:
+        return _dollars(run.settled + run.uncertain)
+
+
+class JudgePartShown(serializers.Serializer[JudgeReport]):
+    """One judge's part of a run; a rate is null before there is anything to make it of."""
+
+    name = serializers.CharField(source="epoch")
+    wanted = serializers.IntegerField(source="total")
+    done = serializers.IntegerField(source="settled")
+    verdicts = serializers.DictField(child=serializers.IntegerField(), source="states")
+    flip_rate = serializers.FloatField(allow_null=True)
+    first_position_rate = serializers.FloatField(allow_null=True)
+    spent = Dollars(source="cost")
+    paused_at = serializers.DateTimeField(allow_null=True)
+    pause_reason = serializers.CharField()
+
+
+class RunReportShown(RunShown):
+    """A run as it stands now, with each judge's part; `verdicts` counts them by their state."""
+
+    reserved = Dollars(help_text="Held for calls that are under way.")
+    failures = serializers.SerializerMethodField()
+    verdicts = serializers.SerializerMethodField()
+    by_judge = serializers.SerializerMethodField()
+
+    class Meta(RunShown.Meta):
+        fields = list(REPORT)
+
+    def get_failures(self, run: Run) -> int:
+        found: int = self.context["report"].failures
+        return found
+
+    def get_verdicts(self, run: Run) -> dict[Judgement.State, int]:
+        found: dict[Judgement.State, int] = self.context["report"].states
+        return found
+
+    @extend_schema_field(JudgePartShown(many=True))
+    def get_by_judge(self, run: Run) -> Any:
+        return JudgePartShown(self.context["report"].judges, many=True).data
+
+
+class JudgeQuoteShown(serializers.Serializer[JudgeQuote]):
+    """One judge's part of a quote."""
+
+    name = serializers.CharField(source="label")
+    endpoint = serializers.CharField()
+    model = serializers.CharField()
+    comparisons = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    tokens_in = serializers.IntegerField()
+    tokens_out = serializers.IntegerField()
+    expected_cost = Dollars(source="expected", allow_null=True)
+    worst_cost = Dollars(source="worst", allow_null=True)
+
+
+class QuoteShown(serializers.Serializer[Quote]):
+    """What an order would buy; a cost is null where no price is known."""
+
+    pairs = serializers.IntegerField()
+    comparisons = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    expected_cost = Dollars(source="expected", allow_null=True)
+    worst_cost = Dollars(source="worst", allow_null=True)
+    left_out = serializers.ListField(
+        child=serializers.CharField(), help_text="What is not asked, and why, in sentences."
+    )
+    judges = JudgeQuoteShown(many=True)
+
+
+def report_of(run: Run, now: datetime) -> Any:
+    """Return a run of an arena as it stands."""
+    shown = runs_in(run.in_arena).get(pk=run.pk)
+    return RunReportShown(shown, context={"report": report_on(run.pk, now)}).data
+
+
+def _dollars(amount: int) -> float:
+    return Dollars().to_representation(amount)

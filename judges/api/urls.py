@@ -1,0 +1,18 @@
+"""The paths of runs of judges and of decisions."""
+
+from django.urls import path
+
+from judges.api import decisions, orders, runs
+
+ARENA = "arenas/<slug:slug>/"
+RUN = "judge-runs/<int:pk>/"
+
+urlpatterns = [
+    path(f"{ARENA}judge-runs/", orders.JudgeRuns.as_view(), name="api_judge_runs"),
+    path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
+    path(RUN, runs.OneRun.as_view(), name="api_judge_run"),
+    path(f"{RUN}pause/", runs.Pause.as_view(), name="api_pause_judge_run"),
+    path(f"{RUN}resume/", runs.Resume.as_view(), name="api_resume_judge_run"),
+    path(f"{RUN}cancel/", runs.Cancel.as_view(), name="api_cancel_judge_run"),
+    path(f"{RUN}retry/", runs.Retry.as_view(), name="api_retry_judge_run"),
+]

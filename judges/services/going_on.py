@@ -1,0 +1,75 @@
+"""Letting a run go on that was left unfinished, or whose failures are worth another try."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from arena.calls.models import Call
+from arena.calls.services import move_calls, resume_run, retry_failures
+from arena.models import Arena, Run
+from judges.models import Judgement, JuryVerdict
+from judges.services.ordering import one_order_at_a_time, open_run
+
+UNFINISHED = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
+
+
+def unfinished_run(*, arena: Arena, digests: Sequence[str]) -> Run | None:
+    """Return the newest run of just these judges in the arena that has not come to its end."""
+    runs = Run.objects.filter(arena=arena, kind=Run.Kind.JUDGE, state__in=UNFINISHED)
+    for run in runs.order_by("-pk"):
+        asked = run.run_judges.exclude(epoch__judge__protocol="jury")
+        if set(asked.values_list("epoch__judge__digest", flat=True)) == set(digests):
+            return run
+    return None
+
+
+def go_on(*, run: Run, now: datetime) -> Run:
+    """Let a run go on: one that paused, whose ordering was cut short, or that has failures.
+
+    What failed is asked again; what was answered is not. Raises JudgeRefused while the run is
+    still being written.
+    """
+    if run.state == Run.State.ORDERED:
+        with one_order_at_a_time(arena=run.in_arena):
+            open_run(run=run)
+    elif run.state in (Run.State.PAUSED, Run.State.DONE):
+        _ask_failures_again(run, now)
+    run.refresh_from_db()
+    return run
+
+
+def has_failures(run: Run) -> bool:
+    return _failed(run).exists()
+
+
+@transaction.atomic
+def _ask_failures_again(run: Run, now: datetime) -> None:
+    failed = _failed(run)
+    again = list(failed.values_list("pk", flat=True))
+    JuryVerdict.objects.filter(judgements__in=failed).exclude(state=JuryVerdict.State.VOTED).update(
+        state=JuryVerdict.State.WAITING, settled_at=None, counts={}
+    )
+    failed.update(state=Judgement.State.WAITING, settled_at=None)
+    move_calls(call_ids=_failed_calls(again), run_id=run.pk, now=now)
+    if run.state == Run.State.PAUSED:
+        resume_run(run_id=run.pk, now=now)
+    elif again:
+        retry_failures(run_id=run.pk, now=now)
+        Run.objects.filter(pk=run.pk, state=Run.State.DONE).update(
+            state=Run.State.OPEN, closed_at=None
+        )
+
+
+def _failed(run: Run) -> QuerySet[Judgement]:
+    return Judgement.objects.filter(run=run, state=Judgement.State.FAILED)
+
+
+def _failed_calls(judgements: Sequence[int]) -> list[int]:
+    """The calls for want of which judgements failed, whichever run they were made for."""
+    theirs = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
+    direct = Call.objects.filter(theirs)
+    needed = direct.exclude(needs=None).values("needs")
+    failed = Call.objects.filter(Q(pk__in=direct.values("pk")) | Q(pk__in=needed))
+    return list(failed.filter(state=Call.State.FAILED).values_list("pk", flat=True))

@@ -1,0 +1,1 @@
+"""The REST API of this floor: boards, snapshots, battles and exports. `arena.api` says how."""

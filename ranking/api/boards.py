@@ -1,0 +1,111 @@
+"""Boards of an arena: listed, and read as they stand now."""
+
+import json
+from typing import Any
+
+from django.db.models import F, FilteredRelation, Q
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django_filters import rest_framework as filters
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from arena.access import Actor
+from arena.api.core.endpoint import ArenaEndpoint, Endpoint, ListEndpoint
+from arena.api.core.schema import described
+from arena.models import Arena
+from ranking.api.shown import BOARD, STANDINGS, BoardShown, StandingsShown, standings_of
+from ranking.models import Board, Counted
+from ranking.pages.reading import Question, find_arena, read_board
+from ranking.services import pages
+from ranking.views.serving import JSON, send, send_made
+
+TAG = "Boards"
+LARGEST_ID = 2**63 - 1
+
+
+class BoardFilters(filters.FilterSet):
+    raters = filters.ChoiceFilter(choices=Counted.choices, help_text="Whose votes it counts.")
+    category = filters.CharFilter(help_text="The prompts that it is about.")
+
+    class Meta:
+        model = Board
+        fields = ["raters", "category"]
+
+
+class Boards(ArenaEndpoint, ListEndpoint):
+    tag = TAG
+    filterset_class = BoardFilters
+    queryset = Board.objects.none()
+
+    @described(
+        "list_boards",
+        "List the boards of an arena",
+        answer=BoardShown(many=True),
+        shown=BOARD,
+        description="One for each kind of raters and each category; without a category, for all "
+        "prompts.",
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        return self.page(_with_current(Board.objects.filter(arena=self.arena)), BoardShown)
+
+
+class OneBoard(Endpoint):
+    """Whoever brings no token gets the stored page before anything else is looked at."""
+
+    tag = TAG
+    is_throttled = False
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method in ("GET", "HEAD") and "Authorization" not in request.headers:
+            page = _stored(kwargs["pk"])
+            if page is not None:
+                return send(request, page, JSON)
+        return super().dispatch(request, *args, **kwargs)
+
+    @described(
+        "retrieve_board",
+        "Retrieve a board's current standings",
+        answer=StandingsShown,
+        shown=STANDINGS,
+        description="What its page shows, with more digits. A candidate that is not disclosed yet "
+        "stands here under a mask.",
+    )
+    def get(self, request: Request, pk: int) -> HttpResponseBase:
+        board = find_board(self.actor, pk)
+        arena = find_arena(board.arena.slug, self.actor)
+        return send_made(
+            request._request, arena, _key(pk), JSON, lambda arena: _content(arena, board)
+        )
+
+
+def _stored(pk: int) -> pages.Page | None:
+    return None if pk > LARGEST_ID else pages.find_of_board(board=pk, key=_key(pk))
+
+
+def _key(pk: int) -> str:
+    return f"api-board|{pk}"
+
+
+def _content(arena: Any, board: Board) -> str:
+    view = read_board(arena, Question(board.raters, board.category))
+    return json.dumps(standings_of(view, board), ensure_ascii=False, allow_nan=False)
+
+
+def _with_current(boards: Any) -> Any:
+    """With what the API says of each board's current snapshot."""
+    current = FilteredRelation("snapshots", condition=Q(snapshots__is_current=True))
+    return boards.annotate(
+        current=current,
+        snapshot=F("current__pk"),
+        published_at=F("current__published_at"),
+        n_votes=F("current__n_votes"),
+    )
+
+
+def find_board(actor: Actor, pk: int) -> Board:
+    """Return a board of an arena that `actor` may see; raises Http404."""
+    seen = Arena.objects.visible_to(actor)
+    boards = Board.objects.filter(arena__in=seen).select_related("arena")
+    return get_object_or_404(boards, pk=pk)

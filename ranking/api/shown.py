@@ -1,0 +1,196 @@
+"""How boards and snapshots are shown: as facts, and as what describes them."""
+
+import json
+from typing import Any
+
+from django.db.models import F
+from rest_framework import serializers
+
+from ranking.models import Board, Counted, Snapshot, Standing
+from ranking.pages import results
+from ranking.pages.reading import BoardView, Question, Row
+
+COUNTS = {
+    "n_votes": 240,
+    "n_both_bad": 3,
+    "n_raters": 12,
+    "n_prompts": 40,
+    "interval_reason": "",
+    "choix_difference": 0.000001,
+}
+STANDING: dict[str, Any] = {
+    "id": 17,
+    "candidate": "short-answers",
+    "url": "/a/search-answers/candidates/17/",
+    "rank": 1,
+    "rank_low": 1,
+    "rank_high": 2,
+    "sure_rank_low": 1,
+    "sure_rank_high": 3,
+    "score": 1043.2,
+    "low": 1025.4,
+    "high": 1061.1,
+    "standard_error": 9.1,
+    "elo": 1021.7,
+    "votes": 160,
+    "wins": 98,
+    "losses": 52,
+    "ties": 10,
+    "win_rate": 0.64375,
+    "both_bad_rate": 0.0185,
+    "status": "ranked",
+    "reason": "",
+    "elo_low": 1009.3,
+    "elo_high": 1034.9,
+    "style_score": None,
+    "style_low": None,
+    "style_high": None,
+}
+STANDINGS: dict[str, Any] = {
+    "id": 3,
+    "snapshot": 91,
+    "arena": {
+        "slug": "search-answers",
+        "name": "Search answers",
+        "question": "Which answer helps more?",
+        "is_sample": False,
+    },
+    "raters": "people",
+    "category": "",
+    "computed_at": "2026-11-22T09:00:00Z",
+    "settings": {"method": "Bradley-Terry, a tie counts half for each"},
+    **COUNTS,
+    "intervals_from_votes": 240,
+    "elo_intervals_from_votes": 240,
+    "findings": {"leader": None},
+    "standings": [STANDING],
+}
+BOARD = {
+    "id": 3,
+    "raters": "people",
+    "category": "",
+    "both_bad": "separate",
+    "problem": "",
+    "snapshot": 91,
+    "published_at": "2026-11-22T09:00:00Z",
+    "n_votes": 240,
+}
+SNAPSHOT = {
+    "id": 91,
+    "board": 3,
+    "is_current": True,
+    "published_at": "2026-11-22T09:00:00Z",
+    "digest": "3f0c",
+    **COUNTS,
+}
+
+
+class BoardShown(serializers.ModelSerializer[Board]):
+    """A board, and which snapshot it shows now: null before the first."""
+
+    snapshot = serializers.IntegerField(allow_null=True)
+    published_at = serializers.DateTimeField(allow_null=True)
+    n_votes = serializers.IntegerField(allow_null=True)
+
+    class Meta:
+        model = Board
+        fields = list(BOARD)
+
+
+class SnapshotShown(serializers.ModelSerializer[Snapshot]):
+    """A published result, without its standings."""
+
+    class Meta:
+        model = Snapshot
+        fields = list(SNAPSHOT)
+
+
+class StandingShown(serializers.Serializer[Any]):
+    """A candidate's row; what is not known is null. Undisclosed candidates have a mask for a name.
+
+    What an answer costs, and how long it takes, is there where answers were generated here.
+    """
+
+    id = serializers.IntegerField(help_text="The candidate's.")
+    candidate = serializers.CharField()
+    url = serializers.CharField(help_text="The path of the candidate's page.")
+    rank = serializers.IntegerField(allow_null=True)
+    rank_low = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
+    rank_high = serializers.IntegerField(allow_null=True)
+    sure_rank_low = serializers.IntegerField(
+        allow_null=True, help_text="The same, together with everybody else's ranks."
+    )
+    sure_rank_high = serializers.IntegerField(allow_null=True)
+    score = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    standard_error = serializers.FloatField(allow_null=True)
+    elo = serializers.FloatField(allow_null=True)
+    votes = serializers.IntegerField()
+    wins = serializers.IntegerField()
+    losses = serializers.IntegerField()
+    ties = serializers.IntegerField()
+    win_rate = serializers.FloatField(allow_null=True)
+    both_bad_rate = serializers.FloatField(allow_null=True)
+    status = serializers.CharField()
+    reason = serializers.CharField()
+    elo_low = serializers.FloatField(allow_null=True)
+    elo_high = serializers.FloatField(allow_null=True)
+    style_score = serializers.FloatField(allow_null=True)
+    style_low = serializers.FloatField(allow_null=True)
+    style_high = serializers.FloatField(allow_null=True)
+
+
+class ArenaNamed(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    question = serializers.CharField()
+    is_sample = serializers.BooleanField()
+
+
+class StandingsShown(serializers.Serializer[Any]):
+    """A board's standings as one snapshot has them: what its page shows, with more digits."""
+
+    id = serializers.IntegerField(help_text="The board's.")
+    snapshot = serializers.IntegerField(allow_null=True)
+    arena = ArenaNamed()
+    raters = serializers.ChoiceField(choices=Counted.choices)
+    category = serializers.CharField()
+    computed_at = serializers.DateTimeField(allow_null=True)
+    settings = serializers.DictField()
+    n_votes = serializers.IntegerField(allow_null=True)
+    n_both_bad = serializers.IntegerField(allow_null=True)
+    n_raters = serializers.IntegerField(allow_null=True)
+    n_prompts = serializers.IntegerField(allow_null=True)
+    interval_reason = serializers.CharField(allow_null=True)
+    choix_difference = serializers.FloatField(allow_null=True)
+    intervals_from_votes = serializers.IntegerField(allow_null=True)
+    elo_intervals_from_votes = serializers.IntegerField(allow_null=True)
+    findings = serializers.DictField()
+    standings = StandingShown(many=True)
+
+
+def standings_of(view: BoardView, board: Board) -> dict[str, Any]:
+    """Return what `results.json` says of a board, with the ids that the API goes by."""
+    found = json.loads(results.as_json(view))
+    found["standings"] = [
+        {"id": row.standing.candidate_id} | shown
+        for row, shown in zip(view.rows, found["standings"], strict=True)
+    ]
+    snapshot = view.snapshot.pk if view.snapshot else None
+    return {"id": board.pk, "snapshot": snapshot} | found
+
+
+def view_of_snapshot(snapshot: Snapshot) -> BoardView:
+    """Return a snapshot, whichever it is, as a board's page would show it."""
+    board = snapshot.board
+    found = snapshot.standings.select_related("candidate", "elo_interval")
+    rows = [_row(standing) for standing in found.order_by(F("rank").asc(nulls_last=True), "pk")]
+    asked = Question(board.raters, board.category)
+    return BoardView(board.arena, asked, snapshot, rows, None, [snapshot])
+
+
+def _row(standing: Standing) -> Row:
+    interval = getattr(standing, "elo_interval", None)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Row(standing, str(standing.candidate), low, high)

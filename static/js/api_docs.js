@@ -1,0 +1,34 @@
+// The page to read and try the API: Swagger UI, with the CSRF token of whoever is signed in.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const place = document.getElementById("api-docs");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+
+  // Swagger UI has a dark theme of its own, under this class.
+  const follow = () => {
+    const theme = root.dataset.theme;
+    root.classList.toggle("dark-mode", theme ? theme === "dark" : system.matches);
+  };
+  follow();
+  system.addEventListener("change", follow);
+  new MutationObserver(follow).observe(root, { attributeFilter: ["data-theme"] });
+
+  window.SwaggerUIBundle({
+    url: place.dataset.schema,
+    domNode: place,
+    deepLinking: true,
+    docExpansion: "list",
+    defaultModelsExpandDepth: -1,
+    displayRequestDuration: true,
+    // No request to another host: the badge of the online validator would be one.
+    validatorUrl: null,
+    requestInterceptor: (request) => {
+      const isOurs = new URL(request.url, location.href).origin === location.origin;
+      if (isOurs && request.method !== "GET") {
+        request.headers["X-CSRFToken"] = place.dataset.csrf;
+      }
+      return request;
+    },
+  });
+})();

@@ -1,0 +1,271 @@
+"""Signing in and out, forgotten passwords, and what accounts must not give away."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core import mail
+from django.urls import reverse
+
+from arena.models import Rater
+from arena.views.visitors import client_address
+from tests.described import undescribed
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db
+SECRET = "s3cret-words"
+User = get_user_model()
+
+
+@pytest.fixture
+def ada():
+    return User.objects.create_user("ada", email="ada@example.org", password=SECRET)
+
+
+def sign_in(client, login="ada", password=SECRET, **more):
+    return client.post("/sign-in/", {"login": login, "password": password} | more)
+
+
+def is_signed_in(client):
+    return "_auth_user_id" in client.session
+
+
+@pytest.mark.parametrize("login", ["ada", " ada ", "ada@example.org", "Ada@Example.org"])
+def test_a_name_or_an_address_signs_in(client, ada, login):
+    assert sign_in(client, login).url == "/"
+    assert is_signed_in(client)
+
+
+def test_one_goes_on_to_where_one_wanted_to_be(client, ada):
+    assert client.get("/teams/").url == "/sign-in/?next=/teams/"
+    assert 'name="next" value="/teams/"' in client.get("/sign-in/?next=/teams/").text
+    assert sign_in(client, next="/teams/").url == "/teams/"
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:1"])
+def test_one_is_never_led_to_another_host(client, ada, elsewhere):
+    assert elsewhere not in client.get("/sign-in/", {"next": elsewhere}).text
+    assert sign_in(client, next=elsewhere).url == "/"
+
+
+def test_an_allowed_host_is_not_this_host(client, ada, settings):
+    settings.ALLOWED_HOSTS = ["testserver", "other.example"]
+    assert sign_in(client, next="http://other.example/").url == "/"
+
+
+def test_the_session_has_another_name_after_signing_in(client, ada):
+    client.get("/invitations/anything/")
+    before = client.session.session_key
+    sign_in(client)
+    assert before
+    assert client.session.session_key != before
+
+
+def test_wrong_names_and_wrong_passwords_look_alike(client, ada):
+    pages = [
+        sign_in(client, "ada", "wrong"),
+        sign_in(client, "eve", "wrong"),
+        sign_in(client, "ada@example.org", "wrong"),
+        sign_in(client, "eve@example.org", "wrong"),
+    ]
+    shown = {re.sub(r'value="[^"]*"', "", page.text) for page in pages}
+    assert len(shown) == 1
+    assert "do not go together" in shown.pop()
+
+
+def test_what_was_left_empty_is_said_beside_it(client):
+    page = sign_in(client, "", "").text
+    assert page.count("This field is required.") == 2
+    assert not undescribed(page)
+
+
+def test_unknown_names_take_as_many_hashes_as_known_ones(client, ada, monkeypatch):
+    from django.contrib.auth.hashers import MD5PasswordHasher
+
+    counts = []
+    real = MD5PasswordHasher.encode
+    monkeypatch.setattr(MD5PasswordHasher, "encode", lambda *args: counts.append(1) or real(*args))
+    taken = []
+    for login in ("ada", "eve", "ada@example.org", "eve@example.org"):
+        counts.clear()
+        sign_in(client, login, "wrong")
+        taken.append(len(counts))
+    assert len(set(taken)) == 1, taken
+
+
+def test_a_closed_account_does_not_sign_in(client, ada):
+    User.objects.update(is_active=False)
+    assert sign_in(client).url == "/sign-in/inactive/"
+    assert "This account is closed" in client.get("/sign-in/inactive/").text
+    assert not is_signed_in(client)
+
+
+def guess(client, login, host):
+    return client.post("/sign-in/", {"login": login, "password": "no"}, REMOTE_ADDR=host)
+
+
+@pytest.mark.parametrize("other", ["ada", "ada@example.org"])
+def test_one_address_takes_only_so_many_tries_with_one_account(client, ada, other):
+    codes = [guess(client, login, "10.0.0.1").status_code for login in ["ADA", other] * 5]
+    assert codes == [200] * 10
+    page = guess(client, other, "10.0.0.1")
+    assert page.status_code == 429
+    assert "with this name or e-mail address from your network address. Wait five" in page.text
+    assert guess(client, "somebody-else", "10.0.0.1").status_code == 200
+
+
+def test_nobody_keeps_somebody_from_signing_in_elsewhere(client, ada):
+    for _ in range(25):
+        last = guess(client, "ada", "10.0.0.1")
+    assert last.status_code == 429
+    assert "Too many tries from your network address. Wait five minutes" in last.text
+    sign_in(client)
+    assert is_signed_in(client)
+
+
+@pytest.mark.parametrize("name", ["Ada", "nobody", "Straße", "a\0b"])
+def test_one_account_takes_only_so_many_tries_from_everywhere(client, ada, name, monkeypatch):
+    from arena.accounts import limits
+
+    monkeypatch.setitem(limits.LIMITS, "sign-in", limits.Limit(20, 10, 12, limits.MINUTES))
+    codes = [guess(client, name, f"10.0.0.{host}").status_code for host in range(12)]
+    assert codes == [200] * 12
+    page = guess(client, name.upper(), "10.0.0.99")
+    assert page.status_code == 429
+    assert "with this name or e-mail address, from other places too. Wait five" in page.text
+
+
+def test_a_forged_address_does_not_make_more_tries(client):
+    codes = [
+        client.post(
+            "/sign-in/",
+            {"login": f"n{host}", "password": "no"},
+            headers={"X-Forwarded-For": f"10.0.0.{host}"},
+        ).status_code
+        for host in range(21)
+    ]
+    assert codes[-1] == 429
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2::7", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_network_of_addresses_is_one_address_to_limits(rf, settings, address, counted):
+    assert client_address(rf.get("/", REMOTE_ADDR=address)) == counted
+    settings.TRUSTED_PROXIES = 1
+    assert client_address(rf.get("/", headers={"X-Forwarded-For": f"x, {address}"})) == counted
+
+
+def test_the_admins_own_sign_in_leads_to_ours(client):
+    answer = client.get("/admin/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/sign-in/?next=%2Fadmin%2F"
+    assert client.post("/admin/login/", {"username": "a", "password": "b"}).status_code == 302
+
+
+def test_pages_of_accounts_are_kept_by_no_cache(client):
+    for page in ("/sign-in/", "/sign-up/"):
+        assert "no-store" in client.get(page).headers["Cache-Control"]
+
+
+def test_whoever_signs_in_leaves_their_anonymous_rater_as_it_was(client, ada):
+    arena = make_arena()
+    vote = reverse("vote", args=[arena.slug])
+    client.get(vote)
+    anonymous = Rater.objects.get()
+    sign_in(client)
+    client.get(vote)
+    anonymous.refresh_from_db()
+    assert anonymous.user is None
+    assert Rater.objects.get(user=ada) != anonymous
+    client.post("/sign-out/")
+    client.get(vote)
+    assert Rater.objects.count() == 2
+
+
+# -- Forgotten passwords --
+
+
+def ask(client, address="ada@example.org", **more):
+    return client.post("/password/forgotten/", {"email": address}, **more)
+
+
+def reset_link():
+    return re.search(rf"{settings.SITE_URL}(/password/new/\S+)", mail.outbox[-1].body)[1]
+
+
+def test_a_forgotten_password_is_chosen_anew_by_a_link(client, ada):
+    assert ask(client).url == "/password/forgotten/sent/"
+    assert "If there is an account" in client.get("/password/forgotten/sent/").text
+    assert "the account ada at 127.0.0.1:8000" in mail.outbox[0].body
+    form = client.get(reset_link())
+    assert form.url.endswith("-set-password/")
+    page = client.get(form.url)
+    assert "A new password" in page.text
+    done = client.post(form.url, {"password1": "another good one"})
+    assert "Sign in with it" in client.get(done.url).text
+    assert not is_signed_in(client)
+    sign_in(client, password="another good one")
+    assert is_signed_in(client)
+
+
+def test_a_link_for_a_new_password_works_once(client, ada):
+    ask(client)
+    link = reset_link()
+    client.post(client.get(link).url, {"password1": "another good one"})
+    page = client.get(link)
+    assert "This link has been used, or has expired" in page.text
+
+
+def test_a_bad_new_password_is_said_beside_the_field(client, ada):
+    ask(client)
+    page = client.post(client.get(reset_link()).url, {"password1": "12345678"})
+    assert "This password is too common." in page.text
+    sign_in(client)
+    assert is_signed_in(client)
+
+
+def test_asking_for_a_password_does_not_tell_who_has_an_account(client, ada):
+    known, unknown = ask(client), ask(client, "eve@example.org")
+    assert (known.status_code, known.url) == (unknown.status_code, unknown.url)
+    assert [message.to for message in mail.outbox] == [["ada@example.org"], ["eve@example.org"]]
+    assert "There is no account with this address" in mail.outbox[1].body
+
+
+def test_mails_name_the_site_whatever_the_host_header_says(client, ada):
+    for address in ("ada@example.org", "eve@example.org"):
+        ask(client, address, headers={"Host": "localhost:6666"})
+    assert len(mail.outbox) == 2
+    for message in mail.outbox:
+        assert "localhost" not in message.subject + message.body
+    assert "http://127.0.0.1:8000/password/new/" in mail.outbox[0].body
+
+
+def test_one_address_is_sent_only_so_many_links(client, ada):
+    codes = [ask(client, REMOTE_ADDR=f"10.0.0.{host}").status_code for host in range(11)]
+    assert codes == [302] * 10 + [429]
+    assert len(mail.outbox) == 10
+
+
+def test_a_signed_in_person_changes_their_password(client, ada):
+    client.force_login(ada)
+    new = {"new_password1": "another good one", "new_password2": "another good one"}
+    page = client.post("/password/", {"old_password": "wrong"} | new)
+    assert "Your old password was entered incorrectly" in page.text
+    assert client.post("/password/", {"old_password": SECRET} | new).url == "/sign-in/"
+    assert is_signed_in(client)
+    ada.refresh_from_db()
+    assert ada.check_password("another good one")
+
+
+def test_nobody_else_changes_a_password(client):
+    assert client.get("/password/").url == "/sign-in/?next=/password/"

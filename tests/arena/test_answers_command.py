@@ -1,0 +1,142 @@
+"""`manage.py generate`, with the queue worked off by a stand-in for the worker."""
+
+import io
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from arena import tasks
+from arena.access import COMMAND
+from arena.answers import steering
+from arena.calls.providers.base import Rejected
+from arena.models import AuditEntry, Candidate, Run
+from tests.arena.answering import make_team, make_variant, order
+from tests.arena.ledger import DOLLAR, Model
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.management.following.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.following.SILENCE", 0.05)
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call as soon as its doorbell is rung."""
+    made = tasks.make_answer
+    monkeypatch.setattr(
+        tasks.make_answer, "delay", lambda call_id, then_ring=False: made(call_id, then_ring)
+    )
+
+
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.make_answer, "delay", lambda *args, **kwargs: None)
+
+
+@pytest.fixture
+def candidate(model: Model) -> Candidate:
+    return make_variant(3, make_team(), name="Brief")
+
+
+def generate(candidate: Candidate, *extra: str, name: str = "Brief") -> str:
+    out = io.StringIO()
+    call_command("generate", candidate.arena.slug, name, *extra, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.mark.usefixtures("worker")
+def test_answers_are_ordered_watched_and_summed_up(candidate: Candidate) -> None:
+    said = generate(candidate, "--cap=1")
+    run = Run.objects.get()
+    assert (run.state, candidate.responses.count()) == ("done", 3)
+    assert "3 prompts: answered 3." in said
+    assert "3 requests: $0.000060." in said
+    assert f"/manage/answers/{run.pk}/" in said
+    assert AuditEntry.objects.get().by == "an operator, by a command"
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_dry_run_quotes_and_writes_nothing(candidate: Candidate) -> None:
+    said = generate(candidate, "--dry-run")
+    assert "m-1 at paid: 3 prompts, about 18 tokens in and 900 out." in said
+    assert "Cost: $0.0018 expected" in said
+    assert not Run.objects.exists()
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_newest_version_of_a_name_is_meant_unless_a_number_is_given(
+    candidate: Candidate,
+) -> None:
+    newer = make_variant(arena=candidate.arena, team=candidate.team, name="Brief", version=2)
+    generate(candidate, "--cap=1")
+    assert (candidate.responses.count(), newer.responses.count()) == (0, 3)
+    generate(candidate, "--cap=1", name=str(candidate.pk))
+    assert candidate.responses.count() == 3
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(candidate: Candidate) -> None:
+    run = order(candidate)
+    steering.pause(run=run, by=COMMAND)
+    said = generate(candidate, "--cap=2")
+    run.refresh_from_db()
+    assert f"Run {run.pk} of Brief was not through; it goes on." in said
+    assert (run.state, run.cap, Run.objects.count()) == ("done", 2 * DOLLAR, 1)
+
+
+@pytest.mark.usefixtures("no_worker")
+def test_a_worker_that_does_not_answer_is_missed(candidate: Candidate) -> None:
+    with pytest.raises(CommandError, match="No worker is answering"):
+        generate(candidate, "--cap=1")
+    assert "goes on" in generate(candidate, "--no-wait")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_that_pauses_is_an_error_that_says_why(model: Model) -> None:
+    model.otherwise = Rejected("Not like this.")
+    with pytest.raises(CommandError, match="10 calls in a row failed"):
+        generate(make_variant(12, name="Brief"), "--cap=1")
+
+
+@pytest.mark.usefixtures("no_worker")
+@pytest.mark.parametrize(
+    ("extra", "name", "said"),
+    [
+        ((), "Brief", "may cost at most"),
+        (("--cap=much",), "Brief", "amount of dollars"),
+        (("--cap=1000",), "Brief", "left of its budget"),
+        (("--cap=1",), "Long", "no candidate 'Long'"),
+        (("--cap=1",), "9" * 30, "no candidate"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_ordered(
+    candidate: Candidate, extra: tuple[str, ...], name: str, said: str
+) -> None:
+    with pytest.raises(CommandError, match=said):
+        generate(candidate, *extra, name=name)
+    assert not Run.objects.exists()
+
+
+def test_an_arena_that_is_not_there_is_said() -> None:
+    with pytest.raises(CommandError, match="no arena 'nowhere'"):
+        call_command("generate", "nowhere", "Brief")
+
+
+def test_the_sweep_rings_for_answers_and_a_full_batch_rings_for_the_next(
+    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[Any] = []
+    monkeypatch.setattr(tasks, "MOST_RUNG", 4)
+    monkeypatch.setattr(
+        tasks.make_answer, "delay", lambda pk, then_ring: rung.append((pk, then_ring))
+    )
+    run = order(candidate)
+    tasks.sweep_answers()
+    calls = list(run.calls.order_by("pk").values_list("pk", flat=True))
+    assert rung == [(calls[0], False), (calls[1], True), (calls[2], False)]
+    tasks.sweep_answers()
+    assert len(rung) == 3, "they are on their way"

@@ -1,0 +1,260 @@
+"""Answers are ordered on a candidate's page; a run's page shows how it stands and what came."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.calls.providers.base import Rejected
+from arena.calls.services import pause_run
+from arena.models import Candidate, Run
+from tests.arena.answering import make_member, make_team, make_variant, order, work_off
+from tests.arena.ledger import DOLLAR, Model, says
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often workers were rung for; no test here talks to a broker."""
+    rings: list[str] = []
+    monkeypatch.setattr("arena.tasks.ring_answers", lambda: rings.append("ring") or 0)
+    return rings
+
+
+@pytest.fixture
+def candidate(model: Model) -> Candidate:
+    return make_variant(3, make_team(2 * DOLLAR))
+
+
+def as_(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def member_of(candidate: Candidate, role: str = "member") -> Client:
+    assert candidate.team is not None
+    return as_(make_member(candidate.team, role))
+
+
+def order_url(candidate: Candidate) -> str:
+    return reverse("order_answers", args=[candidate.arena.slug, candidate.pk])
+
+
+def page_url(candidate: Candidate) -> str:
+    return reverse("manage_candidate", args=[candidate.arena.slug, candidate.pk])
+
+
+def run_url(run: Run, name: str = "answer_run", **query: Any) -> str:
+    return reverse(name, args=[run.in_arena.slug, run.pk], query=query or None)
+
+
+def text(answer: Any) -> str:
+    assert answer.status_code == 200, answer.status_code
+    return str(answer.content.decode())
+
+
+def test_a_member_orders_and_is_led_to_the_run(
+    candidate: Candidate, rung: list[str], django_capture_on_commit_callbacks: Any
+) -> None:
+    client = member_of(candidate)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(order_url(candidate), {"cap": "1.50"})
+    run = Run.objects.get()
+    assert answer["Location"] == run_url(run)
+    assert (run.state, run.cap, run.team, rung) == (
+        "open",
+        3 * DOLLAR // 2,
+        candidate.team,
+        ["ring"],
+    )
+    assert "0 of 3" in text(client.get(run_url(run)))
+
+
+def test_the_candidate_s_page_says_what_it_would_cost(candidate: Candidate) -> None:
+    page = text(member_of(candidate).get(page_url(candidate)))
+    assert "is asked 3 prompts" in page
+    assert "at worst" in page
+    assert "budget leaves $2.00" in page
+    assert f'action="{order_url(candidate)}"' in page
+    assert "Generate 3 answers" in page
+    viewer = text(member_of(candidate, "viewer").get(page_url(candidate)))
+    assert "Generate 3 answers" not in viewer
+
+
+def test_the_candidate_s_page_leads_to_the_run_that_is_under_way(candidate: Candidate) -> None:
+    run = order(candidate)
+    page = text(member_of(candidate).get(page_url(candidate)))
+    assert run_url(run) in page
+    assert "Generate 3 answers" not in page
+
+
+@pytest.mark.parametrize(
+    ("cap", "said"),
+    [
+        ("", "may cost at most"),
+        ("5", "left of its budget"),
+        ("much", "Enter a number"),
+        ("-1", "greater than or equal to 0"),
+    ],
+)
+def test_what_cannot_be_ordered_is_said_where_the_page_lands(
+    candidate: Candidate, cap: str, said: str
+) -> None:
+    answer = member_of(candidate).post(order_url(candidate), {"cap": cap}, follow=True)
+    assert said in text(answer)
+    assert not Run.objects.exists()
+
+
+def test_a_second_click_leads_to_the_run_that_is_there(candidate: Candidate) -> None:
+    client = member_of(candidate)
+    for _ in range(2):
+        answer = client.post(order_url(candidate), {"cap": "1"}, follow=True)
+    run = Run.objects.get()
+    assert answer.redirect_chain[-1][0] == run_url(run)
+    assert f"Run {run.pk} of this candidate is not through yet" in text(answer)
+
+
+# -- Watching --------------------------------------------------------------------------------------
+
+
+def test_an_open_run_asks_for_news_and_gets_the_upper_part_alone(candidate: Candidate) -> None:
+    run, client = order(candidate), member_of(candidate)
+    page = text(client.get(run_url(run)))
+    assert f'hx-get="{run_url(run)}?seen=open" hx-trigger="every 2s"' in page
+    news = text(client.get(run_url(run, seen="open"), headers={"HX-Request": "true"}))
+    assert news.lstrip().startswith("<section")
+    assert "hx-swap-oob" not in news
+    work_off(run)
+    news = text(client.get(run_url(run, seen="open"), headers={"HX-Request": "true"}))
+    assert "The run is now: done." in news
+    assert "hx-trigger" not in news
+    desk = f'href="{reverse("manage_arena", args=[candidate.arena.slug])}">What comes next'
+    assert (desk in page, desk in text(client.get(run_url(run)))) == (False, True)
+
+
+def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
+    candidate: Candidate, model: Model
+) -> None:
+    model.outcomes = [Rejected("Not <b>like</b> this.")]
+    model.otherwise = says("<script>alert(1)</script> Do this.")
+    run = work_off(order(candidate))
+    page = text(member_of(candidate).get(run_url(run)))
+    assert "Not &lt;b&gt;like&lt;/b&gt; this." in page
+    assert "Question 0?" in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt; Do this.") == 4  # two, short and whole
+    assert "<script>alert" not in page
+    assert "Ask the 1 failure again" in page
+
+
+def test_many_answers_are_shown_a_page_at_a_time_in_a_dozen_queries(
+    model: Model, django_assert_max_num_queries: Any
+) -> None:
+    candidate = make_variant(25, make_team(100 * DOLLAR))
+    run, client = work_off(order(candidate)), member_of(candidate)
+    with django_assert_max_num_queries(18):
+        page = text(client.get(run_url(run)))
+    assert page.count('class="answer"') == 20
+    assert text(client.get(run_url(run, page=2))).count('class="answer"') == 5
+
+
+# -- Steering --------------------------------------------------------------------------------------
+
+
+def test_a_run_is_paused_resumed_with_another_cap_and_cancelled(candidate: Candidate) -> None:
+    run, client = order(candidate), member_of(candidate)
+    steer = run_url(run, "steer_answers")
+    assert "The run is paused." in text(client.post(steer, {"action": "pause"}, follow=True))
+    said = text(client.post(steer, {"action": "resume", "cap": "5"}, follow=True))
+    assert "left of its budget" in said
+    said = text(client.post(steer, {"action": "resume", "cap": "2"}, follow=True))
+    assert "The run goes on." in said
+    run.refresh_from_db()
+    assert (run.state, run.cap) == ("open", 2 * DOLLAR)
+    said = text(client.post(steer, {"action": "cancel"}, follow=True))
+    assert "The run is cancelled." in said
+    assert "it cannot be paused" in text(client.post(steer, {"action": "pause"}, follow=True))
+
+
+def test_failures_are_asked_again_from_the_page(candidate: Candidate, model: Model) -> None:
+    model.outcomes = [Rejected("Not like this.")]
+    run = work_off(order(candidate))
+    steer = run_url(run, "steer_answers")
+    said = text(member_of(candidate).post(steer, {"action": "ask_again"}, follow=True))
+    assert "What failed is asked again." in said
+    assert work_off(run).votes_done == 3
+
+
+@pytest.mark.parametrize("action", ["", "delete", "pause; drop"])
+def test_what_is_no_action_changes_nothing(candidate: Candidate, action: str) -> None:
+    run = order(candidate)
+    client = member_of(candidate)
+    text(client.post(run_url(run, "steer_answers"), {"action": action}, follow=True))
+    run.refresh_from_db()
+    assert run.state == "open"
+
+
+# -- Who may ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("who", "see", "do"),
+    [("owner", 200, 302), ("member", 200, 302), ("viewer", 200, 403), ("other", 403, 403)],
+)
+def test_the_team_reads_and_its_members_act(
+    candidate: Candidate, who: str, see: int, do: int
+) -> None:
+    run = order(candidate)
+    pause_run(run_id=run.pk, reason="By hand.")
+    client = as_(make_member(make_team())) if who == "other" else member_of(candidate, who)
+    assert client.get(run_url(run)).status_code == see
+    assert client.post(run_url(run, "steer_answers"), {"action": "cancel"}).status_code == do
+    assert client.post(order_url(candidate), {"cap": "1"}).status_code == do
+
+
+def test_nobody_is_led_to_the_sign_in(candidate: Candidate) -> None:
+    run, client = order(candidate), Client()
+    assert client.get(run_url(run))["Location"].startswith(reverse("sign_in"))
+    assert client.post(run_url(run, "steer_answers"), {"action": "pause"}).status_code == 403
+    assert client.post(order_url(candidate), {"cap": "1"}).status_code == 403
+
+
+def test_a_private_arena_and_another_arena_s_run_are_not_there(candidate: Candidate) -> None:
+    run, stranger = order(candidate), as_(make_member(make_team()))
+    type(candidate.arena).objects.filter(pk=candidate.arena_id).update(visibility="private")
+    assert stranger.get(run_url(run)).status_code == 404
+    assert stranger.post(order_url(candidate), {"cap": "1"}).status_code == 404
+    elsewhere = make_variant(1, candidate.team)
+    other = reverse("answer_run", args=[elsewhere.arena.slug, run.pk])
+    assert member_of(candidate).get(other).status_code == 404
+
+
+def test_the_money_of_a_guest_s_run_is_not_the_arena_s_team_s_to_read(
+    candidate: Candidate,
+) -> None:
+    type(candidate.arena).objects.filter(pk=candidate.arena_id).update(open_to_teams=True)
+    guest = make_variant(arena=candidate.arena, team=make_team(2 * DOLLAR))
+    run = work_off(order(guest))
+    what_it_cost = {run_url(run): "Spent of the cap", page_url(guest): "3 of 3 answers, $"}
+    for url, said in what_it_cost.items():
+        assert said in text(member_of(guest).get(url))
+        assert said not in text(member_of(candidate).get(url))
+
+
+def test_a_guest_s_undisclosed_candidate_is_not_the_arena_s_team_s_to_read(
+    candidate: Candidate,
+) -> None:
+    guest = make_variant(
+        arena=candidate.arena,
+        team=make_team(2 * DOLLAR),
+        disclosed_at=None,
+        private_until=timezone.now(),
+    )
+    type(candidate.arena).objects.filter(pk=candidate.arena_id).update(open_to_teams=True)
+    run = order(guest)
+    assert member_of(candidate).get(run_url(run)).status_code == 404
+    assert member_of(guest).get(run_url(run)).status_code == 200

@@ -1,0 +1,153 @@
+"""Arenas of teams: made with an address of their own, and set up within what is fair."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.forms.arenas import ArenaForm
+from arena.models import Arena, AuditEntry, Candidate
+from arena.services.arenas import (
+    LONGEST_DESCRIPTION,
+    ArenaRefused,
+    create_team_arena,
+    update_arena,
+)
+from arena.services.candidates import retire_candidate
+from ranking.models import Board
+from tests.arena.rest import Caller
+from tests.arena.teams import make_team
+from tests.factories import make_arena, make_vote
+
+pytestmark = pytest.mark.django_db
+
+
+def create(**fields: Any) -> Arena:
+    fields = {"team": make_team(name="Makers"), "by": Actor(), "name": "Refunds"} | fields
+    return create_team_arena(**fields)
+
+
+def update(arena: Arena, **fields: Any) -> Arena:
+    return update_arena(arena=arena, by=Actor(), **fields)
+
+
+def test_no_name_of_an_arena_holds_what_is_not_seen() -> None:
+    with pytest.raises(ArenaRefused, match=r"contains a character that is not seen \(U\+202E\)"):
+        create(name="abc\u202edef")
+
+
+def test_an_arena_is_made_and_announced(
+    django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    with django_capture_on_commit_callbacks(execute=True):
+        arena = create(
+            name="Which refund?", visibility="private", voters="members", criteria=" Short. "
+        )
+    arena.refresh_from_db()
+    assert (arena.slug, arena.team.name, arena.criteria) == ("which-refund", "Makers", "Short.")
+    assert (arena.visibility, arena.voters) == ("private", "members")
+    assert Board.objects.filter(arena=arena).exists()
+    assert AuditEntry.objects.latest("pk").action == "made an arena"
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("Refunds", "refunds-2"), ("日本", "arena"), ("New", "new-2")]
+)
+def test_an_address_is_found_for_any_name(name: str, slug: str) -> None:
+    make_arena(0, 0, slug="refunds")
+    assert create(name=name).slug == slug
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"name": " "}, "name", "is empty"),
+        ({"question": "x" * 201}, "question", "201 characters"),
+        ({"slug": "taken"}, "slug", "Another arena has this address already."),
+        ({"slug": "new"}, "slug", "cannot have the address"),
+        ({"slug": "a b"}, "slug", "valid"),
+        ({"visibility": "secret"}, "visibility", "not a valid choice"),
+        ({"visibility": "private", "open_to_teams": True}, "open_to_teams", "which do not see it"),
+        ({"criteria": "x" * 4001}, "criteria", "4,001 characters"),
+        ({"description": "x" * 20_001}, "description", "20,001 characters long; the limit is 20"),
+        ({"description": "日" * 20_001}, "description", "20,001 characters"),
+        ({"description": "a\0b"}, "description", "NUL"),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_field(
+    fields: dict[str, Any], field: str, words: str
+) -> None:
+    make_arena(0, 0, slug="taken")
+    with pytest.raises(ArenaRefused) as refused:
+        create(**fields)
+    assert (refused.value.field, words in refused.value.sentence) == (field, True)
+    assert Arena.objects.count() == 1
+
+
+def test_a_limit_counts_characters_at_every_door() -> None:
+    arena = create(description="日" * LONGEST_DESCRIPTION)
+    assert len(arena.description) == LONGEST_DESCRIPTION
+    owner = Caller(user=arena.team.memberships.get().user)
+    form = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
+    for description, by_api, is_valid in (
+        ("字" * LONGEST_DESCRIPTION, 200, True),
+        ("x" * (LONGEST_DESCRIPTION + 1), 400, False),
+    ):
+        said = {"description": description}
+        assert owner.patch(f"arenas/{arena.slug}/", said).status_code == by_api
+        assert ArenaForm(form | said).is_valid() == is_valid
+
+
+def test_settings_are_changed_and_noted() -> None:
+    arena = update(create(), name="Returns", criteria="Kind.", visibility="unlisted")
+    arena.refresh_from_db()
+    assert (arena.name, arena.slug, arena.criteria) == ("Returns", "refunds", "Kind.")
+    entry = AuditEntry.objects.latest("pk")
+    assert entry.details["fields"] == ["criteria", "name", "visibility"]
+
+
+def test_what_changes_nothing_is_not_noted() -> None:
+    arena = create()
+    before = AuditEntry.objects.count()
+    update(arena, name="Refunds")
+    assert AuditEntry.objects.count() == before
+
+
+def test_stored_pages_go_when_settings_change() -> None:
+    arena = create()
+    with pytest.MonkeyPatch.context() as patch:
+        dropped: list[int] = []
+        patch.setattr(
+            "ranking.services.boards.drop_pages", lambda arena_id: dropped.append(arena_id)
+        )
+        update(arena, visibility="private")
+    assert dropped == [arena.pk]
+
+
+def test_a_question_that_was_voted_on_stays() -> None:
+    arena = make_arena(2, 1, team=make_team())
+    update(arena, question="Which is shorter?")
+    make_vote(arena, *arena.candidates.all(), "left")
+    with pytest.raises(ArenaRefused, match="People have voted on this question"):
+        update(arena, question="Which is longer?")
+    assert update(arena, name="Other").name == "Other"
+
+
+def test_an_arena_with_guests_does_not_become_private() -> None:
+    arena = create(open_to_teams=True)
+    Candidate.objects.create(arena=arena, team=arena.team, name="ours")
+    guest = Candidate.objects.create(arena=arena, team=make_team(name="Guests"), name="theirs")
+    with pytest.raises(ArenaRefused, match="would lose sight of their own") as refused:
+        update(arena, visibility="private", open_to_teams=False)
+    assert refused.value.field == "visibility"
+    retire_candidate(candidate=guest, by=Actor(), now=timezone.now())
+    assert update(arena, visibility="private", open_to_teams=False).visibility == "private"
+    theirs = Actor(user=guest.team.memberships.get().user)
+    assert not Arena.objects.visible_to(theirs).exists()
+
+
+def test_what_has_no_team_cannot_be_private() -> None:
+    with pytest.raises(ArenaRefused, match="no team"):
+        update(make_arena(0, 0), visibility="private")

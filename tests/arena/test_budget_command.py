@@ -1,0 +1,67 @@
+"""`manage.py budget`, and the operator's desk for teams."""
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.services import tokens
+from tests.arena.teams import make_team, person
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_operator_sets_a_budget_and_the_trail_says_so(capsys):
+    team = make_team(name="Help")
+    call_command("budget", "help", "12.50")
+    team.refresh_from_db()
+    assert team.budget == 12_500_000_000
+    assert capsys.readouterr().out == "Help may spend $12.50; $0.00 of it is taken.\n"
+    entry = team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("an operator, by a command", "set the budget")
+    assert entry.details == {"budget": "$12.50", "before": "$0.00"}
+
+
+def test_without_an_amount_the_budget_is_told_and_stays(capsys):
+    team = make_team(name="Help")
+    call_command("budget", "help")
+    assert capsys.readouterr().out.startswith("Help may spend $0.00")
+    assert team.audit_entries.count() == 1
+
+
+@pytest.mark.parametrize("amount", ["much", "nan", "inf", "1000001", "-1"])
+def test_what_is_no_amount_is_refused_in_words(amount):
+    team = make_team(name="Help")
+    with pytest.raises(CommandError, match="amount"):
+        call_command("budget", "help", "--", amount)
+    team.refresh_from_db()
+    assert team.budget == 0
+
+
+def test_a_team_that_is_not_there_is_named():
+    with pytest.raises(CommandError, match="There is no team nobody"):
+        call_command("budget", "nobody", "1")
+
+
+def test_the_admin_sets_a_budget_in_dollars(admin_client):
+    team = make_team()
+    url = reverse("admin:arena_team_change", args=[team.pk])
+    assert admin_client.post(url, {"budget_in_dollars": "3.25"}).status_code == 302
+    team.refresh_from_db()
+    assert team.budget == 3_250_000_000
+    assert 'value="3.25"' in admin_client.get(url).text
+    assert team.audit_entries.latest("pk").by == "admin"
+
+
+def test_the_admin_revokes_tokens_and_shows_no_digest(admin_client):
+    team = make_team()
+    token, secret = tokens.create_token(
+        team=team, name="CI", scopes=["read"], by=Actor(user=person())
+    )
+    page = admin_client.get(reverse("admin:arena_apitoken_change", args=[token.pk])).text
+    assert token.prefix in page
+    assert token.digest not in page
+    chosen = {"action": "revoke", "_selected_action": [token.pk]}
+    admin_client.post(reverse("admin:arena_apitoken_changelist"), chosen)
+    assert tokens.find_token(secret, timezone.now()) is None

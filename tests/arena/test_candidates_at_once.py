@@ -1,0 +1,69 @@
+"""Two people who enter one name, or write one version, at the same moment: one of them does."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+
+from arena.access import Actor
+from arena.models import Arena
+from arena.services.candidate_checks import CandidateRefused
+from arena.services.candidates import register_candidate, revise_candidate
+from tests.arena.teams import make_team
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+PEOPLE = 6
+
+
+@pytest.fixture(autouse=True)
+def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is announced after these commits would ring for rows that are gone by then."""
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+
+
+def at_once(work: Callable[[int], None]) -> list[str]:
+    """Have `PEOPLE` threads do `work` together; return what became of each."""
+    barrier = threading.Barrier(PEOPLE)
+
+    def one(number: int) -> str:
+        try:
+            barrier.wait(10)
+            work(number)
+        except CandidateRefused as refusal:
+            return refusal.sentence
+        finally:
+            connection.close()
+        return ""
+
+    with ThreadPoolExecutor(PEOPLE) as pool:
+        return list(pool.map(one, range(PEOPLE)))
+
+
+def test_one_name_is_entered_once() -> None:
+    arena = make_arena(0, 1, team=make_team())
+    Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
+    teams = [make_team(name=f"Team {number}") for number in range(PEOPLE)]
+
+    def enter(number: int) -> None:
+        register_candidate(arena=arena, team=teams[number], by=Actor(), now=NOW, name="Same")
+
+    became = at_once(enter)
+    assert became.count("") == arena.candidates.count() == 1
+    assert sum("is taken in this arena" in sentence for sentence in became) == PEOPLE - 1
+
+
+def test_each_revision_of_a_fixed_version_is_a_version_of_its_own() -> None:
+    arena = make_arena(1, 1, team=make_team())
+    first = arena.candidates.get()
+
+    def revise(number: int) -> None:
+        revise_candidate(candidate=first, by=Actor(), now=NOW, notes=f"Note {number}")
+
+    assert at_once(revise) == [""] * PEOPLE
+    versions = arena.candidates.order_by("version").values_list("version", flat=True)
+    assert list(versions) == list(range(1, PEOPLE + 2))

@@ -1,0 +1,74 @@
+"""The parameters that a team may send with its candidates' requests."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.services.parameters import ParametersRefused, checked_parameters
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"temperature": 0, "top_p": 1.0, "max_tokens": 1, "seed": -3},
+        {"stop": "END"},
+        {"stop": ["END", "STOP"], "response_format": {"type": "json_object"}},
+        {"reasoning_effort": "low", "thinking": {"type": "enabled", "budget_tokens": 1024}},
+    ],
+)
+def test_known_ones_pass_as_they_are(parameters: dict[str, Any]) -> None:
+    assert checked_parameters(parameters) == parameters
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("stream", "n", "best_of", "model", "messages", "base_url", "api_key", "extra_headers"),
+        *("extra_body", "extra_query", "timeout", "tools", "service_tier", "user", "Temperature"),
+    ],
+)
+def test_no_team_chooses_address_key_number_or_tools(name: str) -> None:
+    with pytest.raises(ParametersRefused, match="is not one that can be sent") as refused:
+        checked_parameters({"temperature": 1, name: 1})
+    assert repr(name) in refused.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"temperature": 2.1}, "is 2.1, not a number from 0 to 2"),
+        ({"temperature": "hot"}, "is 'hot', not a number"),
+        ({"temperature": True}, "is True, not a number"),
+        ({"temperature": float("nan")}, "cannot be written in JSON"),
+        ({"max_tokens": 0}, "a whole number from 1 to 200,000"),
+        ({"max_tokens": 1.5}, "a whole number"),
+        ({"seed": 2**70}, "a whole number"),
+        ({"stop": ["x"] * 17}, "at most 16 texts"),
+        ({"logit_bias": []}, "a list, not an object"),
+        ({"stop": "a\0b"}, "NUL"),
+        ({"logit_bias": {"x": "y" * 10_000}}, "at most 10,000"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParametersRefused) as refused:
+        checked_parameters(parameters)
+    assert words in refused.value.sentence
+
+
+@given(JSON | st.dictionaries(st.sampled_from(["temperature", "stop", "logit_bias"]), JSON))
+def test_anything_else_is_refused_in_words(parameters: Any) -> None:
+    sentence = "."
+    try:
+        assert checked_parameters(parameters) == parameters
+    except ParametersRefused as refusal:
+        sentence = refusal.sentence
+    assert sentence.endswith(".")

@@ -1,0 +1,244 @@
+"""A notice on its way: sent once, signed, tried again, given up."""
+
+import json
+import smtplib
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core import mail
+from django.utils import timezone
+
+from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
+from arena.services import deliveries
+from arena.services.deliveries import (
+    LEASE,
+    MOST_TRIES,
+    PAUSES,
+    RING_AGAIN,
+    deliver,
+    deliveries_to_ring,
+)
+from arena.services.webhooks import secret_of
+from arena.webhooks import verify
+from tests.arena.webhook_receiver import Receiver, says
+
+pytestmark = pytest.mark.django_db
+
+NOW = timezone.now()
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    return Team.objects.create(name="Help centre", slug="help")
+
+
+@pytest.fixture
+def notice(team: Team) -> Notice:
+    return Notice.objects.create(
+        team=team,
+        key="k",
+        kind="decision.known",
+        sentence="B beats A.",
+        path="/teams/help/arenas/x/",
+        details={"numbers": {"wins": 0.58}, "team": "forged"},
+    )
+
+
+def to_webhook(notice: Notice, url: str) -> Delivery:
+    webhook = Webhook.objects.create(team=notice.team, url=url, salt="salt")
+    return Delivery.objects.create(notice=notice, webhook=webhook, due_at=NOW)
+
+
+def to_receiver(notice: Notice, receiver: Receiver, settings: Any) -> Delivery:
+    settings.WEBHOOKS_LOOPBACK_PORT = receiver.port
+    return to_webhook(notice, f"http://127.0.0.1:{receiver.port}/hook")
+
+
+def to_member(notice: Notice) -> Delivery:
+    user = get_user_model().objects.create_user("ann", "ann@example.com")
+    member = Membership.objects.create(team=notice.team, user=user, role=Role.MEMBER)
+    return Delivery.objects.create(notice=notice, membership=member, due_at=NOW)
+
+
+def send(delivery: Delivery, now: datetime = NOW) -> Delivery:
+    deliver(delivery_id=delivery.pk, now=now)
+    delivery.refresh_from_db()
+    return delivery
+
+
+def test_a_webhook_receives_signed_json_once(notice: Notice, settings: Any) -> None:
+    settings.SITE_URL = "https://ringside.example.org"
+    with Receiver(says(204)) as receiver:
+        delivery = send(to_receiver(notice, receiver, settings))
+        send(delivery)
+    assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("delivered", 1, NOW)
+    assert len(receiver.requests) == 1
+    head, _, body = receiver.requests[0].partition(b"\r\n\r\n")
+    lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    headers = {name.lower(): value for name, value in lines.items()}
+    assert delivery.webhook is not None
+    secret = secret_of(delivery.webhook)
+    assert verify(secret, body=body, headers=headers, now=NOW.timestamp())
+    assert headers["webhook-id"] == f"delivery-{delivery.pk}"
+    assert json.loads(body) == {
+        "id": f"notice-{notice.pk}",
+        "type": "decision.known",
+        "created_at": notice.created_at.isoformat(),
+        "team": "help",
+        "arena": None,
+        "sentence": "B beats A.",
+        "numbers": {"wins": 0.58},
+        "url": "https://ringside.example.org/teams/help/arenas/x/",
+    }
+
+
+def test_failures_are_tried_again_after_longer_and_longer_pauses(
+    notice: Notice, settings: Any
+) -> None:
+    now = NOW
+    with Receiver(says(503)) as receiver:
+        delivery = to_receiver(notice, receiver, settings)
+        for attempt, pause in enumerate(PAUSES, 1):
+            send(delivery, now)
+            assert (delivery.state, delivery.attempts) == ("waiting", attempt)
+            assert delivery.due_at == now + pause
+            send(delivery, now + pause - timedelta(seconds=1))
+            assert delivery.attempts == attempt
+            now += pause
+        send(delivery, now)
+        assert (delivery.state, delivery.attempts) == ("failed", MOST_TRIES)
+        assert delivery.error == "The receiver answered with status 503."
+        send(delivery, now + timedelta(days=1))
+    assert len(receiver.requests) == MOST_TRIES
+
+
+def test_a_receiver_that_is_gone_is_removed(notice: Notice, settings: Any) -> None:
+    with Receiver(says(410)) as receiver:
+        delivery = send(to_receiver(notice, receiver, settings))
+    assert delivery.webhook is not None
+    delivery.webhook.refresh_from_db()
+    assert delivery.webhook.removed_at == NOW
+    assert delivery.state == "failed"
+    assert "The webhook was removed." in delivery.error
+    entry = AuditEntry.objects.get()
+    assert (entry.by, entry.action) == ("its receiver", "removed a webhook")
+
+
+def test_a_redirect_and_a_forbidden_target_are_given_up_at_once_in_words(
+    notice: Notice, settings: Any
+) -> None:
+    with Receiver(says(302, headers="Location: /\r\n")) as receiver:
+        moved = send(to_receiver(notice, receiver, settings))
+    settings.WEBHOOKS_LOOPBACK_PORT = 0
+    private = send(to_webhook(notice, "https://127.0.0.1/"))
+    assert (moved.state, private.state) == ("failed", "failed")
+    assert "redirects are not followed" in moved.error
+    assert "private or special network" in private.error
+
+
+def test_a_member_gets_a_mail_with_links(notice: Notice, settings: Any) -> None:
+    settings.SITE_URL = "https://ringside.example.org"
+    Notice.objects.update(sentence="B <b> beats A & C.")
+    delivery = send(to_member(notice))
+    assert delivery.state == "delivered"
+    sent = mail.outbox[0]
+    assert sent.to == ["ann@example.com"]
+    assert sent.subject == "Help centre: B <b> beats A & C."
+    assert "B <b> beats A & C." in sent.body
+    assert "https://ringside.example.org/teams/help/arenas/x/" in sent.body
+    assert "To stop that" in sent.body
+
+
+def test_a_line_break_in_a_name_forges_no_header(notice: Notice) -> None:
+    Team.objects.update(name="Help\r\nBcc: all@example.com")
+    send(to_member(notice))
+    assert mail.outbox[0].subject.startswith("Help Bcc: all@example.com: ")
+    assert mail.outbox[0].recipients() == ["ann@example.com"]
+
+
+def test_a_mail_server_that_is_away_is_asked_again(
+    notice: Notice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise smtplib.SMTPServerDisconnected("a secret of the server")
+
+    monkeypatch.setattr(deliveries, "send_mail", refuse)
+    delivery = send(to_member(notice))
+    assert (delivery.state, delivery.error) == ("waiting", "The mail server did not take it.")
+
+
+def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: Notice) -> None:
+    by_mail, by_webhook = to_member(notice), to_webhook(notice, "https://hooks.example.com/")
+    Membership.objects.update(notices_by_email=False)
+    Webhook.objects.update(removed_at=NOW)
+    assert send(by_mail).error == "E-mail was switched off before it was sent."
+    assert send(by_webhook).error == "The webhook was removed."
+    assert (by_mail.state, by_webhook.state) == ("failed", "failed")
+    assert mail.outbox == []
+
+
+def test_what_a_killed_worker_left_is_sent_when_its_lease_ends_and_given_up_at_last(
+    notice: Notice,
+) -> None:
+    delivery = to_member(notice)
+    Delivery.objects.update(state="running", attempts=1, lease_expires_at=NOW + LEASE)
+    assert send(delivery).attempts == 1
+    assert deliveries_to_ring(now=NOW) == []
+    later = NOW + LEASE
+    assert deliveries_to_ring(now=later) == [delivery.pk]
+    assert send(delivery, later).state == "delivered"
+    Delivery.objects.update(state="running", attempts=MOST_TRIES, lease_expires_at=NOW)
+    assert send(delivery, later).state == "failed"
+    assert len(mail.outbox) == 1
+
+
+def test_a_worker_that_lost_its_lease_changes_nothing(
+    notice: Notice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivery = to_member(notice)
+
+    def taken_over(**_: Any) -> None:
+        Delivery.objects.update(attempts=2)
+
+    monkeypatch.setattr(deliveries, "send_mail", taken_over)
+    send(delivery)
+    assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
+
+
+def test_what_waits_in_the_queue_is_not_queued_again_until_its_message_may_be_lost(
+    notice: Notice,
+) -> None:
+    delivery = to_member(notice)
+    assert deliveries_to_ring(now=NOW) == [delivery.pk]
+    assert deliveries_to_ring(now=NOW + RING_AGAIN - timedelta(seconds=1)) == []
+    assert deliveries_to_ring(now=NOW + RING_AGAIN) == [delivery.pk]
+    assert send(delivery, NOW + RING_AGAIN).state == "delivered"
+
+
+def test_what_is_to_be_tried_again_is_rung_for_when_it_is_due(
+    notice: Notice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise smtplib.SMTPServerDisconnected
+
+    delivery = to_member(notice)
+    deliveries_to_ring(now=NOW)
+    monkeypatch.setattr(deliveries, "send_mail", refuse)
+    assert send(delivery).state == "waiting"
+    assert deliveries_to_ring(now=NOW + PAUSES[0]) == [delivery.pk]
+
+
+def test_the_sweep_rings_for_each_that_is_due(
+    notice: Notice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from arena import tasks
+
+    rung: list[int] = []
+    monkeypatch.setattr(tasks.send_delivery, "delay", rung.append)
+    due = to_member(notice)
+    later = to_webhook(notice, "https://hooks.example.com/")
+    Delivery.objects.filter(pk=later.pk).update(due_at=timezone.now() + timedelta(hours=1))
+    tasks.send_deliveries()
+    assert rung == [due.pk]

@@ -1,0 +1,143 @@
+"""Invitations: links for one person, for a week, that can be withdrawn."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import Invitation, Membership
+from arena.services import invitations
+from tests.arena.teams import make_team, person
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+WEEK = timedelta(days=7)
+SECOND = timedelta(seconds=1)
+
+
+def invite(team=None, role="member", note=""):
+    return invitations.create_invitation(
+        team=team or make_team(), role=role, note=note, by=Actor(user=person()), now=NOW
+    )
+
+
+def accept(invitation, user=None, now=NOW):
+    return invitations.accept_invitation(
+        invitation=invitation, by=Actor(user=user or person()), now=now
+    )
+
+
+@pytest.mark.parametrize("role", ["owner", "member", "viewer"])
+def test_whoever_has_the_link_comes_in_as_what_they_are_invited(role):
+    _, secret = invite(role=role)
+    found = invitations.find_invitation(secret)
+    eve = person("eve")
+    membership = accept(found, eve)
+    assert (membership.user, membership.role, membership.team) == (eve, role, found.team)
+    found.refresh_from_db()
+    assert (found.accepted_by, found.accepted_at) == (eve, NOW)
+    entry = found.team.audit_entries.latest("pk")
+    assert (entry.by, entry.action, entry.details) == ("eve", "joined the team", {"role": role})
+
+
+def test_no_other_text_is_an_invitation():
+    invitation, secret = invite()
+    for text in (secret[:-1], secret.swapcase(), invitation.digest, "", "\ud800"):
+        assert invitations.find_invitation(text) is None
+
+
+def test_only_the_digest_of_the_secret_is_kept():
+    invitation, secret = invite()
+    assert len(secret) >= 43
+    assert secret not in str(Invitation.objects.values().get(pk=invitation.pk))
+
+
+def test_a_link_works_once():
+    invitation, _ = invite()
+    accept(invitation)
+    with pytest.raises(invitations.InvitationRefused, match="has been used"):
+        accept(invitation)
+    assert invitation.team.memberships.count() == 2
+
+
+def test_a_link_works_for_a_week():
+    invitation, _ = invite()
+    with pytest.raises(invitations.InvitationRefused, match="has expired"):
+        accept(invitation, now=NOW + WEEK)
+    accept(invitation, now=NOW + WEEK - SECOND)
+
+
+def test_a_withdrawn_link_does_not_work():
+    invitation, _ = invite()
+    by = Actor(user=person())
+    assert invitations.revoke_invitation(invitation=invitation, by=by, now=NOW)
+    assert not invitations.revoke_invitation(invitation=invitation, by=by, now=NOW)
+    with pytest.raises(invitations.InvitationRefused, match="was withdrawn"):
+        accept(invitation)
+    assert invitation.team.memberships.count() == 1
+    assert invitation.team.audit_entries.filter(action="revoked an invitation").count() == 1
+
+
+def test_a_used_link_cannot_be_withdrawn():
+    invitation, _ = invite()
+    accept(invitation)
+    by = Actor(user=person())
+    assert not invitations.revoke_invitation(invitation=invitation, by=by, now=NOW)
+
+
+def test_a_member_keeps_their_role_and_the_link_stays_for_somebody_else():
+    team = make_team()
+    invitation, _ = invite(team, "viewer")
+    owner = team.memberships.get()
+    with pytest.raises(invitations.InvitationRefused, match="already, as owner"):
+        accept(invitation, owner.user)
+    owner.refresh_from_db()
+    assert owner.role == "owner"
+    accept(invitation)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [({"role": "king"}, "owner, member or viewer"), ({"note": "x" * 201}, "at most 200")],
+)
+def test_what_cannot_be_is_refused_in_words(fields, says):
+    with pytest.raises(invitations.InvitationRefused, match=says):
+        invite(**fields)
+    assert not Invitation.objects.exists()
+
+
+def test_a_team_has_only_so_many_open_links(monkeypatch):
+    monkeypatch.setattr(invitations, "MOST_OPEN", 1)
+    team = make_team()
+    first, _ = invite(team)
+    with pytest.raises(invitations.InvitationRefused, match="1 invitations are open"):
+        invite(team)
+    accept(first)
+    invite(team)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_open_a_link_at_once_one_comes_in():
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    invitation, _ = invite()
+    people = [person() for _ in range(8)]
+    together = threading.Barrier(len(people))
+
+    def come(user):
+        try:
+            together.wait()
+            accept(invitation, user)
+        except invitations.InvitationRefused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        assert sum(pool.map(come, people)) == 1
+    assert Membership.objects.count() == 2

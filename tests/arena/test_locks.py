@@ -1,0 +1,64 @@
+"""Work that is done by one at a time: the lock lasts as long as what was written is not seen."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from arena.services.locks import one_at_a_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Busy(Exception):
+    pass
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[ThreadPoolExecutor]:
+    """A thread with a connection of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def is_free(elsewhere: ThreadPoolExecutor) -> bool:
+    def take() -> bool:
+        try:
+            with one_at_a_time("tests", busy=Busy()):
+                return True
+        except Busy:
+            return False
+        finally:
+            connection.close()
+
+    return elsewhere.submit(take).result(10)
+
+
+def test_one_has_it_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
+    with one_at_a_time("tests", busy=Busy()):
+        assert not is_free(elsewhere)
+    assert is_free(elsewhere)
+
+
+def test_within_a_transaction_it_is_held_until_others_see_what_was_written(
+    elsewhere: ThreadPoolExecutor,
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite's writers take turns by transactions anyway")
+    with transaction.atomic():
+        with one_at_a_time("tests", busy=Busy()):
+            assert not is_free(elsewhere)
+        assert not is_free(elsewhere)
+    assert is_free(elsewhere)
+
+
+def test_a_transaction_that_fails_gives_it_back(elsewhere: ThreadPoolExecutor) -> None:
+    with (
+        pytest.raises(DatabaseError),
+        transaction.atomic(),
+        one_at_a_time("tests", busy=Busy()),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT nothing FROM nowhere")
+    assert is_free(elsewhere)

@@ -1,0 +1,41 @@
+"""What the migrations make of rows that were there before."""
+
+from datetime import UTC, datetime
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+from arena.models import ApiToken, Arena, Team
+from tests.factories import make_arena
+
+
+@pytest.mark.django_db
+def test_candidates_of_before_are_as_old_as_their_arenas() -> None:
+    arena = make_arena(2, 0)
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    Arena.objects.filter(pk=arena.pk).update(created_at=made)
+    import_module("arena.migrations.0011_voters_of_arenas").date_candidates(apps, None)
+    assert set(arena.candidates.values_list("created_at", flat=True)) == {made}
+
+
+@pytest.mark.django_db
+def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> None:
+    team, other = (Team.objects.create(slug=slug, name=slug) for slug in ("a", "b"))
+    long = "x" * 100
+    names = ["CI", "CI 2", "CI", "CI", "Desk", long, long]
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX token_name_once_per_team")
+    for number, name in enumerate(names):
+        ApiToken.objects.create(team=team, name=name, prefix="rs", digest=str(number))
+    gone = ApiToken.objects.create(
+        team=team, name="CI", prefix="rs", digest="gone", revoked_at=datetime.now(UTC)
+    )
+    theirs = ApiToken.objects.create(team=other, name="CI", prefix="rs", digest="theirs")
+    import_module("arena.migrations.0014_token_name_once_per_team").tell_apart(apps, None)
+    kept = list(team.tokens.live().order_by("pk").values_list("name", flat=True))
+    assert kept == ["CI", "CI 2", "CI 3", "CI 4", "Desk", long, "x" * 98 + " 2"]
+    for token in (gone, theirs):
+        token.refresh_from_db()
+        assert token.name == "CI"

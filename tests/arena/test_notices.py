@@ -1,0 +1,80 @@
+"""A team is told each thing once, and everybody who wants to hear of it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
+from arena.services.notices import LONGEST_SENTENCE, notify, set_notices_by_email
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    return Team.objects.create(name="Help centre", slug="help")
+
+
+def join(team: Team, name: str, **fields: Any) -> Membership:
+    user = get_user_model().objects.create_user(name, f"{name}@example.com")
+    return Membership.objects.create(team=team, user=user, role=Role.MEMBER, **fields)
+
+
+def tell(team: Team, **fields: Any) -> Notice | None:
+    told = {"key": "k", "kind": "test.kind", "sentence": "It is done.", "path": "/x/"}
+    return notify(team=team, **{**told, "now": timezone.now()} | fields)
+
+
+def test_it_goes_to_live_webhooks_and_to_members_who_want_mail(team: Team) -> None:
+    now = timezone.now()
+    wants = join(team, "wants")
+    join(team, "does-not", notices_by_email=False)
+    gone = join(team, "gone")
+    get_user_model().objects.filter(pk=gone.user.pk).update(is_active=False)
+    silent = join(team, "silent")
+    get_user_model().objects.filter(pk=silent.user.pk).update(email="")
+    live = Webhook.objects.create(team=team, url="https://a.example.com/", salt="1")
+    Webhook.objects.create(team=team, url="https://b.example.com/", salt="2", removed_at=now)
+    other = Team.objects.create(name="Other", slug="other")
+    join(other, "stranger")
+    notice = tell(team, now=now, details={"a": 1})
+    assert notice is not None
+    assert (notice.created_at, notice.details) == (now, {"a": 1})
+    found = Delivery.objects.values_list("webhook", "membership", "state", "due_at")
+    assert set(found) == {
+        (live.pk, None, "waiting", now),
+        (None, wants.pk, "waiting", now),
+    }
+
+
+def test_a_second_notice_of_the_same_key_is_none(team: Team) -> None:
+    join(team, "ann")
+    assert tell(team) is not None
+    assert tell(team, sentence="Again.", now=timezone.now() + timedelta(days=1)) is None
+    assert Notice.objects.get().sentence == "It is done."
+    assert Delivery.objects.count() == 1
+    assert tell(Team.objects.create(name="Other", slug="other")) is not None
+
+
+def test_a_long_sentence_is_cut_where_it_ends_to_be_kept(team: Team) -> None:
+    notice = tell(team, sentence="long\n" * 400)
+    assert notice is not None
+    notice.refresh_from_db()
+    assert len(notice.sentence) == LONGEST_SENTENCE
+    assert notice.sentence.startswith("long long")
+    assert notice.sentence.endswith("…")
+
+
+def test_mail_can_be_stopped_and_the_trail_says_so_once(team: Team) -> None:
+    member = join(team, "ann")
+    by = Actor(user=member.user)
+    for wanted in (False, False, True):
+        set_notices_by_email(membership=member, wanted=wanted, by=by)
+    member.refresh_from_db()
+    assert member.notices_by_email
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["switched notices by e-mail off", "switched notices by e-mail on"]

@@ -1,0 +1,218 @@
+"""Making an account, and proving that an address is one's own."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core import mail
+
+from arena.models import RateLimit
+
+pytestmark = pytest.mark.django_db
+ADA = {"email": "Ada@Example.org", "password1": "correct horse battery"}
+User = get_user_model()
+
+
+@pytest.fixture
+def delivering(settings):
+    """A site whose mail arrives, so that addresses are proven."""
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+
+
+def link(message):
+    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
+
+
+def is_signed_in(client):
+    return "_auth_user_id" in client.session
+
+
+def test_an_address_and_a_password_are_enough(client):
+    assert client.post("/sign-up/", ADA).url == "/teams/"
+    ada = User.objects.get()
+    assert (ada.username, ada.email) == ("ada", "ada@example.org")
+    assert is_signed_in(client)
+    assert not mail.outbox
+
+
+def test_who_is_new_is_told_what_to_do_first_and_nobody_else_is(client):
+    page = client.post("/sign-up/", ADA, follow=True)
+    assert "Make a team to compare your own prompts" in page.text
+    assert "Your account is made" not in client.get("/teams/").text
+    client.post("/sign-out/")
+    client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
+    assert "Your account is made" not in client.get("/teams/").text
+
+
+def test_the_list_of_arenas_shows_a_way_to_begin(client):
+    assert 'Bring your own prompts: <a href="/teams/">' in client.get("/").text
+
+
+def test_a_new_account_signs_in_by_name_and_by_address(client):
+    client.post("/sign-up/", ADA)
+    for name in ("ada", "ADA@example.org"):
+        client.post("/sign-out/")
+        client.post("/sign-in/", {"login": name, "password": ADA["password1"]})
+        assert is_signed_in(client), name
+
+
+def test_people_with_one_name_before_the_at_get_names_of_their_own(client):
+    for host in ("a.org", "b.org"):
+        client.post("/sign-up/", ADA | {"email": f"ada@{host}"})
+        client.post("/sign-out/")
+    names = list(User.objects.order_by("pk").values_list("username", flat=True))
+    assert names[0] == "ada"
+    assert re.fullmatch(r"ada\w", names[1])
+
+
+def test_a_name_that_somebody_took_a_moment_ago_is_made_anew(client, monkeypatch):
+    from arena.accounts.adapters import Accounts
+
+    User.objects.create_user("ada")
+    names = iter(["ada", "ada7"])
+    monkeypatch.setattr(Accounts, "generate_unique_username", lambda *args: next(names))
+    client.post("/sign-up/", ADA)
+    assert is_signed_in(client)
+    assert User.objects.get(email="ada@example.org").username == "ada7"
+
+
+def test_nobody_becomes_admin_by_their_address(client):
+    client.post("/sign-up/", ADA | {"email": "admin@evil.example"})
+    assert User.objects.get().username != "admin"
+    assert not User.objects.get().is_staff
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"password1": "short"}, "This password is too short."),
+        ({"password1": "password123"}, "This password is too common."),
+        ({"email": "nobody"}, "Enter a valid email address."),
+        ({"email": ""}, "This field is required."),
+        ({"email": "a" * 250 + "@example.org"}, "at most 254 characters"),
+        ({"email": "a\0da@example.org"}, "Null characters are not allowed."),
+    ],
+)
+def test_what_cannot_be_is_said_beside_the_field(client, wrong, says):
+    page = client.post("/sign-up/", ADA | wrong)
+    assert says in page.text
+    assert not User.objects.exists()
+
+
+def test_the_address_that_was_typed_stays_in_the_form(client):
+    page = client.post("/sign-up/", ADA | {"password1": "short"})
+    assert 'value="Ada@Example.org"' in page.text
+    assert "short" not in re.sub(r"too short", "", page.text)
+
+
+def test_where_mail_arrives_the_account_is_ready_after_its_link(client, delivering):
+    assert client.post("/sign-up/", ADA).url == "/sign-up/sent/"
+    assert "Look into your mail" in client.get("/sign-up/sent/").text
+    assert not is_signed_in(client)
+    page = client.get(link(mail.outbox[0]))
+    assert "ada@example.org" in page.text
+    assert not is_signed_in(client)
+    assert client.post(link(mail.outbox[0])).url == "/teams/"
+    assert is_signed_in(client)
+
+
+def test_an_unproven_account_cannot_sign_in_and_is_sent_the_link_again(client, delivering):
+    client.post("/sign-up/", ADA)
+    client.cookies.clear()
+    answer = client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
+    assert answer.url == "/sign-up/sent/"
+    assert not is_signed_in(client)
+    assert len(mail.outbox) == 2
+
+
+def test_an_operator_without_an_address_signs_in_where_mail_arrives(client, delivering):
+    User.objects.create_superuser("admin", password="s3cret-words")
+    client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
+    assert is_signed_in(client)
+
+
+def test_who_had_an_account_before_mail_arrived_signs_in_with_any_address(client, delivering):
+    """`createsuperuser` asks for an address, and nobody reads what comes to root@localhost."""
+    User.objects.create_superuser("admin", "root@localhost", "s3cret-words")
+    client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
+    assert is_signed_in(client)
+    assert not mail.outbox
+
+
+def test_signing_up_does_not_tell_who_has_an_account(client, delivering):
+    User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
+    known = client.post("/sign-up/", ADA)
+    new = client.post("/sign-up/", ADA | {"email": "new@example.org"})
+    assert (known.status_code, known.url) == (new.status_code, new.url)
+    assert User.objects.filter(email="ada@example.org").count() == 1
+    told, _ = mail.outbox
+    assert told.to == ["ada@example.org"]
+    assert "There is one already" in told.body
+
+
+def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):
+    elsewhere = {"Host": "localhost:6666"}
+    for _ in range(2):
+        client.post("/sign-up/", ADA, headers=elsewhere)
+        client.cookies.clear()
+    new, known = mail.outbox
+    assert "http://127.0.0.1:8000/sign-up/address/" in new.body
+    assert "http://127.0.0.1:8000/password/forgotten/" in known.body
+    for message in mail.outbox:
+        assert "localhost" not in message.subject + message.body
+
+
+def test_where_no_mail_arrives_a_taken_address_is_refused_in_words(client):
+    User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
+    page = client.post("/sign-up/", ADA)
+    assert "There is an account with this address already" in page.text
+    assert User.objects.count() == 1
+
+
+def test_a_mail_server_that_is_away_is_said_on_a_page(client, delivering, settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
+    page = client.post("/sign-up/", ADA)
+    assert page.status_code == 503
+    assert "The mail could not be sent" in page.text
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize("rule", ["invited", "closed"])
+def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
+    settings.SIGN_UP = rule
+    assert "No new accounts" in client.get("/sign-up/").text
+    assert "No new accounts" in client.post("/sign-up/", ADA).text
+    assert not User.objects.exists()
+    assert "/sign-up/" not in client.get("/sign-in/").text
+
+
+def test_one_address_makes_only_so_many_accounts(client, monkeypatch):
+    from arena.accounts import limits
+
+    few = limits.Limit(2, 5, 5, limits.HOUR)
+    monkeypatch.setitem(limits.LIMITS, "sign-up", few)
+    for number in range(3):
+        page = client.post("/sign-up/", ADA | {"email": f"a{number}@example.org"})
+        client.post("/sign-out/")
+    assert page.status_code == 429
+    assert "Wait an hour" in page.text
+    assert 'value="a2@example.org"' in page.text
+    assert User.objects.count() == 2
+
+
+def test_one_address_is_not_flooded_with_mail_from_everywhere(client, delivering):
+    for host in range(12):
+        client.post("/sign-up/", ADA, REMOTE_ADDR=f"10.0.0.{host}")
+    # The first one made the account; ten more are counted with it.
+    assert len(mail.outbox) == 11
+
+
+def test_the_table_of_limits_is_no_list_of_addresses(client):
+    client.post("/sign-up/", ADA)
+    keys = " ".join(RateLimit.objects.values_list("key", flat=True))
+    assert "sign-up" in keys
+    assert "ada" not in keys

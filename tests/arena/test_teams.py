@@ -1,0 +1,220 @@
+"""Teams: made, renamed, who is in them, and that an owner always stays."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import AuditEntry, Invitation, Membership, Role, Team
+from arena.services import teams
+from arena.services.invitations import create_invitation, find_invitation, why_closed
+from tests.arena.teams import join, make_team, person
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+def roles(team):
+    return sorted(team.memberships.values_list("role", flat=True))
+
+
+def trail(team):
+    return list(team.audit_entries.order_by("pk").values_list("by", "action", "subject"))
+
+
+def test_whoever_makes_a_team_owns_it():
+    ada = person("ada")
+    team = teams.create_team(name="  Help   Centre ", by=Actor(user=ada))
+    assert (team.name, team.slug) == ("Help Centre", "help-centre")
+    assert team.memberships.get().user == ada
+    assert roles(team) == ["owner"]
+    assert trail(team) == [("ada", "made the team", "Help Centre")]
+
+
+@pytest.mark.parametrize("name", ["Help Centre", "help-centre", "Hélp, centre"])
+def test_an_address_that_is_taken_is_refused_and_nothing_is_written(name):
+    make_team(name="Help Centre")
+    with pytest.raises(teams.TeamRefused, match="/teams/help-centre/ is taken"):
+        teams.create_team(name=name, by=Actor(user=person()))
+    assert Team.objects.count() == Membership.objects.count() == AuditEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("", "a name"), (" ", "a name"), ("x" * 121, "120"), ("New", "kept")]
+)
+def test_a_name_that_cannot_be_is_refused(name, says):
+    with pytest.raises(teams.TeamRefused, match=says):
+        teams.create_team(name=name, by=Actor(user=person()))
+
+
+def test_no_name_holds_what_is_not_seen():
+    with pytest.raises(teams.TeamRefused, match="contains a character that is not seen"):
+        teams.create_team(name="abc\u202edef", by=Actor(user=person()))
+
+
+def test_a_name_without_latin_letters_has_an_address_too():
+    first, second = make_team(name="日本"), make_team(name="日本")
+    assert first.slug.startswith("team-")
+    assert first.slug != second.slug
+
+
+def test_a_long_name_has_an_address_that_fits():
+    assert len(make_team(name="word " * 24).slug) <= 60
+
+
+def test_a_renamed_team_keeps_its_address():
+    team = make_team(name="Old")
+    teams.rename_team(team=team, name="New words", by=Actor(user=person("eve")))
+    team.refresh_from_db()
+    assert (team.name, team.slug) == ("New words", "old")
+    assert trail(team)[-1] == ("eve", "renamed the team", "New words")
+    teams.rename_team(team=team, name="New words", by=Actor(user=person()))
+    assert len(trail(team)) == 2
+
+
+def test_roles_change_and_the_trail_says_from_what_to_what():
+    team = make_team()
+    member = join(team, Role.VIEWER)
+    teams.change_role(membership=member, role="member", by=Actor(user=person("boss")), now=NOW)
+    member.refresh_from_db()
+    assert member.role == "member"
+    entry = team.audit_entries.latest("pk")
+    assert (entry.action, entry.subject) == ("changed a role", str(member.user))
+    assert entry.details == {"role": "member", "before": "viewer"}
+    teams.change_role(membership=member, role="member", by=Actor(user=person()), now=NOW)
+    assert team.audit_entries.count() == 2
+
+
+def test_an_unknown_role_is_refused():
+    with pytest.raises(teams.TeamRefused, match="owner, member or viewer"):
+        teams.change_role(
+            membership=join(make_team()), role="king", by=Actor(user=person()), now=NOW
+        )
+
+
+def test_members_are_removed_and_leave():
+    team = make_team()
+    boss = Actor(user=person("boss"))
+    removed, leaving = join(team), join(team, Role.OWNER)
+    teams.remove_member(membership=removed, by=boss, now=NOW)
+    teams.remove_member(membership=leaving, by=Actor(user=leaving.user), now=NOW)
+    assert roles(team) == ["owner"]
+    assert [action for _, action, _ in trail(team)][1:] == ["removed a member", "left the team"]
+
+
+@pytest.mark.parametrize("role", ["member", None])
+def test_the_links_of_an_owner_who_is_none_any_more_do_not_work(role):
+    team = make_team()
+    boss, former = Actor(user=person("boss")), join(team, Role.OWNER)
+    _, secret = create_invitation(
+        team=team, role="owner", note="me", by=Actor(user=former.user), now=NOW
+    )
+    other, _ = create_invitation(team=team, role="member", note="", by=boss, now=NOW)
+    elsewhere, _ = create_invitation(
+        team=make_team(), role="member", note="", by=Actor(user=former.user), now=NOW
+    )
+    if role is None:
+        teams.remove_member(membership=former, by=boss, now=NOW)
+    else:
+        teams.change_role(membership=former, role=role, by=boss, now=NOW)
+    open_ones = Invitation.objects.open(NOW)
+    assert set(open_ones) == {other, elsewhere}
+    assert why_closed(find_invitation(secret), NOW).startswith("This invitation was withdrawn.")
+    assert team.audit_entries.latest("pk").details["invitations_revoked"] == 1
+
+
+def test_the_last_owner_stays_an_owner():
+    team = make_team(name="Help")
+    join(team)
+    owner = team.memberships.get(role="owner")
+    by = Actor(user=owner.user)
+    with pytest.raises(teams.LastOwner, match="Help needs an owner"):
+        teams.change_role(membership=owner, role="member", by=by, now=NOW)
+    with pytest.raises(teams.LastOwner):
+        teams.remove_member(membership=owner, by=by, now=NOW)
+    assert roles(team) == ["member", "owner"]
+    assert team.audit_entries.count() == 1
+
+
+def test_owners_of_other_teams_do_not_count():
+    make_team()
+    team = make_team()
+    with pytest.raises(teams.LastOwner):
+        teams.remove_member(membership=team.memberships.get(), by=Actor(user=person()), now=NOW)
+
+
+def test_one_of_two_owners_may_go():
+    team = make_team()
+    join(team, Role.OWNER)
+    teams.change_role(
+        membership=team.memberships.first(), role="viewer", by=Actor(user=person()), now=NOW
+    )
+    assert roles(team) == ["owner", "viewer"]
+
+
+def test_whoever_is_gone_cannot_be_changed():
+    member = join(make_team())
+    Membership.objects.filter(pk=member.pk).delete()
+    with pytest.raises(teams.TeamRefused, match="not in the team any more"):
+        teams.change_role(membership=member, role="owner", by=Actor(user=person()), now=NOW)
+
+
+@pytest.mark.parametrize("budget", [-1, teams.MOST_BUDGET + 1])
+def test_a_budget_beyond_reason_is_refused(budget):
+    team = make_team()
+    with pytest.raises(teams.TeamRefused, match=r"between \$0 and \$1,000,000"):
+        teams.set_budget(team=team, budget=budget, by=Actor())
+    team.refresh_from_db()
+    assert team.budget == 0
+
+
+def run_at_once(*works):
+    """Run each in a thread and a connection of its own; return what they raised."""
+    together = threading.Barrier(len(works))
+
+    def alone(work):
+        try:
+            together.wait()
+            work()
+        except teams.TeamRefused as refused:
+            return type(refused).__name__
+        finally:
+            connection.close()
+        return None
+
+    with ThreadPoolExecutor(len(works)) as people:
+        return list(people.map(alone, works))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("role", ["member", None])
+def test_two_owners_who_end_each_other_at_once_leave_one(role):
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+
+    def end(member, by):
+        if role is None:
+            teams.remove_member(membership=member, by=Actor(user=by), now=NOW)
+        else:
+            teams.change_role(membership=member, role=role, by=Actor(user=by), now=NOW)
+
+    for _ in range(10):
+        team = make_team()
+        ada, bob = team.memberships.get(), join(team, Role.OWNER)
+        refused = run_at_once(partial(end, ada, bob.user), partial(end, bob, ada.user))
+        assert sorted(map(str, refused)) == ["LastOwner", "None"]
+        assert roles(team).count("owner") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_want_one_address_one_gets_it():
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    by = [Actor(user=person()) for _ in range(5)]
+    refused = run_at_once(*(partial(teams.create_team, name="Same", by=who) for who in by))
+    assert sorted(map(str, refused)) == ["None"] + ["TeamRefused"] * 4
+    assert Membership.objects.count() == Team.objects.count() == 1

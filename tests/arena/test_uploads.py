@@ -1,0 +1,329 @@
+"""Tables as people save them, read row by row; no database."""
+
+import csv
+import io
+import json
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.uploads import (
+    PROMPTS,
+    RESPONSES,
+    Columns,
+    Problem,
+    PromptRow,
+    ResponseRow,
+    Table,
+    UploadRefused,
+    parse_pasted,
+    read_table,
+)
+
+PRINTED = st.characters(exclude_categories=["Cs", "Cc"])
+CELLS = st.text(PRINTED | st.sampled_from('\n\r\t";,'), max_size=8)
+ENCODINGS = {
+    "UTF-8": "utf-8",
+    "UTF-8 with BOM": "utf-8-sig",
+    "UTF-16 LE": "utf-16-le",
+    "UTF-16 BE": "utf-16-be",
+}
+
+
+def prompts(data: str | bytes, **limits: int) -> Table[PromptRow]:
+    data = data.encode() if isinstance(data, str) else data
+    return read_table(data, columns=PROMPTS, **limits)
+
+
+def responses(data: str) -> Table[ResponseRow]:
+    return read_table(data.encode(), columns=RESPONSES)
+
+
+def written(rows: list[list[str]], delimiter: str = ",") -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter).writerows(rows)
+    return text.getvalue()
+
+
+def said(table: Table) -> list[str]:
+    return [f"{one.row}, {one.column}: {one.sentence}" for one in table.problems]
+
+
+def test_prompts_have_ids_categories_references_and_variables_of_their_own():
+    table = prompts(
+        "ID,Prompt,Tag,Expected,rubric,customer\np1,Why?,greetings,Because.,Be strict.,Ada\n"
+        ",How?,,,,\n"
+    )
+    assert table == Table(
+        rows=[
+            PromptRow(2, "Why?", "p1", "greetings", "Because.", "Be strict.", {"customer": "Ada"}),
+            PromptRow(3, "How?", variables={"customer": ""}),
+        ],
+        notices=[
+            "The columns were read so: 'Prompt' is the prompt's text; 'ID' is its id; 'Tag' is its"
+            " category; 'Expected' is its reference answer; 'rubric' is its rubric; 'customer' is a"
+            " variable of the prompt."
+        ],
+        encoding="UTF-8",
+        dialect="CSV with commas",
+    )
+
+
+def test_a_file_whose_columns_have_the_usual_names_is_read_without_a_word():
+    assert prompts("id,text,category,rubric,reference\np1,Why?,a,b,c\n").notices == []
+    assert prompts("question,answer\nWhy?,So.\n").notices == [
+        "The columns were read so: 'question' is the prompt's text; 'answer' is a variable of the"
+        " prompt."
+    ]
+
+
+def test_what_looks_like_a_variable_in_a_text_is_named():
+    assert prompts("id,text\np1,{ {x} }\np3,Ask {{ product }}\np4,{{x}}\n").notices == [
+        "The text of 'p3' holds {{ product }}, which is sent as it stands: variables belong in a"
+        " candidate's template. So it is in 1 more."
+    ]
+    assert "The text of row 2 holds {{x}}," in parse_pasted("Why?\n{{x}}?").notices[0]
+
+
+def test_answers_say_what_they_took():
+    table = responses(
+        "prompt_id;answer;input_tokens;tokens_out;seconds;cost\n"
+        "p1;Because.;12;340;1,5;0.000021\np2;So.;;;;\n"
+    )
+    assert table.rows == [
+        ResponseRow(2, "Because.", "p1", "", 12, 340, 1.5, 21_000),
+        ResponseRow(3, "So.", "p2"),
+    ]
+    assert table.dialect == "CSV with semicolons"
+
+
+def test_answers_may_name_their_prompt_by_its_text():
+    [row] = responses('{"prompt": "Why?", "response": "Because.", "seconds": 2}').rows
+    assert (row.prompt_id, row.prompt, row.text, row.seconds) == ("", "Why?", "Because.", 2.0)
+
+
+def test_json_lines_and_an_array_say_the_same():
+    objects = [{"id": 7, "text": "Why?", "customer": "Ada", "age": 30}, {"Text": "How?", "x": None}]
+    lines = prompts("\n\n".join(map(json.dumps, objects)))
+    array = prompts(" " + json.dumps(objects, indent=2))
+    assert [row.row for row in lines.rows] == [1, 3]
+    assert [row.row for row in array.rows] == [1, 2]
+    for table, dialect in ((lines, "JSON Lines"), (array, "JSON")):
+        first, second = table.rows
+        assert (first.external_id, first.variables) == ("7", {"customer": "Ada", "age": "30"})
+        assert (second.text, second.variables) == ("How?", {})
+        assert table.dialect == dialect
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("marked", [True, False])
+def test_every_unicode_encoding_is_known_with_and_without_its_mark(name, marked):
+    mark = "\ufeff" if marked and name.startswith("UTF-16") else ""
+    table = prompts((mark + "text\tid\r\nWas heißt „Größe“?\tp1\r\n").encode(ENCODINGS[name]))
+    assert [(row.text, row.external_id) for row in table.rows] == [("Was heißt „Größe“?", "p1")]
+    assert (table.encoding, table.dialect, table.notices) == (name, "CSV with tabs", [])
+
+
+def test_windows_1252_is_read_with_a_notice():
+    table = prompts("text;id\nWas heißt „Größe“?;p1\n".encode("cp1252"))
+    assert table.rows[0].text == "Was heißt „Größe“?"
+    assert table.encoding == "Windows-1252"
+    assert table.notices[0].startswith("The file is not UTF-8 and was read as Windows-1252.")
+
+
+def test_a_column_of_prompts_alone_needs_no_quotes():
+    table = prompts('question\nHello, world; and all\n\n"Two\nlines"\n')
+    assert [(row.row, row.text) for row in table.rows] == [
+        (2, "Hello, world; and all"),
+        (4, "Two\nlines"),
+    ]
+    assert table.dialect == "CSV with one column"
+
+
+def test_what_excel_adds_does_no_harm():
+    table = prompts("sep=;\r\nText;Category;;\r\nA, b;x;;\r\n;;;\r\n\r\nC;y;;;;\r\n")
+    assert [(row.row, row.text, row.category) for row in table.rows] == [
+        (2, "A, b", "x"),
+        (5, "C", "y"),
+    ]
+    assert table.problems == []
+
+
+def test_long_texts_are_read_and_the_limit_of_csv_stays_as_it_was():
+    usual = csv.field_size_limit(99_999)
+    tables = []
+    data = written([["text", "id"], *([f"{n}" + "x" * 200_000, str(n)] for n in range(9))])
+    readers = [threading.Thread(target=lambda: tables.append(responses(data))) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert [len(table.rows) for table in tables] == [9] * 4
+    assert csv.field_size_limit(usual) == 99_999
+
+
+def test_each_bad_row_is_a_problem_and_the_others_are_read():
+    table = prompts(
+        "id,Question,category\np1,Why?,x\np2,,x\np1,How?,x\np3,What\np4,a,b,c\n"
+        f'p5,"quo"te,x\np6,Who?,{"y" * 101}\np7,When?,x\n'
+    )
+    assert [row.external_id for row in table.rows] == ["p1", "p7"]
+    assert said(table) == [
+        "3, Question: The column 'Question' is empty.",
+        "4, id: The column 'id' is the same as in row 2.",
+        "5, : The row has 2 fields; the header has 3.",
+        "6, : The row has 4 fields; the header has 3.",
+        "7, : The row is not CSV: ',' expected after '\"'.",
+        "8, category: The column 'category' is 101 characters long; the limit is 100.",
+    ]
+
+
+def test_a_quotation_mark_that_is_not_closed_is_a_problem_of_its_row():
+    table = prompts('text,id\nWhy?,p1\n"How?,p2\nWho?,p3\n')
+    assert [row.external_id for row in table.rows] == ["p1"]
+    assert said(table) == ["3, : The row is not CSV: unexpected end of data."]
+
+
+def test_a_value_below_no_name_is_a_problem():
+    table = prompts("text,category,\nHello, my friend,x\n")
+    assert said(table) == ["2, : The row has a value in a column without a name."]
+
+
+def test_the_same_prompt_twice_is_a_problem_unless_its_variables_differ():
+    table = prompts("text,customer\nWhy?,Ada\nWhy?,Bo\nWhy?,Ada\n")
+    assert [row.variables["customer"] for row in table.rows] == ["Ada", "Bo"]
+    assert table.problems == [Problem(4, "text", "The column 'text' is the same as in row 2.")]
+
+
+def test_a_second_answer_to_one_prompt_is_a_problem():
+    table = responses("id,prompt,answer\np1,,a\np1,,b\n,Why?,c\n,Why?,d\n,,e\n,p1,f\n")
+    assert [row.text for row in table.rows] == ["a", "c", "f"]
+    assert said(table) == [
+        "3, id: The column 'id' is the same as in row 2.",
+        "5, prompt: The column 'prompt' is the same as in row 4.",
+        "6, prompt: The column 'prompt' is empty, so nobody knows which prompt this answers.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('{"text": "a"', "The row is not JSON: Expecting"),
+        ('["a"]', "The row is a list, not a JSON object."),
+        ('{"text": ["a"]}', "The column 'text' is a list, not text."),
+        ('{"text": true}', "The column 'text' is true or false, not text."),
+        ('{"id": "p1"}', "The column 'text' is empty."),
+        ('{"text": "a\\u0000"}', "The column 'text' contains a NUL byte"),
+        ('{"text": "a\\ud800"}', "The column 'text' is not valid Unicode"),
+        ('{"text": "a", "Text": "b"}', "The row names a column twice."),
+        ('{"text": "a", "x": {}}', "The column 'x' is an object, not text."),
+        ('{"text": "a", "x": NaN}', "The row has a number that cannot be stored"),
+        ('{"text": ' + "[" * 100_000, "The row is nested too deeply."),
+        ('{"text": "' + "x" * 1_000_001 + '"}', "The column 'text' is 1,000,001 bytes long"),
+    ],
+)
+def test_a_bad_object_is_a_problem(line, sentence):
+    table = prompts('{"text": "Why?"}\n' + line)
+    assert [row.text for row in table.rows] == ["Why?"]
+    assert [(one.row, one.sentence.startswith(sentence)) for one in table.problems] == [(2, True)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("tokens_in", "1.5", "is 1.5, not a whole number"),
+        ("tokens_in", "-1", "is '-1', not a number of 0 or more"),
+        ("tokens_out", "2147483648", "at most 2,147,483,647 will do"),
+        ("tokens_out", "1_000", "not a number"),
+        ("seconds", "NaN", "not a number"),
+        ("seconds", "1,234", "in which the comma may mean two things"),
+        ("seconds", "1e7", "at most 1,000,000 will do"),
+        ("cost", "$1", "not a number"),
+        ("cost", "1e99", "at most 1,000,000 will do"),
+    ],
+)
+def test_a_bad_number_is_a_problem(column, value, words):
+    [problem] = responses(written([["id", "text", column], ["p1", "a", value]])).problems
+    assert (problem.row, problem.column) == (2, column)
+    assert words in problem.sentence
+
+
+@pytest.mark.parametrize("value", [True, [], {}, 10**200, 1e300, -1])
+def test_a_number_in_json_is_held_to_the_same_rules(value):
+    [problem] = responses(
+        '{"id": "p1", "text": "a"}\n' + json.dumps({"id": "p2", "text": "b", "cost": value})
+    ).problems
+    assert problem.column == "cost"
+
+
+@pytest.mark.parametrize(("value", "cost"), [(0, 0), (2e-05, 20_000), (0.1, 100_000_000)])
+def test_what_an_answer_cost_is_taken_to_the_nano_dollar(value, cost):
+    [row] = responses(json.dumps({"id": "p", "text": "a", "cost": value, "tokens_in": 3.0})).rows
+    assert (row.cost, row.tokens_in) == (cost, 3)
+
+
+def test_columns_that_are_not_used_are_named():
+    table = prompts("text,Customer name,x,prompt\nWhy?,Ada,1,p1\n")
+    assert (table.rows[0].variables, table.rows[0].external_id) == ({"x": "1"}, "p1")
+    assert table.notices == [
+        "The columns were read so: 'text' is the prompt's text; 'prompt' is its id; 'x' is a"
+        " variable of the prompt.",
+        "Not used: 'Customer name'. A variable's name is one word of letters, digits and "
+        "underscores, and not prompt.",
+    ]
+    assert responses("id,text,model\np1,a,m\n").notices == [
+        "Not used: 'model'. Answers have no further columns."
+    ]
+
+
+def test_one_column_is_not_two_things():
+    [row] = prompts("prompt\nWhy?\n").rows
+    assert (row.text, row.external_id) == ("Why?", "")
+
+
+def test_prompt_is_never_the_name_of_a_variable():
+    [row] = prompts("id,text,prompt\np1,Why?,x\n").rows
+    assert row.variables == {}
+
+
+@given(
+    st.lists(st.tuples(CELLS.filter(str.strip), CELLS), min_size=1, max_size=6),
+    st.sampled_from(",;\t"),
+    st.sampled_from(list(ENCODINGS.values())),
+)
+@settings(max_examples=150)
+def test_what_was_written_is_read_back_in_every_dialect_and_encoding(cells, delimiter, encoding):
+    rows = [[f"p{number}", text, note] for number, (text, note) in enumerate(cells)]
+    table = prompts(written([["id", "text", "note"], *rows], delimiter).encode(encoding))
+    assert table.problems == []
+    found = [[row.external_id, row.text, row.variables["note"]] for row in table.rows]
+    assert found == rows
+
+
+PIECES = st.sampled_from(
+    [
+        *rb"""text id , ; " { {"text": [ ] "a" } 1 sep=; PK""".split(),
+        *(b"\n", b"\r", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"\x81", b"t\0e\0x\0t\0"),
+    ]
+)
+
+
+@given(st.binary(max_size=60) | st.lists(PIECES | st.binary(max_size=3)).map(b"".join))
+@settings(max_examples=400)
+def test_whatever_the_bytes_they_are_read_or_refused(data):
+    for columns in (PROMPTS, RESPONSES):
+        for start in (b"", b"id,text\n", b'[{"text": "a", "id": 1},'):
+            _read_or_refuse(start + data, columns)
+
+
+def _read_or_refuse(data: bytes, columns: Columns) -> None:
+    try:
+        table = read_table(data, columns=columns)
+    except UploadRefused as refused:
+        sentences = [str(refused)]
+    else:
+        sentences = [problem.sentence for problem in table.problems]
+        assert table.rows or table.problems
+    assert all(one.endswith(".") and "\n" not in one for one in sentences)

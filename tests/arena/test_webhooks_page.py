@@ -1,0 +1,165 @@
+"""Owners add, try and remove webhooks."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import AuditEntry, Delivery, Membership, Role, Team, Webhook
+from arena.services.webhooks import (
+    MOST_WEBHOOKS,
+    TESTS,
+    add_webhook,
+    remove_webhook,
+    secret_of,
+    send_test,
+)
+
+pytestmark = pytest.mark.django_db
+
+URL = "https://hooks.example.com/ringside"
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    return Team.objects.create(name="Help centre", slug="help")
+
+
+def somebody(team: Team | None, role: str = Role.OWNER) -> Client:
+    user = get_user_model().objects.create_user(f"{role}-{team}")
+    if team is not None:
+        Membership.objects.create(team=team, user=user, role=role)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def page_of(team: Team) -> str:
+    return reverse("team_webhooks", args=[team.slug])
+
+
+def act(client: Client, action: str, webhook: Webhook, team: Team | None = None) -> Any:
+    slug = (team or webhook.team).slug
+    return client.post(reverse(action, args=[slug, webhook.pk]), follow=True)
+
+
+def test_an_owner_adds_a_webhook_and_reads_its_secret(team: Team) -> None:
+    owner = somebody(team)
+    html = owner.post(page_of(team), {"url": f" {URL} "}, follow=True).content.decode()
+    webhook = Webhook.objects.get()
+    assert (webhook.url, webhook.team) == (URL, team)
+    assert secret_of(webhook) in html
+    assert secret_of(webhook).startswith("whsec_")
+    entry = AuditEntry.objects.get()
+    assert entry.action == "added a webhook"
+
+
+def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(team: Team) -> None:
+    """Whoever knows the whole address of a chat's webhook can write into that chat."""
+    webhook = add_webhook(team=team, url="https://chat.example.org/T0/s3cret", by=Actor())
+    send_test(webhook=webhook, by=Actor(), now=timezone.now())
+    remove_webhook(webhook=webhook, by=Actor(), now=timezone.now())
+    subjects = AuditEntry.objects.values_list("subject", flat=True)
+    assert list(subjects) == ["https://chat.example.org"] * 3
+
+
+def test_each_webhook_has_a_secret_of_its_own_that_goes_with_the_sites_key(
+    team: Team, settings: Any
+) -> None:
+    one, two = (Webhook(team=team, url=URL, salt=salt) for salt in "ab")
+    secret = secret_of(one)
+    assert secret == secret_of(one)
+    assert secret != secret_of(two)
+    settings.SECRET_KEY = "another key of this site"
+    assert secret != secret_of(one)
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("", "Enter the address"),
+        ("http://hooks.example.com/", "has to begin with https://."),
+        ("https://10.0.0.1/", "private or special network"),
+        ("https://localhost/", "private or special network"),
+        ("https://hooks.example.com/" + "x" * 480, "longer than 500 characters"),
+        ("javascript:alert(1)", "has to begin with https://"),
+    ],
+)
+def test_what_is_no_address_is_refused_in_words(team: Team, url: str, sentence: str) -> None:
+    html = somebody(team).post(page_of(team), {"url": url}).content.decode()
+    assert sentence in html
+    assert not Webhook.objects.exists()
+
+
+def test_an_address_is_added_once_until_it_is_removed(team: Team) -> None:
+    owner = somebody(team)
+    for _ in range(2):
+        html = owner.post(page_of(team), {"url": URL}, follow=True).content.decode()
+    assert "Notices go to this address already." in html
+    act(owner, "remove_webhook", Webhook.objects.get())
+    owner.post(page_of(team), {"url": URL})
+    assert (Webhook.objects.count(), Webhook.objects.live().count()) == (2, 1)
+
+
+def test_a_team_has_so_many_webhooks_and_no_more(team: Team) -> None:
+    for n in range(MOST_WEBHOOKS):
+        Webhook.objects.create(team=team, url=f"{URL}/{n}", salt="s")
+    html = somebody(team).post(page_of(team), {"url": URL}).content.decode()
+    assert f"A team has at most {MOST_WEBHOOKS} webhooks." in html
+
+
+def test_a_removed_one_is_gone_from_the_page_and_on_the_trail(team: Team) -> None:
+    owner = somebody(team)
+    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+    html = act(owner, "remove_webhook", webhook).content.decode()
+    assert "nothing is sent there any more" in html
+    assert secret_of(webhook) not in html
+    assert AuditEntry.objects.get().action == "removed a webhook"
+    assert "removed already" in act(owner, "remove_webhook", webhook).content.decode()
+    assert act(owner, "test_webhook", webhook).status_code == 404
+
+
+def test_a_test_goes_to_that_webhook_alone_and_so_often_an_hour(team: Team) -> None:
+    owner = somebody(team)
+    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+    Webhook.objects.create(team=team, url=f"{URL}/other", salt="s")
+    for _ in range(TESTS):
+        html = act(owner, "test_webhook", webhook).content.decode()
+        assert "The test is on its way." in html
+    html = act(owner, "test_webhook", webhook).content.decode()
+    assert f"A team may send {TESTS} tests an hour." in html
+    assert set(Delivery.objects.values_list("webhook", flat=True)) == {webhook.pk}
+    assert Delivery.objects.count() == TESTS
+    assert "A test of a webhook, asked for by owner-Help centre." in html
+    assert "waiting" in html
+
+
+def test_what_became_of_deliveries_is_told_in_words(team: Team) -> None:
+    owner = somebody(team)
+    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+    act(owner, "test_webhook", webhook)
+    Delivery.objects.update(state="failed", attempts=6, error="The receiver <b> said no.")
+    html = owner.get(page_of(team)).content.decode()
+    assert "after 6 tries" in html
+    assert "The receiver &lt;b&gt; said no." in html
+
+
+def test_only_owners_come_in_and_only_to_their_own(team: Team) -> None:
+    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+    other = Team.objects.create(name="Other", slug="other")
+    stranger = somebody(other)
+    for role in (Role.MEMBER, Role.VIEWER):
+        client = somebody(team, role)
+        assert client.get(page_of(team)).status_code == 403
+        assert act(client, "remove_webhook", webhook).status_code == 403
+        assert act(client, "test_webhook", webhook).status_code == 403
+    assert stranger.get(page_of(team)).status_code == 404
+    assert act(stranger, "remove_webhook", webhook).status_code == 404
+    assert act(stranger, "remove_webhook", webhook, team=other).status_code == 404
+    assert act(stranger, "test_webhook", webhook, team=other).status_code == 404
+    webhook.refresh_from_db()
+    assert (webhook.removed_at, Delivery.objects.count()) == (None, 0)

@@ -1,0 +1,224 @@
+"""A team's decision through the API: the facts of its page, for programs to wait on."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Team
+from judges.services.decisions import write_decisions
+from tests.arena.rest import Caller, member_of, token_of, undisclosed
+from tests.arena.teams import person
+from tests.factories import make_arena, make_vote
+from tests.judges.deciding import candidates_of, make_team, team_arena
+from tests.judges.helpers import order, work_off
+from tests.ranking.helpers import publish
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+
+
+def decision(caller: Caller, arena: Arena, **asked: Any) -> dict[str, Any]:
+    query = "&".join(f"{name}={value}" for name, value in asked.items())
+    answer = caller.get(f"arenas/{arena.slug}/decision/?{query}")
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_the_verdict_is_about_the_candidate_that_is_named(team: Team, clear: Arena) -> None:
+    old, new = candidates_of(clear)
+    caller = token_of(team, "read")
+    better = decision(caller, clear, candidate=new.pk, baseline=old.pk)
+    worse = decision(caller, clear, candidate=old.pk, baseline=new.pk)
+    assert (better["verdict"], worse["verdict"]) == ("better", "worse")
+    assert better["candidate"] == worse["baseline"] == {"id": new.pk, "name": str(new)}
+    assert better["sentence"].startswith(f"{new} beats {old}: ")
+    assert better["wins_low"] < better["wins"] < better["wins_high"]
+    assert better["elo"] == pytest.approx(-worse["elo"])
+    cast = clear.votes.count()
+    assert (better["votes"], better["between"], better["votes_to_go"]) == (cast, cast, None)
+    snapshot = clear.boards.get(raters="people", category="").snapshots.get()
+    assert better["snapshot"] == snapshot.pk
+    assert better["page"].startswith(f"http://testserver/teams/help/arenas/{clear.slug}/?")
+
+
+def test_it_says_what_the_page_says(team: Team, clear: Arena) -> None:
+    caller = member_of(team, "viewer")
+    found = decision(caller, clear)
+    page = caller.client.get(found["page"]).content.decode()
+    assert found["sentence"].split(":")[0] in page
+
+
+def test_what_is_not_known_stays_unknown_and_says_what_is_missing(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.3))
+    publish(arena)
+    work_off(order(arena, "scripted:scripted-1", per_pair=1))
+    found = decision(token_of(team, "read"), arena)
+    assert found["verdict"] == "unknown"
+    assert found["votes_to_go"] > 0
+    assert found["cost_to_go"] == 0  # a script costs nothing
+
+
+def test_votes_of_scripts_are_called_so(team: Team, clear: Arena) -> None:
+    work_off(order(clear, "scripted:scripted-1", per_pair=10))
+    publish(clear)
+    caller = token_of(team, "read")
+    found = decision(caller, clear, raters="judges")
+    assert found["scripted"] is True
+    assert "Votes of scripted judges count here" in found["sentence"]
+    people = decision(caller, clear)
+    assert people["scripted"] is False
+    assert "scripted" not in people["sentence"]
+
+
+def test_nothing_changed_is_304_and_a_new_snapshot_is_not(team: Team, clear: Arena) -> None:
+    caller, path = token_of(team, "read"), f"arenas/{clear.slug}/decision/"
+    known = caller.get(path)["ETag"]
+    assert caller.get(path, If_None_Match=known).status_code == 304
+    old, new = candidates_of(clear)
+    make_vote(clear, new, old, "left", clear.prompts.first())
+    publish(clear)
+    changed = caller.get(path, If_None_Match=known)
+    assert (changed.status_code, changed.json()["votes"]) == (200, clear.votes.count())
+
+
+def test_judges_and_people_are_asked_apart(team: Team, clear: Arena) -> None:
+    found = decision(token_of(team, "read"), clear, raters="judges")
+    assert (found["verdict"], found["votes"], found["computed_at"]) == ("unknown", 0, None)
+    assert found["sentence"].startswith("By judges’ votes, no votes yet: ")
+
+
+def test_before_there_are_two_candidates_it_says_so(team: Team) -> None:
+    arena = make_arena(1, 2, team=team)
+    found = decision(token_of(team, "read"), arena)
+    assert (found["verdict"], found["candidate"], found["lead"]) == (
+        "unknown",
+        None,
+        "not_comparable",
+    )
+    assert "only candidate-0 so far" in found["sentence"]
+
+
+def test_a_team_in_another_s_arena_asks_for_itself(team: Team, clear: Arena) -> None:
+    guests = make_team("Guests", "guests")
+    clear.open_to_teams = True
+    clear.save()
+    hidden = undisclosed(clear, team=guests)
+    baseline = candidates_of(clear)[0].pk
+    for caller in (token_of(guests, "read"), member_of(guests)):
+        found = decision(caller, clear, baseline=baseline)
+        assert (found["team"], found["candidate"]["name"]) == ("guests", "secret-recipe")
+    theirs = decision(token_of(team, "read"), clear, baseline=hidden.pk)
+    assert theirs["baseline"]["name"] == f"Undisclosed {hidden.pk}"
+
+
+def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear: Arena) -> None:
+    path = f"arenas/{clear.slug}/decision/?team=help"
+    assert Caller(user=person()).get(path).status_code == 404
+    assert token_of(make_team("Others", "others")).get(path).status_code == 404
+    assert Caller().get(path).status_code == 404
+    assert Caller(user=person(is_staff=True)).get(path).json()["team"] == "help"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("raters=cats", 400),
+        ("candidate=999999999", 400),
+        ("candidate=one", 400),
+        ("baseline=" + "9" * 40, 400),
+        ("baseline=%00", 400),
+        ("category=%00", 400),
+        ("category=nope", 400),
+    ],
+)
+def test_what_is_asked_for_and_not_there_is_told(
+    team: Team, clear: Arena, asked: str, status: int
+) -> None:
+    answer = token_of(team, "read").get(f"arenas/{clear.slug}/decision/?{asked}")
+    assert answer.status_code == status
+
+
+def test_the_two_may_be_named_by_their_names(team: Team, clear: Arena) -> None:
+    old, new = candidates_of(clear)
+    caller = token_of(team, "read")
+    by_name = decision(caller, clear, candidate=new.own_name, baseline=old.own_name)
+    assert by_name == decision(caller, clear, candidate=new.pk, baseline=old.pk)
+
+
+def next_version(arena: Arena) -> Candidate:
+    _, new = candidates_of(arena)
+    return Candidate.objects.create(
+        arena=arena, team=new.team, name=new.name, version=2, disclosed_at=new.disclosed_at
+    )
+
+
+def refused(team: Team, arena: Arena, asked: str) -> str:
+    """The sentence of a problem that names the parameter."""
+    answer = token_of(team, "read").get(f"arenas/{arena.slug}/decision/?{asked}")
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert error["parameter"] == asked.partition("=")[0]
+    assert error["detail"] == answer.json()["detail"]
+    return str(error["detail"])
+
+
+def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear: Arena) -> None:
+    _, first = candidates_of(clear)
+    second = next_version(clear)
+    said = refused(team, clear, f"candidate={first.name}")
+    assert f"{first.pk} ({first.name}), {second.pk} ({first.name} v2)" in said
+    caller = token_of(team, "read")
+    for asked in (f"{first.name} v2", second.pk):
+        assert decision(caller, clear, candidate=asked)["candidate"]["id"] == second.pk
+    second.retired_at = timezone.now()
+    second.save()
+    assert decision(caller, clear, candidate=first.name)["candidate"]["id"] == first.pk
+
+
+def test_what_is_not_there_is_told_with_what_is(team: Team, clear: Arena) -> None:
+    old, new = candidates_of(clear)
+    said = refused(team, clear, "baseline=in-production")
+    assert said.startswith("There is no baseline 'in-production' here. There are: ")
+    assert f"{old.pk} ({old.name}), {new.pk} ({new.name})" in said
+
+
+def test_the_baseline_is_no_candidate_against_itself(team: Team, clear: Arena) -> None:
+    old, _ = candidates_of(clear)
+    said = refused(team, clear, f"candidate={old.pk}&baseline={old.pk}")
+    assert said == f"{old.name} is the baseline itself."
+
+
+def test_an_undisclosed_name_is_no_way_to_ask(team: Team, clear: Arena) -> None:
+    hidden = undisclosed(clear, team=make_team("Guests", "guests"))
+    said = refused(team, clear, "baseline=secret-recipe")
+    assert "secret-recipe'" in said
+    assert said.count("secret-recipe") == 1
+    found = decision(token_of(team, "read"), clear, baseline=f"Undisclosed {hidden.pk}")
+    assert found["baseline"]["id"] == hidden.pk
+
+
+def test_a_candidate_that_loses_every_time_is_worse(team: Team) -> None:
+    arena = make_arena(2, 20, team=team)
+    old, new = candidates_of(arena)
+    for prompt in arena.prompts.order_by("pk")[:8]:
+        make_vote(arena, old, new, "left", prompt)
+    publish(arena)
+    arena.candidates.update(team=team)
+    found = decision(token_of(team, "read"), arena)
+    assert (found["verdict"], found["wins"], found["elo"]) == ("worse", 0.0, None)
+    assert (found["votes"], found["between"], found["votes_to_go"]) == (8, 8, None)
+
+
+def test_a_category_without_votes_is_not_all_prompts(team: Team, clear: Arena) -> None:
+    clear.prompts.create(external_id="new", text="New?", category="fresh")
+    found = decision(token_of(team, "read"), clear, category="fresh")
+    assert (found["category"], found["verdict"], found["snapshot"]) == ("fresh", "unknown", None)
+    assert found["sentence"].startswith("On “fresh” prompts, no votes yet")
+
+
+def test_since_when_the_verdict_is_known(team: Team, clear: Arena) -> None:
+    caller = token_of(team, "read")
+    assert decision(caller, clear)["known_since"] is None
+    write_decisions(now=timezone.now(), looked={})
+    assert decision(caller, clear)["known_since"] is not None

@@ -1,0 +1,206 @@
+"""Judges through the API: what an order costs and buys, and steering its run."""
+
+from typing import Any
+
+import pytest
+
+from arena.calls.models import Call
+from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.models import Arena, Run, Team
+from judges.models import Judgement
+from tests.arena.rest import Caller, team_arena, token_of
+from tests.arena.teams import make_team, person
+from tests.judges.helpers import work_off
+
+pytestmark = pytest.mark.django_db
+
+SCRIPTED = "scripted:scripted-1"
+PAID = "paid:m-2026-01-01"
+DOLLAR = 10**9
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def arena(team: Team) -> Arena:
+    return team_arena(team, n_candidates=3, n_prompts=2)
+
+
+@pytest.fixture
+def paid(settings: Any) -> None:
+    """An endpoint whose model costs a dollar for a million tokens in, and two for as many out."""
+    prices = {"m-2026-01-01": ModelPrice(DOLLAR, 2 * DOLLAR)}
+    endpoint = Endpoint("paid", "openai", base_url="http://127.0.0.1:9", prices=prices)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": endpoint}
+
+
+def post(caller: Caller, arena: Arena, **body: Any) -> Any:
+    return caller.post(f"arenas/{arena.slug}/judge-runs/", {"judges": [SCRIPTED]} | body)
+
+
+def test_runs_on_labelled_items_are_not_there() -> None:
+    run = Run.objects.create(kind="judge")
+    assert Caller(user=person(is_staff=True)).get(f"judge-runs/{run.pk}/").status_code == 404
+
+
+# -- Ordering --------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_an_order_would_cost_and_writes_nothing(
+    team: Team, arena: Arena, paid: None
+) -> None:
+    answer = post(token_of(team, "judge"), arena, judges=[PAID], per_pair=1, dry_run=True)
+    found = answer.json()
+    assert answer.status_code == 200
+    assert (found["pairs"], found["comparisons"], found["calls"]) == (3, 3, 6)
+    assert 0 < found["expected_cost"] < found["worst_cost"] < 1
+    assert found["judges"][0]["name"].startswith(PAID)
+    assert not Run.objects.exists()
+
+
+def test_an_order_is_a_run_that_the_team_pays(team: Team, arena: Arena, paid: None) -> None:
+    team.budget = 10 * DOLLAR
+    team.save()
+    caller = token_of(team, "read", "judge")
+    answer = post(caller, arena, judges=[PAID], per_pair=2, cap=1.5)
+    assert answer.status_code == 201
+    run = Run.objects.get()
+    assert (run.team, run.cap, run.state) == (team, 1_500_000_000, "open")
+    assert answer["Location"] == f"/api/v1/judge-runs/{run.pk}/"
+    shown = caller.get(f"judge-runs/{run.pk}/").json()
+    assert shown == answer.json()
+    assert (shown["wanted"], shown["done"], shown["cap"], shown["spent"]) == (6, 0, 1.5, 0)
+    assert Call.objects.filter(run=run).count() == 12
+    assert team.audit_entries.filter(action="ordered a run of judges").exists()
+
+
+def test_a_finished_run_says_what_came_of_it(team: Team, arena: Arena) -> None:
+    caller = token_of(team)
+    run = work_off(Run.objects.get(pk=post(caller, arena, per_pair=1).json()["id"]))
+    shown = caller.get(f"judge-runs/{run.pk}/").json()
+    assert (shown["state"], shown["done"], shown["wanted"]) == ("done", 3, 3)
+    assert sum(shown["verdicts"].values()) == 3
+    [one] = shown["by_judge"]
+    assert (one["done"], one["verdicts"]) == (3, shown["verdicts"])
+    [listed] = caller.get(f"arenas/{arena.slug}/judge-runs/").json()["results"]
+    assert listed == {name: shown[name] for name in listed}
+
+
+def test_only_pairs_of_the_candidates_that_are_named_are_judged(team: Team, arena: Arena) -> None:
+    first, _, third = arena.candidates.order_by("pk")
+    answer = post(token_of(team, "judge"), arena, candidates=[third.pk, first.pk], per_pair=9)
+    assert answer.status_code == 201
+    pairs = Judgement.objects.values_list("comparison__left", "comparison__right")
+    assert {frozenset(pair) for pair in pairs} == {frozenset([first.pk, third.pk])}
+
+
+def test_what_was_judged_already_is_nothing_to_do(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    post(caller, arena, per_pair=9)
+    again = post(caller, arena, per_pair=9)
+    assert again.status_code == 422
+    assert again.json()["type"] == "urn:ringside:problem:nothing-to-do"
+    assert "was already asked" in again.json()["detail"]
+
+
+def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    path, body = f"arenas/{arena.slug}/judge-runs/", {"judges": [SCRIPTED], "per_pair": 1}
+    first = caller.post(path, body, Idempotency_Key="order-1")
+    again = caller.post(path, body, Idempotency_Key="order-1")
+    assert (first.status_code, again.content) == (201, first.content)
+    assert again["Idempotency-Replayed"] == "true"
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer", "words"),
+    [
+        ({"judges": []}, 400, "#/judges", "at least 1"),
+        ({"judges": ["nobody"]}, 422, "", "no judge called"),
+        ({"judges": ["nowhere:m-1"]}, 422, "", "nowhere"),
+        ({"judges": [f"{SCRIPTED}@../../settings"]}, 422, "", "rubric"),
+        ({"judges": [SCRIPTED, SCRIPTED]}, 422, "", "named twice"),
+        ({"judges": [f"{SCRIPTED}@no-such-rubric"]}, 422, "", "rubric"),
+        ({"quorum": 2}, 422, "#/quorum", "never come together"),
+        ({"per_pair": 0}, 400, "#/per_pair", "greater than or equal to 1"),
+        ({"pairs": "best"}, 400, "#/pairs", "not a valid choice"),
+        ({"candidates": [1]}, 400, "#/candidates", "at least 2"),
+        ({"candidates": [10**12, 10**12 + 1]}, 422, "#/candidates", "Not active candidates"),
+        ({"cap": -1}, 400, "#/cap", "from 0 to"),
+        ({"judges": [PAID]}, 422, "#/cap", "at most, in dollars"),
+        ({"judges": [PAID], "cap": 0}, 422, "", "buys nothing"),
+        ({"judges": [PAID], "cap": 5}, 422, "#/cap", "no budget yet"),
+        ({"judges": ["paid:other-2026-01-01"], "cap": 5}, 422, "", "not known"),
+        ({"judge": SCRIPTED}, 400, "#/judge", "no such member"),
+    ],
+)
+def test_an_order_that_cannot_be_says_why_and_leaves_nothing(
+    team: Team,
+    arena: Arena,
+    paid: None,
+    body: dict[str, Any],
+    status: int,
+    pointer: str,
+    words: str,
+) -> None:
+    answer = post(token_of(team, "judge"), arena, **body)
+    found = answer.json()
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
+    assert words.lower() in found["detail"].lower()
+    if pointer:
+        assert found["errors"][0]["pointer"].startswith(pointer)
+    assert not Run.objects.exists()
+
+
+def test_a_retired_candidate_is_not_judged(team: Team, arena: Arena) -> None:
+    first, second, _ = arena.candidates.order_by("pk")
+    arena.candidates.filter(pk=first.pk).update(retired_at=first.created_at)
+    answer = post(token_of(team, "judge"), arena, candidates=[first.pk, second.pk])
+    assert answer.status_code == 422
+    assert str(first.pk) in answer.json()["detail"]
+
+
+# -- Steering --------------------------------------------------------------------------------------
+
+
+def test_a_run_is_paused_resumed_and_cancelled(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    run = post(caller, arena, per_pair=1).json()["id"]
+
+    def steer(action: str, **body: Any) -> str:
+        answer = caller.post(f"judge-runs/{run}/{action}/", body)
+        assert answer.status_code == 200, answer.content
+        state: str = answer.json()["state"]
+        return state
+
+    assert steer("pause") == "paused"
+    assert Run.objects.get().pause_reason == "Paused by the team."
+    assert steer("resume") == "open"
+    assert steer("cancel") == "cancelled"
+    late = caller.post(f"judge-runs/{run}/pause/")
+    assert late.status_code == 422
+    assert "cancelled: it cannot be paused" in late.json()["detail"]
+
+
+def test_a_cap_is_raised_within_the_budget(team: Team, arena: Arena, paid: None) -> None:
+    team.budget = 2 * DOLLAR
+    team.save()
+    caller = token_of(team, "judge")
+    run = post(caller, arena, judges=[PAID], per_pair=1, cap=1).json()["id"]
+    caller.post(f"judge-runs/{run}/pause/")
+    beyond = caller.post(f"judge-runs/{run}/resume/", {"cap": 3})
+    assert (beyond.status_code, Run.objects.get().cap) == (422, DOLLAR)
+    assert caller.post(f"judge-runs/{run}/resume/", {"cap": 2}).json()["cap"] == 2
+
+
+def test_failures_are_asked_again_once_a_run_is_through(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    run = work_off(Run.objects.get(pk=post(caller, arena, per_pair=1).json()["id"]))
+    Judgement.objects.filter(run=run).update(state=Judgement.State.FAILED)
+    answer = caller.post(f"judge-runs/{run.pk}/retry/").json()
+    assert answer["verdicts"]["waiting"] == 3
+    assert answer["state"] == "open"

@@ -1,0 +1,362 @@
+"""A team's decision page: who may read it, what it says, what it costs to read."""
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models import Arena, Role, Run, Team
+from arena.services.runs import cancel_run
+from judges.models import Baseline
+from judges.services.decisions import write_decisions
+from tests.factories import make_arena, make_vote
+from tests.judges.deciding import candidates_of, decision_url, join, make_team, team_arena, vote
+from tests.judges.helpers import order, work_off
+from tests.judges.pages import signed_in, text
+from tests.ranking.helpers import publish
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+
+SURE = "candidate-1 beats candidate-0: "
+
+
+def test_the_sentence_is_the_heading(team: Team, clear: Arena) -> None:
+    page = text(join(team), decision_url(team, clear))
+    heading = page.partition("<h1")[2].partition("</h1>")[0]
+    assert SURE in heading
+    assert "enough votes to be sure." in heading
+    assert 'data-known="ahead"' in heading
+
+
+def test_the_figures_are_those_of_the_public_comparison(team: Team, clear: Arena) -> None:
+    client = join(team)
+    old, new = candidates_of(clear)
+    public = text(client, f"/a/{clear.slug}/compare/?a={new.pk}&b={old.pk}")
+    page = text(client, decision_url(team, clear))
+    shown = public.partition("Difference in score</dt><dd><strong>")[2].partition("</div>")[0]
+    elo, interval = shown.partition("<")[0], shown.partition("interval ")[2].partition("<")[0]
+    assert f"<strong>{elo}</strong> Elo" in page
+    assert interval in page
+    assert "<strong>100</strong> between the two" in page
+
+
+def test_members_of_any_role_read_it_and_to_all_others_it_is_not_there(
+    team: Team, clear: Arena
+) -> None:
+    url = decision_url(team, clear)
+    for role in Role.values:
+        assert SURE in text(join(team, role), url)
+    assert SURE in text(signed_in("boss", staff=True), url)
+    assert signed_in("stranger").get(url).status_code == 404
+    assert join(make_team("Others", "others")).get(url).status_code == 404
+    assert "/sign-in/" in Client().get(url).headers["Location"]
+
+
+def test_a_private_arena_of_another_team_is_not_there(team: Team) -> None:
+    other = make_team("Others", "others")
+    arena = team_arena(other, visibility="private")
+    assert join(team).get(decision_url(team, arena)).status_code == 404
+    arena.candidates.update(team=team)
+    assert Client().get(decision_url(team, arena)).status_code == 302
+
+
+def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5, 0.5))
+    _, new, theirs = candidates_of(arena)
+    others = make_team("Others", "others")
+    arena.candidates.filter(pk=theirs.pk).update(team=others, name="their secret")
+    arena.candidates.filter(pk=new.pk).update(name="our secret")
+    arena.candidates.update(disclosed_at=None, private_until_votes=5000)
+    publish(arena)
+    page = text(join(team), decision_url(team, arena))
+    assert "our secret beats candidate-0" in page
+    assert "their secret" not in page
+    assert f"Undisclosed {theirs.pk}" in page
+    guests = text(join(others), decision_url(others, arena, baseline=new.pk))
+    assert "There is only" not in guests
+    assert "our secret" not in guests
+    assert f"their secret loses to Undisclosed {new.pk}" in guests
+
+
+def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear: Arena) -> None:
+    url, (_, new) = decision_url(team, clear), candidates_of(clear)
+    viewer = join(team, Role.VIEWER)
+    assert "Measure against it" not in text(viewer, url)
+    assert viewer.post(url, {"candidate": new.pk}).status_code == 403
+    assert not Baseline.objects.exists()
+    member = join(team)
+    assert "Measure against it" in text(member, url)
+    page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
+    assert "The others are measured against candidate-1 now." in page
+    assert "candidate-0 loses to candidate-1" in page
+    assert Baseline.objects.get().candidate == new
+
+
+@pytest.mark.parametrize("sent", ["", "x", "-1", "99999999999999999999", "0"])
+def test_a_baseline_that_is_none_is_refused_in_words(team: Team, clear: Arena, sent: str) -> None:
+    answer = join(team).post(decision_url(team, clear), {"candidate": sent}, follow=True)
+    assert "Choose a candidate to measure the others against." in answer.content.decode()
+    assert not Baseline.objects.exists()
+
+
+def test_candidates_of_other_arenas_are_not_there(team: Team, clear: Arena) -> None:
+    elsewhere = make_arena().candidates.all()[0].pk
+    client, url = join(team), decision_url(team, clear)
+    assert client.post(url, {"candidate": elsewhere}).status_code == 404
+    assert client.get(url, {"candidate": elsewhere}).status_code == 404
+    assert client.get(url, {"baseline": elsewhere}).status_code == 404
+    assert client.get(url, {"candidate": "x"}).status_code == 404
+    assert client.get(url, {"page": "99999999999", "category": "none"}).status_code == 200
+
+
+def test_before_the_first_votes_it_says_so(team: Team) -> None:
+    arena = make_arena(2, 4, team=team)
+    page = text(join(team), decision_url(team, arena))
+    assert "No votes yet: nobody has compared candidate-1 with candidate-0." in page
+
+
+def test_with_no_or_one_candidate_it_says_what_is_missing(team: Team) -> None:
+    client = join(team)
+    for n, sentence in (
+        (0, "Help centre has no candidate in this arena yet."),
+        (1, "There is only candidate-0 so far, and nothing to compare it with."),
+    ):
+        arena = make_arena(n, 2, team=team)
+        assert sentence in text(client, decision_url(team, arena))
+    arena.candidates.update(retired_at=timezone.now())
+    assert "All candidates of Help centre are retired." in text(client, decision_url(team, arena))
+
+
+def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear: Arena) -> None:
+    old, new = candidates_of(clear)
+    prompt = clear.prompts.all()[0]
+    votes = [make_vote(clear, old, new, "left", prompt) for _ in range(25)]
+    client, url = join(team), decision_url(team, clear)
+    first, second = text(client, url), text(client, f"{url}?page=2")
+    assert str(votes[-1].comparison.key) in first
+    assert str(votes[14].comparison.key) not in first
+    assert str(votes[14].comparison.key) in second
+    assert "page=2#lost" in first
+    won = clear.votes.filter(outcome="right", comparison__left=old).first()
+    assert won is not None
+    assert str(won.comparison.key) not in first + second
+
+
+def test_open_differences_say_how_many_votes_and_what_they_cost_from_judges(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.45))
+    publish(arena)
+    client, url = join(team), decision_url(team, arena)
+    page = text(client, url)
+    assert "more votes." in page.partition("</h1>")[0]
+    assert "No judge has been priced yet." in page
+    run = order(arena, "scripted:scripted-1")
+    page = text(client, url)
+    assert "<strong>nothing</strong>" in page
+    Run.objects.filter(pk=run.pk).update(settled=2 * 10**9, votes_done=100)
+    page = text(client, url)
+    assert "$0.0200 a vote" in page
+    Run.objects.filter(pk=run.pk).update(votes_done=0, expected_cost=None)
+    assert "No judge has been priced yet." in text(client, url)
+
+
+def test_boards_and_categories_can_be_switched(team: Team, clear: Arena, judge_votes: Any) -> None:
+    client = join(team)
+    judges = text(client, decision_url(team, clear, raters="judges"))
+    assert "By judges’ votes, " in judges.partition("</h1>")[0]
+    one = text(client, decision_url(team, clear, category="category-1"))
+    assert "On “category-1” prompts, " in one.partition("</h1>")[0]
+    assert "candidate-1 by category" in one
+
+
+@pytest.fixture
+def judge_votes(clear: Arena) -> None:
+    from arena.models import Rater
+
+    judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="strict")
+    old, new = candidates_of(clear)
+    for n, prompt in enumerate(clear.prompts.all()):
+        make_vote(clear, new, old, "left" if n % 4 else "right", prompt, judge)
+    publish(clear)
+
+
+@pytest.mark.usefixtures("careful_scripts")
+@pytest.mark.parametrize(
+    ("raters", "said"), [("people", "Still needed to be sure"), ("judges", "By judges’ votes")]
+)
+def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
+    client = join(team)
+    counted = []
+    for n in (3, 30):
+        arena = team_arena(team, (0.0, 0.3), slug=f"with-{n}")
+        make_more(arena, team, n)
+        work_off(order(arena, "scripted:scripted-1"))
+        publish(arena)
+        newest = candidates_of(arena)[1]
+        url = decision_url(team, arena, candidate=newest.pk, raters=raters)
+        with CaptureQueriesContext(connection) as found:
+            page = text(client, url)
+        assert page.count('data-label="To be sure"') == n - 1
+        assert said in page
+        counted.append(len(found))
+    assert counted[0] == counted[1] <= 12
+
+
+def make_more(arena: Arena, team: Team, n: int) -> None:
+    from arena.models import Candidate
+
+    first = candidates_of(arena)[0]
+    for i in range(2, n):
+        candidate = Candidate.objects.create(arena=arena, team=team, name=f"candidate-{i}")
+        for turn, prompt in enumerate(arena.prompts.all()[:6]):
+            make_vote(arena, first, candidate, "left" if turn % 2 else "right", prompt)
+
+
+# -- What may be done next -------------------------------------------------------------------------
+
+
+def test_judges_are_ordered_for_the_two_on_the_page_and_for_no_more_than_they_answer(
+    team: Team,
+) -> None:
+    arena = team_arena(team, (0.0, 0.45))
+    publish(arena)
+    old, new = candidates_of(arena)
+    page = text(join(team), decision_url(team, arena))
+    link = re.search(r'href="([^"]+)">Order judges</a>', page).group(1).replace("&amp;", "&")
+    assert link.endswith(f"new/?candidate={new.pk}&candidate={old.pk}&again=1&per_pair=50")
+    assert "A judge votes once on a prompt, and there are only 50 left" in page
+    assert "Order judges</a>" not in text(join(team, Role.VIEWER), decision_url(team, arena))
+
+
+def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_takes(
+    team: Team,
+) -> None:
+    arena = team_arena(team, (0.0, 0.45))
+    publish(arena)
+    client, url = join(team), decision_url(team, arena)
+    run = order(arena, "scripted:scripted-1", per_pair=30)
+    assert "there are only 20 left" in text(client, url)
+    order(arena, "scripted:scripted-1", per_pair=30)
+    page = text(client, url)
+    assert "The judges have been asked about all 50 prompts that both answer" in page
+    assert f"/a/{arena.slug}/manage/prompts/" in page
+    assert "Order judges</a>" not in page
+    cancel_run(run=run, now=timezone.now())
+    assert "there are only 30 left" in text(client, url)
+    order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=45)
+    assert "there are only 5 left" in text(client, url)
+
+
+def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
+    arena = make_arena(2, 6, team=team)
+    publish(arena)
+    page = text(join(team), decision_url(team, arena))
+    for name in ("vote", "manage_arena"):
+        assert f'href="{reverse(name, args=[arena.slug])}"' in page
+    assert "Order judges</a>" in page
+    assert reverse("manage_arena", args=[arena.slug]) not in text(
+        join(team, Role.VIEWER), decision_url(team, arena)
+    )
+
+
+# -- Votes of scripts ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def careful_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripted judges without moods or noise: a jury of them never splits, whatever the ids."""
+    for quirk in ("FLIPS", "REFUSALS", "UNREADABLE_SHARE", "NOISE"):
+        monkeypatch.setattr(f"arena.calls.providers.scripted.deciding.{quirk}", 0)
+
+
+@pytest.mark.usefixtures("careful_scripts")
+def test_votes_of_scripts_are_called_so_under_the_sentence(team: Team, clear: Arena) -> None:
+    for judges in (["scripted:scripted-1"], ["scripted:scripted-1", "scripted:scripted-2"]):
+        work_off(order(clear, *judges, per_pair=10))
+    publish(clear)
+    client, said = join(team), "Votes of scripted judges count here"
+    for raters in ("judges", "juries"):
+        assert said in text(client, decision_url(team, clear, raters=raters))
+    for raters in ("people", "combined"):
+        assert said not in text(client, decision_url(team, clear, raters=raters))
+    combined = text(client, decision_url(team, clear, raters="combined"))
+    assert "By people’s votes alone (no judge is trusted yet), candidate-1 beats" in combined
+
+
+def test_votes_of_real_judges_are_not(team: Team, clear: Arena, judge_votes: Any) -> None:
+    page = text(join(team), decision_url(team, clear, raters="judges"))
+    assert "Votes of scripted judges" not in page
+
+
+# -- Who wins every vote, or none ------------------------------------------------------------------
+
+
+def shut_out(team: Team, prompts: int, won: str = "left") -> Arena:
+    """The first of two wins on so many prompts, or loses."""
+    arena = make_arena(2, 20, team=team)
+    arena.candidates.update(team=team)
+    old, new = candidates_of(arena)
+    for prompt in arena.prompts.order_by("pk")[:prompts]:
+        make_vote(arena, old, new, won, prompt)
+    publish(arena)
+    return arena
+
+
+def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
+    page = text(join(team), decision_url(team, shut_out(team, 8)))
+    assert "candidate-1 loses to candidate-0 every time: it wins 0 of 8; enough votes" in page
+    assert "<strong>never</strong>" in page
+    assert '<td data-label="To be sure">known</td>' in page
+
+
+def test_who_wins_on_too_few_prompts_is_told_how_many_are_missing(team: Team) -> None:
+    page = text(join(team), decision_url(team, shut_out(team, 7, "right")))
+    assert "Not sure yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
+    assert "<strong>1</strong> vote between the two" in page
+    assert "<strong>every time</strong>" in page
+
+
+def test_many_votes_on_one_prompt_are_one_prompt(team: Team) -> None:
+    arena = shut_out(team, 1)
+    old, new = candidates_of(arena)
+    for _ in range(30):
+        make_vote(arena, new, old, "right", arena.prompts.order_by("pk").first())
+    publish(arena)
+    page = text(join(team), decision_url(team, arena))
+    assert "Not known yet: candidate-1 has lost all 31 votes" in page
+    assert "it takes about 7 more votes, on other prompts" in page
+
+
+def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:
+    page = text(join(team), decision_url(team, shut_out(team, 5, "both_bad")))
+    assert "Not known yet: all 5 votes on candidate-1 and candidate-0 found both" in page
+    assert "<strong>0</strong> between the two" in page
+    assert "5 more between the two found both bad" in page
+
+
+# -- What was known once ---------------------------------------------------------------------------
+
+
+def test_what_was_known_is_told_beside_what_the_votes_say_now(team: Team, clear: Arena) -> None:
+    write_decisions(now=timezone.now(), looked={})
+    client, url = join(team), decision_url(team, clear)
+    assert "known since" in text(client, url)
+    vote(clear, (0.0, -1.5), each=115)
+    publish(clear)
+    page = text(client, url)
+    assert "known since" not in page
+    assert "the votes were enough to be sure: “candidate-1 beats candidate-0" in page
+
+
+def test_of_the_retired_no_more_votes_are_asked(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.3))
+    publish(arena)
+    arena.candidates.filter(name="candidate-1").update(retired_at=timezone.now())
+    page = text(join(team), decision_url(team, arena))
+    assert "no more votes will come, since candidate-1 is retired" in page
+    assert "Still needed" not in page
+    assert "Order judges" not in page

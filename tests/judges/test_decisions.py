@@ -1,0 +1,197 @@
+"""What becomes known is written once, and told once."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import Arena, AuditEntry, Delivery, Notice, Team, Webhook
+from judges.models import Baseline, Decision
+from judges.services.decisions import (
+    LOOK_AGAIN,
+    BaselineRefused,
+    Looked,
+    choose_baseline,
+    write_decisions,
+)
+from ranking.pages.gap import read_gap_boards
+from ranking.pages.reading import Question
+from ranking.stats import Lead
+from tests.factories import make_arena, make_vote
+from tests.judges.deciding import candidates_of, join, make_team, team_arena, vote
+from tests.ranking.helpers import publish
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+
+CLEAR = (0.0, 1.5)
+
+
+def decide(**fields: Any) -> int:
+    return write_decisions(**{"now": timezone.now(), "looked": {}} | fields)
+
+
+def test_a_clear_difference_is_written_with_its_notice_and_deliveries(team: Team) -> None:
+    join(team, email="ann@example.com")
+    Webhook.objects.create(team=team, url="https://hooks.example.com/", salt="s")
+    arena = team_arena(team, CLEAR)
+    snapshot = publish(arena)
+    assert decide() == 1
+    old, new = candidates_of(arena)
+    decision = Decision.objects.get()
+    assert (decision.candidate, decision.baseline) == (new, old)
+    assert (decision.lead, decision.snapshot) == ("ahead", snapshot)
+    assert decision.sentence.startswith("candidate-1 beats candidate-0: ")
+    notice = Notice.objects.get()
+    assert (notice.team, notice.arena, notice.kind) == (team, arena, "decision.known")
+    assert notice.sentence == decision.sentence
+    assert notice.path.endswith(f"?candidate={new.pk}&baseline={old.pk}")
+    assert notice.details["candidate"] == {"id": new.pk, "name": "candidate-1"}
+    assert notice.details["numbers"]["wins"] > 0.6
+    assert Delivery.objects.filter(notice=notice, state="waiting").count() == 2
+
+
+def test_the_worse_one_is_known_too(team: Team) -> None:
+    publish(team_arena(team, (1.5, 0.0)))
+    assert decide() == 1
+    assert Decision.objects.get().lead == "behind"
+
+
+def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
+    arena = team_arena(team, CLEAR)
+    publish(arena)
+    decide()
+    vote(arena, CLEAR, each=4, seed=9)
+    publish(arena)
+    assert decide() == 0
+    assert (Decision.objects.count(), Notice.objects.count()) == (1, 1)
+
+
+def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5))
+    publish(arena)
+    assert decide() == 1
+    vote(arena, (0.0, -1.5), each=400)
+    publish(arena)
+    assert decide() == 1
+    assert list(Decision.objects.order_by("pk").values_list("lead", flat=True)) == [
+        "ahead",
+        "behind",
+    ]
+    assert Notice.objects.filter(team=team, kind="decision.known").count() == 2
+
+
+def test_a_difference_that_chance_explains_is_not_known(team: Team) -> None:
+    publish(team_arena(team, (0.0, 0.1)))
+    assert decide() == 0
+    assert not Notice.objects.exists()
+
+
+def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
+    arena = team_arena(team)
+    arena.votes.all().delete()
+    old, new = candidates_of(arena)
+    outcomes = ["left"] * 62 + ["right"] * 38
+    random.Random(1).shuffle(outcomes)
+    for outcome, prompt in zip(outcomes, [*arena.prompts.all()] * 2, strict=True):
+        make_vote(arena, new, old, outcome, prompt)
+    publish(arena)
+    board = read_gap_boards(arena, Question()).chosen
+    assert board is not None
+    gap = board.gap(new.pk, old.pk)
+    assert (gap.lead, gap.is_known) == (Lead.AHEAD, False)
+    assert gap.votes_to_go
+    assert decide() == 0
+
+
+def test_the_chosen_baseline_counts_and_another_one_is_another_question(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5, 3.0))
+    publish(arena)
+    first, _, third = candidates_of(arena)
+    choose_baseline(
+        team=team, arena=arena, candidate=third, by=Actor(known_as="x"), now=timezone.now()
+    )
+    looked: Looked = {}
+    assert decide(looked=looked) == 2
+    assert set(Decision.objects.values_list("baseline", flat=True)) == {third.pk}
+    Baseline.objects.update(candidate=first)
+    assert decide(looked=looked) == 2
+    assert Decision.objects.filter(baseline=first).count() == 2
+
+
+def test_each_team_is_told_of_its_own_candidates_alone(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5, 1.5, 0.0))
+    guests = make_team("Guests", "guests")
+    own = candidates_of(arena)
+    arena.candidates.filter(pk__in=[own[2].pk, own[3].pk]).update(team=guests)
+    publish(arena)
+    assert decide() == 2
+    assert Decision.objects.get(team=team).candidate == own[1]
+    told = Decision.objects.get(team=guests)
+    assert (told.candidate, told.baseline) == (own[3], own[2])
+    assert Notice.objects.filter(team=guests).count() == 1
+
+
+def test_undisclosed_names_are_told_to_their_own_team_alone(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5, 0.0))
+    guests = make_team("Guests", "guests")
+    _, new, theirs = candidates_of(arena)
+    arena.candidates.update(disclosed_at=None, private_until_votes=5000)
+    arena.candidates.filter(pk=theirs.pk).update(team=guests)
+    Baseline.objects.create(team=guests, arena=arena, candidate=new)
+    publish(arena)
+    decide()
+    assert "candidate-1 beats candidate-0" in Decision.objects.get(team=team).sentence
+    sentence = Decision.objects.get(team=guests).sentence
+    assert f"candidate-2 loses to Undisclosed {new.pk}" in sentence
+    assert "candidate-1" not in str(Notice.objects.get(team=guests).details)
+
+
+def test_retired_candidates_and_arenas_without_a_team_are_left_alone(team: Team) -> None:
+    arena = team_arena(team, CLEAR)
+    arena.candidates.filter(pk=candidates_of(arena)[1].pk).update(retired_at=timezone.now())
+    publish(arena)
+    operators = make_arena(2, 50)
+    vote(operators, CLEAR)
+    publish(operators)
+    assert decide() == 0
+
+
+def test_looking_again_reads_nothing_before_there_is_news(
+    team: Team, django_assert_num_queries: Any
+) -> None:
+    arena = team_arena(team, CLEAR)
+    publish(arena)
+    looked: Looked = {}
+    now = timezone.now()
+    decide(looked=looked, now=now)
+    with django_assert_num_queries(2):
+        decide(looked=looked, now=now)
+    Decision.objects.all().delete()
+    Notice.objects.all().delete()
+    assert decide(looked=looked, now=now + LOOK_AGAIN) == 1
+    arena.boards.all().delete()
+    decide(looked=looked, now=now + LOOK_AGAIN + timedelta(seconds=1))
+    assert looked == {}
+
+
+def test_choosing_a_baseline_is_on_the_trail(team: Team) -> None:
+    arena = team_arena(team)
+    old, new = candidates_of(arena)
+    for candidate in (old, new):
+        choose_baseline(
+            team=team, arena=arena, candidate=candidate, by=Actor(known_as="x"), now=timezone.now()
+        )
+    assert Baseline.objects.get().candidate == new
+    entry = AuditEntry.objects.filter(action="chose a baseline").latest("pk")
+    assert (entry.subject, entry.details) == ("candidate-1", {"arena": arena.slug})
+
+
+def test_a_candidate_of_another_arena_is_no_baseline(team: Team) -> None:
+    arena: Arena = team_arena(team)
+    elsewhere = make_arena().candidates.all()[0]
+    with pytest.raises(BaselineRefused, match="of this arena"):
+        choose_baseline(team=team, arena=arena, candidate=elsewhere, by=Actor(), now=timezone.now())
+    assert not Baseline.objects.exists()

@@ -1,0 +1,266 @@
+"""Judges in a team's arena: who may order and steer runs, whose budget pays, what is noted."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.calls.models import Capability
+from arena.conf.endpoints import ModelPrice
+from arena.models import Arena, Membership, Run, Team
+from arena.services.budgets import committed_by
+from judges.reports_trust import judge_board
+from judges.services import steering
+from judges.services.registering import JudgeRefused
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is, fails
+from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.pages import QUOTE, run_url, text
+from tests.judges.test_order_page import order_it
+
+pytestmark = pytest.mark.django_db
+DOLLAR = 10**9
+MODEL = LOCAL.removeprefix("local:")
+NOW = timezone.now()
+
+
+@pytest.fixture
+def team() -> Team:
+    return Team.objects.create(slug="acme", name="Acme")
+
+
+@pytest.fixture
+def arena(team: Team) -> Arena:
+    return make_arena(2, 2, team=team)
+
+
+@pytest.fixture
+def paid(local: FakeServer, settings: Any) -> FakeServer:
+    """The server, for a dollar per million tokens."""
+    price = {MODEL: ModelPrice(DOLLAR, DOLLAR)}
+    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
+    Capability.objects.create(endpoint="local", model=MODEL, probed_at=NOW)
+    local.otherwise = better_is("TIE")
+    return local
+
+
+def person(team: Team | None = None, role: str = "member") -> Any:
+    user = get_user_model().objects.create_user(f"{role} of {team}")
+    if team is not None:
+        Membership.objects.create(team=team, user=user, role=role)
+    return user
+
+
+def browser(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def trail(team: Team) -> list[tuple[str, str]]:
+    return list(team.audit_entries.order_by("pk").values_list("by", "action"))
+
+
+# -- Ordering --------------------------------------------------------------------------------------
+
+
+def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
+    ann = person(team)
+    answer = order_it(browser(ann), arena)
+    run = Run.objects.get()
+    assert answer.url.startswith(run_url(run))
+    assert (run.team, run.created_by, run.cap) == (team, ann, None)
+    assert trail(team) == [("member of Acme", "ordered a run of judges")]
+    assert team.audit_entries.get().details["cap"] == "nothing to pay"
+
+
+def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena: Arena) -> None:
+    other = Team.objects.create(slug="other", name="Other")
+    arena.open_to_teams = True
+    arena.save()
+    for user in (person(other, "owner"), person(team, "viewer")):
+        answer = browser(user).post(
+            reverse("order_run", args=[arena.slug]), QUOTE | {"do": "order"}
+        )
+        assert answer.status_code == 403
+    assert not Run.objects.exists()
+
+
+def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> None:
+    client, page = browser(person(team)), reverse("order_run", args=[arena.slug])
+    assert "Acme pays, but has no budget yet." in text(client, page)
+    Team.objects.update(budget=5 * DOLLAR)
+    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
+    assert "Acme pays, and has $3.00 of its budget left." in text(client, page)
+
+
+def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
+    staff = browser(get_user_model().objects.create_user("boss", is_staff=True))
+    assert "budget" not in text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
+
+
+def test_an_order_beyond_the_budget_is_refused_before_any_request(
+    team: Team, arena: Arena, paid: FakeServer
+) -> None:
+    Capability.objects.all().delete()
+    Team.objects.update(budget=DOLLAR)
+    answer = order_it(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
+    page = answer.content.decode()
+    assert "This may cost up to $1.50, and Acme has $1.00 left of its budget of $1.00." in page
+    assert not Run.objects.exists()
+    assert paid.requests == []
+    assert trail(team) == []
+
+
+def test_an_order_within_the_budget_takes_its_cap_of_it(
+    team: Team, arena: Arena, paid: FakeServer
+) -> None:
+    Team.objects.update(budget=DOLLAR)
+    run = order(arena, LOCAL, cap=DOLLAR)
+    assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
+    assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
+    with pytest.raises(JudgeRefused, match=r"Acme has .* left of its budget"):
+        order(make_arena(2, 2, team=team), LOCAL, cap=1)
+
+
+def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena: Arena) -> None:
+    run = order(arena, "scripted", cap=DOLLAR)
+    assert (run.cap, committed_by(team)) == (None, 0)
+
+
+# -- Steering --------------------------------------------------------------------------------------
+
+
+def steer(client: Client, run: Run, action: str, **fields: Any) -> Any:
+    return client.post(reverse("steer_run", args=[run.pk]), {"action": action} | fields)
+
+
+def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> None:
+    run, client = order(arena, "scripted"), browser(person(team))
+    for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
+        assert steer(client, run, action).status_code == 302
+        run.refresh_from_db()
+        assert run.state == state
+    said = [action for _, action in trail(team)[1:]]
+    assert said == [f"{done} a run of judges" for done in ("paused", "resumed", "cancelled")]
+
+
+def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> None:
+    run = order(arena, "scripted")
+    steer(browser(person(team)), run, "pause")
+    page = text(Client(), run_url(run))
+    assert "Paused by the team." in page
+    assert "member of Acme" not in page
+
+
+def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena: Arena) -> None:
+    run, viewer = order(arena, "scripted"), browser(person(team, "viewer"))
+    assert reverse("steer_run", args=[run.pk]) not in text(viewer, run_url(run))
+    assert steer(viewer, run, "cancel").status_code == 403
+
+
+def test_trials_stay_the_operators(team: Team) -> None:
+    trial = Run.objects.create(kind="judge", state="open")
+    owner = browser(person(team, "owner"))
+    assert owner.get(reverse("trial_runs")).status_code == 403
+    assert owner.get(reverse("trial_run", args=[trial.pk])).status_code == 403
+
+
+def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> None:
+    Team.objects.update(budget=3)
+    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
+    by = Actor(user=person(team))
+    with pytest.raises(JudgeRefused, match="left of its budget"):
+        steering.resume(run=run, by=by, now=NOW, cap=4)
+    run.refresh_from_db()
+    assert (run.state, run.cap, trail(team)) == ("paused", 2, [])
+    steering.resume(run=run, by=by, now=NOW, cap=3)
+    run.refresh_from_db()
+    assert (run.cap, committed_by(team)) == (3, 3)
+
+
+def test_failures_are_asked_again_within_the_budget(
+    team: Team, arena: Arena, paid: FakeServer
+) -> None:
+    paid.otherwise = fails(500)
+    Team.objects.update(budget=DOLLAR)
+    run = work_off(order(arena, cap=DOLLAR))
+    assert (run.state, run.settled) == ("done", 0)
+    by = Actor(user=person(team))
+    Team.objects.update(budget=DOLLAR - 1)
+    with pytest.raises(JudgeRefused, match="left of its budget"):
+        steering.ask_failures_again(run=run, by=by, now=NOW)
+    Team.objects.update(budget=DOLLAR)
+    steering.ask_failures_again(run=run, by=by, now=NOW)
+    assert trail(team)[-1] == ("member of Acme", "asked failed verdicts again")
+
+
+def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
+    run = work_off(order(arena, "scripted:scripted-1"))
+    run.judgements.filter(state="failed").update(state="abstained")
+    with pytest.raises(JudgeRefused, match="Nothing in this run has failed"):
+        steering.ask_failures_again(run=run, by=Actor(user=person(team)), now=NOW)
+    run.refresh_from_db()
+    assert run.state == "done"
+    assert "asked failed verdicts again" not in str(trail(team))
+
+
+def test_criteria_are_changed_by_members_and_noted(team: Team, arena: Arena) -> None:
+    page = reverse("arena_criteria", args=[arena.slug])
+    browser(person(team)).post(page, {"criteria": "Short answers."})
+    arena.refresh_from_db()
+    assert arena.criteria == "Short answers."
+    assert trail(team) == [("member of Acme", "changed an arena")]
+
+
+# -- What others learn of it -----------------------------------------------------------------------
+
+
+def private(arena: Arena) -> None:
+    arena.visibility = "private"
+    arena.save()
+
+
+def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: Arena) -> None:
+    Team.objects.filter(pk=team.pk).update(budget=100 * DOLLAR)
+    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=90 * DOLLAR)
+    steering.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
+    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=95 * DOLLAR)
+    with pytest.raises(JudgeRefused, match=r"has \$4.00 left"):
+        steering.set_cap(run=run, cap=92 * DOLLAR)
+    assert committed_by(team) == 96 * DOLLAR
+
+
+def test_judges_of_private_arenas_are_named_and_counted_to_the_team_alone(
+    team: Team, arena: Arena
+) -> None:
+    work_off(order(arena, "scripted"))
+    work_off(order(make_arena(2, 2), "scripted:scripted-2", per_pair=1))
+    work_off(order(arena, "scripted:scripted-2"))
+    private(arena)
+
+    def counted(actor: Actor) -> dict[str, int]:
+        return {row.judge.model: row.judgements for row in judge_board(actor)}
+
+    assert counted(Actor()) == {"scripted-2": 1}
+    assert counted(Actor(user=person(team))) == {"scripted-1": 2, "scripted-2": 3}
+
+
+def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena: Arena) -> None:
+    work_off(order(arena, "scripted"))
+    private(arena)
+    other = Team.objects.create(slug="other", name="Other")
+    theirs = make_arena(2, 2, team=other)
+    label = "scripted:scripted-1@pairwise"
+    choice = f'name="registered" value="{label}'
+    pages = [
+        text(browser(person(whose)), reverse("order_run", args=[where.slug]))
+        for whose, where in ((team, arena), (other, theirs))
+    ]
+    assert [choice in page for page in pages] == [True, False]

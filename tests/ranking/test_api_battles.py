@@ -1,0 +1,330 @@
+"""The votes beneath the boards, listed and exported: what a row says, and what it never says."""
+
+import csv
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from arena.models import Arena, Comparison, Rater, Response, Vote
+from ranking.api import rows
+from tests.arena.rest import undisclosed
+from tests.factories import make_arena, make_person, make_vote
+
+pytestmark = pytest.mark.django_db
+
+ROOT = "/api/v1/arenas/support/"
+
+
+@pytest.fixture
+def quiet() -> Arena:
+    """Three candidates that answer four prompts, and no votes."""
+    return make_arena(slug="support")
+
+
+def vote_on(arena: Arena, left: int, right: int, outcome: str, prompt: int = 0, **who: Any) -> Vote:
+    """A vote between two candidates, by their places, with their answers' texts."""
+    asked = arena.prompts.order_by("pk")[prompt]
+    pair = list(arena.candidates.order_by("pk"))
+    answers = {r.candidate_id: r for r in Response.objects.filter(prompt=asked)}
+    rater = who.get("rater") or make_person()
+    comparison = Comparison.objects.create(
+        arena=arena,
+        rater=rater,
+        prompt=asked,
+        left=pair[left],
+        right=pair[right],
+        left_response=answers[pair[left].pk],
+        right_response=answers[pair[right].pk],
+    )
+    return Vote.objects.create(
+        arena=arena, comparison=comparison, rater=rater, outcome=outcome, cast_at=timezone.now()
+    )
+
+
+def listed(client: Client, **asked: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"{ROOT}battles/", asked).json()["results"]
+    return found
+
+
+def lines(client: Client, name: str) -> list[Any]:
+    text = client.get(f"{ROOT}exports/{name}").getvalue().decode()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def preferred(client: Client) -> list[tuple[Any, ...]]:
+    names = ("chosen_candidate", "rejected_candidate", "votes_for", "votes_against")
+    return [tuple(row[name] for name in names) for row in lines(client, "dpo.jsonl")]
+
+
+# -- Battles ---------------------------------------------------------------------------------------
+
+
+def test_a_battle_says_who_met_and_who_won(client: Client, quiet: Arena) -> None:
+    vote = vote_on(quiet, 0, 2, "right")
+    left, right = vote.comparison.left, vote.comparison.right
+    [found] = listed(client)
+    assert found == {
+        "comparison": str(vote.comparison.key),
+        "prompt": "p0",
+        "category": "category-0",
+        "left_id": left.pk,
+        "left": "candidate-0",
+        "right_id": right.pk,
+        "right": "candidate-2",
+        "outcome": "right",
+        "preference": None,
+        "rater_kind": "person",
+        "rater": rows.rater_name(vote),
+        "cast_at": vote.cast_at.isoformat(),
+    }
+
+
+def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> None:
+    old = vote_on(quiet, 0, 1, "left", prompt=0)
+    Vote.objects.filter(pk=old.pk).update(cast_at=timezone.now() - timedelta(days=2))
+    new = vote_on(quiet, 1, 2, "tie", prompt=1)
+    judged = vote_on(quiet, 2, 0, "left", prompt=2, rater=judge)
+
+    def keys(**asked: Any) -> set[str]:
+        return {row["comparison"] for row in listed(client, **asked)}
+
+    def key(vote: Vote) -> str:
+        return str(vote.comparison.key)
+
+    yesterday = (timezone.now() - timedelta(days=1)).isoformat()
+    assert keys() == {key(old), key(new), key(judged)}
+    assert keys(category="category-1") == {key(new)}
+    assert keys(candidate=old.comparison.left_id) == {key(old), key(judged)}
+    assert keys(raters="judges") == {key(judged)}
+    assert keys(since=yesterday) == {key(new), key(judged)}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"since": "0001-01-01T00:00:00+14:00"},
+        {"since": "yesterday"},
+        {"candidate": "9" * 30},
+        {"candidate": "one"},
+        {"raters": "cats"},
+        {"category": "\0"},
+        {"cursor": "cD0xMDAwMDAwMDAwMDAwMDAwMDAwMDA="},
+    ],
+)
+def test_filters_that_mean_nothing_are_told(
+    client: Client, quiet: Arena, asked: dict[str, str]
+) -> None:
+    answer = client.get(f"{ROOT}battles/", asked)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["parameter"] in asked
+
+
+def test_pages_hold_every_battle_once(client: Client, quiet: Arena) -> None:
+    votes = [vote_on(quiet, 0, 1, "left") for _ in range(7)]
+    url, seen = f"{ROOT}battles/?page_size=3", []
+    while url:
+        page = client.get(url).json()
+        seen += [row["comparison"] for row in page["results"]]
+        url = page["next"]
+    assert seen == [str(vote.comparison.key) for vote in votes]
+
+
+def test_votes_that_do_not_count_are_not_there(client: Client, quiet: Arena) -> None:
+    vote = vote_on(quiet, 0, 1, "left")
+    Vote.objects.filter(pk=vote.pk).update(voided_at=timezone.now(), void_reason="a slip")
+    assert listed(client) == []
+    assert lines(client, "battles.jsonl") == []
+    assert lines(client, "dpo.jsonl") == []
+
+
+def test_people_have_a_pseudonym_in_each_arena_and_judges_their_names(
+    client: Client, quiet: Arena, judge: Rater
+) -> None:
+    user = get_user_model().objects.create_user("jane.doe", "jane@example.org")
+    jane = make_person(user=user, name="Jane Doe")
+    elsewhere = make_arena()
+    first, second = (
+        vote_on(quiet, 0, 1, "left", rater=jane),
+        vote_on(quiet, 1, 2, "tie", rater=jane),
+    )
+    other = vote_on(elsewhere, 0, 1, "left", rater=jane)
+    vote_on(quiet, 0, 1, "left", prompt=1, rater=judge)
+
+    names = [row["rater"] for row in listed(client)]
+    assert names == [rows.rater_name(first), rows.rater_name(second), "A strict judge"]
+    assert names[0] == names[1] != rows.rater_name(other)
+    everything = client.get(f"{ROOT}battles/").content + b"".join(
+        client.get(f"{ROOT}exports/{name}").getvalue()
+        for name in ("battles.csv", "battles.jsonl", "dpo.jsonl")
+    )
+    for told in ("jane", "Jane", "example.org"):
+        assert told.encode() not in everything
+
+
+def test_a_vote_whose_prompt_nobody_knows_has_null(client: Client, quiet: Arena) -> None:
+    left, right = quiet.candidates.order_by("pk")[:2]
+    make_vote(quiet, left, right, "left", preference=0.75)
+    [found] = listed(client)
+    assert (found["prompt"], found["category"], found["preference"]) == (None, "", 0.75)
+
+
+def test_a_page_of_battles_takes_the_same_queries_however_long(
+    client: Client, quiet: Arena
+) -> None:
+    counts = []
+    for more in (1, 20):
+        for _ in range(more):
+            vote_on(quiet, 0, 1, "left")
+        with CaptureQueriesContext(connection) as queries:
+            listed(client)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+# -- Exports ---------------------------------------------------------------------------------------
+
+
+def test_both_exports_hold_what_the_list_holds(client: Client, quiet: Arena) -> None:
+    for outcome in ("left", "tie", "both_bad"):
+        vote_on(quiet, 0, 1, outcome)
+    answer = client.get(f"{ROOT}exports/battles.csv")
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer["Content-Disposition"] == 'attachment; filename="support-battles.csv"'
+    table = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+    assert lines(client, "battles.jsonl") == listed(client)
+    as_texts = [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in listed(client)
+    ]
+    assert table == as_texts
+
+
+def test_a_spreadsheet_runs_no_name(client: Client, quiet: Arena) -> None:
+    quiet.candidates.filter(name="candidate-0").update(name='=HYPERLINK("http://x")')
+    quiet.prompts.update(category="@SUM(A1)")
+    vote_on(quiet, 0, 1, "left")
+    text = client.get(f"{ROOT}exports/battles.csv").getvalue().decode()
+    [row] = csv.DictReader(io.StringIO(text))
+    assert row["left"] == '\'=HYPERLINK("http://x")'
+    assert row["category"] == "'@SUM(A1)"
+
+
+def test_whatever_is_read_at_once_no_vote_is_lost_or_twice(
+    client: Client, quiet: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "AT_ONCE", 3)
+    votes = [vote_on(quiet, 0, 1, "left") for _ in range(7)]
+    exported = [line["comparison"] for line in lines(client, "battles.jsonl")]
+    assert exported == [str(vote.comparison.key) for vote in votes]
+
+
+def test_the_address_says_the_form_and_nothing_is_sent_for_head(
+    client: Client, quiet: Arena
+) -> None:
+    vote_on(quiet, 0, 1, "left")
+    url = f"{ROOT}exports/battles.csv"
+    assert client.get(url, headers={"Accept": "text/csv"}).status_code == 200
+    head = client.head(url)
+    assert (head.status_code, head.getvalue()) == (200, b"")
+    problem = client.get("/api/v1/arenas/none/exports/battles.csv", headers={"Accept": "text/csv"})
+    assert problem["Content-Type"] == "application/problem+json"
+
+
+# -- What people prefer ----------------------------------------------------------------------------
+
+
+def test_the_answer_that_more_people_prefer_is_chosen(client: Client, quiet: Arena) -> None:
+    vote_on(quiet, 0, 1, "left")
+    vote_on(quiet, 1, 0, "right")  # the same answer, on the other side
+    vote_on(quiet, 0, 1, "right")
+    [row] = lines(client, "dpo.jsonl")
+    assert row == {
+        "prompt": "Question 0?",
+        "chosen": "Answer 0-0 of somebody.",
+        "rejected": "Answer 0-1 of somebody.",
+        "prompt_id": "p0",
+        "category": "category-0",
+        "chosen_candidate": "candidate-0",
+        "rejected_candidate": "candidate-1",
+        "votes_for": 2,
+        "votes_against": 1,
+    }
+
+
+def test_ties_level_opinions_and_judges_make_no_line(
+    client: Client, quiet: Arena, judge: Rater
+) -> None:
+    vote_on(quiet, 0, 1, "tie", prompt=0)
+    vote_on(quiet, 0, 1, "both_bad", prompt=0)
+    vote_on(quiet, 0, 1, "left", prompt=1)
+    vote_on(quiet, 0, 1, "right", prompt=1)
+    vote_on(quiet, 0, 1, "left", prompt=2, rater=judge)
+    assert preferred(client) == []
+    vote_on(quiet, 1, 2, "right", prompt=3)
+    assert preferred(client) == [("candidate-2", "candidate-1", 1, 0)]
+
+
+def test_answers_of_undisclosed_candidates_stay_in_the_house(client: Client, quiet: Arena) -> None:
+    hidden = undisclosed(quiet)
+    Response.objects.create(candidate=hidden, prompt=quiet.prompts.first(), text="The secret.")
+    vote_on(quiet, 0, 3, "right")
+    vote_on(quiet, 3, 0, "left")
+    assert preferred(client) == []
+    assert listed(client)[0]["right"] == f"Undisclosed {hidden.pk}"
+    assert b"secret-recipe" not in client.get(f"{ROOT}battles/").content
+
+
+# -- At length -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_exports_of_100_000_votes_begin_at_once_in_little_memory(
+    client: Client, quiet: Arena
+) -> None:
+    import resource
+    import time
+
+    fill_with(quiet, 100_000)
+    client.get(f"{ROOT}battles/?page_size=1")  # what is loaded once is loaded now
+    for name, expected in (("battles.csv", 100_001), ("battles.jsonl", 100_000), ("dpo.jsonl", 1)):
+        began = time.perf_counter()
+        stream = client.get(f"{ROOT}exports/{name}").streaming_content
+        n_lines = sum(next(stream, b"").count(b"\n") for _ in range(2))
+        first_after = time.perf_counter() - began
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        n_lines += sum(chunk.count(b"\n") for chunk in stream)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert first_after < 2.0, name
+        assert n_lines == expected, name
+        assert grown < 40 * 1024, (name, grown)  # kilobytes; the rows as a list take far more
+
+
+def fill_with(arena: Arena, n: int) -> None:
+    asked, pair = arena.prompts.order_by("pk")[0], arena.candidates.order_by("pk")[:2]
+    answers = [Response.objects.get(prompt=asked, candidate=one) for one in pair]
+    rater = make_person()
+    for _ in range(n // 5000):
+        made = Comparison.objects.bulk_create(
+            Comparison(
+                arena=arena,
+                rater=rater,
+                prompt=asked,
+                left=pair[0],
+                right=pair[1],
+                left_response=answers[0],
+                right_response=answers[1],
+            )
+            for _ in range(5000)
+        )
+        Vote.objects.bulk_create(
+            Vote(arena=arena, comparison=one, rater=rater, outcome="left", cast_at=timezone.now())
+            for one in made
+        )

@@ -1,0 +1,271 @@
+"""What other sites show of a board: a candidate's badge, and the best of it in a frame."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.models import Arena, Candidate
+from ranking.models import Snapshot, Standing
+from ranking.pages.badge import lay_out, message_of
+from tests.arena.rest import undisclosed
+from tests.factories import make_arena
+from tests.ranking.helpers import cast, fill, publish
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def standing(**values: Any) -> Standing:
+    ranked = {"rank": 2, "rank_low": 1, "rank_high": 3, "score": 1043.4, "votes": 9}
+    return Standing(**ranked | {"low": 1025.6, "high": 1060.2} | values)
+
+
+def texts(svg: bytes) -> list[str | None]:
+    return [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+# -- What a badge says -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (standing(), "#1–3, 1043 ± 17"),
+        (standing(rank_low=2, rank_high=2), "#2, 1043 ± 17"),
+        (standing(high=1080.0), "#1–3, 1043 ± 37"),
+        (standing(low=1000.0), "#1–3, 1043 ± 43"),
+        (
+            standing(rank_low=None, rank_high=None, low=None, high=None),
+            "#2, 1043, no interval yet",
+        ),
+        (Standing(votes=5), "not comparable yet"),
+        (Standing(votes=0), "no votes yet"),
+        (None, "no votes yet"),
+    ],
+)
+def test_a_badge_claims_no_more_than_its_board(found: Standing | None, message: str) -> None:
+    assert message_of(found) == message
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_whatever_an_arena_is_called_the_badge_can_be_read(name: str, title: str) -> None:
+    from django.template.loader import render_to_string
+
+    badge = lay_out(name, "#1, 1000 ± 9", title)
+    svg = render_to_string("ranking/badge.svg", {"badge": badge})
+    label, message = texts(svg.encode())
+    assert message == "#1, 1000 ± 9"
+    assert len(label or "") <= 32
+    assert badge.message.left == badge.label.width > badge.label.text_width >= 0
+
+
+# -- How it is served ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def addresses(arena: Arena) -> list[str]:
+    publish(arena)
+    first = arena.candidates.order_by("pk")[0]
+    return [f"/a/support/badge/{first.pk}.svg", "/a/support/embed/"]
+
+
+@pytest.mark.django_db
+def test_a_badge_is_a_picture_for_any_site(client: Client, addresses: list[str]) -> None:
+    answer = client.get(addresses[0])
+    label, message = texts(answer.content)
+    assert label == "Support answers"
+    assert message is not None
+    assert message.startswith("#")
+    assert "±" in message
+    title = ElementTree.fromstring(answer.content).find(f"{SVG}title")
+    assert title is not None
+    assert title.text is not None
+    assert title.text.startswith("candidate-0 in Support answers: rank ")
+    assert answer["Content-Type"] == "image/svg+xml"
+    assert answer["Cache-Control"] == "public, max-age=300"
+    assert answer["Cross-Origin-Resource-Policy"] == "cross-origin"
+    said = {part.strip() for part in answer["Content-Security-Policy"].split(";")}
+    assert said == {"default-src 'none'", "frame-ancestors 'none'", "sandbox"}
+
+
+@pytest.mark.django_db
+def test_an_embedded_board_may_be_framed_and_does_nothing(
+    client: Client, addresses: list[str]
+) -> None:
+    answer = client.get(addresses[1])
+    page = answer.content.decode()
+    assert "X-Frame-Options" not in answer
+    said = {part.strip() for part in answer["Content-Security-Policy"].split(";")}
+    assert {"frame-ancestors *", "default-src 'none'", "style-src 'self'"} <= said
+    assert "<script" not in page
+    assert "style=" not in page
+    assert page.count('<th scope="row">') == 3
+    assert '<base target="_top">' in page
+
+
+@pytest.mark.django_db
+def test_only_the_embedded_board_may_be_framed(client: Client, arena: Arena) -> None:
+    publish(arena)
+    for path in ("/", "/a/support/", "/a/none/embed/"):
+        answer = client.get(path)
+        assert answer["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.django_db
+def test_both_are_stored_and_not_sent_to_who_has_them(
+    client: Client,
+    arena: Arena,
+    addresses: list[str],
+    django_assert_num_queries: Callable[..., Any],
+) -> None:
+    for address in addresses:
+        first = client.get(address)
+        with django_assert_num_queries(1):
+            again = client.get(address)
+        known = client.get(address, headers={"If-None-Match": first["ETag"]})
+        assert again.content == first.content
+        assert (known.status_code, known["Cache-Control"]) == (304, first["Cache-Control"])
+        assert not first.cookies
+        assert "Cookie" not in first["Vary"]
+    cast(arena)
+    publish(arena)
+    assert b"25 votes" in client.get(addresses[1]).content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("visibility", "status"), [("unlisted", 200), ("private", 404)])
+def test_a_private_arena_has_neither_even_for_operators(
+    client: Client, arena: Arena, addresses: list[str], visibility: str, status: int
+) -> None:
+    from tests.arena.teams import make_team
+
+    for address in addresses:
+        client.get(address)  # stored while everybody may see it
+    arena.team, arena.visibility = make_team(), visibility
+    arena.save()
+    client.force_login(get_user_model().objects.create_user("op", is_staff=True))
+    for address in addresses:
+        assert client.get(address).status_code == status
+        assert Client().get(address).status_code == status
+
+
+@pytest.mark.django_db
+def test_a_private_badge_and_a_missing_one_are_the_same(
+    client: Client, arena: Arena, addresses: list[str]
+) -> None:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from tests.arena.teams import make_team
+
+    arena.team, arena.visibility = make_team(), "private"
+    arena.save()
+    for address in addresses:
+        answers = []
+        for path in (address, address.replace("support", "nothing")):
+            with CaptureQueriesContext(connection) as queries:
+                answer = client.get(path)
+            body = answer.content.replace(b"support", b"nothing")
+            answers.append((answer.status_code, body, dict(answer.headers), len(queries)))
+        assert answers[0] == answers[1]
+
+
+@pytest.mark.django_db
+def test_candidates_that_are_not_there_have_no_badge(client: Client, arena: Arena) -> None:
+    elsewhere = make_arena().candidates.first()
+    for pk in (elsewhere.pk, 10**30):
+        assert client.get(f"/a/support/badge/{pk}.svg").status_code == 404
+
+
+@pytest.mark.django_db
+def test_a_candidate_that_nobody_voted_on_yet_has_a_badge(client: Client, arena: Arena) -> None:
+    publish(arena)
+    newcomer = Candidate.objects.create(arena=arena, name="newcomer")
+    assert texts(client.get(f"/a/support/badge/{newcomer.pk}.svg").content)[1] == "no votes yet"
+
+
+@pytest.mark.django_db
+def test_neither_names_an_undisclosed_candidate(client: Client, arena: Arena) -> None:
+    hidden = undisclosed(arena)
+    fill(arena, rounds=1)
+    publish(arena)
+    for path in (f"badge/{hidden.pk}.svg", "embed/"):
+        page = client.get(f"/a/support/{path}").content.decode()
+        assert f"Undisclosed {hidden.pk}" in page
+        assert "secret-recipe" not in page
+
+
+@pytest.mark.django_db
+def test_a_board_without_votes_says_so(client: Client) -> None:
+    make_arena(slug="quiet")
+    assert b"Nobody can be ranked here yet." in client.get("/a/quiet/embed/").content
+
+
+@pytest.mark.django_db
+def test_what_leaves_out_says_how_many(client: Client) -> None:
+    arena = make_arena(12, 2, slug="many")
+    fill(arena, rounds=1)
+    publish(arena)
+    page = client.get("/a/many/embed/").content.decode()
+    shown = page.count('<th scope="row">')
+    assert shown <= 10
+    assert f"{12 - shown} more on the board" in page
+
+
+@pytest.mark.django_db
+def test_pages_say_how_to_show_them_elsewhere(
+    client: Client, arena: Arena, addresses: list[str], settings: Any
+) -> None:
+    settings.SITE_URL = "https://arena.example"
+    arena.name = 'The "best" & brightest'
+    arena.save()
+    publish(arena)
+    board = client.get("/a/support/").content.decode()
+    assert '&lt;iframe src="https://arena.example/a/support/embed/"' in board
+    assert 'title="The &amp;quot;best&amp;quot; &amp;amp; brightest"' in board
+    pk = arena.candidates.order_by("pk")[0].pk
+    candidate = client.get(f"/a/support/candidates/{pk}/").content.decode()
+    assert f"https://arena.example/a/support/badge/{pk}.svg" in candidate
+
+
+@pytest.mark.django_db
+def test_a_bare_rank_is_not_taken_for_the_best(client: Client, arena: Arena) -> None:
+    publish(arena)
+    board, embedded = (client.get(f"/a/support/{path}").content.decode() for path in ("", "embed/"))
+    said = re.search(r"No clear number one yet: [^<]+", board)
+    assert said is not None
+    assert said[0] in embedded
+
+
+@pytest.mark.django_db
+def test_who_is_clearly_first_is_called_so(client: Client, arena: Arena) -> None:
+    publish(arena)
+    snapshot = Snapshot.objects.current().of_arena(arena).get(board__category="")
+    first = snapshot.standings.get(rank=1)
+    snapshot.findings["leader"] = first.candidate_id
+    snapshot.save()
+    page = client.get("/a/support/embed/").content.decode()
+    assert f"Clear number one: {first.candidate}." in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_sample", [True, False])
+def test_a_sample_says_whose_opinion_it_is(client: Client, is_sample: bool) -> None:
+    make_arena(slug="quiet", is_sample=is_sample, description="Votes of a <seeded> script.")
+    page = client.get("/a/quiet/embed/").content.decode()
+    assert ("Votes of a &lt;seeded&gt; script." in page) == is_sample
+
+
+@pytest.mark.django_db
+def test_one_rank_is_no_range_on_the_board_either(client: Client, arena: Arena) -> None:
+    publish(arena)
+    Standing.objects.filter(snapshot__board__arena=arena).update(rank_low=2, rank_high=2)
+    page = client.get("/a/support/").content.decode()
+    assert "could be" not in page.split("<tbody>")[1].split("</tbody>")[0]

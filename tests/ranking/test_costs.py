@@ -1,0 +1,225 @@
+"""What answers cost and how long they take, beside the scores, and what that buys."""
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.models import Arena, Import, Response
+from arena.signals import announce, answers_changed
+from ranking.models import Standing
+from ranking.pages.costs import Value, expected_wins, read_values, weigh
+from ranking.templatetags.numbers import figures
+from tests.ranking.helpers import publish
+
+NANO = 10**9
+SCALE = 400.0
+
+
+def weighed(*candidates: tuple[float | None, Value]) -> dict[int, Value]:
+    """Weigh candidates 1, 2, ... of these scores."""
+    standings = [
+        Standing(candidate_id=i, score=score) for i, (score, _) in enumerate(candidates, 1)
+    ]
+    values = {i: value for i, (_, value) in enumerate(candidates, 1)}
+    return weigh(values, standings, SCALE)
+
+
+def marked(*candidates: tuple[float | None, Value]) -> list[int]:
+    return [i for i, value in weighed(*candidates).items() if value.unbeaten]
+
+
+def costs(dollars: float) -> Value:
+    return Value(price=round(dollars * NANO), n_priced=4)
+
+
+def test_wins_are_those_against_the_average_candidate() -> None:
+    assert expected_wins(0, SCALE) == 0.5
+    assert expected_wins(400, SCALE) == pytest.approx(10 / 11)
+    assert expected_wins(-400, SCALE) == pytest.approx(1 / 11)
+    assert expected_wins(191, SCALE) == pytest.approx(0.75, abs=1e-3)
+
+
+def test_a_dollar_and_a_second_buy_so_many_wins() -> None:
+    cheap = Value(price=2 * NANO, n_priced=4, seconds=0.5, n_timed=4)
+    found = weighed((1200.0, cheap), (800.0, Value()))[1]
+    # The average is 1000, so it wins 1 / (1 + 10^-0.5); an answer costs $0.002.
+    wins = 1 / (1 + 10**-0.5)
+    assert found.wins_per_dollar == pytest.approx(wins / 0.002)
+    assert found.wins_per_second == pytest.approx(wins / 0.5)
+
+
+def test_what_is_free_instant_or_unranked_has_no_such_figure() -> None:
+    free = Value(price=0, n_priced=4, seconds=0.0, n_timed=4)
+    unranked = Value(price=NANO, n_priced=4, seconds=1.0, n_timed=4)
+    found = weighed((1000.0, free), (None, unranked))
+    assert [(v.wins_per_dollar, v.wins_per_second) for v in found.values()] == [(None, None)] * 2
+    assert found[2].price == NANO
+    assert weighed((None, unranked))[1] == unranked
+
+
+@pytest.mark.parametrize(
+    ("candidates", "expected"),
+    [
+        ([(1100.0, costs(2)), (900.0, costs(1)), (800.0, costs(1.5))], [1, 2]),
+        ([(1100.0, costs(1)), (900.0, costs(2))], [1]),
+        ([(1000.0, costs(1)), (1000.0, costs(2))], [1]),
+        ([(1100.0, costs(1)), (900.0, costs(1))], [1]),
+        ([(1000.0, costs(1)), (1000.0, costs(1))], [1, 2]),
+        ([(1000.0, costs(0)), (1100.0, costs(1))], [1, 2]),
+        ([(1000.0, costs(1)), (1100.0, Value())], []),
+        ([(1000.0, costs(1)), (None, costs(0.5))], []),
+    ],
+)
+def test_candidates_that_no_other_beats_on_score_and_price_are_marked(
+    candidates: list[tuple[float | None, Value]], expected: list[int]
+) -> None:
+    assert marked(*candidates) == expected
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(800, 1200).map(float), st.integers(0, 5).map(costs)),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_whoever_is_not_marked_is_beaten_by_one_that_is(
+    candidates: list[tuple[float | None, Value]],
+) -> None:
+    best = [candidates[i - 1] for i in marked(*candidates)]
+    assert best
+    for score, value in candidates:
+        assert score is not None
+        assert value.price is not None
+        assert any((one or 0) >= score and (other.price or 0) <= value.price for one, other in best)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(None, "–"), (0.5123, "0.512"), (12.345, "12.3"), (840.4, "840"), (12345.6, "12,346")],
+)
+def test_figures_are_short(value: float | None, written: str) -> None:
+    assert figures(value) == written
+
+
+# -- Read and shown --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def priced(arena: Arena) -> Arena:
+    """The first candidate's answers cost $1 for 1,000 and take 2 s, but for one of which no cost is
+    known; the second one's cost $4; of the third nothing is known."""
+    first, second, _ = arena.candidates.order_by("pk")
+    answers = first.responses.order_by("prompt")
+    answers.update(cost=NANO // 1000, seconds=2.0)
+    Response.objects.filter(pk=answers[0].pk).update(cost=None)
+    second.responses.update(cost=4 * NANO // 1000)
+    return arena
+
+
+def test_means_are_over_the_answers_of_which_something_is_known(priced: Arena) -> None:
+    first, second, third = priced.candidates.order_by("pk").values_list("pk", flat=True)
+    found = read_values(priced, "")
+    assert found[first] == Value(price=NANO, n_priced=3, seconds=2.0, n_timed=4)
+    assert found[second] == Value(price=4 * NANO, n_priced=4)
+    assert third not in found
+
+
+def test_a_category_s_board_counts_its_own_prompts(priced: Arena) -> None:
+    first = priced.candidates.order_by("pk")[0]
+    first.responses.filter(prompt__category="category-1").update(cost=F("cost") * 3)
+    assert read_values(priced, "category-1")[first.pk].price == 3 * NANO
+    assert read_values(priced, "category-0")[first.pk].price == NANO
+    assert read_values(priced, "category-0")[first.pk].n_timed == 2
+
+
+def test_answers_of_an_import_that_is_hidden_do_not_count(priced: Arena) -> None:
+    source = Import.objects.create(arena=priced, sha256="0" * 64, started_at=timezone.now())
+    for number, answer in enumerate(Response.objects.all()):
+        Response.objects.filter(pk=answer.pk).update(source=source, source_row=number)
+    assert read_values(priced, "") == {}
+
+
+def test_the_board_shows_prices_times_and_what_they_buy(client: Client, priced: Arena) -> None:
+    publish(priced)
+    page = client.get("/a/support/").content.decode()
+    for heading in ("$ per 1,000", "Wins per $", "Seconds", "Wins per s"):
+        assert heading in page
+    assert "$1.00</span>" in page
+    assert "$4.00</span>" in page
+    assert "2.00 s" in page
+    assert "3 answers" in page
+    assert 'href="/a/support/methodology/?raters=people#cost"' in page
+    assert 'id="cost"' in client.get("/a/support/methodology/").content.decode()
+
+
+@pytest.mark.parametrize("sort", ["price", "wins_per_dollar", "seconds", "wins_per_second"])
+def test_the_board_is_sorted_by_what_is_paid_and_waited_for(
+    client: Client, priced: Arena, sort: str
+) -> None:
+    publish(priced)
+    page = client.get(f"/a/support/?sort={sort}").content.decode()
+    names = re.findall(r'<th scope="row" class="name"><a [^>]+>([^<]+)</a>', page)
+    assert names[0] == "candidate-0"
+    assert names[-1] == "candidate-2"
+    turned = client.get(f"/a/support/?sort=-{sort}").content.decode()
+    again = re.findall(r'<th scope="row" class="name"><a [^>]+>([^<]+)</a>', turned)
+    assert again[-1] == "candidate-2", "what is not known comes last either way"
+
+
+def test_where_every_answer_is_free_nothing_is_won_per_dollar(
+    client: Client, priced: Arena
+) -> None:
+    Response.objects.update(cost=0)
+    publish(priced)
+    page = client.get("/a/support/").content.decode()
+    assert "$ per 1,000" in page
+    assert "Wins per $" not in page
+
+
+@pytest.mark.usefixtures("arena")
+def test_a_board_without_costs_has_no_such_columns(client: Client, arena: Arena) -> None:
+    publish(arena)
+    page = client.get("/a/support/").content.decode()
+    assert "Wins per" not in page
+    assert "Seconds" not in page
+    assert "◆" not in page
+
+
+def test_the_files_say_the_same(client: Client, priced: Arena) -> None:
+    publish(priced)
+    found = json.loads(client.get("/a/support/results.json").content)
+    rows = {row["candidate"]: row for row in found["standings"]}
+    first = rows["candidate-0"]
+    assert first["dollars_per_1000_answers"] == 1.0
+    assert (first["answers_with_cost"], first["answers_with_seconds"]) == (3, 4)
+    assert first["seconds_per_answer"] == 2.0
+    share = expected_wins(first["score"] - 1000, SCALE)
+    assert first["wins_per_dollar"] == pytest.approx(share / 0.001, rel=1e-3)
+    assert first["wins_per_second"] == pytest.approx(share / 2.0, rel=1e-3)
+    assert rows["candidate-2"]["dollars_per_1000_answers"] is None
+    assert [name for name, row in rows.items() if row["unbeaten_for_its_price"]] != []
+    lines = list(csv.DictReader(io.StringIO(client.get("/a/support/results.csv").content.decode())))
+    assert lines[0].keys() >= {"dollars_per_1000_answers", "wins_per_second"}
+    by_name = {line["candidate"]: line for line in lines}
+    assert by_name["candidate-1"]["dollars_per_1000_answers"] == "4.0"
+
+
+def test_answers_that_come_without_votes_show_at_once(
+    client: Client, arena: Arena, django_capture_on_commit_callbacks: Any
+) -> None:
+    publish(arena)
+    assert "Wins per $" not in client.get("/a/support/").content.decode()
+    Response.objects.update(cost=NANO // 1000)
+    with django_capture_on_commit_callbacks(execute=True):
+        announce(answers_changed, arena_id=arena.pk)
+    assert "Wins per $" in client.get("/a/support/").content.decode()

@@ -1,0 +1,65 @@
+"""Every address of the site, and a request to it that leaves nothing behind."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+PARAMETER = re.compile(r"([\w-]+)/<\w+:(\w+)>")
+# What django-allauth reverses by its own names, at addresses of ours.
+ALIASES = {"account_login": "sign_in", "account_signup": "sign_up"}
+
+
+def patterns(resolver: Any, before: str = "", space: str = "") -> Iterator[tuple[str, str]]:
+    """The name of every address, with its name space, and how it is spelled."""
+    for one in resolver.url_patterns:
+        spelled = before + str(one.pattern)
+        if isinstance(one, URLResolver):
+            yield from patterns(one, spelled, f"{one.namespace}:" if one.namespace else space)
+        elif isinstance(one, URLPattern):
+            yield f"{space}{one.name}", spelled
+
+
+def addresses(resolver: Any = None) -> dict[str, str]:
+    """Every address but the admin's, and but the answer to API paths that are not there."""
+    return {
+        ALIASES.get(name, name): spelled
+        for name, spelled in patterns(resolver or get_resolver())
+        if not spelled.startswith("admin/") and name != "api_not_here"
+    }
+
+
+ADDRESSES = addresses()
+
+
+def path_of(name: str, at: dict[str, Any]) -> str:
+    """The address with what is there filled in, by the word before each of its parameters."""
+    spelled = ADDRESSES[name]
+    if spelled.startswith("^"):  # a new password by mail: nobody has the key
+        return "/password/new/1-nobodys-key/"
+
+    def filled(found: re.Match[str]) -> str:
+        word, parameter = found.groups()
+        floor = spelled.partition("/")[0]
+        keys = (f"{name} {word}", f"{floor} {word}", f"{word} {parameter}", word)
+        return f"{word}/{next(at[key] for key in keys if key in at)}"
+
+    return "/" + PARAMETER.sub(filled, spelled)
+
+
+def ask(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    """Send a request, and take back whatever it wrote, cookies included."""
+    sent: dict[str, Any] = {} if method == "get" else {"data": body or {}}
+    if path.startswith("/api/") or method not in ("get", "post"):
+        sent["content_type"] = "application/json"
+    cookies = {name: morsel.value for name, morsel in client.cookies.items()}
+    with transaction.atomic():
+        answer = getattr(client, method)(path, headers=headers, **sent)
+        answer.whole = answer.getvalue() if answer.streaming else answer.content
+        transaction.set_rollback(True)
+    client.cookies.clear()
+    client.cookies.load(cookies)
+    return answer

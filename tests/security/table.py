@@ -1,0 +1,284 @@
+"""Who gets what status at every address of Ringside, by method: the whole rule in one place.
+
+Statuses are written as the callers of `tests.security.world` are listed: people first, then the
+tokens. A page knows no tokens: whoever sends one is nobody there, so its rules name people alone.
+What a private arena hides is not written here: see `Row.expected`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.security.world import CALLERS, OUTSIDE, PEOPLE, TOKENS
+
+HIDDEN, UNKNOWN = 404, 401
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a method of an address answers, and what it is sent.
+
+    `arena` says what the address has of an arena: "here" (it is hidden where the arena is),
+    "listed" (where the arena is not listed, too), "elsewhere" (other sites show it without knowing
+    who reads: nobody sees it of a private arena), "" (nothing).
+    """
+
+    rule: str
+    body: Any = None
+    arena: str = "here"
+    is_looked_for_first: bool = False
+
+    def expected(self, caller: str, visibility: str) -> int:
+        """The status for `caller`: what is hidden is missing.
+
+        A program that says nothing of who it is, or lacks the scope, hears that before anybody
+        looks whether something is there: then it is no secret either.
+        """
+        status = self.statuses.get(caller, self.statuses["nobody"])
+        if not self._hides(caller, visibility):
+            return status
+        return status if status == UNKNOWN and not self.is_looked_for_first else HIDDEN
+
+    def _hides(self, caller: str, visibility: str) -> bool:
+        outside = caller in OUTSIDE or (caller in TOKENS and not self.is_of_api)
+        if visibility == "private":
+            return self.arena == "elsewhere" or (outside and self.arena != "")
+        return visibility == "unlisted" and self.arena == "listed" and outside
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """By caller; a page's rule names people alone."""
+        callers = CALLERS if self.is_of_api else PEOPLE
+        return dict(zip(callers, map(int, self.rule.split()), strict=True))
+
+    @property
+    def is_of_api(self) -> bool:
+        return len(self.rule.split()) == len(CALLERS)
+
+
+# People: nobody stranger viewer member owner operator
+ALL = "200 200 200 200 200 200"
+LED_ON = "302 302 302 302 302 302"
+NOTHING_MORE = "204 204 204 204 204 204"
+SIGNED_IN = "302 200 200 200 200 200"
+OPERATORS = "302 403 403 403 403 200"
+OPERATORS_DO = "403 403 403 403 403 302"
+# An arena's own pages: who sees the arena sees that they are there.
+READ_BY_TEAM = "302 403 200 200 200 200"
+MEMBERS = "302 403 403 200 200 200"
+OWNERS = "302 403 403 403 200 200"
+MEMBERS_DO = "403 403 403 302 302 302"
+# A team's pages: who is not in the team finds none.
+TEAM = "302 404 200 200 200 200"
+TEAM_DOES = "302 404 302 302 302 302"
+TEAMS_MEMBERS = "302 404 403 200 200 200"
+TEAMS_MEMBERS_DO = "302 404 403 302 302 302"
+TEAMS_OWNERS = "302 404 403 403 200 200"
+TEAMS_OWNERS_DO = "302 404 403 403 302 302"
+
+NEW_ARENA = {"name": "New", "question": "Which?", "visibility": "private", "voters": "members"}
+
+PAGES: dict[tuple[str, str], Row] = {
+    # Voting
+    ("vote", "get"): Row(ALL),
+    ("next_pair", "get"): Row(NOTHING_MORE),
+    ("cast_vote", "post"): Row(LED_ON, {"outcome": "left"}),
+    ("undo_vote", "post"): Row(LED_ON),
+    # Boards
+    ("index", "get"): Row(ALL, arena=""),
+    ("board", "get"): Row(ALL),
+    ("board_csv", "get"): Row(ALL),
+    ("board_json", "get"): Row(ALL),
+    ("win_matrix", "get"): Row(ALL),
+    ("compare", "get"): Row(ALL),
+    ("side_by_side", "get"): Row(ALL),
+    ("history", "get"): Row(ALL),
+    ("methodology", "get"): Row(ALL),
+    ("candidate", "get"): Row(ALL),
+    ("comparison", "get"): Row(ALL),
+    ("badge", "get"): Row(ALL, arena="elsewhere"),
+    ("embed_board", "get"): Row(ALL, arena="elsewhere"),
+    # Judges
+    ("judge_runs", "get"): Row(ALL),
+    ("judge_run", "get"): Row(ALL),
+    ("judge_verdict", "get"): Row(ALL),
+    ("vote_on_verdict", "post"): Row(LED_ON),
+    ("order_run", "get"): Row(MEMBERS),
+    ("order_run", "post"): Row("403 403 403 200 200 200"),
+    ("arena_criteria", "post"): Row(MEMBERS_DO, {"criteria": "Short answers are better."}),
+    ("steer_run", "post"): Row(MEMBERS_DO, {"action": "cancel"}),
+    ("mark_verdict", "post"): Row("403 302 302 302 302 302", {"mark": "coherent:yes"}),
+    ("judges", "get"): Row(ALL, arena=""),
+    ("judge", "get"): Row(ALL, arena="listed"),
+    ("trial_runs", "get"): Row(OPERATORS, arena=""),
+    ("trial_run", "get"): Row(OPERATORS, arena=""),
+    ("trial_verdict", "get"): Row("302 403 403 403 403 404", arena=""),
+    # Setting an arena up
+    ("new_arena", "get"): Row(TEAMS_MEMBERS, arena=""),
+    ("new_arena", "post"): Row(TEAMS_MEMBERS_DO, NEW_ARENA, arena=""),
+    ("manage_arena", "get"): Row(READ_BY_TEAM),
+    ("arena_settings", "get"): Row(OWNERS),
+    ("arena_settings", "post"): Row("403 403 403 403 200 200"),
+    ("manage_prompts", "get"): Row(READ_BY_TEAM),
+    ("add_prompts", "get"): Row(MEMBERS),
+    ("add_prompts", "post"): Row("403 403 403 200 200 200"),
+    ("edit_prompt", "get"): Row(READ_BY_TEAM),
+    ("edit_prompt", "post"): Row("403 403 403 200 200 200"),
+    ("retire_prompt", "post"): Row(MEMBERS_DO),
+    ("manage_candidates", "get"): Row(READ_BY_TEAM),
+    ("new_candidate", "get"): Row(MEMBERS),
+    ("new_candidate", "post"): Row("403 403 403 200 200 200"),
+    ("manage_candidate", "get"): Row(READ_BY_TEAM),
+    ("edit_candidate", "get"): Row(MEMBERS),
+    ("edit_candidate", "post"): Row("403 403 403 200 200 200"),
+    ("retire_candidate", "post"): Row(MEMBERS_DO),
+    ("upload_answers", "get"): Row(MEMBERS),
+    ("upload_answers", "post"): Row("403 403 403 200 200 200"),
+    ("order_answers", "post"): Row(MEMBERS_DO),
+    ("answer_run", "get"): Row(READ_BY_TEAM),
+    ("steer_answers", "post"): Row(MEMBERS_DO, {"action": "cancel"}),
+    # Teams
+    ("teams", "get"): Row(SIGNED_IN, arena=""),
+    ("new_team", "get"): Row(SIGNED_IN, arena=""),
+    ("new_team", "post"): Row(LED_ON, {"name": "Mine"}, arena=""),
+    ("team", "get"): Row(TEAM, arena=""),
+    ("rename_team", "post"): Row(TEAMS_OWNERS_DO, {"name": "Ours"}, arena=""),
+    ("team_members", "get"): Row(TEAM, arena=""),
+    ("team_members", "post"): Row(TEAMS_OWNERS, {"role": "member"}, arena=""),
+    ("change_role", "post"): Row(TEAMS_OWNERS_DO, {"role": "member"}, arena=""),
+    ("remove_member", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("leave_team", "post"): Row("302 404 302 302 302 404", arena=""),
+    ("revoke_invitation", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("team_tokens", "get"): Row(TEAMS_OWNERS, arena=""),
+    ("team_tokens", "post"): Row(TEAMS_OWNERS, {"name": "New", "scopes": ["read"]}, arena=""),
+    ("revoke_token", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("team_audit", "get"): Row(TEAM, arena=""),
+    ("team_notices", "get"): Row(TEAM, arena=""),
+    ("team_notices", "post"): Row("302 404 302 302 302 403", arena=""),
+    ("team_webhooks", "get"): Row(TEAMS_OWNERS, arena=""),
+    ("team_webhooks", "post"): Row(TEAMS_OWNERS, {"url": "http://10.0.0.1/"}, arena=""),
+    ("remove_webhook", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("test_webhook", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("decision", "get"): Row(TEAM, arena=""),
+    ("decision", "post"): Row(TEAMS_MEMBERS_DO, arena=""),
+    ("invitation", "get"): Row(LED_ON, arena=""),
+    ("open_invitation", "get"): Row("410 410 410 410 410 410", arena=""),
+    ("open_invitation", "post"): Row("410 410 410 410 410 410", arena=""),
+    # Accounts
+    ("sign_in", "get"): Row(ALL, arena=""),
+    ("sign_in", "post"): Row(ALL, arena=""),
+    ("sign_in", "put"): Row(ALL, arena=""),
+    ("sign_out", "post"): Row(LED_ON, arena=""),
+    ("sign_up", "get"): Row(ALL, arena=""),
+    ("sign_up", "post"): Row(ALL, arena=""),
+    ("sign_up", "put"): Row(ALL, arena=""),
+    ("account_email_verification_sent", "get"): Row(ALL, arena=""),
+    ("account_confirm_email", "get"): Row(ALL, arena=""),
+    ("account_confirm_email", "post"): Row("404 404 404 404 404 404", arena=""),
+    ("account_inactive", "get"): Row(ALL, arena=""),
+    ("change_password", "get"): Row(SIGNED_IN, arena=""),
+    ("change_password", "post"): Row(SIGNED_IN, arena=""),
+    ("change_password", "put"): Row(SIGNED_IN, arena=""),
+    ("account_reset_password", "get"): Row(ALL, arena=""),
+    ("account_reset_password", "post"): Row(ALL, arena=""),
+    ("account_reset_password", "put"): Row(ALL, arena=""),
+    ("account_reset_password_done", "get"): Row(ALL, arena=""),
+    ("account_reset_password_from_key", "get"): Row(ALL, arena=""),
+    ("account_reset_password_from_key", "post"): Row(ALL, arena=""),
+    ("account_reset_password_from_key", "put"): Row(ALL, arena=""),
+    # A link that nobody was sent is told so, however it is asked.
+    ("account_reset_password_from_key", "patch"): Row(ALL, arena=""),
+    ("account_reset_password_from_key", "delete"): Row(ALL, arena=""),
+    ("account_reset_password_from_key_done", "get"): Row(ALL, arena=""),
+    # What operators and programs ask
+    ("robots", "get"): Row(ALL, arena=""),
+    ("healthz", "get"): Row(ALL, arena=""),
+    ("readyz", "get"): Row(ALL, arena=""),
+    ("api_docs", "get"): Row(ALL, arena=""),
+    ("api_root", "get"): Row(LED_ON, arena=""),
+}
+
+# Callers:      nob str vie mem own ope | rea sub jud all another
+ANYBODY_READS = "200 200 200 200 200 200   200 403 403 200 200"
+TEAM_READS = "401 403 200 200 200 200   200 403 403 200 403"
+NAMED_READ = "401 200 200 200 200 200   200 403 403 200 200"
+MEMBERS_WRITE = "401 403 403 200 200 200   403 200 403 200 403"
+MEMBERS_ENTER = "401 403 403 201 201 201   403 201 403 201 403"
+MEMBERS_IN_VAIN = "401 403 403 422 422 422   403 422 403 422 403"
+OWNERS_ALONE = "401 403 403 403 200 200   403 403 403 403 403"
+TEAM_JUDGES = "401 403 403 200 200 200   403 403 200 200 403"
+JUDGES_IN_VAIN = "401 403 403 422 422 422   403 403 422 422 403"
+TOKENS_RATER = "401 404 404 404 404 404   403 200 403 200 404"
+PROMPT, ANSWER = {"text": "New?"}, {"prompt_id": "p0", "text": "A"}
+
+API: dict[tuple[str, str], Row] = {
+    ("api_me", "get"): Row(NAMED_READ, arena=""),
+    ("api_teams", "get"): Row(NAMED_READ, arena=""),
+    ("api_team", "get"): Row("401 404 200 200 200 200   200 403 403 200 404", arena=""),
+    ("api_arenas", "get"): Row(ANYBODY_READS, arena=""),
+    ("api_arenas", "post"): Row(
+        "401 422 403 201 201 201   403 201 403 201 422",
+        {"name": "New", "team": "the-team"},
+        arena="",
+    ),
+    ("api_arena", "get"): Row(ANYBODY_READS),
+    ("api_arena", "patch"): Row(OWNERS_ALONE, {"description": "New"}),
+    ("api_prompts", "get"): Row(ANYBODY_READS),
+    ("api_prompts", "post"): Row(MEMBERS_WRITE, {"prompts": [PROMPT]}),
+    ("api_prompt", "get"): Row(ANYBODY_READS),
+    ("api_prompt", "patch"): Row(MEMBERS_WRITE, {"retired": True}),
+    ("api_candidates", "get"): Row(ANYBODY_READS),
+    ("api_candidates", "post"): Row(MEMBERS_ENTER, {"name": "new"}),
+    ("api_candidate", "get"): Row(ANYBODY_READS),
+    ("api_versions", "get"): Row(ANYBODY_READS),
+    ("api_versions", "post"): Row(MEMBERS_ENTER, {"notes": "new"}),
+    ("api_retire_candidate", "post"): Row(MEMBERS_WRITE),
+    ("api_responses", "get"): Row(TEAM_READS),
+    ("api_responses", "post"): Row(MEMBERS_WRITE, {"responses": [ANSWER]}),
+    ("api_answers", "get"): Row(TEAM_READS),
+    ("api_answers", "post"): Row(MEMBERS_IN_VAIN),
+    ("api_answer_run", "get"): Row(TEAM_READS),
+    ("api_pause_answer_run", "post"): Row(MEMBERS_IN_VAIN),
+    ("api_resume_answer_run", "post"): Row(MEMBERS_IN_VAIN),
+    ("api_cancel_answer_run", "post"): Row(MEMBERS_IN_VAIN),
+    ("api_retry_answer_run", "post"): Row(MEMBERS_IN_VAIN),
+    # A person rates for themselves; of tokens only those of the arena's team name a rater.
+    ("api_comparisons", "post"): Row(
+        "401 422 422 422 422 422   403 200 403 200 403", {"rater": "anna"}
+    ),
+    ("api_comparison", "get"): Row(TOKENS_RATER),
+    ("api_vote", "post"): Row(TOKENS_RATER, {"outcome": "left"}),
+    ("api_vote", "delete"): Row("401 404 404 404 404 404   403 409 403 409 404"),
+    ("api_skip", "post"): Row(TOKENS_RATER),
+    # Boards and votes
+    ("api_boards", "get"): Row(ANYBODY_READS),
+    ("api_battles", "get"): Row(ANYBODY_READS),
+    ("api_export_battles_csv", "get"): Row(ANYBODY_READS),
+    ("api_export_battles_jsonl", "get"): Row(ANYBODY_READS),
+    ("api_export_dpo", "get"): Row(ANYBODY_READS),
+    ("api_board", "get"): Row(ANYBODY_READS),
+    ("api_snapshots", "get"): Row(ANYBODY_READS),
+    ("api_snapshot", "get"): Row(ANYBODY_READS),
+    # Judges
+    ("api_judge_runs", "get"): Row(ANYBODY_READS),
+    ("api_judge_runs", "post"): Row(
+        TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}
+    ),
+    ("api_judge_run", "get"): Row(ANYBODY_READS),
+    ("api_pause_judge_run", "post"): Row(JUDGES_IN_VAIN),
+    ("api_resume_judge_run", "post"): Row(JUDGES_IN_VAIN),
+    ("api_cancel_judge_run", "post"): Row(JUDGES_IN_VAIN),
+    ("api_retry_judge_run", "post"): Row(JUDGES_IN_VAIN),
+    # A token's own team is the one that asks; nobody is asked for a name once the arena is found.
+    ("api_decision", "get"): Row(
+        "401 403 200 200 200 200   200 403 403 200 200", is_looked_for_first=True
+    ),
+    # What there is to be asked
+    ("api_schema", "get"): Row(ANYBODY_READS, arena=""),
+}
+ROWS = PAGES | API
+# The same addresses, sent something that more is needed for.
+ALSO = [
+    (("api_arena", "patch"), Row(OWNERS_ALONE, {"voters": "members"})),
+    (("api_arena", "patch"), Row(MEMBERS_WRITE, {"criteria": "Short answers are better."})),
+    (("api_vote", "post"), Row(TOKENS_RATER.replace("200", "400"), {"outcome": "draw"})),
+]

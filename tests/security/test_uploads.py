@@ -1,0 +1,106 @@
+"""What is sent is bounded in size and in number, by whoever and wherever to."""
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from arena.models import Response
+from arena.uploads import AT_MOST_ROWS
+from tests.arena.rest import ROOT, team_arena, token_of
+from tests.arena.teams import join, make_team, signed_in
+
+pytestmark = pytest.mark.django_db
+BOUNDARY = "boundary"
+
+
+class Endless(BytesIO):
+    """A body of which nobody has read more than `most` bytes."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length, self.taken = length, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = self.length - self.taken if size in (None, -1) else min(size or 0, self.length)
+        self.taken += wanted
+        return b"x" * wanted
+
+
+def multipart(length: int) -> dict[str, Any]:
+    return {
+        "CONTENT_TYPE": f"multipart/form-data; boundary={BOUNDARY}",
+        "CONTENT_LENGTH": str(length),
+        "wsgi.input": Endless(length),
+    }
+
+
+def browser() -> Client:
+    """One that has been here before: its forms are read for their token."""
+    client = Client(enforce_csrf_checks=True)
+    client.cookies["csrftoken"] = "c" * 32
+    return client
+
+
+@pytest.mark.parametrize("name", ["sign_in", "sign_up", "account_reset_password"])
+def test_nobody_fills_the_disk_through_a_form(name: str) -> None:
+    sent = multipart(10**10)
+    answer = browser().generic("POST", reverse(name), **sent)
+    assert answer.status_code == 400
+    assert sent["wsgi.input"].taken == 0
+
+
+def test_neither_does_whoever_votes_or_calls_the_api() -> None:
+    arena = team_arena(make_team())
+    member = browser()
+    member.force_login(join(arena.team).user)
+    key = "0b9c1e1a-6f0e-4c8e-9a55-3d0f5f4f2b11"
+    paths = [
+        reverse("cast_vote", args=[arena.slug, key]),
+        reverse("rename_team", args=[arena.team.slug]),
+        f"{ROOT}arenas/",
+    ]
+    for path in paths:
+        sent = multipart(10**10)
+        answer = member.generic("POST", path, **sent)
+        assert answer.status_code in (400, 415), path
+        assert sent["wsgi.input"].taken == 0, path
+
+
+def test_a_form_brings_a_hundred_files_and_a_thousand_fields_at_most() -> None:
+    client, sign_in = Client(), reverse("sign_in")
+    files = {f"f{i}": SimpleUploadedFile(f"{i}.txt", b"x") for i in range(101)}
+    assert client.post(sign_in, files).status_code == 400
+    assert client.post(sign_in, {f"f{i}": "x" for i in range(1001)}).status_code == 400
+    assert client.post(sign_in, {"login": "x" * 1024 * 1024}).status_code == 400
+
+
+def test_a_page_and_the_api_take_so_many_rows_and_no_more() -> None:
+    team = make_team()
+    arena = team_arena(team)
+    candidate = arena.candidates.create(name="new", team=team)
+    header = "prompt_id,text\n"
+    rows = header + "".join(f"p{i},A\n" for i in range(AT_MOST_ROWS + 1))
+    page = signed_in(join(team).user).post(
+        reverse("upload_answers", args=[arena.slug, candidate.pk]),
+        {"file": SimpleUploadedFile("answers.csv", rows.encode())},
+    )
+    assert "10,000" in page.text
+    body = {"responses": [{"prompt_id": "p0", "text": "A"}] * (AT_MOST_ROWS + 1)}
+    refused = token_of(team).post(f"arenas/{arena.slug}/candidates/{candidate.pk}/responses/", body)
+    assert refused.status_code == 413
+    assert "10,000" in refused.json()["detail"]
+    assert not Response.objects.filter(candidate=candidate).exists()
+
+
+def test_a_body_for_the_api_is_refused_before_it_is_all_read() -> None:
+    team = make_team()
+    sent = {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(10**10)}
+    sent["wsgi.input"] = body = Endless(10**10)
+    caller = token_of(team)
+    answer = caller.client.generic("POST", f"{ROOT}arenas/", headers=caller.headers, **sent)
+    assert answer.status_code == 413
+    assert body.taken <= 2 * 1024 * 1024

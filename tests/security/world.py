@@ -1,0 +1,141 @@
+"""A team's arena with something at each of its addresses, and everybody who may come by."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.utils import timezone
+
+from arena.access import COMMAND, Actor
+from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
+from arena.services import voting
+from arena.services.invitations import create_invitation
+from arena.services.raters import rater_of_name
+from arena.services.tokens import create_token
+from judges.models import Judgement, RunJudge
+from judges.services.registering import register_judge, spec_named
+from tests.factories import make_arena, make_person
+from tests.judges.helpers import order, work_off
+from tests.ranking.helpers import fill, publish
+
+PEOPLE = ("nobody", "stranger", "viewer", "member", "owner", "operator")
+TOKENS = {
+    "reads": ["read"],
+    "submits": ["submit"],
+    "judges": ["judge"],
+    "all": ["read", "submit", "judge"],
+    "another": ["read", "submit", "judge"],
+}
+CALLERS = (*PEOPLE, *TOKENS)
+OUTSIDE = ("nobody", "stranger", "another")
+SECRET_NAME = "secret-recipe"
+
+
+@dataclass
+class World:
+    """An arena of the team; `at` says what stands behind each word of an address."""
+
+    team: Team
+    arena: Arena
+    at: dict[str, Any]
+    callers: dict[str, Client] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+
+def make_world(visibility: str = "public") -> World:
+    """Votes on a board, runs of judges and of answers, pairs that wait, and a team's own things."""
+    team = Team.objects.create(slug="the-team", name="The team")
+    arena = make_arena(2, 2, slug="the-arena", team=team, visibility=visibility)
+    fill(arena, rounds=1)
+    snapshot = publish(arena)
+    run = work_off(order(arena, "scripted", per_pair=1))
+    candidate = arena.candidates.order_by("pk")[0]
+    answers = Run.objects.create(
+        arena=arena, kind=Run.Kind.ANSWERS, candidate=candidate, team=team, state="done"
+    )
+    named = rater_of_name(arena=arena, name="anna", now=timezone.now())
+    prompt = arena.prompts.order_by("pk")[0]
+    world = World(team, arena, {})
+    world.at = {
+        "a": arena.slug,
+        "arenas": arena.slug,
+        "teams": team.slug,
+        "candidates": candidate.pk,
+        "badge": candidate.pk,
+        "prompts": prompt.pk,
+        "prompts external_id": prompt.external_id,
+        "comparisons": arena.votes.order_by("pk")[0].comparison.key,
+        "vote": issued(arena, make_person()),
+        "api comparisons": issued(arena, named),
+        "boards": snapshot.board_id,
+        "snapshots": snapshot.pk,
+        "runs": run.pk,
+        "trial_run runs": trial().pk,
+        "trial_verdict runs": trial().pk,
+        "judge-runs": run.pk,
+        "verdicts": Judgement.objects.filter(run=run)[0].pk,
+        "judges": RunJudge.objects.get(run=run).epoch.judge_id,
+        "answers": answers.pk,
+        "answer-runs": answers.pk,
+        "address": "nobodys-key",
+        "webhooks": Webhook.objects.create(
+            team=team, url="https://hooks.example.org/", salt="s" * 32
+        ).pk,
+    }
+    world.callers = everybody(world)
+    invitation, secret = create_invitation(
+        team=team, role="member", note="", by=COMMAND, now=timezone.now()
+    )
+    world.at |= {"invitations": invitation.pk, "invitations secret": secret}
+    world.at["members"] = team.memberships.get(role=Role.VIEWER).pk
+    world.at["tokens"] = ApiToken.objects.filter(team=team)[0].pk
+    return world
+
+
+def trial() -> Run:
+    """A run on labelled items, by a judge of no arena; nothing came of it yet."""
+    run = Run.objects.create(kind=Run.Kind.JUDGE)
+    epoch = register_judge(spec=spec_named("scripted:scripted-2"))
+    RunJudge.objects.create(run=run, epoch=epoch)
+    return run
+
+
+def issued(arena: Arena, rater: Any) -> Any:
+    """The key of a comparison that waits for `rater`."""
+    found = voting.issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    assert found is not None
+    return found.key
+
+
+def undisclosed(arena: Arena) -> Candidate:
+    """A candidate of the arena's team that the public knows by a number alone."""
+    return Candidate.objects.create(
+        arena=arena,
+        team=arena.team,
+        name=SECRET_NAME,
+        system_prompt="Hush: the recipe.",
+        disclosed_at=None,
+        private_until_votes=1000,
+    )
+
+
+def everybody(world: World) -> dict[str, Client]:
+    """A browser for each person, signed in where they have an account, and a program per token."""
+    make = get_user_model().objects.create_user
+    people = {"stranger": make("stranger"), "operator": make("operator", is_staff=True)}
+    for role in Role.values:
+        people[role] = make(role)
+        Membership.objects.create(team=world.team, user=people[role], role=role)
+    another = Team.objects.create(slug="another-team", name="Another team")
+    clients = {"nobody": Client()}
+    for name, person in people.items():
+        clients[name] = Client()
+        clients[name].force_login(person)
+    for name, scopes in TOKENS.items():
+        team = another if name == "another" else world.team
+        by = Actor(user=people["owner"])
+        _, secret = create_token(team=team, name=name, scopes=scopes, by=by)
+        clients[name] = Client(headers={"Authorization": f"Bearer {secret}"})
+        world.secrets[name] = secret
+    return clients

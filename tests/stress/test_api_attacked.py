@@ -1,0 +1,150 @@
+"""Whatever the API's description allows, and what it forbids: no answer is a fault of ours.
+
+Schemathesis sends it to a server with something at every address: with a team's token, as the
+team's owner in a browser, and as nobody. Answers are held against the description too.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.access import COMMAND
+from arena.services import voting
+from arena.services.raters import rater_of_name, rater_of_person
+from arena.services.tokens import create_token
+from ranking.models import Board, Snapshot
+from tests.security.world import World, make_world
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+SEED = 20261122
+REQUESTS = 20_000
+MOSTLY = 0.9  # how often a path names something that is there
+UNLIMITED = dict.fromkeys(
+    ("API_READS_PER_MINUTE", "API_SUBMITS_PER_MINUTE", "API_JUDGE_ORDERS_PER_MINUTE"), "100000000"
+)
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
+CSRF = "c" * 32
+
+
+def test_nothing_that_can_be_sent_is_a_fault_of_ours(serve: Any, tmp_path: Path) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    world = make_world("private")
+    examples = {"token": 225, "owner": 80, "nobody": 44}
+    with serve(**UNLIMITED) as web, ThreadPoolExecutor() as threads:
+        url = "http://{}:{}/api/v1/schema/".format(*web.address)
+        runs = [
+            threads.submit(attack, url, tmp_path / caller, number, headers, there(world, caller))
+            for (caller, headers), number in zip(
+                headers_of(world).items(), examples.values(), strict=True
+            )
+        ]
+        sent = sum(run.result() for run in runs)
+
+    assert sent >= REQUESTS
+
+
+def headers_of(world: World) -> dict[str, dict[str, str]]:
+    """What each caller sends with every request."""
+    scopes = ["read", "submit", "judge"]
+    secret = create_token(team=world.team, name="CI", scopes=scopes, by=COMMAND)[1]
+    session = world.callers["owner"].cookies["sessionid"].value
+    cookies = f"sessionid={session}; csrftoken={CSRF}"
+    return {
+        "token": {"Authorization": f"Bearer {secret}"},
+        "owner": {"Cookie": cookies, "X-CSRFToken": CSRF},
+        "nobody": {},
+    }
+
+
+def attack(
+    url: str, folder: Path, examples: int, headers: dict[str, str], names: dict[str, list[Any]]
+) -> int:
+    """Send what Schemathesis thinks of; return how many requests that were."""
+    folder.mkdir()
+    (folder / "schemathesis.toml").write_text("\n".join(configuration(names)))
+    command = [str(Path(sys.executable).with_name("schemathesis")), "run", url]
+    command += [f"--header={name}:{value}" for name, value in headers.items()]
+    command += [
+        f"--checks={','.join(CHECKS)}",
+        f"--max-examples={examples}",
+        f"--seed={SEED}",
+        "--phases=examples,coverage,fuzzing",
+        "--workers=2",
+        "--continue-on-failure",
+        "--no-shrink",
+        "--no-color",
+        "--warnings=off",
+        "--suppress-health-check=all",
+    ]
+    with (folder / "said").open("w") as said_to:
+        done = subprocess.run(command, cwd=folder, stdout=said_to, stderr=said_to, check=False)
+    said = (folder / "said").read_text()
+    assert done.returncode == 0, said[-20_000:]
+    sent = re.search(r"([\d,]+) generated", said)
+    assert sent is not None, said[-2000:]
+    return int(sent[1].replace(",", ""))
+
+
+# -- What is there to be named ---------------------------------------------------------------------
+
+
+def there(world: World, caller: str) -> dict[str, list[Any]]:
+    """Ids and keys by the parameter of a path, or by a part of the path and the parameter."""
+    arena = world.arena
+    return {
+        "slug": [arena.slug],
+        "external_id": list(arena.prompts.values_list("external_id", flat=True)),
+        "key": waiting(world) if caller != "nobody" else [str(world.at["vote"])],
+        "teams slug": [world.team.slug],
+        "candidates id": list(arena.candidates.values_list("pk", flat=True)),
+        "boards id": list(Board.objects.filter(arena=arena).values_list("pk", flat=True)),
+        "snapshots id": list(
+            Snapshot.objects.filter(board__arena=arena).values_list("pk", flat=True)
+        ),
+        "judge-runs id": [world.at["judge-runs"]],
+        "answer-runs id": [world.at["answer-runs"]],
+    }
+
+
+def waiting(world: World) -> list[str]:
+    """Comparisons that wait for raters of the token, and for the team's owner."""
+    now = timezone.now()
+    owner = world.team.memberships.get(role="owner")
+    raters = [rater_of_name(arena=world.arena, name=f"rater-{i}", now=now) for i in range(4)]
+    raters.append(rater_of_person(user_id=owner.user_id))
+    issued = [voting.issue_comparison(arena=world.arena, rater=r, now=now) for r in raters]
+    return [str(comparison.key) for comparison in issued if comparison is not None]
+
+
+def configuration(names: dict[str, list[Any]]) -> Iterable[str]:
+    """The lines of a schemathesis.toml in which paths mostly name what is there."""
+    yield from ("[dictionaries]",)
+    for name, values in names.items():
+        yield f"{json.dumps(name)} = {{values = {json.dumps(values)}}}"
+    yield "[parameters]"
+    yield from (bound(name, name) for name in names if " " not in name)
+    for name in names:
+        if " " in name:
+            part, parameter = name.split()
+            yield from ("[[operations]]", f'include-path-regex = "/{part}/\\\\{{"')
+            yield f"parameters = {{ {bound(parameter, name)} }}"
+
+
+def bound(parameter: str, dictionary: str) -> str:
+    source = f"dictionary = {json.dumps(dictionary)}, probability = {MOSTLY}"
+    return f'"path.{parameter}" = {{ {source} }}'
