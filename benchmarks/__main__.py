@@ -71,11 +71,16 @@ def judging() -> int:
         )
 
 
+def api() -> int:
+    return on_fresh_database("measure_api")
+
+
 PARTS: dict[str, Callable[[], int]] = {
     "votes": votes,
     "statistics": statistics,
     "boards": boards,
     "judging": judging,
+    "api": api,
 }
 
 

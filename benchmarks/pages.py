@@ -33,13 +33,13 @@ def board_queries() -> tuple[int, int]:
     """How many queries the board's page takes when made anew, and when it is stored."""
     BoardPage.objects.all().delete()
     client = Client()
-    return _queries(client), _queries(client)
+    return queries(client, BOARD), queries(client, BOARD)
 
 
-def _queries(client: Client) -> int:
+def queries(client: Client, path: str) -> int:
     """Count the statements that ask or tell something; BEGIN and COMMIT around them do not."""
     with CaptureQueriesContext(connection) as captured:
-        assert client.get(BOARD).status_code == 200
+        assert client.get(path).status_code == 200
     return sum(query["sql"] not in ("BEGIN", "COMMIT") for query in captured.captured_queries)
 
 

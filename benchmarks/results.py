@@ -17,6 +17,7 @@ TITLES = {
     "statistics": "Statistics",
     "boards": "Boards",
     "judging": "Judging",
+    "api": "The API",
 }
 
 

@@ -17,6 +17,7 @@ from benchmarks.simulations import page, prediction_powered
 from benchmarks.simulations.boards import RESAMPLES, simulate_coverage, simulate_leader
 from benchmarks.simulations.designs import COVERAGE, EFFECT, LEADERS, TIES
 from benchmarks.simulations.page import Found, Row
+from benchmarks.simulations.watching import LOOKS, WATCHED, simulate_watching
 
 PROCESSES = 2
 SEED = 20_261
@@ -71,6 +72,15 @@ def jobs(repeats: int, combined: int) -> list[Job]:
             for judge in prediction_powered.JUDGES
             for design in prediction_powered.DESIGNS
         ),
+        *(
+            Job(
+                page.WATCHED_HEAD,
+                simulate_watching,
+                (design, combined, SEED + 300 + place),
+                _named(page.watched_row, design.name),
+            )
+            for place, design in enumerate(WATCHED)
+        ),
     ]
 
 
@@ -93,17 +103,22 @@ def _told(job: Job, future: Future[Found]) -> Row:
 
 
 def text(found: list[tuple[Job, Row]], repeats: int, combined: int) -> str:
-    """The three tables with what must be known to read them."""
+    """The four tables with what must be known to read them."""
     tables = {
         head: page.table(head, [row for job, row in found if job.table == head])
-        for head in (page.COVERAGE_HEAD, page.LEADER_HEAD, page.COMBINED_HEAD)
+        for head in (
+            page.COVERAGE_HEAD,
+            page.LEADER_HEAD,
+            page.COMBINED_HEAD,
+            page.WATCHED_HEAD,
+        )
     }
-    coverage, leader, together = tables.values()
+    coverage, leader, together, watched = tables.values()
     return f"""\
 Seed {SEED}; NumPy {version("numpy")}. Boards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of them
 ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. {repeats:,} boards per
 row of the first two tables, with {RESAMPLES:,} bootstrap replicates each; {combined:,} per row of
-the third. The truth of each design is the Bradley-Terry fit to endlessly many such votes.
+the others. The truth of each design is the Bradley-Terry fit to endlessly many such votes.
 
 **95 % intervals.** Targets: bootstrap and sandwich hold the truth in 93 % to 97 % of cases; the
 simultaneous rank intervals hold all true ranks of a board at once in at least 95 %. The marginal
@@ -125,7 +140,14 @@ once, and err in 5 % by design: they are reported only.
 **The combined board.** Targets: its intervals hold the truth in 93 % to 97 % of cases, and are on
 average no more than 2 % wider than people's alone.
 
-{together}"""
+{together}
+
+**"Enough votes to be sure" where the two are equal**, so that either name is an error. They are
+looked at {LOOKS} times while {WATCHED[0].n_votes:,} votes come in ({WATCHED[-1].n_votes:,} where
+there are six), and whoever looks stops at the first look that tells them apart. Target: at most 5 %
+of boards.
+
+{watched}"""
 
 
 def main() -> int:

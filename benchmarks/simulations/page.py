@@ -77,6 +77,15 @@ def leader_row(name: str, found: Found, *, repeats: int, claimed: bool) -> Row:
     return Row((name, *cells), tuple(missed))
 
 
+WATCHED_HEAD = "who is equal | known at some look | a 95 % interval leaves out 0 at some look"
+
+
+def watched_row(name: str, found: Found) -> Row:
+    """Target: the rule errs no more often, over all looks, than an interval does at one."""
+    missed = ["known"] if found["known"] > WRONG_LEADER else []
+    return Row((name, _percent(found["known"]), _percent(found["interval"])), tuple(missed))
+
+
 JUDGES = {
     "good": "good: sees what people see",
     "abstains": "good, but says nothing where it is close",

@@ -1,0 +1,1291 @@
+"""A client of Ringside in one file: copy it into your repository. Python 3.9, nothing to install.
+
+    from ringside import Ringside
+
+    client = Ringside("https://arena.example", token=os.environ["RINGSIDE_TOKEN"])
+    candidate = client.ensure_candidate("search-answers", "short-answers", system_prompt=new)
+
+In CI, `python ringside.py check --help`: is the new prompt worse than the old one?
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import email.utils
+import functools
+import hashlib
+import http.client
+import io
+import json
+import math
+import os
+import random
+import re
+import sys
+import time
+import traceback
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+__version__ = "1.0"
+__all__ = ["Ringside", "RingsideError", "StillWaiting"]
+
+ROWS_AT_ONCE = 10_000
+BYTES_AT_ONCE = 24 * 1024 * 1024
+MOST_TRIES = 6
+LONGEST_PAUSE = 60.0  # seconds between two tries of a request
+LEAST_TRY = 1.0  # seconds that a try needs
+LONGEST_BEYOND = 15.0  # seconds that a look may take when the time to wait is over
+FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two looks at what is waited for
+AGAIN = (429, 500, 502, 503, 504)
+STILL_AT_WORK = "urn:ringside:problem:still-at-work"
+NOTHING_TO_DO = "urn:ringside:problem:nothing-to-do"
+ENDED = ("done", "cancelled")  # states of a run that is over
+# What a candidate is made of, as it is where nothing is said; and what is only said about it.
+USUAL: dict[str, Any] = {
+    "system_prompt": "",
+    "user_template": "",
+    "endpoint": "",
+    "model": "",
+    "parameters": {},
+}
+SAID = ("variant", "notes")
+# The largest numbers that an answer may have beside its texts; of tokens there are whole ones.
+FIGURES = {"tokens_in": 2**31 - 1, "tokens_out": 2**31 - 1, "seconds": 10**6, "cost": 10**6}
+ANSWER = ("prompt_id", "prompt", "text", *FIGURES)
+NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")  # or a decimal comma: nobody knows
+
+
+# -- What the server answers with; it may add members ----------------------------------------------
+
+
+class Arena(TypedDict):
+    """To a token without the scope `read` its question is None."""
+
+    slug: str
+    team: str | None
+    name: str
+    question: str | None
+    visibility: str
+    page: str
+
+
+class Candidate(TypedDict):
+    """One version. What is not disclosed to you is None."""
+
+    id: int
+    name: str
+    version: int | None
+    team: str | None
+    endpoint: str | None
+    model: str | None
+    variant: str | None
+    system_prompt: str | None
+    user_template: str | None
+    parameters: dict[str, Any] | None
+    notes: str | None
+    private_until_votes: int | None
+    private_until: str | None
+    disclosed_at: str | None
+    retired_at: str | None
+
+
+class Prompt(TypedDict):
+    """To a token without the scope `read` its text and category are None."""
+
+    external_id: str
+    text: str | None
+    category: str | None
+    retired_at: str | None
+
+
+class RowProblem(TypedDict):
+    index: int
+    pointer: str
+    detail: str
+
+
+class Report(TypedDict):
+    """What became of rows; `missing` are ids of prompts without an answer (none for prompts)."""
+
+    added: int
+    changed: int
+    unchanged: int
+    refused: list[RowProblem]
+    missing: list[str]
+
+
+class AnswerRun(TypedDict):
+    """A run that generates answers; money is in dollars, None to other teams."""
+
+    id: int
+    candidate: int
+    state: str
+    pause_reason: str
+    wanted: int
+    done: int
+    cap: float | None
+    spent: float | None
+    closed_at: str | None
+
+
+class JudgeRun(TypedDict):
+    """A run of judges; `wanted` and `done` count verdicts of single judges, money is in dollars."""
+
+    id: int
+    state: str
+    pause_reason: str
+    wanted: int
+    done: int
+    cap: float | None
+    spent: float
+    closed_at: str | None
+
+
+class Quote(TypedDict):
+    """What an order would buy, and for how many dollars; None where no price is known."""
+
+    pairs: int
+    comparisons: int
+    calls: int
+    expected_cost: float | None
+    worst_cost: float | None
+    left_out: list[str]
+
+
+class Decision(TypedDict):
+    """What is known of a candidate beside a baseline, in one sentence and in numbers.
+
+    `verdict` is better, worse or unknown; `wins`, `wins_low` and `wins_high` are how often it is
+    preferred, from 0 to 1; `between` are the votes on just these two; `scripted` says that scripts
+    cast some of the votes, which judge nothing real.
+    """
+
+    sentence: str
+    verdict: str
+    scripted: bool
+    wins: float | None
+    wins_low: float | None
+    wins_high: float | None
+    chance: float | None
+    votes: int
+    between: int
+    votes_to_go: int | None
+    cost_to_go: float | None
+    computed_at: str | None
+    page: str
+
+
+class Battle(TypedDict):
+    """One vote that counts."""
+
+    comparison: str
+    prompt: str | None
+    category: str
+    left_id: int
+    left: str
+    right_id: int
+    right: str
+    outcome: str
+    preference: float | None
+    rater_kind: str
+    rater: str
+    cast_at: str
+
+
+# -- What goes wrong -------------------------------------------------------------------------------
+
+
+class RingsideError(Exception):
+    """What was asked for did not happen; `detail` is a sentence, `status` 0 without an answer."""
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int = 0,
+        title: str = "",
+        kind: str = "",
+        errors: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.title = title
+        self.kind = kind
+        self.errors = list(errors)
+
+    def __str__(self) -> str:
+        return f"{self.detail} ({self.status} {self.title})" if self.status else self.detail
+
+
+class StillWaiting(RingsideError):
+    """The time to wait is over, and what was waited for is not; `last` is how it stands."""
+
+    def __init__(self, detail: str, last: Any) -> None:
+        super().__init__(detail)
+        self.last = last
+
+
+# -- One request -----------------------------------------------------------------------------------
+
+
+_IS_IT = "Is this the address of a Ringside?"
+
+
+class _Answer(dict[str, Any]):
+    """An object of an answer: what it lacks is an error in words, and no KeyError."""
+
+    def __missing__(self, name: str) -> Any:
+        raise RingsideError(f"The answer has no {name!r}. {_IS_IT}")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The answer, which is an object whatever was asked for."""
+        try:
+            said = json.loads(self.body, object_hook=_Answer)
+        except ValueError:
+            raise RingsideError(f"The answer is not JSON. {_IS_IT}", status=self.status) from None
+        if not isinstance(said, dict):
+            raise RingsideError(f"The answer is not an object. {_IS_IT}", status=self.status)
+        return said
+
+    def error(self) -> RingsideError:
+        """The problem that a status of 300 or above tells."""
+        try:
+            said = json.loads(self.body)
+        except ValueError:
+            said = None
+        said = said if isinstance(said, dict) else {}
+        title = str(said.get("title") or http.client.responses.get(self.status, ""))
+        errors = said.get("errors")
+        blamed = errors if isinstance(errors, list) else []
+        usual = _ELSEWHERE if self.status < 400 else "The server did not say why."
+        return RingsideError(
+            str(said.get("detail") or usual),
+            status=self.status,
+            title=title,
+            kind=str(said.get("type") or ""),
+            errors=[one for one in blamed if isinstance(one, dict)],
+        )
+
+    def pause(self) -> float:
+        """Seconds that the server asks to wait before another try; 0 where it does not say."""
+        said = self.headers.get("retry-after", "").strip()
+        if said.isdecimal():
+            return float(said)
+        try:
+            then = email.utils.parsedate_to_datetime(said)
+        except (TypeError, ValueError):
+            return 0.0
+        if then.tzinfo is None:
+            return 0.0
+        return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
+
+
+_ELSEWHERE = "The server sends us to another address, where no token goes. Give that address."
+
+
+class _SameOrigin(urllib.request.HTTPRedirectHandler):
+    """Follows a GET's redirect within its origin; any other is an answer like an error."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
+        if req.get_method() != "GET" or _origin(newurl) != _origin(req.full_url):
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or usual
+
+
+class _Web:
+    """Requests to one Ringside, made again where that may help. The token is in no text of it."""
+
+    def __init__(self, url: str, token: str, timeout: float) -> None:
+        self.base = _checked_url(url)
+        self._token = _checked_token(token)
+        self._timeout = timeout
+        self._opener = urllib.request.build_opener(_SameOrigin)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str = "",
+        etag: str = "",
+        deadline: float = math.inf,
+    ) -> Reply:
+        """Return the answer, of status 2xx or 304; raises RingsideError for every other.
+
+        Where another try would help, and `deadline` does not leave time for it, it is StillWaiting.
+        """
+        request = self._request(method, path, body, key, etag)
+        for attempt in range(1, MOST_TRIES + 1):
+            reply, trouble = self._try(request, min(self._timeout, deadline - time.monotonic()))
+            if reply is not None and (reply.status < 300 or reply.status == 304):
+                return reply
+            error = reply.error() if reply is not None else RingsideError(trouble)
+            asked = reply.pause() if reply is not None else 0.0
+            helps = error.status in (0, *AGAIN) or error.kind == STILL_AT_WORK
+            if attempt == MOST_TRIES or not helps or asked > LONGEST_PAUSE:
+                raise error
+            _pause(asked + random.uniform(0, min(LONGEST_PAUSE, 2.0**attempt / 2)), deadline, error)
+        raise AssertionError("every try returns or raises")
+
+    def _request(
+        self, method: str, path: str, body: Any, key: str, etag: str
+    ) -> urllib.request.Request:
+        headers = {"Accept": "application/json", "User-Agent": f"ringside.py/{__version__}"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if key:
+            headers["Idempotency-Key"] = key
+        if etag:
+            headers["If-None-Match"] = etag
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = _packed(body)
+        url = f"{self.base}/api/v1/{path}"
+        return urllib.request.Request(url, data=data, headers=headers, method=method)
+
+    def _try(self, request: urllib.request.Request, timeout: float) -> tuple[Reply | None, str]:
+        """Return the answer, or None and why there is none."""
+        try:
+            with self._opener.open(request, timeout=timeout) as answer:
+                return _reply(answer.status, answer), ""
+        except urllib.error.HTTPError as error:
+            with error:
+                return self._told(error)
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            return None, f"{self.base} does not answer: {reason or type(error).__name__}."
+
+    def _told(self, error: urllib.error.HTTPError) -> tuple[Reply | None, str]:
+        try:
+            return _reply(error.code, error), ""
+        except (OSError, http.client.HTTPException):
+            return None, f"The answer of {self.base} broke off."
+
+
+def _pause(seconds: float, deadline: float, error: RingsideError) -> None:
+    """Sleep until another try; raises StillWaiting where that would be too late for one."""
+    if time.monotonic() + seconds > deadline - LEAST_TRY:
+        raise StillWaiting(str(error), None) from error
+    time.sleep(seconds)
+
+
+def _reply(status: int, answer: Any) -> Reply:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return Reply(status, headers, answer.read())
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or "@" in parts.netloc:
+        raise RingsideError("The address of a Ringside is like https://arena.example, no more.")
+    return url.rstrip("/")
+
+
+def _checked_token(token: str) -> str:
+    """Refuse what cannot stand in a header, without repeating it."""
+    if token and not re.fullmatch(r"[\x21-\x7e]+", token):
+        raise RingsideError("The token has spaces or line ends in it, or letters that none has.")
+    return token
+
+
+def _packed(value: Any) -> bytes:
+    """The same bytes for the same value, whatever the order of its members."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _key_of(*parts: Any) -> str:
+    """A key by content: whoever asks for the same has the same."""
+    return hashlib.sha256(_packed(parts)).hexdigest()
+
+
+def _once() -> str:
+    """A key of its own, which only the tries of one request share."""
+    return uuid.uuid4().hex
+
+
+# -- The client ------------------------------------------------------------------------------------
+
+
+class Ringside:
+    """One Ringside, as a team's token may use it.
+
+    Every request that fails for a while is made again, with the same Idempotency-Key. What creates
+    something or costs money has a key made from what is asked for and from what was there before:
+    a script that is started again finds what it did, and pays nothing twice.
+    """
+
+    def __init__(self, url: str, token: str = "", *, timeout: float = 60.0) -> None:
+        self._web = _Web(url, token, timeout)
+
+    def __repr__(self) -> str:
+        return f"Ringside({self._web.base!r})"
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Return what a GET of `path`, beneath /api/v1/, answers."""
+        return self._web.send("GET", _with_query(path, query)).json()
+
+    def post(self, path: str, body: Any, *, key: str = "") -> Any:
+        """Return what a POST answers; without a `key` it gets one of its own."""
+        return self._web.send("POST", path, body, key=key or _once()).json()
+
+    def rows(self, path: str, **query: Any) -> Iterator[Any]:
+        """Yield the rows of a list, page after page."""
+        more: dict[str, Any] | None = {"page_size": 1000, **query}
+        while more is not None:
+            page = self.get(path, **more)
+            if not isinstance(page["results"], list):
+                raise RingsideError(f"The answer is not a list. {_IS_IT}")
+            yield from page["results"]
+            # Only the query is taken of the link: a proxy may call the server by another name.
+            link = urllib.parse.urlsplit(str(page["next"] or "")).query
+            more = dict(urllib.parse.parse_qsl(link)) if link else None
+
+    # -- Arenas and prompts --
+
+    def arena(self, slug: str) -> Arena:
+        return cast(Arena, self.get(_arena(slug)))
+
+    def upsert_prompts(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> Report:
+        """Bring in prompts: `text`, and whatever else is known of `external_id`, `category`,
+        `reference`, `rubric` and `variables`."""
+        return self._upsert(f"{_arena(arena)}prompts/", "prompts", rows, atomic=False)
+
+    def prompts(self, arena: str, **query: Any) -> Iterator[Prompt]:
+        """Yield the prompts; `category`, `external_id` and `retired` choose."""
+        return cast("Iterator[Prompt]", self.rows(f"{_arena(arena)}prompts/", **query))
+
+    # -- Candidates and their answers --
+
+    def candidates(self, arena: str, **query: Any) -> Iterator[Candidate]:
+        """Yield every version of every candidate; `name`, `team` and `retired` choose."""
+        return cast("Iterator[Candidate]", self.rows(f"{_arena(arena)}candidates/", **query))
+
+    def candidate(self, arena: str, pk: int) -> Candidate | None:
+        """Return the candidate that has this id; None where none has it."""
+        try:
+            return cast(Candidate, self.get(_candidate(arena, pk)))
+        except RingsideError as error:
+            if error.status != http.HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def newest(self, arena: str, name: str, *, team: str = "") -> Candidate | None:
+        """Return the newest version of a candidate that is not retired; None where none is there.
+
+        Where teams share an arena, `team` says whose.
+        """
+        found = self._versions(arena, name, team, retired="false")
+        return found[-1] if found else None
+
+    def ensure_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate:
+        """Return the version of `name` that is made of just this; enter it where it is not there.
+
+        `made_of` are some of USUAL and SAID; of USUAL, what is not named is as it is there. If the
+        newest version is made of the same, it is returned; if not, the next version is written.
+        What is retired is never returned, and the next version of it is made of something else.
+        """
+        content = _content(made_of)
+        versions = self._versions(arena, name, self._team)
+        candidates = f"{_arena(arena)}candidates/"
+        if not versions:
+            entry = {"name": name, **content, **({"team": self._team} if self._team else {})}
+            return cast(Candidate, self.post(candidates, entry, key=_key_of(candidates, entry)))
+        last = next(filter(_is_in_use, reversed(versions)), versions[-1])
+        if _is_made_of(last, content) and _is_in_use(last):
+            return last
+        if _is_made_of(last, content):
+            raise RingsideError(
+                f"{_named(last)} is retired, and made of just this: what is retired stays so. "
+                "Choose another name."
+            )
+        if last.get("disclosed_at", "") is None:  # the next version is to be as private as it is
+            content |= {name: last[name] for name in ("private_until_votes", "private_until")}
+        path = f"{candidates}{last['id']}/versions/"
+        # The newest of all stands in the key: what was written the same way and is retired since
+        # is to be written anew.
+        return cast(Candidate, self.post(path, content, key=_key_of(path, versions[-1], content)))
+
+    def find_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate | None:
+        """Return what `ensure_candidate` would find there; None where it would write."""
+        content = _content(made_of)
+        newest = self.newest(arena, name, team=self._team)
+        return newest if newest is not None and _is_made_of(newest, content) else None
+
+    def _versions(self, arena: str, name: str, team: str, **query: Any) -> list[Candidate]:
+        """The versions of a name, the newest last."""
+        query = {"name": name, **query, **({"team": team} if team else {})}
+        return sorted(self.candidates(arena, **query), key=lambda one: one["version"] or 0)
+
+    def check_answers(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> list[RowProblem]:
+        """Say which answers could not go in with a new candidate; nothing is written."""
+        fit, problems = _Fit(self.prompts(arena)), list[RowProblem]()
+        for index, row in enumerate(rows):
+            if why := fit.why_not(index, row):
+                problems.append({"index": index, "pointer": f"#/responses/{index}", "detail": why})
+        return problems
+
+    def upload_answers(
+        self,
+        arena: str,
+        candidate: int,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        atomic: bool = False,
+    ) -> Report:
+        """Bring in answers: `prompt_id` (or `prompt`, its text) and `text`, and what is known of
+        `tokens_in`, `tokens_out`, `seconds` and `cost`.
+
+        They go in batches of at most 10,000; with `atomic` a batch goes in whole or is refused.
+        """
+        path = f"{_candidate(arena, candidate)}responses/"
+        return self._upsert(path, "responses", rows, atomic=atomic)
+
+    def generate_answers(
+        self, arena: str, candidate: int, *, cap: float | None = None
+    ) -> AnswerRun | None:
+        """Have the answers that a candidate lacks generated, for at most `cap` dollars.
+
+        Returns the run that does it, which may be one that was under way already; None where
+        there is nothing to generate.
+        """
+        path = f"{_candidate(arena, candidate)}answers/"
+        last = self._last_answer_run(path)
+        if last is not None and last["state"] not in ENDED:
+            return last
+        key = _key_of(path, last and last["id"], cap)
+        try:
+            return cast(AnswerRun, self.post(path, {"cap": cap}, key=key))
+        except RingsideError as error:
+            if error.kind == NOTHING_TO_DO:
+                return None
+            raise
+
+    def wait_for_answers(self, arena: str, run: AnswerRun, *, patience: float) -> AnswerRun:
+        """Return a run of answers once it has ended or paused; raises StillWaiting."""
+        path = f"{_candidate(arena, run['candidate'])}answers/"
+
+        def this_run(page: Any) -> AnswerRun | None:
+            found: list[AnswerRun] = [one for one in page["results"] if one["id"] == run["id"]]
+            return found[0] if found else None
+
+        def is_over(page: Any) -> bool:
+            found = this_run(page)
+            return found is not None and found["state"] in (*ENDED, "paused")
+
+        last = this_run(self.wait(path, is_over, patience=patience, what="The answers"))
+        return last or run
+
+    def _last_answer_run(self, path: str) -> AnswerRun | None:
+        runs = self.get(path, page_size=1)["results"]
+        return cast(AnswerRun, runs[0]) if runs else None
+
+    # -- Judges, boards and what they say --
+
+    def quote_judging(self, arena: str, **order: Any) -> Quote:
+        """Say what an order would buy and cost; nothing is ordered."""
+        body = {**order, "dry_run": True}
+        return cast(Quote, self.post(f"{_arena(arena)}judge-runs/", body))
+
+    def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
+        """Have judges compare candidates: `judges`, `candidates`, `per_pair` and `cap` in dollars.
+
+        The same order within a day is the run that it was the first time. To buy more of the same,
+        name the run that it comes `after`.
+        """
+        path = f"{_arena(arena)}judge-runs/"
+        return cast(JudgeRun, self.post(path, order, key=_key_of(path, order, after)))
+
+    def judge_run(self, run: int) -> JudgeRun:
+        return cast(JudgeRun, self.get(f"judge-runs/{run:d}/"))
+
+    def wait_for_judges(self, run: int, *, patience: float) -> JudgeRun:
+        """Return a run of judges once it has ended or paused; raises StillWaiting."""
+
+        def is_over(said: Any) -> bool:
+            return said["state"] in (*ENDED, "paused")
+
+        said = self.wait(f"judge-runs/{run:d}/", is_over, patience=patience, what=f"Run {run}")
+        return cast(JudgeRun, said)
+
+    def decision(
+        self, arena: str, candidate: int, baseline: int, *, raters: str = "people"
+    ) -> Decision:
+        """Say what is known of `candidate` beside `baseline`, by the votes of these raters."""
+        query = {"candidate": candidate, "baseline": baseline, "raters": raters}
+        return cast(Decision, self.get(f"{_arena(arena)}decision/", **query))
+
+    def wait_for_decision(
+        self,
+        arena: str,
+        candidate: int,
+        baseline: int,
+        *,
+        patience: float,
+        raters: str = "people",
+        since: str | None = None,
+    ) -> Decision:
+        """Return the decision once it is known, or counts all votes cast until the time `since`.
+
+        Raises StillWaiting, with the decision as it stands as `last`.
+        """
+
+        def is_over(said: Any) -> bool:
+            counted = since and said["computed_at"] and _time(said["computed_at"]) >= _time(since)
+            return said["verdict"] != "unknown" or bool(counted)
+
+        query = {"candidate": candidate, "baseline": baseline, "raters": raters}
+        path = f"{_arena(arena)}decision/"
+        said = self.wait(path, is_over, patience=patience, what="The decision", **query)
+        return cast(Decision, said)
+
+    def board(self, arena: str, *, raters: str = "people", category: str = "") -> Any:
+        """Return a board's standings as its page shows them; None where there is no such board."""
+        boards = self.rows(f"{_arena(arena)}boards/", raters=raters)
+        found = next((one for one in boards if one["category"] == category), None)
+        return self.get(f"boards/{found['id']:d}/") if found else None
+
+    def battles(self, arena: str, **query: Any) -> Iterator[Battle]:
+        """Yield the votes that count; `candidate`, `category`, `raters` and `since` choose."""
+        return cast("Iterator[Battle]", self.rows(f"{_arena(arena)}battles/", **query))
+
+    # -- What it stands on --
+
+    def wait(
+        self, path: str, is_over: Callable[[Any], bool], *, patience: float, what: str, **query: Any
+    ) -> Any:
+        """Look at `path` with growing pauses until `is_over`; return what it then says.
+
+        Raises StillWaiting after `patience` seconds, or a little later: the last look may take as
+        long as an answer takes. An answer that is the same is not sent again.
+        """
+        path, deadline, pause = _with_query(path, query), time.monotonic() + patience, FIRST_LOOK
+        etag, said = "", None
+        while True:
+            until = max(deadline, time.monotonic() + LONGEST_BEYOND)
+            try:
+                reply = self._web.send("GET", path, etag=etag, deadline=until)
+            except StillWaiting as late:
+                detail = f"{what}: not there after {patience:.0f} s. {late}"
+                raise StillWaiting(detail, said) from None
+            if reply.status != http.HTTPStatus.NOT_MODIFIED:
+                etag, said = reply.headers.get("etag", ""), reply.json()
+            if is_over(said):
+                return said
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise StillWaiting(f"{what}: not there after {patience:.0f} s.", said)
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, LONGEST_LOOK)
+
+    @functools.cached_property
+    def _team(self) -> str:
+        """The slug of the only team that we act for; '' where there are several."""
+        teams = self.get("me/")["teams"]
+        return str(teams[0]["slug"]) if len(teams) == 1 else ""
+
+    def _upsert(
+        self, path: str, member: str, rows: Iterable[Mapping[str, Any]], *, atomic: bool
+    ) -> Report:
+        report: Report = {"added": 0, "changed": 0, "unchanged": 0, "refused": [], "missing": []}
+        path = _with_query(path, {"atomic": "true"} if atomic else {})
+        start = 0
+        for batch in _batches(rows):
+            # A key by content would be wrong here: the same rows may be brought again on purpose,
+            # after others, and must go in again. Bringing them twice does no harm.
+            said = self.post(path, {member: batch})
+            _add(report, said, start)
+            start += len(batch)
+        return report
+
+
+def _time(said: str) -> datetime:
+    return datetime.fromisoformat(said.replace("Z", "+00:00"))
+
+
+# -- What candidates and answers must be like ------------------------------------------------------
+
+
+def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
+    if unknown := made_of.keys() - {*USUAL, *SAID}:
+        raise RingsideError(f"A candidate is not made of {', '.join(sorted(unknown))}.")
+    return {**USUAL, **made_of}
+
+
+def _is_in_use(candidate: Candidate) -> bool:
+    return candidate.get("retired_at") is None
+
+
+def _is_made_of(candidate: Candidate, content: Mapping[str, Any]) -> bool:
+    return all(candidate.get(part) == value for part, value in content.items())
+
+
+class _Fit:
+    """Tells which answers an arena takes with a new candidate, by the rules of the server."""
+
+    def __init__(self, prompts: Iterable[Prompt]) -> None:
+        self.retired: dict[str, bool] = {}
+        self.by_text: dict[str, list[str]] = {}
+        self.rows: dict[str, int] = {}
+        for prompt in prompts:
+            name = prompt["external_id"]
+            self.retired[name] = prompt["retired_at"] is not None
+            self.by_text.setdefault(_stripped(prompt["text"] or ""), []).append(name)
+
+    def why_not(self, index: int, row: Mapping[str, Any]) -> str:
+        """Return a sentence; '' where the row can go in."""
+        wrong = _wrong_with(row) or self._wrong_prompt(index, row)
+        return f"Row {index + 1:,}: {wrong}" if wrong else ""
+
+    def _wrong_prompt(self, index: int, row: Mapping[str, Any]) -> str:
+        said = _stripped(row.get("prompt_id")) or _stripped(row.get("prompt"))
+        by_text = [] if _stripped(row.get("prompt_id")) else self.by_text.get(said, [])
+        found = [said] if said in self.retired else by_text
+        if not said:
+            return "Neither prompt_id nor prompt says which prompt this answers."
+        if len(found) != 1:
+            how_many = "more than one prompt" if found else "no prompt"
+            return f"There is {how_many} {said[:80]!r} in this arena."
+        if self.retired[found[0]]:
+            return f"The prompt {found[0]!r} is retired."
+        first = self.rows.setdefault(found[0], index)
+        return "" if first == index else f"It answers {found[0]!r}, as row {first + 1:,} does."
+
+
+def _wrong_with(row: Mapping[str, Any]) -> str:
+    """What is wrong with a row, whatever the arena; '' for nothing."""
+    if unknown := [name for name in row if name not in ANSWER]:
+        return f"An answer has no {unknown[0]!r}. It has: {', '.join(ANSWER)}."
+    if not _stripped(row.get("text")):
+        return "The text is empty."
+    figures = (name for name in FIGURES if not _is_figure(row.get(name), name))
+    return next((f"{name} is {row[name]!r}, which cannot be used." for name in figures), "")
+
+
+def _is_figure(value: Any, name: str) -> bool:
+    written = _stripped(value)
+    if isinstance(value, bool) or THOUSANDS.fullmatch(written):
+        return False
+    if not written:
+        return True
+    number = float(written.replace(",", ".")) if NUMBER.fullmatch(written) else float("inf")
+    return number <= FIGURES[name] and (number.is_integer() or not name.startswith("tokens"))
+
+
+def _stripped(value: Any) -> str:
+    return "" if value is None else str(value).replace("\r\n", "\n").strip()
+
+
+# -- Paths and rows --------------------------------------------------------------------------------
+
+
+def _arena(slug: str) -> str:
+    return f"arenas/{urllib.parse.quote(slug, safe='')}/"
+
+
+def _candidate(arena: str, pk: int) -> str:
+    return f"{_arena(arena)}candidates/{pk:d}/"
+
+
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    return f"{path}?{urllib.parse.urlencode(query, doseq=True)}" if query else path
+
+
+def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Cut rows into batches that one request takes, by number and by size."""
+    batch: list[Mapping[str, Any]] = []
+    size = 0
+    for row in rows:
+        weight = len(_packed(row))
+        if batch and (len(batch) == ROWS_AT_ONCE or size + weight > BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _add(report: Report, said: Mapping[str, Any], start: int) -> None:
+    """Add what became of the rows from `start` on; what is missing is known after the last."""
+    report["added"] += said["added"]
+    report["changed"] += said["changed"]
+    report["unchanged"] += said["unchanged"]
+    report["missing"] = said.get("missing", [])
+    for problem in said["refused"]:
+        report["refused"].append(_moved(problem, start))
+
+
+def _moved(problem: RowProblem, start: int) -> RowProblem:
+    """A row's problem, counted from the first row of all."""
+    index = problem["index"] + start
+    sharp, member, _, *rest = problem["pointer"].split("/")
+    pointer = "/".join([sharp, member, str(index), *rest])
+    return {"index": index, "pointer": pointer, "detail": problem["detail"]}
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def read_answers(path: str) -> list[dict[str, Any]]:
+    """Read answers from CSV with a line of names, or from JSON Lines; empty cells are left out."""
+    text = _text_of(Path(path).read_bytes(), path)
+    if path.endswith((".jsonl", ".ndjson")):
+        # Not splitlines: a text may have other ends of lines in it, such as U+2028.
+        return [_object(line, path) for line in text.split("\n") if line.strip()]
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    limit = csv.field_size_limit(BYTES_AT_ONCE)  # the whole program's, so it is put back
+    try:
+        return [_filled(row, rows.line_num, path) for row in rows]
+    except csv.Error as error:
+        raise RingsideError(f"{path} is not CSV: {error}, line {rows.line_num}.") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _text_of(content: bytes, path: str) -> str:
+    """The text of a file as programs save it: UTF-8, with or without a mark, or UTF-16."""
+    is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        return content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise RingsideError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
+
+
+def _object(line: str, path: str) -> dict[str, Any]:
+    row = _given(line)
+    if not isinstance(row, dict):
+        raise RingsideError(f"{path} has a line that is not a JSON object: {line[:80]}")
+    return row
+
+
+def _given(text: str) -> Any:
+    """What a text of JSON says; None where it is none, or has a number that JSON has not."""
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except ValueError:
+        return None
+
+
+def _finite(said: str) -> float:
+    """Raises ValueError for what is no number, or an endless one."""
+    number = float(said)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
+    if None in row:
+        raise RingsideError(f"{path}, line {line}, has more cells than the first line has names.")
+    return {name.strip(): cell for name, cell in row.items() if name and cell}
+
+
+# -- In CI: is the new prompt worse than the old one? ----------------------------------------------
+
+PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
+UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
+ID = re.compile(r"[0-9]{1,18}")
+SETTLING = 60.0  # seconds in which a board counts the last votes of a run
+USUAL_WAIT = 1800.0  # seconds for answers and verdicts; people's votes are not waited for unasked
+NOTHING_MEASURED = (
+    "Nothing was measured: no vote compares the two. Order judges with --judge, or ask people."
+)
+NO_VERDICT = "No verdict is to be had: the votes there are cannot place the two on one scale yet."
+NOT_THROUGH = "The run did not go through, so what it was to find out stays open."
+NOT_COUNTED = (
+    "The board has not counted the verdicts of the run yet. Start this again in a while: they are "
+    "there, and are not paid twice."
+)
+SAME_NAME = (
+    "The candidate and the baseline are both called {!r}: a second run would find what the first "
+    "one entered, and take it for the baseline. Give the candidate a name of its own, or name the "
+    "baseline by its id."
+)
+EXIT_CODES = """\
+exit codes:
+  0  better, or compared and not known to be worse
+  1  known to be worse; with --require better also not known to be better
+  2  something is wrong with the order, or with this program: a sentence says what
+  3  no verdict is to be had: nothing was measured, as no vote compares the two; or their votes
+     cannot be compared; or answers or verdicts were not there, or not counted, in time, or the
+     run did not go through; with --require known also not known
+
+The token is read from RINGSIDE_TOKEN alone. It needs the scopes read, submit and judge.
+"""
+
+
+@dataclass
+class _Check:
+    """One candidate beside a baseline: brought in, judged, decided."""
+
+    client: Ringside
+    asked: argparse.Namespace
+    say: Callable[[str], object]
+    deadline: float = 0.0
+
+    def run(self) -> int:
+        """Return the exit code, when all is done that was asked for."""
+        asked = self.asked
+        if asked.candidate.strip() == asked.baseline.strip():
+            raise RingsideError(SAME_NAME.format(asked.baseline.strip()))
+        wait = USUAL_WAIT if asked.wait is None else asked.wait
+        self.deadline = time.monotonic() + wait
+        arena = self.client.arena(asked.arena)
+        baseline = self._baseline()
+        candidate = self._candidate(baseline)
+        if candidate["id"] == baseline["id"]:
+            self.say(f"{asked.candidate} is the baseline itself: there is nothing to compare.")
+            return UNKNOWN[asked.require]
+        self.say(f"{_named(candidate)} beside {_named(baseline)} in {arena['name']}:")
+        run = self._judged(candidate, baseline) if asked.judge else None
+        found = self._decided(candidate, baseline, run)
+        self.say(found["sentence"])
+        if why := _why_open(run, found):
+            self.say(why)
+        if asked.summary:
+            self._sum_up(candidate, baseline, run, found)
+        return self._code(run, found)
+
+    @property
+    def left(self) -> float:
+        """Seconds that may still be waited."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    # -- The two candidates --
+
+    def _baseline(self) -> Candidate:
+        arena, named = self.asked.arena, self.asked.baseline
+        found = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
+        found = found or self.client.newest(arena, named)
+        if found is None:
+            raise RingsideError(f"The arena has no candidate {named!r} for us.")
+        return found
+
+    def _candidate(self, baseline: Candidate) -> Candidate:
+        """Register the candidate with its answers, or find it where nothing is said of it."""
+        asked, made_of = self.asked, self._made_of()
+        if asked.answers:
+            return self._uploaded({**made_of, "endpoint": "", "model": asked.model or ""})
+        if made_of:
+            return self._generated({**_content_of(baseline), **made_of})
+        found = self.client.newest(asked.arena, asked.candidate)
+        if found is None:
+            raise RingsideError(
+                f"The arena has no candidate {asked.candidate!r}. Say what it is made of, or bring "
+                "its answers: --system-prompt-file, --template-file, --answers."
+            )
+        return found
+
+    def _made_of(self) -> dict[str, Any]:
+        asked = self.asked
+        files = {"system_prompt": asked.system_prompt_file, "user_template": asked.template_file}
+        texts = {part: _text_of(Path(f).read_bytes(), f) for part, f in files.items() if f}
+        said = {part: getattr(asked, part) for part in ("endpoint", "model", "parameters")}
+        return {**texts, **{part: value for part, value in said.items() if value is not None}}
+
+    def _uploaded(self, made_of: dict[str, Any]) -> Candidate:
+        arena, name, rows = self.asked.arena, self.asked.candidate, read_answers(self.asked.answers)
+        # Answers that somebody has compared are never changed: other answers, another version.
+        made_of["notes"] = f"Brought by a program. SHA-256 of the answers: {_key_of(rows)}"
+        # What is entered stays for good: nothing is, before its answers can go in.
+        if self.client.find_candidate(arena, name, **made_of) is None:
+            self._check_rows(rows)
+        candidate = self.client.ensure_candidate(arena, name, **made_of)
+        report = self.client.upload_answers(arena, candidate["id"], rows, atomic=True)
+        self.say(
+            "Answers: {added} added, {changed} changed, {unchanged} as before.".format(**report)
+        )
+        if report["missing"]:
+            self.say(f"Prompts without an answer of it: {len(report['missing']):,}.")
+        return candidate
+
+    def _check_rows(self, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            raise RingsideError(f"{self.asked.answers} has no answers. Nothing was written.")
+        if problems := self.client.check_answers(self.asked.arena, rows):
+            are = "one row" if len(problems) == 1 else f"{len(problems):,} rows"
+            raise RingsideError(
+                f"Nothing was written, because of {are} that cannot go in.", errors=problems
+            )
+
+    def _generated(self, made_of: dict[str, Any]) -> Candidate:
+        arena, client = self.asked.arena, self.client
+        candidate = client.ensure_candidate(arena, self.asked.candidate, **made_of)
+        run = client.generate_answers(arena, candidate["id"], cap=self.asked.answers_cap)
+        if run is not None:
+            run = client.wait_for_answers(arena, run, patience=self.left)
+            self.say(f"Answers: {run['done']} of {run['wanted']}, for ${run['spent'] or 0:.2f}.")
+            if run["state"] == "paused":
+                raise StillWaiting(f"The run of answers paused: {run['pause_reason']}", run)
+        return candidate
+
+    # -- Judging and deciding --
+
+    def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
+        """Order the judging, or find the order; None where there is nothing left to judge."""
+        asked = self.asked
+        order = {
+            "judges": asked.judge,
+            "candidates": [candidate["id"], baseline["id"]],
+            "per_pair": asked.per_pair,
+            "cap": asked.cap,
+        }
+        try:
+            run = self.client.order_judging(asked.arena, **order)
+        except RingsideError as error:
+            if error.kind != NOTHING_TO_DO:
+                raise
+            self.say(error.detail)
+            return None
+        run = self.client.wait_for_judges(run["id"], patience=self.left)
+        why = f" It paused: {run['pause_reason']}" if run["state"] == "paused" else ""
+        judged = f"{run['done']} of {run['wanted']} verdicts"
+        self.say(f"Run {run['id']}: {judged}, for ${run['spent']:.2f}.{why}")
+        return run
+
+    def _decided(self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None) -> Decision:
+        asked = self.asked
+        usual = self.left if asked.wait is not None else 0.0
+        patience = min(self.left, SETTLING) if asked.judge else usual
+        try:
+            return self.client.wait_for_decision(
+                asked.arena,
+                candidate["id"],
+                baseline["id"],
+                patience=patience,
+                raters=asked.raters or _usual_raters(asked.judge),
+                since=run["closed_at"] if run else None,
+            )
+        except StillWaiting as waiting:
+            if waiting.last is None:
+                raise
+            return cast(Decision, waiting.last)
+
+    def _code(self, run: JudgeRun | None, found: Decision) -> int:
+        known = {"better": PASSED, "worse": FAILED}
+        if found["verdict"] in known:
+            return known[found["verdict"]]
+        return OUT_OF_TIME if _why_open(run, found) else UNKNOWN[self.asked.require]
+
+    def _sum_up(
+        self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, found: Decision
+    ) -> None:
+        """Add what was found to a file, as Markdown."""
+        rows = {
+            "Candidate": _named(candidate),
+            "Baseline": _named(baseline),
+            "Verdict": found["verdict"],
+            "Preferred": _share(found),
+            "Votes between the two": f"{found['between']:,}",
+            "Votes to go": _or_dash(found["votes_to_go"]),
+            "Spent on judges": f"${run['spent']:.2f}" if run else "-",
+        }
+        lines = [f"**{_plain(found['sentence'])}** {_plain(_why_open(run, found))}".rstrip()]
+        lines += ["", "| | |", "|---|---|"]
+        lines += [f"| {name} | {_plain(value)} |" for name, value in rows.items()]
+        lines += ["", f"[The decision page]({found['page']})", ""]
+        with Path(self.asked.summary).open("a", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+
+
+def _why_open(run: JudgeRun | None, found: Decision) -> str:
+    """Why an unknown verdict says nothing of the two, not even "not known to be worse"; else ''."""
+    if found["verdict"] != "unknown":
+        return ""
+    if run is not None and run["state"] != "done":
+        return NOT_THROUGH  # it may have paused, or somebody has cancelled it
+    if run is not None and not _counts(found, run):
+        return NOT_COUNTED
+    if not found["between"]:
+        return NOTHING_MEASURED
+    return NO_VERDICT if found["wins"] is None else ""
+
+
+def _counts(found: Decision, run: JudgeRun) -> bool:
+    """Has the board counted all votes of the run?"""
+    computed, closed = found["computed_at"], run["closed_at"]
+    return not closed or (bool(computed) and _time(str(computed)) >= _time(closed))
+
+
+def _content_of(baseline: Candidate) -> dict[str, Any]:
+    """What a candidate takes over from the baseline, as far as it can be read."""
+    content = {part: cast("dict[str, Any]", baseline).get(part) for part in USUAL}
+    return {part: value for part, value in content.items() if value is not None}
+
+
+def _usual_raters(judges: Sequence[str]) -> str:
+    if not judges:
+        return "people"
+    return "judges" if len(judges) == 1 else "juries"
+
+
+def _named(candidate: Candidate) -> str:
+    version = candidate["version"] or 1
+    return candidate["name"] if version == 1 else f"{candidate['name']} v{version}"
+
+
+def _share(found: Decision) -> str:
+    shares = [found["wins"], found["wins_low"], found["wins_high"]]
+    known = [f"{100 * share:.0f}" for share in shares if share is not None]
+    if len(known) < len(shares):
+        return f"{known[0]} %" if known else "-"
+    return "{} % of the time, {} to {}".format(*known)
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _plain(text: str) -> str:
+    """A text of somebody's as Markdown that shows it to the letter, on one line."""
+    return re.sub(r"([\\`*_\[\]<>#|~&@])", r"\\\1", " ".join(text.split()))
+
+
+def _seconds(said: str) -> float:
+    """Seconds of 90, 90s, 30m or 2h."""
+    found = re.fullmatch(r"(\d{1,6})(s|m|h)?", said)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{said!r} is no time: write 90s, 30m or 2h.")
+    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2] or "s"]
+
+
+def _dollars(said: str) -> float:
+    try:
+        found = _finite(said)
+    except ValueError:
+        found = -1.0
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"{said!r} is no sum of dollars: write 2 or 0.50.")
+    return found
+
+
+def _parameters(said: str) -> dict[str, Any]:
+    found = _given(said)
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(
+            "parameters are a JSON object, as in '{\"temperature\": 0}'"
+        )
+    return found
+
+
+def _names(said: str) -> list[str]:
+    return [name for name in said.split(",") if name]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ringside.py", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True, metavar="check")
+    check = commands.add_parser(
+        "check",
+        help="is the new prompt worse than the old one?",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = check.add_argument
+    add("--url", default=os.environ.get("RINGSIDE_URL", ""), help="of the Ringside; RINGSIDE_URL")
+    add("--arena", required=True, metavar="SLUG")
+    add("--candidate", required=True, metavar="NAME", help="what is new")
+    add("--baseline", required=True, metavar="NAME", help="what it is measured against; or its id")
+    add("--system-prompt-file", metavar="FILE", help="what is not said is the baseline's")
+    add("--template-file", metavar="FILE", help="the user template, with {{ prompt }}")
+    add("--endpoint", help="where its answers are generated, as the operator lists it")
+    add("--model")
+    add("--parameters", type=_parameters, metavar="JSON")
+    add("--answers", metavar="FILE", help="bring answers as CSV or JSON Lines: prompt_id, text")
+    add("--answers-cap", type=_dollars, metavar="USD", help="what generating may cost at most")
+    add("--judge", type=_names, default=[], metavar="NAMES", help="several are a jury")
+    add("--per-pair", type=int, default=50, metavar="N", help="comparisons to buy; default: 50")
+    add("--cap", type=_dollars, metavar="USD", help="what the judges may cost at most")
+    add("--raters", choices=["people", "judges", "juries", "combined"], help="whose votes decide")
+    add(
+        "--wait",
+        type=_seconds,
+        metavar="TIME",
+        help="for answers and verdicts, as in 90s or 2h; default: 30m. For people's votes only "
+        "where it is said",
+    )
+    add(
+        "--require",
+        choices=[*UNKNOWN],
+        default="not-worse",
+        help="what passes; default: not-worse",
+    )
+    add("--summary", metavar="FILE", help="add what was found, as Markdown")
+    add("--debug", action="store_true", help="where this program itself breaks off, say where")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code."""
+    if can := getattr(sys.stdout, "reconfigure", None):
+        can(errors="replace")  # not every terminal has every letter of a candidate's name
+    asked = _parser().parse_args(argv)
+    try:
+        return _carried_out(asked)
+    except Exception as error:  # Python would end with 1, which says that the candidate is worse
+        if asked.debug:
+            traceback.print_exc()
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        sys.stderr.write(f"This program broke off: {what}. --debug says where.\n")
+        return REFUSED
+
+
+def _carried_out(asked: argparse.Namespace) -> int:
+    try:
+        client = Ringside(asked.url, os.environ.get("RINGSIDE_TOKEN", ""))
+        return _Check(client, asked, _print).run()
+    except StillWaiting as waiting:
+        _print(str(waiting))
+        return OUT_OF_TIME
+    except RingsideError as error:
+        _print(str(error), *(f"  {one.get('detail')}" for one in error.errors[:10]))
+        return REFUSED
+    except OSError as error:
+        _print(f"{error.filename or 'A file'} cannot be used: {error.strerror or error}.")
+        return REFUSED
+
+
+def _print(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

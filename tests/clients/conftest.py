@@ -1,0 +1,25 @@
+"""What the tests of the client share: no proxy between it and loopback, and pauses written down."""
+
+import pytest
+
+from clients.python import ringside
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the client would have slept; a minute passes in no time."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    slept: list[float] = []
+    clock = ringside.time.monotonic()
+
+    class Clock:
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+
+        @staticmethod
+        def monotonic() -> float:
+            return clock + sum(slept)
+
+    monkeypatch.setattr(ringside, "time", Clock)
+    return slept

@@ -1,0 +1,97 @@
+"""The client's types are those of the API's description: a member renamed there fails here."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from clients.python import ringside
+
+SHOWN = {
+    ringside.Arena: "ArenaShown",
+    ringside.Candidate: "CandidateShown",
+    ringside.Prompt: "PromptShown",
+    ringside.RowProblem: "RowProblem",
+    ringside.Report: "ResponseReportShown",
+    ringside.AnswerRun: "AnswerRunShown",
+    ringside.JudgeRun: "RunReportShown",
+    ringside.Quote: "QuoteShown",
+    ringside.Decision: "DecisionShown",
+    ringside.Battle: "BattleShown",
+}
+PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    return json.loads(Client().get("/api/v1/schema/").content)
+
+
+@pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.__name__)
+def test_every_member_of_a_type_is_one_of_the_api(kind: Any, schema: Any) -> None:
+    members = schema["components"]["schemas"][SHOWN[kind]]["properties"]
+    assert kind.__annotations__.keys() <= members.keys()
+    for name, typed in kind.__annotations__.items():
+        said = typed.__forward_arg__.split(" | ")
+        told = members[name].get("type", [])
+        told = [told] if isinstance(told, str) else told
+        if plain := [PLAIN[one] for one in told if one in PLAIN]:
+            assert plain == said[:1], name
+        assert ("null" in told) == ("None" in said) or not told, name
+
+
+def test_what_a_candidate_is_made_of_can_be_sent(schema: Any) -> None:
+    members = schema["components"]["schemas"]["CandidateGivenRequest"]["properties"]
+    assert {*ringside.USUAL, *ringside.SAID} <= members.keys()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "me/",
+        "arenas/{slug}/",
+        "arenas/{slug}/prompts/",
+        "arenas/{slug}/candidates/",
+        "arenas/{slug}/candidates/{id}/",
+        "arenas/{slug}/candidates/{id}/versions/",
+        "arenas/{slug}/candidates/{id}/responses/",
+        "arenas/{slug}/candidates/{id}/answers/",
+        "arenas/{slug}/judge-runs/",
+        "judge-runs/{id}/",
+        "arenas/{slug}/decision/",
+        "arenas/{slug}/boards/",
+        "boards/{id}/",
+        "arenas/{slug}/battles/",
+    ],
+)
+def test_every_path_that_it_asks_is_there(path: str, schema: Any) -> None:
+    assert f"/api/v1/{path}" in schema["paths"]
+
+
+def test_it_takes_as_many_rows_at_once_as_the_api() -> None:
+    from arena.api.core.parsing import BULK_BODY
+    from arena.uploads import AT_MOST_ROWS
+
+    assert ringside.ROWS_AT_ONCE == AT_MOST_ROWS
+    assert ringside.BYTES_AT_ONCE < BULK_BODY
+
+
+@pytest.mark.parametrize("name", ringside.FIGURES)
+@pytest.mark.parametrize(
+    "value",
+    [*(None, "", " 12 ", 12, 1.5, "1.5", "1,5", "1,500", 2e-05, "2e-5", "-1", -1, True, [], "x"),
+     *(2**31 - 1, 2**31, 10**6, 10**6 + 1, "1e99", "0x1", "NaN", "inf", "1_0", "\u0663")],
+)  # fmt: skip
+def test_it_takes_the_numbers_that_the_api_takes(name: str, value: Any) -> None:
+    from arena.api.responses import KIND
+
+    row = {"prompt_id": "p1", "text": "x", name: value}
+    _, problems = KIND.read([row])
+    assert bool(ringside._wrong_with(row)) == bool(problems)
+
+
+def test_an_answer_has_the_members_that_the_api_takes() -> None:
+    from arena.api.responses import KIND
+
+    assert {*ringside.ANSWER} == {*KIND.columns.synonyms}

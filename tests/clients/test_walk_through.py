@@ -1,0 +1,83 @@
+"""The commands of docs/api.md, as they stand there, on an installation that knew nothing before."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.environment import REPOSITORY
+from tests.ops.running import Up, manage, up
+
+pytestmark = pytest.mark.slow
+PAGE = REPOSITORY / "docs" / "api.md"
+CLIENT = REPOSITORY / "clients" / "python" / "ringside.py"
+BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PATIENCE = 300
+MAKE_TOKEN = """
+from django.contrib.auth.models import User
+from arena.access import Actor
+from arena.services.teams import create_team
+from arena.services.tokens import create_token
+by = Actor(user=User.objects.create_user("desk"))
+team = create_team(name="Search", by=by)
+print(create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=by)[1])
+"""
+
+
+def run(script: str, running: Up, folder: Path) -> subprocess.CompletedProcess[str]:
+    token = manage("shell", "-c", MAKE_TOKEN, home=folder)
+    shutil.copy(CLIENT, folder)
+    environment = os.environ | {
+        "RINGSIDE_URL": running.url().rstrip("/"),
+        "RINGSIDE_TOKEN": token.stdout.strip().splitlines()[-1],
+        "no_proxy": "127.0.0.1",
+    }
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [("open done", 0), ("ordered open paused", 1), ("cancelled", 1), ("", 1)],
+)
+def test_the_page_waits_for_a_run_only_while_it_goes_on(
+    states: str, code: int, tmp_path: Path
+) -> None:
+    helpers = next(block for block in BLOCK.findall(PAGE.read_text()) if "done_at()" in block)
+    (tmp_path / "states").write_text(states.replace(" ", "\n") + "\n")
+    said = """api() { printf '{"state":"%s"}' "$(head -n 1 states)"; sed -i 1d states; }\n"""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f"{helpers}{said}sleep() {{ :; }}\ndone_at x"],
+        cwd=tmp_path,
+        env=os.environ | {"RINGSIDE_URL": ""},
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == code
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
+    script = "\n".join(BLOCK.findall(PAGE.read_text()))
+    with up(tmp_path) as running:
+        done = run(script, running, tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    decision = json.loads((tmp_path / "decision.json").read_text())
+    assert decision["candidate"]["name"] == "on-the-desk"
+    assert decision["between"] > 0
+    assert decision["sentence"].startswith("By judges’ votes, ")
+    assert "on-the-desk v2 beside in-production in Search answers:" in done.stdout
+    assert "Answers: 6 of 6" in done.stdout
+    assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
