@@ -60,7 +60,7 @@ if DATABASES["default"]["ENGINE"] == "arena.db.sqlite3":
     DATABASE_OPTIONS |= {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        "init_command": "PRAGMA synchronous=NORMAL;",
     }
 else:
     # Prepared statements: planning a vote's few queries took longer than running them.

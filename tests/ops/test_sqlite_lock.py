@@ -30,7 +30,7 @@ SETTINGS = {
     "OPTIONS": {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        "init_command": "PRAGMA synchronous=NORMAL;",
     },
 }
 
@@ -111,6 +111,39 @@ def test_no_thread_is_refused_and_no_count_is_lost(path: Path) -> None:
     assert is_free(path)
 
 
+def test_opening_a_new_file_waits_for_who_writes_to_it(path: Path) -> None:
+    """SQLite refuses the switch to WAL at once while somebody writes: no busy handler waits."""
+    turn = turnstile.turnstile(str(path))
+    turn.enter()
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(count_up, str(path), rounds=1)
+        with pytest.raises(TimeoutError):
+            opening.result(timeout=0.2)
+        writer.execute("COMMIT")
+        writer.close()
+        turn.leave()
+        opening.result(timeout=10)
+    assert total(path) == 1
+    assert is_free(path)
+
+
+def test_opening_a_file_that_is_open_already_waits_for_nobody(
+    connection: base.DatabaseWrapper, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = connect(path)
+    with atomic(connection, monkeypatch):
+        connection.cursor().execute("UPDATE counter SET n = 7")
+        assert other.cursor().execute("SELECT n FROM counter").fetchone() == (0,)
+    other.close()
+
+
+def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(OperationalError, match="unable to open database file"):
+        connect(tmp_path / "missing" / "ringside.sqlite3").cursor()
+
+
 @pytest.mark.slow
 def test_two_processes_of_four_threads_are_not_refused_either(path: Path) -> None:
     processes = [start_counting(path, ROUNDS) for _ in range(2)]
@@ -118,7 +151,6 @@ def test_two_processes_of_four_threads_are_not_refused_either(path: Path) -> Non
     assert total(path) == 2 * 4 * ROUNDS
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_busy_process_does_not_shut_another_one_out(path: Path) -> None:
     """Twenty small writes get their turn while another process never stops writing."""
@@ -187,6 +219,7 @@ def test_it_is_free_when_the_transaction_could_not_begin(
     connection: base.DatabaseWrapper, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA journal_mode=WAL")
     other.execute("BEGIN IMMEDIATE")
     connection.settings_dict = SETTINGS | {
         "NAME": str(path),

@@ -1,6 +1,7 @@
 """Django's SQLite backend, where a transaction waits for its turn instead of at the busy handler.
 
-Only transactions do: a single statement in autocommit mode still relies on SQLite's own timeout.
+So does the connection that switches a new file to WAL. A single statement in autocommit mode still
+relies on SQLite's own timeout.
 """
 
 from typing import Any
@@ -15,11 +16,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     _turn: Turnstile | None = None
 
+    def get_new_connection(self, conn_params: Any) -> Any:
+        """As Django's, and the file is in WAL mode."""
+        connection = super().get_new_connection(conn_params)
+        if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+            self._switch_to_wal(connection)
+        return connection
+
+    def _switch_to_wal(self, connection: Any) -> None:
+        """SQLite refuses the switch at once while somebody writes, whatever the timeout."""
+        try:
+            self._enter()
+            connection.execute("PRAGMA journal_mode=WAL")
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._leave()
+
     def _start_transaction_under_autocommit(self) -> None:
         if self._turn is None:
-            turn = turnstile(str(self.settings_dict["NAME"]))
-            turn.enter()
-            self._turn = turn
+            self._enter()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # not in the stubs
         except BaseException:
@@ -48,6 +65,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._close()  # type: ignore[misc]  # not in the stubs
         finally:
             self._leave()
+
+    def _enter(self) -> None:
+        turn = turnstile(str(self.settings_dict["NAME"]))
+        turn.enter()
+        self._turn = turn
 
     def _leave(self) -> None:
         turn, self._turn = self._turn, None

@@ -76,7 +76,11 @@ class Turnstile:
 
 
 def turnstile(database: str) -> Turnstile:
-    """Return the one turnstile of this process for the database file."""
+    """Return the one turnstile of this process for the database file.
+
+    It stands in a file of its own: closing the database's file would end the locks that SQLite has
+    on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
     if ":memory:" in database or "mode=memory" in database:
         return _turnstile(None)
     return _turnstile(Path(f"{database}-turn").absolute())
