@@ -93,7 +93,12 @@ class ArenaGiven(ArenaChanges):
     """A new arena; without a slug it gets one by its name, without a team a token's own."""
 
     team = serializers.SlugField(required=False, help_text="Its slug. A token's own unless said.")
-    slug = serializers.SlugField(max_length=60, required=False)
+    slug = serializers.SlugField(
+        max_length=60,
+        required=False,
+        help_text="Its address. By its name unless said; a private arena's ends in letters drawn "
+        "by chance, and so does an unlisted one's unless it is said here.",
+    )
 
 
 class ArenaFilters(filters.FilterSet):

@@ -4,6 +4,7 @@ from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
 from arena.access import Actor
@@ -19,6 +20,9 @@ LONGEST_DESCRIPTION = 20_000
 # A page stands at each of these already, where the arena's slug would be.
 NOT_SLUGS = {"new"}
 TRIES = 50
+# 41 bits: an address that is drawn is found by nobody who tries, and taken by nobody before.
+DRAWN_LENGTH = 8
+DRAWN_FROM = "abcdefghjkmnpqrstuvwxyz0123456789"
 
 
 class ArenaRefused(Refused):
@@ -47,16 +51,24 @@ def create_team_arena(
 ) -> Arena:
     """Make an arena of `team`; without a slug it gets a free one by its name.
 
-    Raises ArenaRefused.
+    A private arena's slug ends in letters drawn by chance, and so does an unlisted one's unless it
+    is given: "this address is taken" must not tell a stranger that there is one. Raises
+    ArenaRefused.
     """
+    visibility = fields.get("visibility", Arena.Visibility.PUBLIC)
+    named: dict[str, Any] = {**fields, "name": name}
+    if visibility == Arena.Visibility.PRIVATE or (
+        visibility == Arena.Visibility.UNLISTED and not slug
+    ):
+        return _create(team, by, named, _drawn_slug(slug or slugify(name) or "arena"))
     if slug:
-        return _create(team, by, {**fields, "name": name}, slug)
+        return _create(team, by, named, slug)
     for number in range(1, TRIES):
         candidate = _slug_of(name, number)
         if candidate in NOT_SLUGS or Arena.objects.filter(slug=candidate).exists():
             continue
         try:
-            return _create(team, by, {**fields, "name": name}, candidate)
+            return _create(team, by, named, candidate)
         except ArenaRefused as refusal:
             if refusal.field != "slug":
                 raise
@@ -66,6 +78,11 @@ def create_team_arena(
 def _slug_of(name: str, number: int) -> str:
     suffix = "" if number == 1 else f"-{number}"
     return (slugify(name)[: LONGEST_SLUG - len(suffix)].strip("-") or "arena") + suffix
+
+
+def _drawn_slug(beginning: str) -> str:
+    drawn = get_random_string(DRAWN_LENGTH, DRAWN_FROM)
+    return f"{beginning[: LONGEST_SLUG - DRAWN_LENGTH - 1].rstrip('-')}-{drawn}"
 
 
 def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:

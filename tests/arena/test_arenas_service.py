@@ -1,5 +1,6 @@
 """Arenas of teams: made with an address of their own, and set up within what is fair."""
 
+import re
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_an_arena_is_made_and_announced(
             name="Which refund?", visibility="private", voters="members", criteria=" Short. "
         )
     arena.refresh_from_db()
-    assert (arena.slug, arena.team.name, arena.criteria) == ("which-refund", "Makers", "Short.")
+    assert (arena.team.name, arena.criteria) == ("Makers", "Short.")
     assert (arena.visibility, arena.voters) == ("private", "members")
     assert Board.objects.filter(arena=arena).exists()
     assert AuditEntry.objects.latest("pk").action == "made an arena"
@@ -61,6 +62,30 @@ def test_an_address_is_found_for_any_name(name: str, slug: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "slug"),
+    [
+        ({"visibility": "private"}, r"refunds-[a-z0-9]{8}"),
+        ({"visibility": "private", "slug": "chosen"}, r"chosen-[a-z0-9]{8}"),
+        ({"visibility": "private", "slug": "x" * 60}, r"x{51}-[a-z0-9]{8}"),
+        ({"visibility": "private", "name": "日本"}, r"arena-[a-z0-9]{8}"),
+        ({"visibility": "unlisted"}, r"refunds-[a-z0-9]{8}"),
+        ({"visibility": "unlisted", "slug": "chosen"}, "chosen"),
+        ({"visibility": "public"}, "refunds"),
+    ],
+)
+def test_an_address_that_is_not_public_cannot_be_guessed(fields: dict[str, str], slug: str) -> None:
+    assert re.fullmatch(slug, create(**fields).slug)
+
+
+def test_the_address_of_a_private_arena_is_free_for_everybody() -> None:
+    """Else "taken" would tell a stranger that it is there."""
+    wanted: dict[str, Any] = {"by": Actor(), "name": "Plan", "slug": "secret-plan"}
+    create_team_arena(team=make_team(), visibility="private", **wanted)
+    assert create_team_arena(team=make_team(), **wanted).slug == "secret-plan"
+    assert create_team_arena(team=make_team(), visibility="private", **wanted).pk
+
+
+@pytest.mark.parametrize(
     ("fields", "field", "words"),
     [
         ({"name": " "}, "name", "is empty"),
@@ -68,6 +93,7 @@ def test_an_address_is_found_for_any_name(name: str, slug: str) -> None:
         ({"slug": "taken"}, "slug", "Another arena has this address already."),
         ({"slug": "new"}, "slug", "cannot have the address"),
         ({"slug": "a b"}, "slug", "valid"),
+        ({"slug": "a b", "visibility": "private"}, "slug", "valid"),
         ({"visibility": "secret"}, "visibility", "not a valid choice"),
         ({"visibility": "private", "open_to_teams": True}, "open_to_teams", "which do not see it"),
         ({"criteria": "x" * 4001}, "criteria", "4,001 characters"),

@@ -247,7 +247,7 @@ def test_an_arena_is_made_by_a_member_and_by_no_viewer(team: Team) -> None:
         "operator": 302,
     }
     made = Arena.objects.filter(team=team).order_by("pk")
-    assert [arena.slug for arena in made] == ["refunds", "refunds-2", "refunds-3"]
+    assert [arena.slug.rpartition("-")[0] for arena in made] == ["refunds"] * 3
     assert {(arena.visibility, arena.voters) for arena in made} == {("private", "members")}
 
 
