@@ -309,6 +309,20 @@ def test_a_change_based_on_what_somebody_changed_meanwhile_is_refused(team: Any)
     assert arena.name == "First"
 
 
+def test_what_was_read_indented_is_the_same_state() -> None:
+    team = make_team()
+    path = f"arenas/{team_arena(team).slug}/"
+    owner = member_of(team, "owner")
+
+    indented = owner.get(path, Accept="application/json; indent=4")
+
+    assert indented.content.startswith(b"{\n    ")
+    assert indented.headers["ETag"] == owner.get(path).headers["ETag"]
+    etag = indented.headers["ETag"]
+    assert owner.patch(path, {"name": "Other"}, If_Match=etag).status_code == 200
+    assert owner.patch(path, {"name": "Third"}, If_Match=etag).status_code == 412
+
+
 # -- Limits ----------------------------------------------------------------------------------------
 
 

@@ -31,11 +31,22 @@ def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
         return response
     if "ETag" in response.headers:  # of a stored page, and compared already
         return response
-    etag = etag_of(response.content)
+    etag = etag_of(_plain(response))
     response.headers["ETag"] = etag
     found = get_conditional_response(request, etag=etag, response=response)
     assert found is not None, "with a response given, one is returned"
     return found
+
+
+def _plain(response: HttpResponse) -> bytes:
+    """The body as it is without `indent=4` in Accept, which a reader's eyes asked for."""
+    if "indent" in getattr(response, "accepted_media_type", ""):
+        return _rendered(response.data)  # type: ignore[attr-defined]  # it is REST framework's
+    return response.content
+
+
+def _rendered(data: Any) -> bytes:
+    return bytes(JSONRenderer().render(data))
 
 
 def check_match(request: Request, data: Any) -> None:
@@ -46,5 +57,5 @@ def check_match(request: Request, data: Any) -> None:
     header = request.headers.get("If-Match")
     if header is None or header.strip() == "*":
         return
-    if etag_of(JSONRenderer().render(data)) not in TAG.findall(header):
+    if etag_of(_rendered(data)) not in TAG.findall(header):
         raise PreconditionFailed
