@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.db.models import QuerySet
 
 from arena.access import NOBODY, Actor
 from arena.calls.forms import cap_field, in_nano
@@ -181,7 +182,7 @@ class OrderForm(forms.Form):
         return field.widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
 
 
-def judges_that_can_vote(arena: Arena, actor: Actor) -> list[Judge]:
+def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
     that are listed for `actor`, and those that were asked in the arena."""
     known = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
@@ -190,7 +191,7 @@ def judges_that_can_vote(arena: Arena, actor: Actor) -> list[Judge]:
         epochs__ended_at=None,
         epochs__rater__blocked_at=None,
     )
-    return list(found.order_by("endpoint", "name"))
+    return found.order_by("endpoint", "name")
 
 
 def candidate_choices(arena: Arena) -> list[tuple[str, str]]:

@@ -138,6 +138,13 @@ class AnswerRun(TypedDict):
     closed_at: str | None
 
 
+class Judge(TypedDict):
+    name: str
+    endpoint: str
+    model: str
+    rubric: str
+
+
 class JudgeRun(TypedDict):
     """A run of judges; `wanted` and `done` count verdicts of single judges, money is in dollars."""
 
@@ -621,6 +628,10 @@ class Ringside:
         body = {**order, "dry_run": True}
         return cast(Quote, self.post(f"{_arena(arena)}judge-runs/", body))
 
+    def judges(self, arena: str, *names: str) -> list[Judge]:
+        """Return the judges known there; with names, those, which an order then takes."""
+        return cast("list[Judge]", list(self.rows(f"{_arena(arena)}judges/", name=names)))
+
     def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
         """Have judges compare candidates: `judges`, `candidates`, `per_pair` and `cap` in dollars.
 
@@ -968,6 +979,8 @@ class _Check:
         wait = USUAL_WAIT if asked.wait is None else asked.wait
         self.deadline = time.monotonic() + wait
         arena = self.client.arena(asked.arena)
+        if asked.judge:  # what is entered stays for good, so a slip in a name is found before
+            self.client.judges(asked.arena, *asked.judge)
         baseline = self._baseline()
         candidate = self._candidate(baseline)
         if candidate["id"] == baseline["id"]:

@@ -1,13 +1,14 @@
-"""The paths of runs of judges and of decisions."""
+"""The paths of judges, their runs and of decisions."""
 
 from django.urls import path
 
-from judges.api import decisions, orders, runs
+from judges.api import decisions, judges, orders, runs
 
 ARENA = "arenas/<slug:slug>/"
 RUN = "judge-runs/<int:pk>/"
 
 urlpatterns = [
+    path(f"{ARENA}judges/", judges.Judges.as_view(), name="api_judges"),
     path(f"{ARENA}judge-runs/", orders.JudgeRuns.as_view(), name="api_judge_runs"),
     path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
     path(RUN, runs.OneRun.as_view(), name="api_judge_run"),

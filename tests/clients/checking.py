@@ -46,6 +46,7 @@ class Stub:
     ensured: Any = field(default_factory=lambda: dict(NEW))
     found: Any = None
     unfit: list[Any] = field(default_factory=list)
+    no_judge: Any = None
     done: list[tuple[Any, ...]] = field(default_factory=list)
 
     def arena(self, slug: str) -> Any:
@@ -77,6 +78,9 @@ class Stub:
 
     def wait_for_answers(self, arena: str, run: Any, *, patience: float) -> Any:
         return run
+
+    def judges(self, arena: str, *names: str) -> Any:
+        return told(self.no_judge)
 
     def order_judging(self, arena: str, **order: Any) -> Any:
         self.done.append(("judge", order))

@@ -71,6 +71,13 @@ def test_answers_that_are_there_go_in_again_whatever_retired_since(
     assert [what for what, *_ in stub.done] == ["ensure", "upload", "decide"]
 
 
+def test_a_judge_that_is_not_there_is_found_before_anything_is_entered(check: Any) -> None:
+    stub = Stub(no_judge=RingsideError("There is no judge called 'x'."))
+    code, said = check(stub, "--judge=x", "--model=m-2")
+    assert (code, said) == (2, "There is no judge called 'x'.\n")
+    assert not stub.done
+
+
 def test_judging_is_ordered_for_the_two_alone(check: Any) -> None:
     stub = Stub()
     check(stub, "--judge=a:b,c:d@pairwise", "--per-pair=30", "--cap=2.5", "--wait=30m")

@@ -36,6 +36,15 @@ def test_the_same_order_is_the_same_request(server: FakeRingside) -> None:
     assert server.asked[0].path == "/api/v1/arenas/a/judge-runs/"
 
 
+def test_judges_are_looked_up_by_name() -> None:
+    judge = {"name": "a:b@pairwise", "endpoint": "a", "model": "b", "rubric": "pairwise"}
+    with FakeRingside(listed(judge)) as server:
+        assert Ringside(server.url).judges("a", "a:b", "c d") == [judge]
+        assert Ringside(server.url).judges("a") == [judge]
+    path = "/api/v1/arenas/a/judges/?page_size=1000"
+    assert [asked.path for asked in server.asked] == [f"{path}&name=a%3Ab&name=c+d", path]
+
+
 def test_a_quote_orders_nothing(server: FakeRingside) -> None:
     Ringside(server.url).quote_judging("a", **ORDER)
     Ringside(server.url).quote_judging("a", **ORDER)

@@ -7,7 +7,7 @@ import pytest
 from arena.calls.models import Call
 from arena.conf.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Run, Team
-from judges.models import Judgement
+from judges.models import Judge, Judgement
 from tests.arena.rest import Caller, team_arena, token_of
 from tests.arena.teams import make_team, person
 from tests.judges.helpers import work_off
@@ -44,6 +44,57 @@ def post(caller: Caller, arena: Arena, **body: Any) -> Any:
 def test_runs_on_labelled_items_are_not_there() -> None:
     run = Run.objects.create(kind="judge")
     assert Caller(user=person(is_staff=True)).get(f"judge-runs/{run.pk}/").status_code == 404
+
+
+# -- Which judges ----------------------------------------------------------------------------------
+
+
+def test_judges_that_are_known_are_listed(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    path = f"arenas/{arena.slug}/judges/"
+    assert caller.get(path).json()["results"] == []
+    post(caller, arena, per_pair=1, cap=1)
+    assert caller.get(path).json()["results"] == [
+        {
+            "name": f"{SCRIPTED}@pairwise",
+            "endpoint": "scripted",
+            "model": "scripted-1",
+            "rubric": "pairwise",
+        }
+    ]
+    assert caller.get(f"{path}?page_size=1").json()["next"] is None
+
+
+def test_a_name_says_which_judge_an_order_would_ask(team: Team, arena: Arena, paid: None) -> None:
+    caller = token_of(team, "judge")
+    found = caller.get(f"arenas/{arena.slug}/judges/?name={PAID}&name=scripted@score-1-4").json()
+    assert [judge["name"] for judge in found["results"]] == [
+        f"{PAID}@pairwise",
+        f"{SCRIPTED}@score-1-4",
+    ]
+    assert not Judge.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("name=nobody", "There is no judge called 'nobody', and no endpoint either."),
+        ("name=scripted&name=scripted:slip", "There is no scripted judge 'slip'."),
+        ("name=scripted@none", "rubric"),
+        ("name=a%00b", "Null characters"),
+        (f"name={'x' * 301}", "300"),
+        ("&".join(["name=scripted"] * 10), "9"),
+        ("name=", "blank"),
+    ],
+)
+def test_a_name_that_no_order_takes_is_refused(
+    team: Team, arena: Arena, query: str, words: str
+) -> None:
+    refused = token_of(team, "judge").get(f"arenas/{arena.slug}/judges/?{query}")
+    assert refused.status_code == 400
+    (error,) = refused.json()["errors"]
+    assert error["parameter"] == "name"
+    assert words in error["detail"]
 
 
 # -- Ordering --------------------------------------------------------------------------------------

@@ -259,6 +259,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_snapshots", "get"): Row(ANYBODY_READS),
     ("api_snapshot", "get"): Row(ANYBODY_READS),
     # Judges
+    ("api_judges", "get"): Row(TEAM_JUDGES, is_looked_for_first=True),
     ("api_judge_runs", "get"): Row(ANYBODY_READS),
     ("api_judge_runs", "post"): Row(
         TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}
