@@ -118,10 +118,10 @@ def tend_run(*, run_id: int, now: datetime) -> None:
 @transaction.atomic
 def note_answers(*, run_id: int) -> None:
     """Make pairs of the answers that a run has brought since this was done last."""
-    run = _with_kept(Run.objects.of_answers()).select_related("arena").get(pk=run_id)
+    run = _with_kept(Run.objects.of_answers()).select_related("arena", "candidate").get(pk=run_id)
     if run.kept == run.votes_done:
         return
-    sync_pairs(arena=run.in_arena)
+    sync_pairs(arena=run.in_arena, touched=run.candidate)
     Run.objects.filter(pk=run.pk).update(votes_done=run.kept)
 
 

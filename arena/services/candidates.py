@@ -240,7 +240,7 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
     if found.retired_at is None:
         found.retired_at = now
         found.save()
-        sync_pairs(arena=found.arena)
+        sync_pairs(arena=found.arena, touched=found)
         if _is_sent_away(found, by):
             audit.record(
                 team=found.arena.team,

@@ -98,7 +98,7 @@ def _carry_out(plan: "_Plan", *, by: Actor, atomic: bool) -> UploadReport:
         update_fields=WRITTEN,
     )
     if drafts:
-        sync_pairs(arena=candidate.arena)
+        sync_pairs(arena=candidate.arena, touched=candidate)
         audit.record(
             team=candidate.team or candidate.arena.team,
             by=by,

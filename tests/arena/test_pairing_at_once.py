@@ -1,0 +1,92 @@
+"""Two who bring answers to the same prompts at the same moment: their pair knows of all of them."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import Arena, Candidate, Pair
+from arena.services import uploads
+from arena.services.pairing import publish_pair_weights, sync_pairs
+from arena.services.prompts import bring_back_prompt, retire_prompt
+from arena.uploads import ResponseRow
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROMPTS = 6
+
+
+@pytest.fixture(autouse=True)
+def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is announced after these commits would ring for rows that are gone by then."""
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+
+
+def upload(candidate: Candidate) -> None:
+    rows = [ResponseRow(i, "Mine.", prompt_id=f"p{i}") for i in range(PROMPTS)]
+    uploads.upsert_responses(candidate=candidate, rows=rows, by=Actor())
+
+
+def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:
+    def one() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    return one
+
+
+def newcomers(arena: Arena, n: int) -> list[Candidate]:
+    return [Candidate.objects.create(arena=arena, name=f"new-{i}") for i in range(n)]
+
+
+def test_who_counts_while_another_has_not_committed_waits_and_counts_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena = make_arena(0, PROMPTS)
+    first, second = newcomers(arena, 2)
+    other = threading.Thread(target=in_thread(lambda: upload(second)))
+    note = uploads.audit.record
+
+    def while_it_is_counted_and_not_committed(**fields: Any) -> None:
+        if fields["candidate"] == first.pk:
+            other.start()
+            other.join(1)
+            assert other.is_alive()
+        note(**fields)
+
+    monkeypatch.setattr(uploads.audit, "record", while_it_is_counted_and_not_committed)
+    upload(first)
+    other.join(30)
+    assert Pair.objects.get(arena=arena).shared_prompts == PROMPTS
+
+
+def test_many_at_once_leave_the_right_counts() -> None:
+    arena = make_arena(2, PROMPTS + 1)
+    prompt = arena.prompts.latest("pk")  # that the newcomers do not answer
+    pair = Pair.objects.get(arena=arena)
+    weights = {(pair.low_id, pair.high_id): 2.0}
+
+    def retire_and_bring_back() -> None:
+        retire_prompt(prompt=prompt, by=Actor(), now=timezone.now())
+        bring_back_prompt(prompt=prompt, by=Actor())
+
+    works: list[Callable[[], Any]] = [
+        *[lambda candidate=candidate: upload(candidate) for candidate in newcomers(arena, 5)],
+        retire_and_bring_back,
+        lambda: sync_pairs(arena=arena),
+        lambda: publish_pair_weights(arena=arena, weights=weights),
+    ]
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(in_thread(work)) for work in works]:
+            done.result(60)
+    pair.refresh_from_db()
+    assert (pair.shared_prompts, pair.weight) == (PROMPTS + 1, 2.0)
+    others = Pair.objects.filter(arena=arena).exclude(pk=pair.pk)
+    assert list(others.values_list("shared_prompts", flat=True)) == [PROMPTS] * 20
