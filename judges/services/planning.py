@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from django.db.models import Q
@@ -12,6 +12,8 @@ from arena.models import Arena, Comparison, Pair, Run
 from judges.core.spec import family_of
 from judges.services.answers import Answers, answers_in
 from judges.services.subjects import key_of_pair
+from ranking.models import Snapshot
+from ranking.pages.gap import with_rows
 from ranking.services.pair_facts import PairFacts, pair_facts
 
 Which = Literal["all", "neighbours", "new"]
@@ -126,13 +128,34 @@ def _wanted_pairs(
     if wanted.like_run is not None:
         return list(pairs), []
     facts = pair_facts(arena=arena, raters=raters)
+    if len(pairs) == 1 and not wanted.again:
+        facts = replace(facts, separated=_decided(arena, pairs[0], raters))
     chosen = [pair for pair in pairs if _is_wanted(pair, wanted, facts)]
     separated = 0 if wanted.again else sum(_ids(pair) in facts.separated for pair in pairs)
-    said = [
-        f"{separated} pairs are told apart already by the votes of {raters}, and are left out "
-        "unless they are wanted again."
-    ]
-    return chosen, said if separated else []
+    return chosen, _told_apart(separated, len(pairs), raters) if separated else []
+
+
+def _told_apart(count: int, of: int, raters: str) -> list[str]:
+    if of == 1:
+        enough = f"The two are told apart already by enough votes of {raters} to be sure"
+        return [f"{enough}, and are left out unless they are wanted again."]
+    if count == 1:
+        told, rest = "1 pair is", "is left out unless it is wanted again."
+    else:
+        told, rest = f"{count:,} pairs are", "are left out unless they are wanted again."
+    return [f"{told} told apart already by the votes of {raters}, and {rest}"]
+
+
+def _decided(arena: Arena, pair: Pair, raters: str) -> frozenset[tuple[int, int]]:
+    """The pair, where the decision between the two knows which is better; else nothing.
+
+    Whoever orders two alone waits for their decision, and that asks for more votes than a board
+    needs to tell its neighbours apart: those votes must be there to be bought.
+    """
+    current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
+    boards = with_rows(current.filter(board__raters=raters).select_related("board")).values()
+    is_known = any(board.gap(*_ids(pair), forecast=False).is_known for board in boards)
+    return frozenset({_ids(pair)}) if is_known else frozenset()
 
 
 def _is_wanted(pair: Pair, wanted: Wanted, facts: PairFacts) -> bool:

@@ -208,9 +208,8 @@ def test_five_comparisons_a_pair_are_wanted_unless_said_otherwise() -> None:
 def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arena = make_arena(2, 4)
-    low, high = arena.candidates.order_by("pk").values_list("pk", flat=True)
-    facts = PairFacts(separated=frozenset({(low, high)}))
+    arena = make_arena(3, 4)
+    facts = PairFacts(separated=frozenset(arena.pairs.values_list("low_id", "high_id")))
     monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
     with pytest.raises(CommandError, match=r"told apart already.*; --again buys them too\.$"):
         judge(arena)

@@ -1,0 +1,126 @@
+"""An order of two candidates alone buys votes until their decision is known."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from arena.models import Arena, Candidate, Rater, Team
+from judges.models import Judgement
+from ranking.services.pair_facts import pair_facts
+from tests.arena.rest import team_arena, token_of
+from tests.arena.teams import make_team
+from tests.factories import make_vote
+from tests.judges.pages import signed_in
+from tests.judges.test_order_page import ask
+from tests.ranking.helpers import publish
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+
+SCRIPTED = "scripted:scripted-1"
+PROMPTS = 120
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+def judged(
+    team: Team, won: int, lost: int, *, n_candidates: int = 2, kind: str = "judge"
+) -> tuple[Arena, list[Candidate]]:
+    """An arena where every two candidates met so often, and the earlier one won so many."""
+    arena = team_arena(team, n_candidates=n_candidates, n_prompts=PROMPTS)
+    candidates, prompts = list(arena.candidates.order_by("pk")), list(arena.prompts.order_by("pk"))
+    other = Rater.objects.create(kind=kind, name="another judge")
+    for upper, lower in pairs_of(candidates):
+        for turn, prompt in enumerate(prompts[: won + lost]):
+            make_vote(arena, upper, lower, "left" if turn < won else "right", prompt, other)
+    publish(arena)
+    return arena, candidates
+
+
+def pairs_of(candidates: list[Candidate]) -> Iterable[tuple[Candidate, Candidate]]:
+    return ((a, b) for i, a in enumerate(candidates) for b in candidates[i + 1 :])
+
+
+def post(team: Team, arena: Arena, **body: Any) -> Any:
+    usual = {"judges": [SCRIPTED], "per_pair": 50, "dry_run": True}
+    return token_of(team).post(f"arenas/{arena.slug}/judge-runs/", usual | body)
+
+
+def verdict(team: Team, arena: Arena, two: list[Candidate], raters: str = "judges") -> Any:
+    asked = f"candidate={two[1].pk}&baseline={two[0].pk}&raters={raters}"
+    return token_of(team).get(f"arenas/{arena.slug}/decision/?{asked}").json()["verdict"]
+
+
+def ids(candidates: list[Candidate]) -> list[int]:
+    return [one.pk for one in candidates]
+
+
+def test_two_that_the_board_tells_apart_are_judged_until_their_decision_is_known(
+    team: Team,
+) -> None:
+    arena, two = judged(team, 33, 17)
+    assert len(pair_facts(arena=arena).separated) == 1
+    assert verdict(team, arena, two) == "unknown"
+
+    quote = post(team, arena, candidates=ids(two)).json()
+    assert (quote["comparisons"], quote["left_out"]) == (50, [])
+    # What the judge was asked is not bought twice, and more of the same order is other prompts.
+    post(team, arena, candidates=ids(two), dry_run=False, cap=1)
+    assert Judgement.objects.values("responses").distinct().count() == 50
+    post(team, arena, candidates=ids(two), dry_run=False, cap=1)
+    assert Judgement.objects.values("responses").distinct().count() == 100
+
+
+@pytest.mark.parametrize(("won", "lost"), [(90, 10), (50, 0)])
+def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) -> None:
+    arena, two = judged(team, won, lost)
+    assert verdict(team, arena, two) == "worse"
+    refused = post(team, arena, candidates=ids(two))
+    assert refused.status_code == 422
+    assert refused.json()["type"] == "urn:ringside:problem:nothing-to-do"
+    assert refused.json()["detail"] == (
+        "No pair is wanted by this order. The two are told apart already by enough votes of "
+        "judges to be sure, and are left out unless they are wanted again."
+    )
+    assert post(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50
+
+
+def test_a_jury_asks_what_juries_know(team: Team) -> None:
+    arena, two = judged(team, 90, 10, kind="jury")
+    both = [SCRIPTED, "scripted:scripted-2"]
+    assert verdict(team, arena, two, "juries") == "worse"
+    assert post(team, arena, candidates=ids(two)).status_code == 200
+    assert "votes of juries" in post(team, arena, candidates=ids(two), judges=both).json()["detail"]
+
+
+def test_two_of_many_are_two_alone(team: Team) -> None:
+    arena, candidates = judged(team, 33, 17, n_candidates=3)
+    assert len(pair_facts(arena=arena).separated) > 0
+    everybody = post(team, arena).json()
+    for two in pairs_of(candidates):
+        assert post(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
+    assert "told apart already by the votes of judges" in str(everybody)
+
+
+def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:
+    arena, two = judged(team, 33, 17)
+    assert "50 comparisons" in quoted(arena)
+    page = ask(signed_in("boss", staff=True), arena, candidates=ids(two), per_pair="50")
+    assert "<strong>1 pair</strong>, 50 comparisons" in page
+
+    known, _ = judged(team, 90, 10)
+    with pytest.raises(CommandError, match=r"told apart already by enough.*; --again buys them"):
+        quoted(known)
+    page = ask(signed_in("chief", staff=True), known)
+    assert "Tick “Buy pairs that are told apart already, too”" in page
+
+
+def quoted(arena: Arena) -> str:
+    out = io.StringIO()
+    call_command("judge", arena.slug, "--judge=scripted", "--per-pair=50", "--dry-run", stdout=out)
+    return out.getvalue()
