@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from arena.access import Actor
-from arena.models import Arena, Candidate, Pair
+from arena.models import Arena, Candidate, Pair, Response
 from arena.services import uploads
 from arena.services.pairing import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
@@ -46,23 +46,22 @@ def newcomers(arena: Arena, n: int) -> list[Candidate]:
     return [Candidate.objects.create(arena=arena, name=f"new-{i}") for i in range(n)]
 
 
-def test_who_counts_while_another_has_not_committed_waits_and_counts_both(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def answer(candidate: Candidate) -> None:
+    """Answer as a model does, whose answers are counted under no lock but the pairs' own."""
+    prompts = candidate.arena.prompts.all()
+    Response.objects.bulk_create(Response(candidate=candidate, prompt=one) for one in prompts)
+    sync_pairs(arena=candidate.arena, touched=candidate)
+
+
+def test_who_counts_while_another_has_not_committed_waits_and_counts_both() -> None:
     arena = make_arena(0, PROMPTS)
     first, second = newcomers(arena, 2)
-    other = threading.Thread(target=in_thread(lambda: upload(second)))
-    note = uploads.audit.record
-
-    def while_it_is_counted_and_not_committed(**fields: Any) -> None:
-        if fields["candidate"] == first.pk:
-            other.start()
-            other.join(1)
-            assert other.is_alive()
-        note(**fields)
-
-    monkeypatch.setattr(uploads.audit, "record", while_it_is_counted_and_not_committed)
-    upload(first)
+    other = threading.Thread(target=in_thread(transaction.atomic(lambda: answer(second))))
+    with transaction.atomic():
+        answer(first)
+        other.start()
+        other.join(2)
+        assert other.is_alive()
     other.join(30)
     assert Pair.objects.get(arena=arena).shared_prompts == PROMPTS
 
