@@ -4,7 +4,7 @@ from arena.services.refusals import Refused
 
 
 class AnswersRefused(Refused):
-    """An order, or a change to a run of answers, that cannot be; the message says why."""
+    """An order of answers that cannot be; the message says why."""
 
 
 class NothingToAsk(AnswersRefused):

@@ -106,16 +106,13 @@ def resume_run(*, run_id: int, now: datetime) -> bool:
 
 
 @transaction.atomic
-def retry_failures(*, run_id: int, now: datetime) -> int:
-    """Try the calls of a run that failed once more, and no others; a run that was done reopens.
+def reopen_run(*, run_id: int, now: datetime) -> bool:
+    """Let a run that is through go on with its calls that failed, and no others.
 
-    Returns how many calls that are; a run that was cancelled has none.
+    False for a run that is not through.
     """
-    going = [Run.State.OPEN, Run.State.PAUSED, Run.State.DONE]
-    woken = wake_failed(Call.objects.filter(run=run_id, run__state__in=going), now)
-    if woken:
-        _open(run_id, [Run.State.DONE])
-    return woken
+    wake_failed(Call.objects.filter(run=run_id, run__state=Run.State.DONE), now)
+    return _open(run_id, [Run.State.DONE])
 
 
 def wake_failed(failed: CallQuerySet, now: datetime) -> int:

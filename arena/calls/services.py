@@ -12,8 +12,8 @@ from arena.calls.pausing import (
     cancel_run,
     pause_asker,
     pause_run,
+    reopen_run,
     resume_run,
-    retry_failures,
     why_not,
 )
 from arena.calls.ringing import MOST_RUNG, calls_to_ring
@@ -32,8 +32,8 @@ __all__ = [
     "pause_run",
     "probe_endpoint",
     "raise_cap",
+    "reopen_run",
     "resume_run",
-    "retry_failures",
     "sweep",
     "why_not",
 ]

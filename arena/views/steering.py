@@ -1,24 +1,10 @@
 """Steering a run from its page, whoever is asked in it."""
 
-from datetime import datetime
-from typing import Protocol
-
 from django.utils import timezone
 
 from arena.access import Actor
 from arena.models import Run
-
-
-class Steering(Protocol):
-    """What may be done to a run: the module of services for its kind."""
-
-    def pause(self, *, run: Run, by: Actor) -> None: ...
-
-    def resume(self, *, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None: ...
-
-    def cancel(self, *, run: Run, by: Actor, now: datetime) -> None: ...
-
-    def ask_failures_again(self, *, run: Run, by: Actor, now: datetime) -> None: ...
+from arena.services.steering import Steering
 
 
 def act(

@@ -7,12 +7,14 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from arena.calls.models import Call
-from arena.calls.services import move_calls, resume_run, retry_failures
+from arena.calls.services import move_calls, reopen_run, resume_run, why_not
 from arena.models import Arena, Run
+from arena.services.steering import RunRefused
 from judges.models import Judgement, JuryVerdict
 from judges.services.ordering import one_order_at_a_time, open_run
 
-UNFINISHED = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
+State = Run.State
+UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
 
 
 def unfinished_run(*, arena: Arena, digests: Sequence[str]) -> Run | None:
@@ -29,13 +31,17 @@ def go_on(*, run: Run, now: datetime) -> Run:
     """Let a run go on: one that paused, whose ordering was cut short, or that has failures.
 
     What failed is asked again; what was answered is not. Raises JudgeRefused while the run is
-    still being written.
+    still being written, and RunRefused where it was cancelled, or closed, since it was read.
     """
-    if run.state == Run.State.ORDERED:
+    if run.state == State.ORDERED:
         with one_order_at_a_time(arena=run.in_arena):
             open_run(run=run)
-    elif run.state in (Run.State.PAUSED, Run.State.DONE):
-        _ask_failures_again(run, now)
+        if run.state != State.OPEN:
+            raise RunRefused(why_not(run, "resumed"))
+    elif run.state == State.PAUSED:
+        _resume(run, now)
+    elif run.state == State.DONE and has_failures(run):
+        _reopen(run, now)
     run.refresh_from_db()
     return run
 
@@ -45,7 +51,21 @@ def has_failures(run: Run) -> bool:
 
 
 @transaction.atomic
-def _ask_failures_again(run: Run, now: datetime) -> None:
+def _resume(run: Run, now: datetime) -> None:
+    _wait_again(run, now)
+    if not resume_run(run_id=run.pk, now=now):
+        raise RunRefused(why_not(run, "resumed"))
+
+
+@transaction.atomic
+def _reopen(run: Run, now: datetime) -> None:
+    _wait_again(run, now)
+    if not reopen_run(run_id=run.pk, now=now):
+        raise RunRefused(why_not(run, "reopened"))
+
+
+def _wait_again(run: Run, now: datetime) -> None:
+    """Put back to waiting what failed; calls of other runs that it failed for become the run's."""
     failed = _failed(run)
     again = list(failed.values_list("pk", flat=True))
     JuryVerdict.objects.filter(judgements__in=failed).exclude(state=JuryVerdict.State.VOTED).update(
@@ -53,13 +73,6 @@ def _ask_failures_again(run: Run, now: datetime) -> None:
     )
     failed.update(state=Judgement.State.WAITING, settled_at=None)
     move_calls(call_ids=_failed_calls(again), run_id=run.pk, now=now)
-    if run.state == Run.State.PAUSED:
-        resume_run(run_id=run.pk, now=now)
-    elif again:
-        retry_failures(run_id=run.pk, now=now)
-        Run.objects.filter(pk=run.pk, state=Run.State.DONE).update(
-            state=Run.State.OPEN, closed_at=None
-        )
 
 
 def _failed(run: Run) -> QuerySet[Judgement]:

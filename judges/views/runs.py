@@ -12,13 +12,13 @@ from django.views.decorators.vary import vary_on_headers
 from arena.access import Ability, actor_of
 from arena.calls.forms import SteerForm
 from arena.models import Run
+from arena.services.refusals import Refused
 from arena.views.steering import act
 from judges.pages.addresses import run_url
 from judges.pages.beside import beside
 from judges.pages.listing import NoSuchFilter, Shown
 from judges.pages.runs import progress_of, runs_in, verdicts_of
 from judges.services import steering
-from judges.services.registering import JudgeRefused
 from judges.views.access import (
     check_steering,
     find_any_run,
@@ -125,7 +125,7 @@ def _steer(request: HttpRequest, run: Run, action: str, cap: int | None) -> None
         by = actor_of(request)
         said = act(steering, run, by, action, cap, stays=STAYS, again=AGAIN)
         messages.success(request, said)
-    except JudgeRefused as refusal:
-        messages.error(request, str(refusal))
+    except Refused as refusal:
+        messages.error(request, refusal.sentence)
     else:
         ring_on_commit()

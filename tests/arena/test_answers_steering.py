@@ -9,11 +9,12 @@ from django.utils import timezone
 from arena.access import Actor
 from arena.answers import steering
 from arena.answers.making import make_answer
-from arena.answers.refusals import AnswersRefused
 from arena.answers.reporting import answers_of, failures_of, report_on, with_prompts
 from arena.calls.models import Call
 from arena.calls.providers.base import Refused, Rejected, Stopped
 from arena.models import AuditEntry, Response, Run
+from arena.services.budgets import BudgetRefused
+from arena.services.steering import RunRefused
 from tests.arena.answering import make_member, make_team, make_variant, order, sweep, work_off
 from tests.arena.ledger import DOLLAR, Model, says
 
@@ -47,7 +48,7 @@ def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(model: Model, by: Act
     steering.pause(run=run, by=by)
     seen = stored(run)
     steering.cancel(run=run, by=by, now=NOW)
-    with pytest.raises(AnswersRefused, match="cancelled: it cannot be resumed"):
+    with pytest.raises(RunRefused, match="cancelled: it cannot be resumed"):
         steering.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("cancelled", DOLLAR)
     assert not AuditEntry.objects.filter(action="resumed a run of answers").exists()
@@ -66,7 +67,7 @@ def test_a_cap_below_what_is_spent_is_refused(model: Model, by: Actor) -> None:
     run = order(make_variant(2))
     make_answer(call_id=run.calls.order_by("pk")[0].pk)
     steering.pause(run=run, by=by)
-    with pytest.raises(AnswersRefused, match="spent or reserved"):
+    with pytest.raises(RunRefused, match="spent or reserved"):
         steering.resume(run=stored(run), by=by, now=NOW, cap=1)
     assert (stored(run).state, stored(run).cap) == ("paused", DOLLAR)
 
@@ -100,7 +101,7 @@ def test_only_failures_are_asked_again(model: Model, by: Actor) -> None:
     steering.ask_failures_again(run=run, by=by, now=NOW)
     work_off(run)
     assert (run.state, run.votes_done, len(model.requests) - before) == ("done", 3, 2)
-    with pytest.raises(AnswersRefused, match="Nothing in this run has failed"):
+    with pytest.raises(RunRefused, match="Nothing in this run has failed"):
         steering.ask_failures_again(run=run, by=by, now=NOW)
 
 
@@ -137,7 +138,7 @@ def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Act
     Run.objects.filter(pk=run.pk).update(state=state)
     run.refresh_from_db()
     given = {"run": run, "by": by} | ({} if action == "pause" else {"now": NOW})
-    with pytest.raises(AnswersRefused):
+    with pytest.raises(RunRefused):
         getattr(steering, action)(**given)
     assert stored(run).state == state
 
@@ -149,6 +150,43 @@ def test_a_run_whose_ordering_was_cut_short_can_be_resumed(by: Actor) -> None:
     steering.resume(run=stored(run), by=by, now=NOW)
     assert work_off(run).state == "done"
     assert run.votes_wanted == 2
+
+
+@pytest.mark.usefixtures("model")
+def test_a_cap_beyond_the_budget_leaves_a_run_whose_ordering_was_cut_short_as_it_is(
+    by: Actor,
+) -> None:
+    run = order(make_variant(2, make_team()))
+    Run.objects.filter(pk=run.pk).update(state="ordered")
+    with pytest.raises(BudgetRefused):
+        steering.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
+    assert (stored(run).state, stored(run).cap) == ("ordered", DOLLAR)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resumed(
+    by: Actor,
+) -> None:
+    run = order(make_variant(2))
+    Run.objects.filter(pk=run.pk).update(state="ordered")
+    seen = stored(run)
+    steering.cancel(run=run, by=by, now=NOW)
+    with pytest.raises(RunRefused, match="cancelled: it cannot be resumed"):
+        steering.resume(run=seen, by=by, now=NOW)
+    assert stored(run).state == "cancelled"
+
+
+@pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
+def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
+    model: Model, by: Actor, state: str
+) -> None:
+    model.outcomes = [Rejected("Not like this.")]
+    run = work_off(order(make_variant(2)))
+    Run.objects.filter(pk=run.pk).update(state=state)
+    with pytest.raises(RunRefused, match="once the run is through"):
+        steering.ask_failures_again(run=run, by=by, now=NOW)
+    assert (stored(run).state, run.calls.filter(state="failed").count()) == (state, 1)
+    assert not AuditEntry.objects.filter(action="asked failed answers again").exists()
 
 
 # -- Reports ---------------------------------------------------------------------------------------

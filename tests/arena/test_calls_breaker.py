@@ -208,25 +208,24 @@ def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
     assert (run.state, call.state) == (state, "failed")
 
 
-@pytest.mark.parametrize(
-    ("before", "after"), [("done", "open"), ("paused", "paused"), ("open", "open")]
-)
-def test_failures_alone_are_tried_again(run: Run, before: str, after: str) -> None:
-    Run.objects.filter(pk=run.pk).update(state=before, closed_at=NOW)
+def test_a_run_that_is_through_is_reopened_for_its_failures_alone(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW)
     failed, refused = row(run, state="failed"), row(run, state="refused")
-    assert services.retry_failures(run_id=run.pk, now=NOW) == 1
+    assert services.reopen_run(run_id=run.pk, now=NOW)
     for one in (run, failed, refused):
         one.refresh_from_db()
-    assert (run.state, failed.state, refused.state) == (after, "waiting", "refused")
+    assert (run.state, run.closed_at) == ("open", None)
+    assert (failed.state, refused.state) == ("waiting", "refused")
 
 
-@pytest.mark.parametrize("state", ["done", "cancelled"])
-def test_a_run_without_failures_stays_as_it_is(run: Run, state: str) -> None:
+@pytest.mark.parametrize("state", ["ordered", "open", "paused", "cancelled"])
+def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
-    row(run, state="done" if state == "done" else "failed")
-    assert services.retry_failures(run_id=run.pk, now=NOW) == 0
+    call = row(run, state="failed")
+    assert not services.reopen_run(run_id=run.pk, now=NOW)
     run.refresh_from_db()
-    assert run.state == state
+    call.refresh_from_db()
+    assert (run.state, call.state) == (state, "failed")
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])

@@ -14,6 +14,7 @@ from arena.calls.models import Capability
 from arena.conf.endpoints import ModelPrice
 from arena.models import Arena, Membership, Run, Team
 from arena.services.budgets import committed_by
+from arena.services.refusals import Refused
 from judges.reports_trust import judge_board
 from judges.services import steering
 from judges.services.registering import JudgeRefused
@@ -176,7 +177,7 @@ def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> Non
     Team.objects.update(budget=3)
     run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
     by = Actor(user=person(team))
-    with pytest.raises(JudgeRefused, match="left of its budget"):
+    with pytest.raises(Refused, match="left of its budget"):
         steering.resume(run=run, by=by, now=NOW, cap=4)
     run.refresh_from_db()
     assert (run.state, run.cap, trail(team)) == ("paused", 2, [])
@@ -194,7 +195,7 @@ def test_failures_are_asked_again_within_the_budget(
     assert (run.state, run.settled) == ("done", 0)
     by = Actor(user=person(team))
     Team.objects.update(budget=DOLLAR - 1)
-    with pytest.raises(JudgeRefused, match="left of its budget"):
+    with pytest.raises(Refused, match="left of its budget"):
         steering.ask_failures_again(run=run, by=by, now=NOW)
     Team.objects.update(budget=DOLLAR)
     steering.ask_failures_again(run=run, by=by, now=NOW)
@@ -204,7 +205,7 @@ def test_failures_are_asked_again_within_the_budget(
 def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
     run = work_off(order(arena, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
-    with pytest.raises(JudgeRefused, match="Nothing in this run has failed"):
+    with pytest.raises(Refused, match="Nothing in this run has failed"):
         steering.ask_failures_again(run=run, by=Actor(user=person(team)), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
@@ -232,7 +233,7 @@ def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: 
     run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=90 * DOLLAR)
     steering.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
     Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=95 * DOLLAR)
-    with pytest.raises(JudgeRefused, match=r"has \$4.00 left"):
+    with pytest.raises(Refused, match=r"has \$4.00 left"):
         steering.set_cap(run=run, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 

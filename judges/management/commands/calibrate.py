@@ -11,6 +11,7 @@ from arena.calls.money import dollars
 from arena.importers.base import FileProblem
 from arena.management.amounts import cap_in_nano
 from arena.models import Arena, Run
+from arena.services.refusals import Refused
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.labels import BadLabels, LabelFile, read_labels
@@ -32,7 +33,6 @@ from judges.services.probing import probe_judges
 from judges.services.quoting import Quote, quote_for
 from judges.services.readings import voted_on
 from judges.services.registering import (
-    JudgeRefused,
     jury_named,
     register_judge,
     spec_named,
@@ -80,7 +80,7 @@ class Command(BaseCommand):
                 calibration = self._against_arena(spec, options)
             else:
                 calibration = self._against_items(spec, options)
-        except (JudgeRefused, BadLabels, FileProblem) as error:
+        except (Refused, BadLabels, FileProblem) as error:
             raise CommandError(str(error)) from None
         if calibration is not None:
             self._tell(calibration)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from arena.calls.money import dollars
 from arena.importers.base import FileProblem
 from arena.management.amounts import cap_in_nano
+from arena.services.refusals import Refused
 from judges.labels import BadLabels, read_labels
 from judges.management.following import ring
 from judges.management.waiting import wait_for
@@ -17,7 +18,7 @@ from judges.models import Canary, CanaryCheck, Judge
 from judges.services.canaries import canary_items, evaluate_checks, set_canary, stop_canary
 from judges.services.labelling import add_labels
 from judges.services.probing import probe_judges
-from judges.services.registering import JudgeRefused, register_judge, spec_named
+from judges.services.registering import register_judge, spec_named
 from judges.services.trying import let_go_on
 
 
@@ -41,7 +42,7 @@ class Command(BaseCommand):
                 self._stop(options["judge"])
             else:
                 self._set(options)
-        except (JudgeRefused, BadLabels, FileProblem) as error:
+        except (Refused, BadLabels, FileProblem) as error:
             raise CommandError(str(error)) from None
 
     def _list(self) -> None:

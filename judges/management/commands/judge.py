@@ -10,6 +10,7 @@ from django.utils import timezone
 from arena.calls.money import dollars
 from arena.management.amounts import cap_in_nano
 from arena.models import Arena, Run
+from arena.services.refusals import Refused
 from judges.core.examples import Example
 from judges.core.spec import JudgeSpec
 from judges.management.following import NO_WORKER, follow, ring
@@ -21,7 +22,7 @@ from judges.services.orders import Order, prepare_order
 from judges.services.planning import Wanted
 from judges.services.probing import probe_judges
 from judges.services.quoting import JudgeQuote, Quote, quote_for
-from judges.services.registering import JudgeRefused, Switches, spec_named
+from judges.services.registering import Switches, spec_named
 from judges.services.steering import set_cap
 
 PER_PAIR = 5
@@ -87,7 +88,7 @@ class Command(BaseCommand):
                     max_calls=options["max_calls"],
                 )
                 run = self._quote_and_order(order, options)
-        except JudgeRefused as error:
+        except Refused as error:
             raise CommandError(_with_option(str(error))) from None
         if run is not None:
             self._watch(run, wait=not options["no_wait"])
@@ -174,7 +175,7 @@ def _with_cap(run: Run, cap: int | None) -> str:
         return "" if before is None else f" Its cap stays {dollars(before)}."
     try:
         set_cap(run=run, cap=cap)
-    except JudgeRefused as refusal:
+    except Refused as refusal:
         raise CommandError(str(refusal)) from None
     was = "It had no cap" if before is None else f"Its cap was {dollars(before)}"
     return f" {was}; now it is {dollars(cap)}."

@@ -1,0 +1,177 @@
+"""What may be done to a run of judges is decided by the state that it has by now."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.access import COMMAND
+from arena.calls.models import Call
+from arena.models import AuditEntry, Run, Team
+from arena.services.refusals import Refused
+from judges.models import Judgement
+from judges.services import ordering, steering
+from judges.services.going_on import go_on
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is
+from tests.judges.helpers import order, work_off
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+DOLLAR = 10**9
+
+
+@pytest.fixture
+def team() -> Team:
+    return Team.objects.create(slug="acme", name="Acme", budget=10 * DOLLAR)
+
+
+@pytest.fixture
+def run(team: Team, local: FakeServer) -> Run:
+    """A run of two verdicts, of which one has failed with its call."""
+    local.otherwise = better_is("TIE")
+    run = order(make_arena(2, 2, team=team))
+    Run.objects.filter(pk=run.pk).update(cap=DOLLAR)
+    failed = run.judgements.earliest("pk")
+    run.calls.filter(pk=failed.forward_id).update(state="failed", error="HTTP 500", finished_at=NOW)
+    run.judgements.filter(pk=failed.pk).update(state="failed", settled_at=NOW)
+    return stored(run)
+
+
+def stored(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)
+
+
+def failures() -> int:
+    calls = Call.objects.filter(state="failed").count()
+    assert calls == Judgement.objects.filter(state="failed").count()
+    return calls
+
+
+def trail() -> list[str]:
+    """What was done to runs, after they were ordered."""
+    return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))[1:]
+
+
+# -- Changed since it was read ---------------------------------------------------------------------
+
+
+def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
+    steering.pause(run=run, by=COMMAND)
+    seen = stored(run)
+    steering.cancel(run=run, by=COMMAND, now=NOW)
+    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
+        steering.resume(run=seen, by=COMMAND, now=NOW, cap=2 * DOLLAR)
+    assert (stored(run).state, stored(run).cap, failures()) == ("cancelled", DOLLAR, 1)
+    assert trail() == ["paused a run of judges", "cancelled a run of judges"]
+
+
+def test_a_command_lets_no_run_go_on_that_was_cancelled_meanwhile(run: Run) -> None:
+    steering.pause(run=run, by=COMMAND)
+    seen = stored(run)
+    steering.cancel(run=run, by=COMMAND, now=NOW)
+    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
+        go_on(run=seen, now=NOW)
+    assert failures() == 1
+
+
+def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resumed(
+    team: Team, local: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "open_run", lambda run: None)
+        run = order(make_arena(2, 2, team=team))
+    seen = stored(run)
+    assert seen.state == "ordered"
+    steering.cancel(run=run, by=COMMAND, now=NOW)
+    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
+        steering.resume(run=seen, by=COMMAND, now=NOW)
+    assert trail() == ["cancelled a run of judges"]
+
+
+@pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
+def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
+    run: Run, state: str
+) -> None:
+    Run.objects.filter(pk=run.pk).update(state="done")
+    seen = stored(run)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    with pytest.raises(Refused, match="once the run is through"):
+        steering.ask_failures_again(run=seen, by=COMMAND, now=NOW)
+    assert (stored(run).state, failures(), trail()) == (state, 1, [])
+
+
+def test_a_run_that_is_reopened_while_its_failures_are_looked_at_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its state and the change somebody else may still be faster."""
+    Run.objects.filter(pk=run.pk).update(state="done")
+
+    def meanwhile(run: Run) -> bool:
+        return bool(Run.objects.filter(pk=run.pk).update(state="cancelled"))
+
+    monkeypatch.setattr(steering, "has_failures", meanwhile)
+    with pytest.raises(Refused, match="cancelled: it cannot be reopened"):
+        steering.ask_failures_again(run=stored(run), by=COMMAND, now=NOW)
+    assert (failures(), trail()) == (1, [])
+
+
+def test_a_run_that_was_closed_meanwhile_is_neither_paused_nor_cancelled(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state="done")
+    with pytest.raises(Refused, match="done: it cannot be paused"):
+        steering.pause(run=run, by=COMMAND)
+    run.state = Run.State.OPEN
+    with pytest.raises(Refused, match="done: it cannot be cancelled"):
+        steering.cancel(run=run, by=COMMAND, now=NOW)
+    assert (stored(run).state, trail()) == ("done", [])
+
+
+# -- In which state --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        ("paused", "pause"),
+        ("done", "pause"),
+        ("done", "resume"),
+        ("open", "resume"),
+        ("cancelled", "resume"),
+        ("done", "cancel"),
+        ("open", "ask_failures_again"),
+        ("paused", "ask_failures_again"),
+        ("cancelled", "ask_failures_again"),
+    ],
+)
+def test_what_a_state_does_not_allow_is_refused(run: Run, state: str, action: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=state)
+    given: dict[str, Any] = {} if action == "pause" else {"now": NOW}
+    with pytest.raises(Refused):
+        getattr(steering, action)(run=stored(run), by=COMMAND, **given)
+    assert (stored(run).state, failures(), trail()) == (state, 1, [])
+
+
+def test_a_cap_below_what_is_spent_is_refused_and_names_what_is_to_blame(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state="paused", settled=DOLLAR // 2)
+    with pytest.raises(Refused, match="spent or reserved") as refusal:
+        steering.resume(run=stored(run), by=COMMAND, now=NOW, cap=1)
+    assert refusal.value.field == "cap"
+    assert (stored(run).state, stored(run).cap, failures(), trail()) == ("paused", DOLLAR, 1, [])
+
+
+def test_a_run_that_goes_on_asks_its_failures_again_and_the_trail_says_so(run: Run) -> None:
+    steering.pause(run=run, by=COMMAND)
+    steering.resume(run=stored(run), by=COMMAND, now=NOW, cap=2 * DOLLAR)
+    assert (stored(run).cap, failures()) == (2 * DOLLAR, 0)
+    assert work_off(stored(run)).votes_done == 2
+    assert trail() == ["paused a run of judges", "resumed a run of judges"]
+    assert AuditEntry.objects.latest("pk").details["cap"] == "$2.00"
+
+
+def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
+    run.calls.update(state="done", verdict={"label": "TIE"}, finished_at=NOW)
+    Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW - timedelta(1))
+    steering.ask_failures_again(run=stored(run), by=COMMAND, now=NOW)
+    assert (stored(run).state, stored(run).closed_at) == ("open", None)
+    assert trail() == ["asked failed verdicts again"]
