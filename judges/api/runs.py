@@ -1,7 +1,6 @@
 """One run of judges: how it stands, and what may be done to it."""
 
 from functools import cached_property
-from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -9,9 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.access import Ability
-from arena.api.core.endpoint import Endpoint
-from arena.api.core.fields import Dollars, Given
 from arena.api.core.schema import described
+from arena.api.steering import OfRun, ResumeGiven
 from arena.models import Arena, Run
 from judges.api.orders import TAG
 from judges.api.shown import REPORT, RunReportShown, report_of
@@ -20,26 +18,33 @@ from judges.services import steering
 from judges.views.bells import ring_on_commit
 
 
-class OfRun(Endpoint):
-    """Whatever is about one run of judges in an arena that the actor may see."""
+class OfJudgeRun(OfRun):
+    """Whatever is about one run of judges in an arena that the actor may see.
+
+    Who may have judges asked for the arena's team steers it.
+    """
 
     tag = TAG
-    queryset = Run.objects.none()
+    steering = steering
 
     @cached_property
     def run(self) -> Run:
-        """The run that the path names."""
         seen = Arena.objects.visible_to(self.actor)
         runs = runs_of_judges().filter(arena__in=seen).select_related("arena", "team")
         found: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
         return found
 
     def shown(self) -> Response:
-        """Answer with the run as it stands."""
         return Response(report_of(self.run, timezone.now()))
 
+    def require_steering(self) -> None:
+        self.require(Ability.JUDGE, self.run.in_arena.team_id)
 
-class OneRun(OfRun):
+    def ring(self) -> None:
+        ring_on_commit()
+
+
+class OneRun(OfJudgeRun):
     @described(
         "retrieve_judge_run",
         "Retrieve a run of judges as it stands",
@@ -51,20 +56,11 @@ class OneRun(OfRun):
         return self.shown()
 
 
-class Steering(OfRun):
-    """Whatever changes a run: for who may have judges asked for the arena's team."""
-
+class Steered(OfJudgeRun):
     abilities = {"POST": Ability.JUDGE}
 
-    def steer(self, action: Any, **how: Any) -> Response:
-        """Do `action` to the run, and answer with how it stands then."""
-        self.require(Ability.JUDGE, self.run.in_arena.team_id)
-        action(run=self.run, by=self.actor, **how)
-        ring_on_commit()
-        return self.shown()
 
-
-class Pause(Steering):
+class Pause(Steered):
     @described(
         "pause_judge_run",
         "Pause a run of judges",
@@ -73,16 +69,10 @@ class Pause(Steering):
         description="Calls that are under way end as they will.",
     )
     def post(self, request: Request, pk: int) -> Response:
-        return self.steer(steering.pause)
+        return self.pause()
 
 
-class ResumeGiven(Given):
-    """Another cap, where the run is to have one."""
-
-    cap = Dollars(required=False, allow_null=True)
-
-
-class Resume(Steering):
+class Resume(Steered):
     @described(
         "resume_judge_run",
         "Let a paused run of judges go on",
@@ -92,11 +82,10 @@ class Resume(Steering):
         shown=REPORT | {"cap": 4.0},
     )
     def post(self, request: Request, pk: int) -> Response:
-        cap = self.given(ResumeGiven).get("cap")
-        return self.steer(steering.resume, cap=cap, now=timezone.now())
+        return self.resume()
 
 
-class Cancel(Steering):
+class Cancel(Steered):
     @described(
         "cancel_judge_run",
         "Cancel a run of judges",
@@ -105,10 +94,10 @@ class Cancel(Steering):
         description="Its verdicts so far stay.",
     )
     def post(self, request: Request, pk: int) -> Response:
-        return self.steer(steering.cancel, now=timezone.now())
+        return self.cancel()
 
 
-class Retry(Steering):
+class Retry(Steered):
     @described(
         "retry_judge_run",
         "Ask again what failed in a run of judges that is through",
@@ -116,4 +105,4 @@ class Retry(Steering):
         shown=REPORT,
     )
     def post(self, request: Request, pk: int) -> Response:
-        return self.steer(steering.ask_failures_again, now=timezone.now())
+        return self.retry()
