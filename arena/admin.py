@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from arena.access import actor_of
 from arena.admin_base import KeptOnce, ReadOnly
+from arena.admin_prompts import PromptForm
 from arena.admin_teams import TEAM_DESKS
 from arena.calls.money import dollars
 from arena.models import (
@@ -36,7 +37,8 @@ from arena.services import audit, runs, voting
 from arena.services.candidate_checks import DEFAULTS
 from arena.services.candidates import is_fixed, retire_candidate
 from arena.services.pairing import sync_pairs
-from arena.services.prompts import CONTENT, fixed_prompts
+from arena.services.prompt_plan import CONTENT
+from arena.services.prompts import fixed_prompts
 
 # What the arena's own settings check before they change it, and note.
 SETTINGS = ("question", "criteria", "visibility", "voters", "open_to_teams")
@@ -85,6 +87,7 @@ class ArenaAdmin(KeptOnce):
 
 @admin.register(Prompt)
 class PromptAdmin(KeptOnce):
+    form = PromptForm
     list_display = ["external_id", "arena", "category", "retired_at"]
     list_filter = ["arena"]
     search_fields = ["external_id", "text"]

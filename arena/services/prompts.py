@@ -1,7 +1,6 @@
 """Prompts: brought in, revised, retired and brought back."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -14,16 +13,12 @@ from arena.importers.base import BadRow, checked_name, checked_text, checked_var
 from arena.models import Arena, Call, Comparison, Prompt, Response
 from arena.services import audit
 from arena.services.pairing import sync_pairs
+from arena.services.prompt_plan import CONTENT, DOUBLE, FIXED, Plan, apply, key_of
 from arena.services.refusals import Refused
 from arena.services.reports import UploadReport
 from arena.uploads import Problem, PromptRow, check_length
 
 BATCH = 500
-CONTENT = ("text", "category", "reference", "rubric", "variables")
-FIXED = (
-    "Prompt {id} has answers or comparisons already, so it cannot be changed: they were made with "
-    "the prompt as it is. Retire it and add another one."
-)
 
 
 class PromptRefused(Refused):
@@ -58,17 +53,19 @@ def upsert_prompts(
     are that could not be read (`unread`); with `atomic` it keeps all others out too.
     """
     Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
-    plan = _Plan(arena, UploadReport(refused=list(unread)))
+    plan = Plan(arena, UploadReport(refused=list(unread)))
     for row in rows:
         plan.take(row)
-    plan.refuse_fixed()
+    plan.refuse_fixed(fixed_prompts(arena, [prompt.pk for prompt in plan.changed]))
+    plan.refuse_doubles()
+    plan.count()
     report = plan.report
     if atomic and report.problems:
         report.keep_out()
         return report
     Prompt.objects.bulk_create(plan.new, batch_size=BATCH)
-    changed = [prompt for prompt, _ in plan.changed.values()]
-    Prompt.objects.bulk_update(changed, [*CONTENT, "html", "html_version"], batch_size=BATCH)
+    fields = [*CONTENT, "html", "html_version"]
+    Prompt.objects.bulk_update(plan.changed, fields, batch_size=BATCH)
     if report.added or report.changed:
         audit.record(
             team=arena.team,
@@ -80,88 +77,6 @@ def upsert_prompts(
             changed=report.changed,
         )
     return report
-
-
-@dataclass
-class _Plan:
-    """What is to be written, worked out row by row against what the arena has."""
-
-    arena: Arena
-    report: UploadReport
-    new: list[Prompt] = field(default_factory=list)
-    changed: dict[int, tuple[Prompt, int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        prompts = self.arena.prompts.defer("html").order_by("pk")
-        self.by_id = {prompt.external_id: prompt for prompt in prompts}
-        self.by_text = {_key(prompt.text, prompt.variables): prompt for prompt in prompts}
-        self.next_number = 1
-
-    def take(self, row: PromptRow) -> None:
-        """Sort one row in: new, changed, unchanged, or refused with a reason."""
-        same = self.by_text.get(_key(row.text, row.variables))
-        known = self.by_id.get(row.external_id) if row.external_id else same
-        if known is None and same is None:
-            self._add(row)
-        elif known is None or (same is not None and same is not known):
-            assert same is not None
-            self._refuse(row, "text", f"has the same text as prompt {same.external_id}")
-        else:
-            self._change(row, known)
-
-    def _add(self, row: PromptRow) -> None:
-        prompt = Prompt(
-            arena=self.arena,
-            external_id=row.external_id or self._free_id(),
-            **{name: getattr(row, name) for name in CONTENT},
-        )
-        self.by_id[prompt.external_id] = prompt
-        self.by_text[_key(prompt.text, prompt.variables)] = prompt
-        self.new.append(prompt)
-        self.report.added += 1
-
-    def _change(self, row: PromptRow, prompt: Prompt) -> None:
-        changes = {
-            name: value
-            for name in CONTENT
-            if (value := getattr(row, name)) and value != getattr(prompt, name)
-        }
-        if not changes:
-            self.report.unchanged += 1
-        elif prompt.pk is None or prompt.pk in self.changed:
-            self._refuse(row, "external_id", f"names prompt {prompt.external_id} a second time")
-        elif prompt.retired_at is not None:
-            self._refuse(row, "external_id", f"names prompt {prompt.external_id}, which is retired")
-        else:
-            _apply(prompt, changes)
-            self.changed[prompt.pk] = prompt, row.row
-            self.report.changed += 1
-
-    def _refuse(self, row: PromptRow, column: str, reason: str) -> None:
-        self.report.refused.append(Problem(row.row, column, f"The row {reason}."))
-
-    def _free_id(self) -> str:
-        while f"p{self.next_number}" in self.by_id:
-            self.next_number += 1
-        return f"p{self.next_number}"
-
-    def refuse_fixed(self) -> None:
-        """Take back the changes of prompts that something was made with already."""
-        for pk in fixed_prompts(self.arena, list(self.changed)):
-            prompt, row = self.changed.pop(pk)
-            sentence = FIXED.format(id=shown(prompt.external_id))
-            self.report.refused.append(Problem(row, "external_id", sentence))
-            self.report.changed -= 1
-
-
-def _key(text: str, variables: Mapping[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return text.strip(), tuple(sorted(variables.items()))
-
-
-def _apply(prompt: Prompt, changes: Mapping[str, Any]) -> None:
-    for name, value in changes.items():
-        setattr(prompt, name, value)
-    prompt.html, prompt.html_version = None, 0
 
 
 def fixed_prompts(arena: Arena, ids: Sequence[int]) -> set[int]:
@@ -199,20 +114,32 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields])
         return found
     if fixed_prompts(arena, [found.pk]):
         raise PromptRefused(FIXED.format(id=shown(found.external_id)))
-    _apply(found, wanted)
-    _refuse_double(found)
+    was = key_of(found.text, found.variables)
+    apply(found, wanted)
+    if key_of(found.text, found.variables) != was:
+        _refuse_double(found)
     found.save()
     _note(found, by, "changed a prompt")
     return found
 
 
+@transaction.atomic
+def check_is_no_double(*, prompt: Prompt) -> None:
+    """Raise PromptRefused where another prompt says what `prompt`, unsaved, does.
+
+    To be called in the transaction that saves it: until the end of that no other brings prompts.
+    """
+    Arena.objects.select_for_update(no_key=True).get(pk=prompt.arena_id)
+    _refuse_double(prompt)
+
+
 def _refuse_double(prompt: Prompt) -> None:
-    others = Prompt.objects.filter(arena=prompt.arena_id, text=prompt.text).exclude(pk=prompt.pk)
-    for other in others:
-        if other.variables == prompt.variables:
-            raise PromptRefused(
-                f"Prompt {shown(other.external_id)} has the same text already.", field="text"
-            )
+    wanted = key_of(prompt.text, prompt.variables)
+    others = Prompt.objects.filter(arena=prompt.arena_id).exclude(pk=prompt.pk)
+    said = others.order_by("pk").values_list("external_id", "text", "variables")
+    for name, text, variables in said.iterator():
+        if key_of(text, variables) == wanted:
+            raise PromptRefused(DOUBLE.format(id=shown(name)), field="text")
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:

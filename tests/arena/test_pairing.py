@@ -1,4 +1,4 @@
-"""What pairs know of their prompts is right after every change, and written only where it differs."""
+"""Pairs know how many prompts they share after every change; only what differs is written."""
 
 from datetime import UTC, datetime
 from itertools import combinations

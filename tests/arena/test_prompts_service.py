@@ -64,7 +64,7 @@ def test_the_same_twice_is_told_and_not_doubled(arena: Arena) -> None:
 def test_one_text_under_another_id_is_refused(arena: Arena) -> None:
     upsert(arena, PromptRow(1, "A?", "one"))
     report = upsert(arena, PromptRow(1, "A?", "two"), PromptRow(2, "B?", "three"))
-    assert report.refused[0].sentence == "The row has the same text as prompt one."
+    assert report.refused[0].sentence == "Prompt 'one' has the same text already."
     assert texts(arena) == {"one": "A?", "three": "B?"}
 
 
