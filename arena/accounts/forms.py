@@ -6,7 +6,7 @@ from allauth.account import forms as allauth
 from django import forms
 from django.core.validators import MaxLengthValidator
 
-LONGEST_ADDRESS = 254  # as the tables of accounts have it
+from arena.accounts.limits import LONGEST_ADDRESS
 
 
 class Plain(forms.Form):
@@ -21,8 +21,8 @@ class Plain(forms.Form):
             field.widget.attrs.pop("placeholder", None)
             field.label = self.labels.get(name, field.label)
             field.help_text = self.hints.get(name, "")
-        if "email" in self.fields:
-            self.fields["email"].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
+        for name in self.fields.keys() & {"email", "login"}:
+            self.fields[name].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
 
 
 RULES = "At least eight characters, and none of the passwords that everybody uses."

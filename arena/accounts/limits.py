@@ -1,6 +1,7 @@
 """How often one address may try something, and how often it is tried with one account."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 from arena.services.limits import allow
 from arena.views.visitors import client_address
 
+LONGEST_ADDRESS = 254  # as the tables of accounts have it; names are shorter
 MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
 
@@ -47,21 +49,24 @@ def too_many(request: HttpRequest, action: str, name: str = "") -> str:
 
     Else a sentence that says whose tries were too many, and how long to wait.
     """
-    limit, address = LIMITS[action], client_address(request)
-    counted = [(f"{action}:{address}", limit.per_address, FROM_HERE)]
-    if name := name.strip():
-        account = _account(name)
-        here = _digest(f"{account} {address}")
-        counted += [
-            (f"{action}:here:{here}", limit.per_account_here, WITH_IT_FROM_HERE),
-            (f"{action}:{account}", limit.per_account, WITH_IT),
-        ]
-    now = timezone.now()
-    # A try that is refused for one reason is not counted for the next.
-    for key, most, why in counted:
+    limit, now = LIMITS[action], timezone.now()
+    # A try that is refused for one reason is not counted for the next. The address is first, before
+    # any account is looked up, so that no name keeps a try from being counted.
+    for key, most, why in _counted(action, limit, client_address(request), name.strip()):
         if not allow(key=key, limit=most, window=limit.window, now=now):
             return f"{why} Wait {WAIT[limit.window]}, then try again."
     return ""
+
+
+def _counted(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, str]]:
+    """What a try counts against, one after the other: a key, how often, and why no more."""
+    yield f"{action}:{address}", limit.per_address, FROM_HERE
+    if not name:
+        return
+    account = _account(name)
+    here = _digest(f"{account} {address}")
+    yield f"{action}:here:{here}", limit.per_account_here, WITH_IT_FROM_HERE
+    yield f"{action}:{account}", limit.per_account, WITH_IT
 
 
 def _account(name: str) -> str:
@@ -69,7 +74,8 @@ def _account(name: str) -> str:
 
     So unknown names are counted too, and the table of limits is no list of addresses.
     """
-    if name.isprintable():  # PostgreSQL refuses to look for some of what is not
+    # PostgreSQL refuses to look for some of what is not printable, SQLite for what is very long.
+    if name.isprintable() and len(name) <= LONGEST_ADDRESS:
         named = Q(username__iexact=name) | Q(email__iexact=name)
         users = get_user_model().objects.filter(named | Q(emailaddress__email__iexact=name))
         if found := users.order_by("pk").values_list("pk", flat=True).first():

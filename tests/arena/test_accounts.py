@@ -136,6 +136,37 @@ def test_one_account_takes_only_so_many_tries_from_everywhere(client, ada, name,
     assert "with this name or e-mail address, from other places too. Wait five" in page.text
 
 
+@pytest.mark.parametrize(
+    ("action", "address", "field"),
+    [
+        ("sign-in", "/sign-in/", "login"),
+        ("sign-up", "/sign-up/", "email"),
+        ("forgotten-password", "/password/forgotten/", "email"),
+    ],
+)
+def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
+    client, ada, action, address, field, monkeypatch
+):
+    """A database may refuse to compare it at all, as SQLite does."""
+    from arena.accounts import limits
+
+    monkeypatch.setitem(limits.LIMITS, action, limits.Limit(2, 2, 2, limits.MINUTES))
+    sent = {field: "a" * 60_000, "password": "no", "password1": "xkjhkjh87987"}
+    for _ in range(2):
+        page = client.post(address, sent)
+        assert page.status_code == 200
+        assert "at most 254 characters" in page.text
+    assert client.post(address, sent).status_code == 429
+
+
+def test_long_names_that_begin_alike_are_counted_apart(client, monkeypatch):
+    from arena.accounts import limits
+
+    monkeypatch.setitem(limits.LIMITS, "sign-in", limits.Limit(20, 1, 1, limits.MINUTES))
+    codes = [guess(client, "a" * 300 + end, "10.0.0.1").status_code for end in "bcb"]
+    assert codes == [200, 200, 429]
+
+
 def test_a_forged_address_does_not_make_more_tries(client):
     codes = [
         client.post(
