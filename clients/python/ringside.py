@@ -41,6 +41,7 @@ __all__ = ["Ringside", "RingsideError", "StillWaiting"]
 ROWS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 24 * 1024 * 1024
 MOST_TRIES = 6
+MOST_REFUSALS = 100  # of the same request in a day, before what was said is taken for an answer
 LONGEST_PAUSE = 60.0  # seconds between two tries of a request
 LEAST_TRY = 1.0  # seconds that a try needs
 LONGEST_BEYOND = 15.0  # seconds that a look may take when the time to wait is over
@@ -213,7 +214,11 @@ class Battle(TypedDict):
 
 
 class RingsideError(Exception):
-    """What was asked for did not happen; `detail` is a sentence, `status` 0 without an answer."""
+    """What was asked for did not happen; `detail` is a sentence, `status` 0 without an answer.
+
+    `is_repeated` says that the server did not look again: it was asked the same before, and told
+    what it said then.
+    """
 
     def __init__(
         self,
@@ -223,6 +228,7 @@ class RingsideError(Exception):
         title: str = "",
         kind: str = "",
         errors: Sequence[Mapping[str, Any]] = (),
+        is_repeated: bool = False,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -230,6 +236,7 @@ class RingsideError(Exception):
         self.title = title
         self.kind = kind
         self.errors = list(errors)
+        self.is_repeated = is_repeated
 
     def __str__(self) -> str:
         return f"{self.detail} ({self.status} {self.title})" if self.status else self.detail
@@ -291,6 +298,7 @@ class Reply:
             title=title,
             kind=str(said.get("type") or ""),
             errors=[one for one in blamed if isinstance(one, dict)],
+            is_repeated="idempotency-replayed" in self.headers,
         )
 
     def pause(self) -> float:
@@ -470,6 +478,21 @@ class Ringside:
         """Return what a POST answers; without a `key` it gets one of its own."""
         return self._web.send("POST", path, body, key=key or _once()).json()
 
+    def post_once(self, path: str, body: Any, *parts: Any) -> Any:
+        """Return what a POST answers, or answered when it came first with the same `parts`.
+
+        Only what was done is found again. A server repeats a refusal for a day as well, when the
+        reason may be gone: there may be prompts to judge by now, or a budget. So it goes on to the
+        next key, which is the same for whoever comes after us.
+        """
+        for turn in range(MOST_REFUSALS):
+            try:
+                return self.post(path, body, key=_key_of(path, *parts, *([turn] if turn else [])))
+            except RingsideError as error:
+                if not error.is_repeated or turn == MOST_REFUSALS - 1:
+                    raise
+        raise AssertionError("every turn returns or raises")
+
     def rows(self, path: str, **query: Any) -> Iterator[Any]:
         """Yield the rows of a list, page after page."""
         more: dict[str, Any] | None = {"page_size": 1000, **query}
@@ -531,7 +554,7 @@ class Ringside:
         candidates = f"{_arena(arena)}candidates/"
         if not versions:
             entry = {"name": name, **content, **({"team": self._team} if self._team else {})}
-            return cast(Candidate, self.post(candidates, entry, key=_key_of(candidates, entry)))
+            return cast(Candidate, self.post_once(candidates, entry, entry))
         last = next(filter(_is_in_use, reversed(versions)), versions[-1])
         if _is_made_of(last, content) and _is_in_use(last):
             return last
@@ -545,7 +568,7 @@ class Ringside:
         path = f"{candidates}{last['id']}/versions/"
         # The newest of all stands in the key: what was written the same way and is retired since
         # is to be written anew.
-        return cast(Candidate, self.post(path, content, key=_key_of(path, versions[-1], content)))
+        return cast(Candidate, self.post_once(path, content, versions[-1], content))
 
     def find_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate | None:
         """Return what `ensure_candidate` would find there; None where it would write."""
@@ -594,9 +617,8 @@ class Ringside:
         last = self._last_answer_run(path)
         if last is not None and last["state"] not in ENDED:
             return last
-        key = _key_of(path, last and last["id"], cap)
         try:
-            return cast(AnswerRun, self.post(path, {"cap": cap}, key=key))
+            return cast(AnswerRun, self.post_once(path, {"cap": cap}, last and last["id"], cap))
         except RingsideError as error:
             if error.kind == NOTHING_TO_DO:
                 return None
@@ -639,7 +661,7 @@ class Ringside:
         name the run that it comes `after`.
         """
         path = f"{_arena(arena)}judge-runs/"
-        return cast(JudgeRun, self.post(path, order, key=_key_of(path, order, after)))
+        return cast(JudgeRun, self.post_once(path, order, order, after))
 
     def judge_run(self, run: int) -> JudgeRun:
         return cast(JudgeRun, self.get(f"judge-runs/{run:d}/"))
@@ -939,6 +961,10 @@ NOTHING_MEASURED = (
     "Nothing was measured: no vote compares the two. Order judges with --judge, or ask people."
 )
 NO_VERDICT = "No verdict is to be had: the votes there are cannot place the two on one scale yet."
+NOTHING_MORE = (
+    "Which of the two is better stays open, and this order has no more votes to buy: that takes "
+    "more prompts with answers of both, another judge, or people."
+)
 NOT_THROUGH = "The run did not go through, so what it was to find out stays open."
 NOT_COUNTED = (
     "The board has not counted the verdicts of the run yet. Start this again in a while: they are "
@@ -951,7 +977,8 @@ SAME_NAME = (
 )
 EXIT_CODES = """\
 exit codes:
-  0  better, or compared and not known to be worse
+  0  better, or compared and not known to be worse, also where no more votes are to be bought:
+     a sentence says so
   1  known to be worse; with --require better also not known to be better
   2  something is wrong with the order, or with this program: a sentence says what
   3  no verdict is to be had: nothing was measured, as no vote compares the two; or their votes
@@ -970,6 +997,7 @@ class _Check:
     asked: argparse.Namespace
     say: Callable[[str], object]
     deadline: float = 0.0
+    has_judged_all: bool = False
 
     def run(self) -> int:
         """Return the exit code, when all is done that was asked for."""
@@ -990,7 +1018,7 @@ class _Check:
         run = self._judged(candidate, baseline) if asked.judge else None
         found = self._decided(candidate, baseline, run)
         self.say(found["sentence"])
-        if why := _why_open(run, found):
+        if why := self._why(run, found):
             self.say(why)
         if asked.summary:
             self._sum_up(candidate, baseline, run, found)
@@ -1086,6 +1114,7 @@ class _Check:
             if error.kind != NOTHING_TO_DO:
                 raise
             self.say(error.detail)
+            self.has_judged_all = True
             return None
         run = self.client.wait_for_judges(run["id"], patience=self.left)
         why = f" It paused: {run['pause_reason']}" if run["state"] == "paused" else ""
@@ -1111,6 +1140,12 @@ class _Check:
                 raise
             return cast(Decision, waiting.last)
 
+    def _why(self, run: JudgeRun | None, found: Decision) -> str:
+        """Say why it is not known, where the number of votes is not all that is missing."""
+        if why := _why_open(run, found):
+            return why
+        return NOTHING_MORE if self.has_judged_all and found["verdict"] == "unknown" else ""
+
     def _code(self, run: JudgeRun | None, found: Decision) -> int:
         known = {"better": PASSED, "worse": FAILED}
         if found["verdict"] in known:
@@ -1130,7 +1165,7 @@ class _Check:
             "Votes to go": _or_dash(found["votes_to_go"]),
             "Spent on judges": f"${run['spent']:.2f}" if run else "-",
         }
-        lines = [f"**{_plain(found['sentence'])}** {_plain(_why_open(run, found))}".rstrip()]
+        lines = [f"**{_plain(found['sentence'])}** {_plain(self._why(run, found))}".rstrip()]
         lines += ["", "| | |", "|---|---|"]
         lines += [f"| {name} | {_plain(value)} |" for name, value in rows.items()]
         lines += ["", f"[The decision page]({found['page']})", ""]

@@ -60,7 +60,9 @@ class JudgingGiven(Given):
     )
     pairs = serializers.ChoiceField(choices=PAIRS, default="all")
     again = serializers.BooleanField(
-        default=False, help_text="Buy pairs that the board tells apart already, too."
+        default=False,
+        help_text="Buy pairs that the board tells apart already, too. Two candidates alone are "
+        "bought unless their decision is known already.",
     )
     per_pair = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAIR, default=5)
     quorum = serializers.IntegerField(

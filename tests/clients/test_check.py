@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from clients.python import ringside
-from clients.python.ringside import RingsideError, StillWaiting, main
+from clients.python.ringside import (
+    NOTHING_MORE,
+    NOTHING_TO_DO,
+    RingsideError,
+    StillWaiting,
+    main,
+)
 from tests.clients.checking import ANSWERS, JUDGED, NEW, OLD, Stub, check, decided
 from tests.clients.fake_ringside import FakeRingside, Said
 
@@ -73,6 +79,30 @@ def test_a_run_that_did_not_end_leaves_what_is_not_known_open(
     assert found == code
     assert ("It paused: The cap is used up." in said) == (state == "paused")
     assert ("did not go through" in said) == (verdict == "unknown")
+
+
+@pytest.mark.parametrize(("require", "code"), [("not-worse", 0), ("better", 1), ("known", 3)])
+def test_what_no_more_votes_can_settle_is_said_to_stay_open(
+    check: Any, require: str, code: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "summary.md"
+    nothing = RingsideError("All was judged already.", status=422, kind=NOTHING_TO_DO)
+    stub = Stub(judged=nothing, decided=decided("unknown"))
+    found, said = check(stub, "--judge=x", f"--require={require}", f"--summary={file}")
+    assert found == code
+    assert said.endswith(f"All was judged already.\n{stub.decided['sentence']}\n{NOTHING_MORE}\n")
+    assert NOTHING_MORE in file.read_text()
+
+
+@pytest.mark.parametrize("between", [0, 12])
+def test_what_was_never_measured_is_no_pass_though_nothing_is_left_to_judge(
+    check: Any, between: int
+) -> None:
+    nothing = RingsideError("No pair is wanted.", status=422, kind=NOTHING_TO_DO)
+    apart = decided("unknown") | {"between": between, "wins": None}
+    code, said = check(Stub(judged=nothing, decided=apart), "--judge=x")
+    assert code == 3
+    assert NOTHING_MORE not in said
 
 
 def test_verdicts_that_are_not_there_in_time_end_with_3(check: Any) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from clients.python.ringside import Ringside, StillWaiting
-from tests.clients.fake_ringside import FakeRingside, Said
+from clients.python import ringside
+from clients.python.ringside import Ringside, RingsideError, StillWaiting
+from tests.clients.fake_ringside import FakeRingside, Said, problem
 
 RUN = {"id": 5, "state": "open", "pause_reason": ""}
 ORDER: dict[str, Any] = {"judges": ["scripted"], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
@@ -34,6 +35,39 @@ def test_the_same_order_is_the_same_request(server: FakeRingside) -> None:
     assert len(set(keys)) == 4
     assert server.asked[0].said == server.asked[4].said == ORDER
     assert server.asked[0].path == "/api/v1/arenas/a/judge-runs/"
+
+
+def refused(*, again: bool) -> Said:
+    """A refusal of now, or the one that the server has kept under the key."""
+    headers = {"Idempotency-Replayed": "true"} if again else {}
+    said = problem(422, "All was judged already.", "nothing-to-do")
+    return Said(said.body, said.status, headers)
+
+
+def test_what_was_refused_before_is_asked_anew() -> None:
+    """There may be more prompts by now, and whoever starts again finds what was bought then."""
+    kept = [refused(again=True), refused(again=True)]
+    sent = []
+    for _ in range(2):
+        with FakeRingside(*kept, Said(RUN, 201)) as server:
+            assert Ringside(server.url).order_judging("a", **ORDER) == RUN
+        sent.append([asked.key for asked in server.asked])
+    assert sent[0] == sent[1]
+    assert len(set(sent[0])) == 3
+
+
+def test_what_is_refused_now_is_an_answer() -> None:
+    with FakeRingside(refused(again=True), refused(again=False)) as server:
+        with pytest.raises(RingsideError, match="All was judged already"):
+            Ringside(server.url).order_judging("a", **ORDER)
+    assert len(server.asked) == 2
+
+
+def test_the_next_key_is_not_looked_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ringside, "MOST_REFUSALS", 3)
+    with FakeRingside(refused(again=True)) as server, pytest.raises(RingsideError):
+        Ringside(server.url).order_judging("a", **ORDER)
+    assert len(server.asked) == 3
 
 
 def test_judges_are_looked_up_by_name() -> None:
