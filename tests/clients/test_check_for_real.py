@@ -60,9 +60,8 @@ def check(
     """Run the command as the team's CI, and return its exit code and what it printed."""
     by = Actor(user=None, known_as="a test")
     scopes = ["read", "submit", "judge"]
-    monkeypatch.setenv(
-        "RINGSIDE_TOKEN", create_token(team=team, name="CI", scopes=scopes, by=by)[1]
-    )
+    _, token = create_token(team=team, name="CI", scopes=scopes, by=by)
+    monkeypatch.setenv("RINGSIDE_TOKEN", token)
 
     def sleep(seconds: float) -> None:
         """Time passes, and with it what workers do."""

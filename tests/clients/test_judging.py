@@ -57,9 +57,9 @@ def test_what_was_refused_before_is_asked_anew() -> None:
 
 
 def test_what_is_refused_now_is_an_answer() -> None:
-    with FakeRingside(refused(again=True), refused(again=False)) as server:
-        with pytest.raises(RingsideError, match="All was judged already"):
-            Ringside(server.url).order_judging("a", **ORDER)
+    said = pytest.raises(RingsideError, match="All was judged already")
+    with FakeRingside(refused(again=True), refused(again=False)) as server, said:
+        Ringside(server.url).order_judging("a", **ORDER)
     assert len(server.asked) == 2
 
 
