@@ -1,6 +1,7 @@
 """Letting a run go on that was left unfinished, or whose failures are worth another try."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from django.db import transaction
@@ -12,6 +13,7 @@ from arena.models import Arena, Run
 from arena.services.steering import RunRefused
 from judges.models import Judgement, JuryVerdict
 from judges.services.ordering import one_order_at_a_time, open_run
+from judges.services.trials import one_trial_at_a_time
 
 State = Run.State
 UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
@@ -34,7 +36,7 @@ def go_on(*, run: Run, now: datetime) -> Run:
     still being written, and RunRefused where it was cancelled, or closed, since it was read.
     """
     if run.state == State.ORDERED:
-        with one_order_at_a_time(arena=run.in_arena):
+        with _nobody_writing(run):
             open_run(run=run)
         if run.state != State.OPEN:
             raise RunRefused(why_not(run, "resumed"))
@@ -44,6 +46,13 @@ def go_on(*, run: Run, now: datetime) -> Run:
         _reopen(run, now)
     run.refresh_from_db()
     return run
+
+
+def _nobody_writing(run: Run) -> AbstractContextManager[None]:
+    """Hold the lock that whoever writes the run down holds; raises JudgeRefused if it is taken."""
+    if run.arena is not None:
+        return one_order_at_a_time(arena=run.arena)
+    return one_trial_at_a_time(epoch_id=run.run_judges.get().epoch_id)
 
 
 def has_failures(run: Run) -> bool:

@@ -138,7 +138,7 @@ def _unblocked(epoch: Epoch) -> Epoch:
 
 
 def open_run(*, run: Run) -> None:
-    """Open a run of which all is written; its caller holds the lock on the arena's orders."""
+    """Open a run of which all is written; its caller holds the lock under which it was."""
     wanted = (run.jury_verdicts if run.jury_verdicts.exists() else run.judgements).count()
     state = Run.State.OPEN
     Run.objects.filter(pk=run.pk, state=Run.State.ORDERED).update(state=state, votes_wanted=wanted)

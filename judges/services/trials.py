@@ -1,6 +1,7 @@
 """Trying a judge on labelled items, outside of any arena: through the same ledger, under a cap."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -8,11 +9,12 @@ from django.db import transaction
 
 from arena.calls.prices import price_of
 from arena.models import Run
+from arena.services.locks import one_at_a_time
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.services import subjects
 from judges.services.exampling import outside_examples
-from judges.services.ordering import check_cap, take_part
+from judges.services.ordering import check_cap, open_run, take_part
 from judges.services.quoting import (
     CHARACTERS_PER_TOKEN,
     JudgeQuote,
@@ -27,6 +29,7 @@ from judges.services.registering import JudgeRefused, spec_of
 from judges.services.writing import write_calls
 
 BATCH = 200
+BUSY = "This judge is being asked about labels at this moment. Wait a moment, then try again."
 LONE_ANSWER = (1,)
 LISTWISE = "A listwise judge needs three answers or more; labels have two."
 SINGLE = "This judge compares two answers; these labels are about single ones."
@@ -87,11 +90,13 @@ def order_trials(
     for sample in samples:
         for start in range(0, len(usable), BATCH):
             _write(run, epoch, spec, usable[start : start + BATCH], sample, now)
-    wanted = run.judgements.count()
-    state = Run.State.OPEN
-    Run.objects.filter(pk=run.pk, state=Run.State.ORDERED).update(state=state, votes_wanted=wanted)
-    run.refresh_from_db()
+    open_run(run=run)
     return run
+
+
+def one_trial_at_a_time(*, epoch_id: int) -> AbstractContextManager[None]:
+    """Hold the lock on asking a judge about labels; raises JudgeRefused when it is taken."""
+    return one_at_a_time(f"trials-{epoch_id}", busy=JudgeRefused(BUSY))
 
 
 def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:

@@ -11,17 +11,15 @@ from django.db.models import Count, Q
 from arena.calls.models import Call
 from arena.calls.services import raise_cap
 from arena.models import Run
-from arena.services.locks import one_at_a_time
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services.adopting import take_over
 from judges.services.going_on import UNFINISHED, go_on
+from judges.services.ordering import open_run
 from judges.services.quoting import Quote
 from judges.services.registering import JudgeRefused
-from judges.services.trials import order_trials, quote_trials, usable_items
-
-BUSY = "This judge is being asked about labels at this moment. Wait a moment, then try again."
+from judges.services.trials import one_trial_at_a_time, order_trials, quote_trials, usable_items
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,9 @@ def ask_outstanding(
 ) -> list[Run]:
     """Let unfinished runs go on and order the rest; return the runs to be waited for.
 
-    A cap above a paused run's own raises it. Raises JudgeRefused.
+    A cap above a paused run's own raises it. Raises JudgeRefused, RunRefused.
     """
-    with one_at_a_time(f"trials-{epoch.pk}", busy=JudgeRefused(BUSY)):
+    with one_trial_at_a_time(epoch_id=epoch.pk):
         for run in found.runs:
             let_go_on(run=run, cap=cap, now=now)
         if not found.missing:
@@ -91,10 +89,7 @@ def let_go_on(*, run: Run, cap: int | None, now: datetime) -> None:
     if cap is not None and run.cap is not None and cap > run.cap:
         _raise(run, cap)
     if run.state == Run.State.ORDERED:
-        wanted = run.judgements.count()
-        ordered = Run.objects.filter(pk=run.pk, state=Run.State.ORDERED)
-        ordered.update(state=Run.State.OPEN, votes_wanted=wanted)
-        run.refresh_from_db()
+        open_run(run=run)  # its caller holds the lock already
     elif run.state == Run.State.PAUSED:
         go_on(run=run, now=now)
 

@@ -1,9 +1,11 @@
 """What may be done to a run of judges is decided by the state that it has by now."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from arena.access import COMMAND
@@ -13,9 +15,12 @@ from arena.services.refusals import Refused
 from judges.models import Judgement
 from judges.services import ordering, steering
 from judges.services.going_on import go_on
+from judges.services.trials import one_trial_at_a_time, order_trials
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import order, work_off
+from tests.judges.labelled import epoch_of, pair_row
+from tests.judges.labelled import stored as stored_labels
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -175,3 +180,31 @@ def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
     steering.ask_failures_again(run=stored(run), by=COMMAND, now=NOW)
     assert (stored(run).state, stored(run).closed_at) == ("open", None)
     assert trail() == ["asked failed verdicts again"]
+
+
+# -- Runs on labelled items ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cut_short(tmp_path: Path, local: FakeServer) -> Run:
+    """A run on labelled items that nobody is writing any more."""
+    items = list(stored_labels(tmp_path, [pair_row(i) for i in range(3)]).items.all())
+    trial = order_trials(epoch=epoch_of(), items=items, cap=DOLLAR, now=NOW)
+    Run.objects.filter(pk=trial.pk).update(state="ordered", votes_wanted=9)
+    return stored(trial)
+
+
+def test_a_run_on_labelled_items_whose_ordering_was_cut_short_goes_on(cut_short: Run) -> None:
+    steering.resume(run=cut_short, by=COMMAND, now=NOW)
+    assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
+
+
+def test_a_run_on_labelled_items_that_is_being_written_is_not_opened(cut_short: Run) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL gives its lock to the same session twice.")
+    with (
+        one_trial_at_a_time(epoch_id=epoch_of().pk),
+        pytest.raises(Refused, match="being asked about labels"),
+    ):
+        steering.resume(run=cut_short, by=COMMAND, now=NOW)
+    assert stored(cut_short).state == "ordered"
