@@ -4,8 +4,8 @@ Whether two prompts would end up with one text is asked of the end, not of each 
 there: rows may pass a text on, or swap two.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena.importers.base import shown
@@ -56,16 +56,22 @@ class Plan:
         prompts = self.arena.prompts.defer("html").order_by("pk")
         self.by_id = {prompt.external_id: prompt for prompt in prompts}
         self.by_text = _by_text(self.by_id.values())
+        self.named: set[str] = set()
         self.next_number = 1
 
     # -- Row by row --------------------------------------------------------------------------------
 
-    def take(self, row: PromptRow) -> None:
-        """Sort one row in: new, changed, unchanged, or refused with a reason."""
+    def take(self, rows: Sequence[PromptRow]) -> None:
+        """Sort the rows in: new, changed, unchanged, or refused with a reason."""
+        self.named = {row.external_id for row in rows}
+        for row in rows:
+            self._take(row)
+
+    def _take(self, row: PromptRow) -> None:
         if row.external_id:
             known = self.by_id.get(row.external_id)
-        else:
-            known = self.by_text.get(key_of(row.text, row.variables))
+        elif known := self.by_text.get(key_of(row.text, row.variables)):
+            row = replace(row, text=known.text)  # known by it, so it is no change of it
         if known is None:
             self._add(row)
         else:
@@ -109,9 +115,10 @@ class Plan:
         self.drafts[prompt.external_id] = _Draft(prompt, [row.row], before)
 
     def _free_id(self) -> str:
-        while f"p{self.next_number}" in self.by_id:
+        """The next id that is no prompt's, and that no row means for its own."""
+        while (name := f"p{self.next_number}") in self.by_id or name in self.named:
             self.next_number += 1
-        return f"p{self.next_number}"
+        return name
 
     # -- Taken together ----------------------------------------------------------------------------
 

@@ -54,8 +54,7 @@ def upsert_prompts(
     """
     Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
     plan = Plan(arena, UploadReport(refused=list(unread)))
-    for row in rows:
-        plan.take(row)
+    plan.take(rows)
     plan.refuse_fixed(fixed_prompts(arena, [prompt.pk for prompt in plan.changed]))
     plan.refuse_doubles()
     plan.count()

@@ -111,6 +111,19 @@ def test_a_row_without_an_id_is_known_by_the_text_that_rows_before_it_left(arena
     assert (counts(report), refused(report)) == ((1, 1, 3), {})
 
 
+def test_a_row_without_an_id_gets_none_that_a_later_row_names(arena: Arena) -> None:
+    report = upsert(arena, ("", "New"), ("p3", "Named"))
+    assert texts(arena) == {"p1": "X", "p2": "Z", "p4": "New", "p3": "Named"}
+    assert (counts(report), refused(report)) == ((2, 0, 0), {})
+
+
+def test_a_row_without_an_id_changes_nothing_of_the_text_that_it_is_known_by(arena: Arena) -> None:
+    arena.prompts.filter(external_id="p2").update(text=" Y\r\nY\n")
+    fix(arena, "p2")
+    assert counts(upsert(arena, ("", "Y\nY"))) == (0, 0, 1)
+    assert texts(arena) == {"p1": "X", "p2": " Y\r\nY\n"}
+
+
 def test_a_row_that_repeats_a_refused_one_is_refused_with_it(arena: Arena) -> None:
     report = upsert(arena, ("p3", "X"), ("p3", "X"), ("p1", "Z"), ("p1", "Z"))
     assert texts(arena) == {"p1": "X", "p2": "Z"}
