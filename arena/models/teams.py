@@ -3,8 +3,9 @@
 from datetime import datetime
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
@@ -61,9 +62,22 @@ class Membership(models.Model):
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
-    def open(self, now: datetime) -> "InvitationQuerySet":
-        """Links that still work."""
+    def unused(self, now: datetime) -> "InvitationQuerySet":
+        """Links that nobody has used or withdrawn, and whose week is not over."""
         return self.filter(expires_at__gt=now, accepted_at=None, revoked_at=None)
+
+    def open(self, now: datetime) -> "InvitationQuerySet":
+        """Links that still work: whoever made one is an owner of its team yet, or an operator.
+
+        No command makes any, so one that nobody made is of an account that was deleted.
+        """
+        owners = Membership.objects.filter(
+            team=OuterRef("team"), user=OuterRef("created_by"), role=Role.OWNER
+        )
+        # No joins: an update says again what a link must be, once its row is locked.
+        makers = get_user_model().objects.filter(pk=OuterRef("created_by"), is_active=True)
+        may_invite = Q(Exists(makers.filter(is_staff=True))) | Q(Exists(makers), Exists(owners))
+        return self.unused(now).filter(may_invite)
 
 
 class Invitation(models.Model):

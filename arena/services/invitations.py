@@ -50,7 +50,7 @@ def create_invitation(
 @transaction.atomic
 def revoke_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> bool:
     """End the link of `invitation`; say whether that is news."""
-    revoked = Invitation.objects.open(now).filter(pk=invitation.pk).update(revoked_at=now)
+    revoked = Invitation.objects.unused(now).filter(pk=invitation.pk).update(revoked_at=now)
     if revoked:
         record(team=invitation.team, by=by, action="revoked an invitation", subject=invitation.note)
     return bool(revoked)
@@ -58,7 +58,7 @@ def revoke_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> bo
 
 def revoke_invitations_of(*, member: Membership, now: datetime) -> dict[str, int]:
     """End the links that `member` made for their team; return what a trail says of it, if any."""
-    theirs = member.team.invitations.open(now).filter(created_by=member.user_id)
+    theirs = member.team.invitations.unused(now).filter(created_by=member.user_id)
     revoked = theirs.update(revoked_at=now)
     return {"invitations_revoked": revoked} if revoked else {}
 
@@ -94,6 +94,11 @@ def why_closed(invitation: Invitation | None, now: datetime) -> str:
         return f"This invitation was withdrawn. Ask an owner of {invitation.team} for another."
     if invitation.expires_at <= now:
         return f"This invitation has expired. Ask an owner of {invitation.team} for another."
+    if not Invitation.objects.open(now).filter(pk=invitation.pk).exists():
+        return (
+            f"Whoever made this invitation cannot invite to {invitation.team} any more. Ask an "
+            f"owner of {invitation.team} for another."
+        )
     return ""
 
 

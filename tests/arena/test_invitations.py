@@ -11,7 +11,7 @@ from django.utils import timezone
 from arena.access import Actor
 from arena.models import Invitation, Membership
 from arena.services import invitations
-from tests.arena.teams import make_team, person
+from tests.arena.teams import join, make_team, person
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -19,10 +19,14 @@ WEEK = timedelta(days=7)
 SECOND = timedelta(seconds=1)
 
 
-def invite(team=None, role="member", note=""):
-    return invitations.create_invitation(
-        team=team or make_team(), role=role, note=note, by=Actor(user=person()), now=NOW
-    )
+def owner_of(team):
+    return team.memberships.filter(role="owner").earliest("pk").user
+
+
+def invite(team=None, role="member", note="", by=None):
+    team = team or make_team()
+    by = Actor(user=by or owner_of(team))
+    return invitations.create_invitation(team=team, role=role, note=note, by=by, now=NOW)
 
 
 def accept(invitation, user=None, now=NOW):
@@ -80,6 +84,65 @@ def test_a_withdrawn_link_does_not_work():
         accept(invitation)
     assert invitation.team.memberships.count() == 1
     assert invitation.team.audit_entries.filter(action="revoked an invitation").count() == 1
+
+
+def closed_account(user):
+    user.is_active = False
+    user.save()
+
+
+def deleted_account(user):
+    user.delete()
+
+
+def no_operator(user):
+    user.is_staff = False
+    user.save()
+
+
+@pytest.mark.parametrize("gone", [closed_account, deleted_account])
+def test_a_link_of_whoever_has_no_account_any_more_does_not_work(gone):
+    team = make_team()
+    former = join(team, "owner").user
+    invitation, secret = invite(team, "owner", by=former)
+    gone(former)
+    assert not team.invitations.open(NOW).exists()
+    why = invitations.why_closed(invitations.find_invitation(secret), NOW)
+    assert why == (
+        f"Whoever made this invitation cannot invite to {team} any more. Ask an owner of {team} "
+        "for another."
+    )
+    with pytest.raises(invitations.InvitationRefused, match="cannot invite"):
+        accept(invitation)
+    assert team.memberships.filter(role="owner").count() == (1 if gone is deleted_account else 2)
+
+
+def test_a_link_of_whoever_is_no_owner_any_more_works_neither_when_it_was_never_withdrawn():
+    team = make_team()
+    former = join(team, "owner")
+    invitation, _ = invite(team, by=former.user)
+    team.memberships.filter(pk=former.pk).update(role="member")
+    with pytest.raises(invitations.InvitationRefused, match="cannot invite"):
+        accept(invitation)
+
+
+@pytest.mark.parametrize("gone", [closed_account, no_operator])
+def test_an_operators_link_works_while_they_are_one(gone):
+    operator = person(is_staff=True)
+    team = make_team()
+    first, _ = invite(team, by=operator)
+    second, _ = invite(team, by=operator)
+    accept(first)
+    gone(operator)
+    with pytest.raises(invitations.InvitationRefused, match="cannot invite"):
+        accept(second)
+
+
+def test_whoever_is_an_owner_elsewhere_alone_invites_nobody():
+    team = make_team()
+    invitation, _ = invite(team, by=owner_of(make_team()))
+    with pytest.raises(invitations.InvitationRefused, match="cannot invite"):
+        accept(invitation)
 
 
 def test_a_used_link_cannot_be_withdrawn():

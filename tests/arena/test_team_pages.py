@@ -21,8 +21,9 @@ MANAGERS = {"owner", "operator"}
 
 
 def invite(team, role="member"):
+    owner = team.memberships.filter(role="owner").earliest("pk").user
     return invitations.create_invitation(
-        team=team, role=role, note="", by=Actor(user=person()), now=timezone.now()
+        team=team, role=role, note="", by=Actor(user=owner), now=timezone.now()
     )
 
 

@@ -109,13 +109,13 @@ def test_members_are_removed_and_leave():
 @pytest.mark.parametrize("role", ["member", None])
 def test_the_links_of_an_owner_who_is_none_any_more_do_not_work(role):
     team = make_team()
-    boss, former = Actor(user=person("boss")), join(team, Role.OWNER)
+    boss, former = Actor(user=join(team, Role.OWNER).user), join(team, Role.OWNER)
     _, secret = create_invitation(
         team=team, role="owner", note="me", by=Actor(user=former.user), now=NOW
     )
     other, _ = create_invitation(team=team, role="member", note="", by=boss, now=NOW)
     elsewhere, _ = create_invitation(
-        team=make_team(), role="member", note="", by=Actor(user=former.user), now=NOW
+        team=make_team(former.user), role="member", note="", by=Actor(user=former.user), now=NOW
     )
     if role is None:
         teams.remove_member(membership=former, by=boss, now=NOW)
