@@ -4,20 +4,24 @@ import math
 
 import numpy as np
 
-from benchmarks.simulations.designs import Design, Drawn, draw
+from benchmarks.simulations.designs import Design, Drawn, Floats, draw
 from ranking.stats import Battles, Sandwich, Watched
-from ranking.stats.intervals import critical_value
+from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 
 LOOKS = 50
 ALIKE = (1.0, 1.0)
 LEVEL = (0.0, 0.0)
 SIX = (0.0, 0.0, 0.3, -0.3, 0.1, -0.1)
+NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, and known to be
 # The first two of each are the equal ones.
 WATCHED = (
     Design("two, independent votes", "none", 1, "vote", LEVEL, ALIKE, 2000),
     Design("two, effects of prompts, 40 prompts", "prompt", 40, "prompt", LEVEL, ALIKE, 2000),
     Design("two, effects of (prompt, pair), 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2000),
     Design("two of six, effects of prompts, 40", "prompt", 40, "prompt", SIX, (1.0,) * 6, 3000),
+    Design("two, effects of (prompt, pair), 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2000),
+    Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2000),
+    Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2000),
 )
 
 
@@ -39,11 +43,18 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
     for n in np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:]:
         cluster = None if votes.cluster is None else votes.cluster[:n]
         columns = (votes.left[:n], votes.right[:n], votes.score[:n])
-        fit = Sandwich().fit(Battles.from_arrays(*columns, None, cluster, len(votes.truth)))
+        battles = Battles.from_arrays(*columns, None, cluster, len(votes.truth))
+        fit = Sandwich().fit(battles)
         gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
-        variance = float(fit.covariance_[0, 0] + fit.covariance_[1, 1] - 2 * fit.covariance_[0, 1])
-        if not math.isnan(gap) and variance > 0:
-            error, size = math.sqrt(variance), fit.n_clusters_
-            beyond = abs(gap) > critical_value(0.95, size) * error
-            found.append((beyond, Watched(gap, error, size).is_known))
+        variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)
+        own = int(min(fit.n_clusters_, *battles.clusters_per_candidate()[:2]))
+        if not math.isnan(gap) and variance > 0 and own >= MIN_CLUSTERS:
+            error = math.sqrt(variance)
+            beyond = abs(gap) > critical_value(0.95, fit.n_clusters_) * error
+            found.append((beyond, Watched.measured(gap, error, naive, own).is_known))
     return found
+
+
+def _variance(covariance: Floats) -> float:
+    """Of the difference between the first two."""
+    return float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])

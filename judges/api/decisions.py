@@ -28,7 +28,6 @@ from judges.services.decisions import numbers_of
 from ranking.models import Counted
 from ranking.pages.gap import Gap
 from ranking.stats import Lead
-from ranking.stats.differences import MOST_VOTES
 
 MOST_NAMED = 10
 NAME_IT = "Name the team that asks, by its slug."
@@ -245,7 +244,7 @@ def _is_called(entry: Entry, name: str) -> bool:
 def _missing(found: dict[str, Any]) -> dict[str, int | None]:
     """How many more votes it takes, and what as many of judges cost, in nano-dollars."""
     needed = found.get("needed")
-    if needed is None or needed.votes >= MOST_VOTES:
+    if needed is None or needed.is_too_many:
         return {"votes_to_go": None, "cost_to_go": None}
     return {"votes_to_go": needed.votes, "cost_to_go": needed.cost}
 

@@ -139,7 +139,7 @@ def _told(
         "known": _known(desk.team, focus, baseline, board),
         "lost": _lost(focus, baseline, asked),
         "confidence": f"{100 * board.snapshot.settings['confidence']:g}%" if board else "",
-        "n_clusters": board.snapshot.settings.get("n_clusters") if board else None,
+        "n_groups": gap.n_groups,
     }
 
 

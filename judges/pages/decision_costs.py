@@ -19,7 +19,7 @@ from django.utils.text import get_text_list
 
 from arena.models import Arena, Candidate, Response, Run
 from judges.models import Judgement, JuryVerdict, RunJudge
-from judges.pages.decision_words import MOST_VOTES
+from judges.pages.decision_words import MOST_WORTHWHILE
 
 FREE_AGAIN = Q(state=JuryVerdict.State.WAITING, run__state=Run.State.CANCELLED)
 
@@ -67,7 +67,7 @@ class Needed:
 
     @property
     def is_too_many(self) -> bool:
-        return self.votes > MOST_VOTES
+        return self.votes > MOST_WORTHWHILE
 
     @property
     def is_short(self) -> bool:

@@ -18,7 +18,7 @@ ALONE = "By people’s votes alone (no judge is trusted yet)"
 SCRIPTS = "Votes of scripted judges count here, and they judge nothing real."
 ENOUGH = "enough votes to be sure"
 NO_MORE = "no more votes will come, since {name} is retired"
-MOST_VOTES = 10_000  # a difference that takes more is none that a team could see
+MOST_WORTHWHILE = 10_000  # votes; a difference that takes more is none that a team could see
 SURELY, SURELY_NOT, NEARLY = 0.999, 0.001, 0.99
 
 
@@ -156,14 +156,22 @@ def more_votes(gap: Gap) -> str:
     votes = gap.votes_to_go
     if votes is None:
         return "how many more votes it takes cannot be told"
-    if votes > MOST_VOTES:
-        return f"no difference that can be seen in {MOST_VOTES:,} more votes"
-    elsewhere = ", on other prompts" if gap.is_shut_out else ""
-    return f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}{elsewhere}"
+    if votes > MOST_WORTHWHILE:
+        return f"no difference that can be seen in {MOST_WORTHWHILE:,} more votes"
+    return f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}{_elsewhere(gap)}"
+
+
+def _elsewhere(gap: Gap) -> str:
+    """Where the votes there are fall on too few prompts for anything to be known."""
+    if not gap.groups_to_go:
+        return ""
+    if gap.votes_to_go == gap.groups_to_go:
+        return ", on other prompts"
+    return f", {gap.groups_to_go} of them on other prompts"
 
 
 def _missing(gap: Gap) -> str:
-    takes = "" if gap.votes_to_go is None or gap.votes_to_go > MOST_VOTES else "it takes "
+    takes = "" if gap.votes_to_go is None or gap.votes_to_go > MOST_WORTHWHILE else "it takes "
     return takes + more_votes(gap)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranking.models import Snapshot, SnapshotMatrices, Standing
 from ranking.pages.findings import Findings
-from ranking.pages.head_to_head import difference_between, record_between
+from ranking.pages.head_to_head import clusters_between, difference_between, record_between
 from ranking.pages.published import Pairs, pairs_of
 from ranking.pages.reading import Question, choose_snapshot
 from ranking.stats import Difference, Lead, ShutOut, Watched
@@ -55,6 +55,8 @@ class Gap:
     both_bad : votes between the two that found both answers bad, and do not count
     votes_to_go : how many more between the two until it is known, at this difference; MOST_VOTES
         for as many or more
+    groups_to_go : in how many more groups (on prompts, where they go by prompt) at least
+    n_groups : the groups that hold the votes of the one that has fewer; None where it is not told
     is_shut_out : whether one has won every vote between them: it has no score, and no interval
     style : the difference in style-controlled scores, where the board has them
     """
@@ -72,6 +74,8 @@ class Gap:
     between: int = 0
     both_bad: int = 0
     votes_to_go: int | None = None
+    groups_to_go: int = 0
+    n_groups: int | None = None
     is_shut_out: bool = False
     reason: str = ""
     blamed: Blamed = Blamed.NOBODY
@@ -129,6 +133,7 @@ class GapBoard:
             wins=1.0 if won else 0.0,
             chance=found.chance if won else 1 - found.chance,
             votes_to_go=found.prompts_to_go,
+            groups_to_go=found.prompts_to_go,
             is_shut_out=True,
         )
 
@@ -141,7 +146,8 @@ class GapBoard:
     def _compared(self, pairs: Pairs, candidate: int, baseline: int, forecast: bool) -> Gap:
         i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
         difference = difference_between(pairs, self.snapshot, i, j)
-        watched = self._watched(difference)
+        naive = _independent(pairs, i, j)
+        watched = self._watched(difference, naive, clusters_between(pairs, self.snapshot, i, j))
         counted, both_bad = self._between(candidate, baseline)
         is_known = watched is not None and watched.is_known and difference.lead is not Lead.OPEN
         return Gap(
@@ -152,21 +158,26 @@ class GapBoard:
             votes=self._votes(candidate),
             between=counted,
             both_bad=both_bad,
-            votes_to_go=_votes_to_go(watched, pairs, i, j) if watched and forecast else None,
+            votes_to_go=_votes_to_go(watched, naive) if watched and forecast else None,
+            groups_to_go=watched.clusters_to_go if watched else 0,
+            n_groups=watched.n_clusters if watched else None,
             reason=difference.lead.reason if difference.lead in NOTHING_WATCHED else "",
             style=self._style(candidate, baseline),
         )
 
-    def _watched(self, difference: Difference) -> Watched | None:
+    def _watched(
+        self, difference: Difference, naive: float, n_clusters: int | None
+    ) -> Watched | None:
         """The difference in natural log-odds; None where its error is not known."""
         if difference.lead in NOTHING_WATCHED:
             return None
         settings = self.snapshot.settings
         natural = math.log(10) / settings["scale"]
-        return Watched(
+        return Watched.measured(
             difference.elo * natural,
             difference.standard_error * natural,
-            settings.get("n_clusters"),
+            naive,
+            n_clusters,
             settings["confidence"],
         )
 
@@ -212,13 +223,18 @@ def _numbers(difference: Difference) -> dict[str, Any]:
     return {name: None if math.isnan(value) else value for name, value in named.items()}
 
 
-def _votes_to_go(watched: Watched, pairs: Pairs, i: int, j: int) -> int | None:
-    """None where the votes, taken as independent, have no variance to speak of."""
+def _independent(pairs: Pairs, i: int, j: int) -> float:
+    """The variance of the difference, votes taken as independent; 0 where it is not known."""
     two = pairs.independent[np.ix_([i, j], [i, j])]
     variance = float(two[0, 0] + two[1, 1] - 2 * two[0, 1])
-    if not (math.isfinite(variance) and variance > 0):
+    return variance if math.isfinite(variance) and variance > 0 else 0.0
+
+
+def _votes_to_go(watched: Watched, naive: float) -> int | None:
+    """None where the votes, taken as independent, have no variance to speak of."""
+    if not naive:
         return None
-    votes = watched.votes_to_go(variance)
+    votes = watched.votes_to_go(naive)
     return MOST_VOTES if votes is None else votes
 
 

@@ -12,6 +12,7 @@ from ranking.stats import (
     neighbours,
     observed_shares,
 )
+from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.votes import Floats
 
 
@@ -62,15 +63,22 @@ def head_to_head(pairs: Pairs, snapshot: Snapshot, a: int, b: int) -> HeadToHead
 def difference_between(pairs: Pairs, snapshot: Snapshot, i: int, j: int) -> Difference:
     """How far the candidate at place i is ahead of the one at place j."""
     settings = snapshot.settings
+    own = clusters_between(pairs, snapshot, i, j)
+    # The board's own degrees of freedom, unless one of the two has too few votes to be measured.
+    is_few = own is not None and own < MIN_CLUSTERS
+    n_clusters = own if is_few else settings.get("n_clusters")
     return compare(
-        pairs.theta,
-        pairs.covariance,
-        i,
-        j,
-        settings["confidence"],
-        settings.get("n_clusters"),
-        pairs.scale,
+        pairs.theta, pairs.covariance, i, j, settings["confidence"], n_clusters, pairs.scale
     )
+
+
+def clusters_between(pairs: Pairs, snapshot: Snapshot, i: int, j: int) -> int | None:
+    """The clusters that hold the votes of the candidate that has fewer; None for not told."""
+    settings = snapshot.settings
+    met = dict(settings.get("clusters_met", []))
+    ids = pairs.candidates[[i, j]].tolist()
+    told = [settings.get("n_clusters"), *(met.get(pk) for pk in ids)]
+    return min((n for n in told if n is not None), default=None)
 
 
 def record_between(pairs: Pairs, a: int, b: int) -> tuple[int, int, int, int]:

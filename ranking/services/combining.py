@@ -17,7 +17,7 @@ from ranking.models import Counted
 from ranking.services.evidence import CONFIDENCE, Evidence
 from ranking.services.findings import told
 from ranking.services.fitting import Scores, second_opinion
-from ranking.services.measuring import Measured, Spread
+from ranking.services.measuring import Measured, Spread, told_by_id, why_unmeasured
 from ranking.stats import (
     Clusters,
     Labelled,
@@ -27,6 +27,7 @@ from ranking.stats import (
     neighbours,
     rank_intervals,
 )
+from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.tallies import Cells, clusters_of, outcome_rows
 from ranking.votes import TRUSTED, Bools, Floats, Ints, rater_names
 
@@ -55,16 +56,18 @@ def combine(
     found = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled)
     model = found.people_.model_
     scores = Scores(found.ratings_, model.status_, second_opinion(labelled.battles, model))
-    inside = found.ranked_
+    met = labelled.battles.clusters_per_candidate()
+    theta = np.where(met >= MIN_CLUSTERS, found.theta_, np.nan)
+    inside = ~np.isnan(theta)
     fields = {
-        "interval_reason": found.reason_.reason if found.reason_ else "",
+        "interval_reason": why_unmeasured(found.reason_, inside),
         "measured_digest": evidence.digest(),
         "measured_at": now,
         "measured_seconds": time.monotonic() - started,
         "measured_votes": evidence.n_votes,
     }
     return scores, Measured(
-        spreads=_spreads(evidence.candidates, found),
+        spreads=_spreads(evidence.candidates, found, theta),
         candidates=evidence.candidates[inside],
         covariance=found.covariance_[np.ix_(inside, inside)] * model.elo_per_theta**2,
         fields=fields,
@@ -73,8 +76,9 @@ def combine(
             "clusters": clusters.rule,
             "clusters_note": clusters.note,
             "n_clusters": found.people_.n_clusters_,
+            "clusters_met": told_by_id(met, evidence.candidates),
         },
-        findings=_findings(evidence, found) | {"combined": _told(evidence, found, judged)},
+        findings=_findings(evidence, found, theta) | {"combined": _told(evidence, found, judged)},
     )
 
 
@@ -163,10 +167,10 @@ def _clusters_of_judged(people: Cells, codes: Ints, only: Cells, clusters: Clust
     return found
 
 
-def _spreads(candidates: Ints, found: PredictionPowered) -> dict[int, Spread]:
+def _spreads(candidates: Ints, found: PredictionPowered, theta: Floats) -> dict[int, Spread]:
     few = found.people_.n_clusters_ if found.people_.n_clusters_ > 1 else None
     ranks = [
-        rank_intervals(found.theta_, found.covariance_, sure, CONFIDENCE, n_clusters=few)
+        rank_intervals(theta, found.covariance_, sure, CONFIDENCE, n_clusters=few)
         for sure in (False, True)
     ]
     columns = [
@@ -177,17 +181,20 @@ def _spreads(candidates: Ints, found: PredictionPowered) -> dict[int, Spread]:
         *ranks[1],
     ]
     return {
-        pk: Spread(*(None if np.isnan(column[i]) else float(column[i]) for column in columns))
+        pk: Spread()
+        if np.isnan(theta[i])
+        else Spread(*(None if np.isnan(column[i]) else float(column[i]) for column in columns))
         for i, pk in enumerate(candidates.tolist())
     }
 
 
-def _findings(evidence: Evidence, found: PredictionPowered) -> dict[str, object]:
+def _findings(evidence: Evidence, found: PredictionPowered, theta: Floats) -> dict[str, object]:
     """Who leads, and who is separated."""
     few = found.people_.n_clusters_ if found.people_.n_clusters_ > 1 else None
-    leader = clear_leader(found.theta_, found.covariance_, CONFIDENCE, n_clusters=few)
-    model = found.people_.model_
-    order = neighbours(found.theta_, found.covariance_, model.covariance_, CONFIDENCE, few)
+    leader = clear_leader(theta, found.covariance_, CONFIDENCE, n_clusters=few)
+    model, told_of = found.people_.model_, ~np.isnan(theta)
+    covariance = np.where(told_of[:, None] & told_of, found.covariance_, np.nan)
+    order = neighbours(found.theta_, covariance, model.covariance_, CONFIDENCE, few)
     ids = evidence.candidates.tolist()
     return {
         "leader": None if leader is None else ids[leader],

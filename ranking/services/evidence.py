@@ -13,7 +13,7 @@ from ranking.votes import Ints
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
-FIT_VERSION = 4  # part of the digest: raise it where the same votes give other numbers
+FIT_VERSION = 5  # part of the digest: raise it where the same votes give other numbers
 
 
 @dataclass(frozen=True, eq=False)

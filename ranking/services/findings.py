@@ -25,21 +25,39 @@ from ranking.stats import (
     transitivity,
 )
 from ranking.tallies import Cells, clusters_of, outcome_rows, pair_battles
-from ranking.votes import Ints
+from ranking.votes import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The votes of a board by cluster, and the robust fit to them."""
+    """The votes of a board by cluster, and the robust fit to them.
+
+    `told` (K,): who has votes in clusters enough for an error to be measured. Who has few borrows
+    the certainty of others: one vote that says what was expected leaves no residual at all.
+    """
 
     evidence: Evidence
     clustered: Cells
     battles: Battles
     sandwich: Sandwich
+    told: Bools
 
     @property
     def model(self) -> BradleyTerry:
         return self.sandwich.model_
+
+    @property
+    def theta(self) -> Floats:
+        """(K,) strengths; NaN for the unranked, and for those whose error is not known."""
+        return np.where(self.told, self.model.theta_, np.nan)
+
+    @property
+    def covariance(self) -> Floats:
+        """(K, K) of the strengths; NaN where `theta` is."""
+        covariance: Floats = np.where(
+            self.told[:, None] & self.told, self.sandwich.covariance_, np.nan
+        )
+        return covariance
 
     @property
     def n_clusters(self) -> int | None:
@@ -57,7 +75,7 @@ def find(estimate: Estimate) -> dict[str, Any]:
         estimate.evidence.cells, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
     )
     leader = clear_leader(
-        estimate.model.theta_,
+        estimate.theta,
         estimate.sandwich.covariance_,
         CONFIDENCE,
         n_clusters=estimate.n_clusters,
@@ -76,7 +94,7 @@ def find(estimate: Estimate) -> dict[str, Any]:
 def _neighbours(estimate: Estimate) -> list[dict[str, Any]]:
     found = neighbours(
         estimate.model.theta_,
-        estimate.sandwich.covariance_,
+        estimate.covariance,
         estimate.model.covariance_,
         CONFIDENCE,
         estimate.n_clusters,

@@ -14,9 +14,10 @@ from ranking.matrices import unpack_covariance
 from ranking.models import Snapshot
 from ranking.services.evidence import CONFIDENCE, Evidence
 from ranking.services.findings import Estimate, find
-from ranking.stats import Bootstrap, Clusters, Sandwich, rank_intervals
+from ranking.stats import Bootstrap, Clusters, NoInterval, Sandwich, rank_intervals
+from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.tallies import Cells, clustered_battles
-from ranking.votes import Floats, Ints
+from ranking.votes import Bools, Floats, Ints
 
 N_THREADS = 2
 
@@ -59,30 +60,43 @@ def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
     bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
     bootstrap.fit(battles)
     sandwich = Sandwich(CONFIDENCE).fit(battles)
-    ranked = bootstrap.model_.ranked_
-    estimate = Estimate(evidence, clustered, battles, sandwich)
-    inner = sandwich.covariance_[np.ix_(ranked, ranked)] * bootstrap.model_.elo_per_theta**2
+    met = battles.clusters_per_candidate()
+    estimate = Estimate(evidence, clustered, battles, sandwich, met >= MIN_CLUSTERS)
+    inside = ~np.isnan(estimate.theta)
+    inner = sandwich.covariance_[np.ix_(inside, inside)] * bootstrap.model_.elo_per_theta**2
     measured = Measured(
-        spreads=_spreads(candidates, bootstrap, sandwich),
-        candidates=candidates[ranked],
+        spreads=_spreads(candidates, bootstrap, estimate),
+        candidates=candidates[inside],
         covariance=inner,
         fields={
-            "interval_reason": bootstrap.reason_.reason if bootstrap.reason_ else "",
+            "interval_reason": why_unmeasured(bootstrap.reason_, inside),
             "measured_digest": evidence.digest(),
             "measured_at": now,
             "measured_seconds": 0.0,
             "measured_votes": evidence.n_votes,
         },
-        settings=_settings(clusters, bootstrap.n_clusters_),
+        settings=_settings(clusters, bootstrap.n_clusters_)
+        | {"clusters_met": told_by_id(met, candidates)},
         findings=find(estimate),
     )
     measured.fields["measured_seconds"] = time.monotonic() - started
     return measured
 
 
-def _spreads(candidates: Ints, bootstrap: Bootstrap, sandwich: Sandwich) -> dict[int, Spread]:
-    theta, covariance = bootstrap.model_.theta_, sandwich.covariance_
-    few = bootstrap.n_clusters_ if bootstrap.n_clusters_ > 1 else None
+def why_unmeasured(reason: NoInterval | None, inside: Bools) -> str:
+    """Why no score has an interval; '' where one has."""
+    if reason is None and not inside.any():
+        reason = NoInterval.FEW_CLUSTERS
+    return reason.reason if reason else ""
+
+
+def told_by_id(met: Ints, candidates: Ints) -> list[list[int]]:
+    """In how many clusters each candidate has votes, as JSON keeps it: [id, clusters] each."""
+    return np.column_stack([candidates, met]).tolist()
+
+
+def _spreads(candidates: Ints, bootstrap: Bootstrap, estimate: Estimate) -> dict[int, Spread]:
+    theta, covariance, few = estimate.theta, estimate.sandwich.covariance_, estimate.n_clusters
     best, worst = rank_intervals(theta, covariance, confidence=CONFIDENCE, n_clusters=few)
     sure_best, sure_worst = rank_intervals(
         theta, covariance, simultaneous=True, confidence=CONFIDENCE, n_clusters=few
@@ -97,7 +111,7 @@ def _spreads(candidates: Ints, bootstrap: Bootstrap, sandwich: Sandwich) -> dict
         sure_worst,
     )
     return {
-        pk: Spread(*(_known(column[i]) for column in columns))
+        pk: Spread(*(_known(column[i]) for column in columns)) if estimate.told[i] else Spread()
         for i, pk in enumerate(candidates.tolist())
     }
 
@@ -116,6 +130,7 @@ def _settings(clusters: Clusters, n_clusters: int) -> dict[str, Any]:
 
 def borrow(snapshot: Snapshot) -> Measured:
     """What an older snapshot's intervals said, for scores that have moved on since."""
+    settings = ("clusters", "clusters_note", "n_clusters", "clusters_met")
     names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
     candidates, covariance = unpack_covariance(snapshot.matrices)
     return Measured(
@@ -123,9 +138,7 @@ def borrow(snapshot: Snapshot) -> Measured:
         candidates=candidates,
         covariance=covariance,
         fields={name: getattr(snapshot, name) for name in (*names, "interval_reason")},
-        settings={
-            name: snapshot.settings[name] for name in ("clusters", "clusters_note", "n_clusters")
-        },
+        settings={name: snapshot.settings[name] for name in settings if name in snapshot.settings},
         findings=snapshot.findings,
     )
 

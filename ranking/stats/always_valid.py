@@ -16,6 +16,7 @@ from ranking.stats.intervals import check_confidence
 from ranking.stats.pairs import expected_score
 
 TYPICAL = 60 * math.log(10) / 400  # natural log-odds: differences that are looked for, 60 Elo
+SCATTER = 20  # clusters whose own scatter is trusted, be it ever so small
 HALVINGS = 60  # of the interval that holds the answer; double precision has no more
 
 
@@ -44,6 +45,26 @@ class Watched:
         if not (math.isfinite(self.error) and self.error > 0):
             raise ValueError(f"error must be above 0 and finite, not {self.error}")
 
+    @classmethod
+    def measured(
+        cls,
+        gap: float,
+        error: float,
+        independent: float,
+        n_clusters: int | None,
+        confidence: float = 0.95,
+    ) -> "Watched":
+        """The difference as votes have it of whom some may be new.
+
+        `n_clusters` are those that hold votes of the candidate that has fewer: the others say
+        nothing about it. Few may all say what was expected by chance, and then leave no residual,
+        so below `SCATTER` clusters the error is no less than that of votes taken as independent,
+        whose variance is `independent` (0: not known).
+        """
+        if n_clusters is not None and n_clusters < SCATTER:
+            error = max(error, math.sqrt(independent))
+        return cls(gap, error, n_clusters, confidence)
+
     @property
     def chance_ahead(self) -> float:
         """The probability that the true difference is above 0.
@@ -66,15 +87,26 @@ class Watched:
         ever gets so high is at most 1 - confidence (Ville's inequality), however often one looks;
         about so, since the error is an estimate. z is widened as Student's t asks for where few
         clusters measured it. The votes of a later day may fall below L again.
+
+        Fewer clusters than a `ShutOut` takes decide nothing: their scatter is too rough a measure,
+        and who wins nearly always would be known before who wins always.
         """
-        return self._log_ratio(1.0) >= -math.log(1 - self.confidence)
+        enough = -math.log(1 - self.confidence)
+        return not self.clusters_to_go and self._log_ratio(1.0) >= enough
+
+    @property
+    def clusters_to_go(self) -> int:
+        """In how many more clusters there must be votes before anything is known; 0 for enough."""
+        if self.n_clusters is None:
+            return 0
+        return ShutOut(self.n_clusters, self.confidence).prompts_to_go
 
     def votes_to_go(self, independent: float, most: int = MOST_VOTES) -> int | None:
         """How many more votes between the two until it is known, if the gap stays what it is.
 
-        0 for what is known, None where it takes more than `most`. n votes turn the variance v =
-        `independent`, of votes taken as independent, into v / (1 + n p (1 - p) v), and the robust
-        variance alike, as `neighbours` has it.
+        0 for what is known, None where it takes more than `most`; one at least for each cluster
+        that is missing. n votes turn the variance v = `independent`, of votes taken as independent,
+        into v / (1 + n p (1 - p) v), and the robust variance alike, as `neighbours` has it.
         """
         if not (math.isfinite(independent) and independent > 0):
             raise ValueError(f"independent must be above 0 and finite, not {independent}")
@@ -89,7 +121,7 @@ class Watched:
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (low, middle) if self._log_ratio(middle) >= enough else (middle, high)
-        votes = math.ceil((high - 1) / gained)
+        votes = max(math.ceil((high - 1) / gained), self.clusters_to_go)
         return votes if votes <= most else None
 
     def _log_ratio(self, more: float) -> float:

@@ -154,6 +154,14 @@ class Battles:
         votes = columns.summed(both, np.tile(self.count, 2), self.n_candidates)
         return votes.astype(np.int64)
 
+    def clusters_per_candidate(self) -> Ints:
+        """(K,) int64: the distinct clusters that each candidate has votes in."""
+        if self.cluster is None:
+            return self.votes_per_candidate()
+        both = np.concatenate([self.first, self.second])
+        met = np.unique(both * self.n_clusters + np.tile(self.cluster, 2))
+        return np.bincount(met // max(self.n_clusters, 1), minlength=self.n_candidates)
+
     def among(self, chosen: Bools) -> "Battles":
         """The battles between chosen candidates ((K,) mask), renumbered in their order."""
         if chosen.all():

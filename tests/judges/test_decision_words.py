@@ -51,6 +51,11 @@ TABLE = [
         " about 40 more votes.",
     ),
     (
+        gap(Lead.AHEAD, 0.79, 0.7, 0.9, votes_to_go=40, groups_to_go=3),
+        "Not sure yet: B is probably better than A, preferred 79 % of the time, 70 to 90; it takes"
+        " about 40 more votes, 3 of them on other prompts.",
+    ),
+    (
         gap(Lead.OPEN, 0.51, 0.4, 0.6, votes_to_go=17_000),
         "Not known yet: B is preferred to A 51 % of the time, 40 to 60; no difference that can be"
         " seen in 10,000 more votes.",
@@ -95,12 +100,12 @@ TABLE = [
         "B beats A every time, 50 of 50; enough votes to be sure.",
     ),
     (
-        shut_out(Lead.BEHIND, 0, 7, votes_to_go=1),
+        shut_out(Lead.BEHIND, 0, 7, votes_to_go=1, groups_to_go=1),
         "Not sure yet: B has lost all 7 votes against A so far; it takes about 1 more vote,"
         " on other prompts.",
     ),
     (
-        shut_out(Lead.OPEN, 1, 1, votes_to_go=7),
+        shut_out(Lead.OPEN, 1, 1, votes_to_go=7, groups_to_go=7),
         "Not known yet: B has won the only vote against A so far; it takes about 7 more votes,"
         " on other prompts.",
     ),

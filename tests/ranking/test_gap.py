@@ -166,3 +166,35 @@ def test_two_apart_from_the_ranked_that_tied_once_are_no_shut_out() -> None:
     publish(arena)
     found = read(arena).gap(fourth.pk, fifth.pk)
     assert (found.lead, found.is_shut_out) == (Lead.NOT_COMPARABLE, False)
+
+
+def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
+    """One tie with a strong third says what is expected exactly, and leaves no residual."""
+    arena = make_arena(3, 50)
+    baseline, strong, new = arena.candidates.order_by("pk")
+    person, prompts = make_person(), list(arena.prompts.order_by("pk"))
+    for place, prompt in enumerate(prompts * 2):
+        make_vote(arena, strong, baseline, "left" if place % 4 else "right", prompt, person)
+    make_vote(arena, new, strong, "tie", prompts[0], person)
+    snapshot = publish(arena)
+
+    gap = read(arena).gap(new.pk, baseline.pk)
+    assert (gap.lead, gap.is_known, gap.chance) == (Lead.FEW_CLUSTERS, False, None)
+    row = snapshot.standings.get(candidate=new)
+    assert row.score is not None
+    assert (row.low, row.rank_low, row.sure_rank_low) == (None, None, None)
+    assert read(arena).gap(strong.pk, baseline.pk).is_known
+    assert snapshot.standings.get(candidate=strong).low is not None
+
+
+def test_nothing_is_known_from_seven_prompts_however_clear(db: None) -> None:
+    arena = make_arena(2, 7)
+    a, b = arena.candidates.order_by("pk")
+    for prompt in arena.prompts.all():
+        for outcome in ("left",) * 5 + ("right",):
+            make_vote(arena, a, b, outcome, prompt)
+    publish(arena)
+    gap = read(arena).gap(a.pk, b.pk)
+    assert (gap.lead, gap.is_known, gap.groups_to_go) == (Lead.AHEAD, False, 1)
+    assert gap.votes_to_go
+    assert gap.n_groups == 7

@@ -56,7 +56,30 @@ def test_the_chance_is_that_of_students_t_or_the_normal_curve() -> None:
 
 def test_few_clusters_make_it_harder_to_know() -> None:
     assert Watched(0.66, 0.2).is_known
-    assert not Watched(0.66, 0.2, 6).is_known
+    assert not Watched(0.66, 0.2, 9).is_known
+
+
+@given(gap=gaps, error=errors, n_clusters=st.integers(2, 30))
+def test_nothing_is_known_from_fewer_clusters_than_a_shut_out_takes(
+    gap: float, error: float, n_clusters: int
+) -> None:
+    watched = Watched(gap, error, n_clusters)
+    assert watched.clusters_to_go == max(0, 8 - n_clusters)
+    if n_clusters < 8:
+        assert not watched.is_known
+        assert not ShutOut(n_clusters).is_known
+
+
+def test_below_twenty_clusters_the_error_is_that_of_independent_votes_at_least() -> None:
+    assert Watched.measured(0.8, 0.01, 0.25, 19) == Watched(0.8, 0.5, 19)
+    assert Watched.measured(0.8, 0.6, 0.25, 19) == Watched(0.8, 0.6, 19)
+    assert Watched.measured(0.8, 0.1, 0.25, 20) == Watched(0.8, 0.1, 20)
+    assert Watched.measured(0.8, 0.1, 0.25, None) == Watched(0.8, 0.1)
+
+
+def test_a_vote_is_missing_for_each_cluster_that_is() -> None:
+    assert Watched(3.0, 0.1, 5).votes_to_go(0.01) == 3
+    assert Watched(3.0, 0.1, 8).votes_to_go(0.01) == 0
 
 
 @given(gap=st.floats(0.02, 2), error=errors, n_clusters=clusters, naive=st.floats(0.001, 4))
@@ -64,7 +87,7 @@ def test_after_so_many_votes_it_is_known_and_not_before(
     gap: float, error: float, n_clusters: int | None, naive: float
 ) -> None:
     votes = Watched(gap, error, n_clusters).votes_to_go(naive)
-    if not votes:
+    if not votes or Watched(gap, error, n_clusters).clusters_to_go:
         return
     p = 1 / (1 + math.exp(-gap))
 

@@ -162,6 +162,16 @@ def test_counts_equal_repeated_rows(v, data):
         assert np.array_equal(getattr(told, name), getattr(repeated, name)), name
 
 
+def test_clusters_of_a_candidate_are_those_that_it_has_votes_in():
+    left, right, cluster = [0, 0, 1, 2, 0], [1, 1, 2, 1, 2], [7, 7, 9, 3, 9]
+    votes = Battles.from_arrays(left, right, [1, 1, 0, 0.5, 1], None, cluster, 4)
+    assert votes.clusters_per_candidate().tolist() == [2, 3, 2, 0]
+    alone = Battles.from_arrays(left, right, [1, 1, 0, 0.5, 1], None, None, 4)
+    assert alone.clusters_per_candidate().tolist() == alone.votes_per_candidate().tolist()
+    none = Battles.from_arrays([], [], [], None, [], 2)
+    assert none.clusters_per_candidate().tolist() == [0, 0]
+
+
 @given(votes(), st.integers(0, 5))
 def test_a_part_keeps_the_votes_inside_it(v, dropped):
     chosen = np.arange(v.n) != dropped
