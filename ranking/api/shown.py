@@ -1,6 +1,7 @@
 """How boards and snapshots are shown: as facts, and as what describes them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import F
@@ -8,6 +9,7 @@ from rest_framework import serializers
 
 from ranking.models import Board, Counted, Snapshot, Standing
 from ranking.pages import results
+from ranking.pages.costs import UNKNOWN, Value, values_beside
 from ranking.pages.reading import BoardView, Question, Row
 
 COUNTS = {
@@ -45,6 +47,13 @@ STANDING: dict[str, Any] = {
     "style_score": None,
     "style_low": None,
     "style_high": None,
+    "dollars_per_1000_answers": 1.84,
+    "answers_with_cost": 40,
+    "seconds_per_answer": 2.35,
+    "answers_with_seconds": 40,
+    "wins_per_dollar": 304.7,
+    "wins_per_second": 0.239,
+    "unbeaten_for_its_price": True,
 }
 STANDINGS: dict[str, Any] = {
     "id": 3,
@@ -108,7 +117,8 @@ class SnapshotShown(serializers.ModelSerializer[Snapshot]):
 class StandingShown(serializers.Serializer[Any]):
     """A candidate's row; what is not known is null. Undisclosed candidates have a mask for a name.
 
-    What an answer costs, and how long it takes, is there where answers were generated here.
+    What its answers cost and how long they take is told of now, beside the current standings: what
+    was read of an older snapshot has none of these members.
     """
 
     id = serializers.IntegerField(help_text="The candidate's.")
@@ -139,6 +149,19 @@ class StandingShown(serializers.Serializer[Any]):
     style_score = serializers.FloatField(allow_null=True)
     style_low = serializers.FloatField(allow_null=True)
     style_high = serializers.FloatField(allow_null=True)
+    dollars_per_1000_answers = serializers.FloatField(allow_null=True, required=False)
+    answers_with_cost = serializers.IntegerField(
+        required=False, help_text="How many answers the price is the mean of."
+    )
+    seconds_per_answer = serializers.FloatField(allow_null=True, required=False)
+    answers_with_seconds = serializers.IntegerField(required=False)
+    wins_per_dollar = serializers.FloatField(
+        allow_null=True, required=False, help_text="Expected wins against the average candidate."
+    )
+    wins_per_second = serializers.FloatField(allow_null=True, required=False)
+    unbeaten_for_its_price = serializers.BooleanField(
+        required=False, help_text="No other candidate is both better and cheaper."
+    )
 
 
 class ArenaNamed(serializers.Serializer[Any]):
@@ -181,16 +204,34 @@ def standings_of(view: BoardView, board: Board) -> dict[str, Any]:
     return {"id": board.pk, "snapshot": snapshot} | found
 
 
-def view_of_snapshot(snapshot: Snapshot) -> BoardView:
-    """Return a snapshot, whichever it is, as a board's page would show it."""
+def standings_of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the same of a snapshot, whichever it is.
+
+    What answers cost is no part of what was published, so an older one says nothing of it.
+    """
+    found = standings_of(_view_of(snapshot), snapshot.board)
+    if not snapshot.is_current:
+        found["standings"] = [_without_values(shown) for shown in found["standings"]]
+    return found
+
+
+def _without_values(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in shown.items() if name not in results.VALUES}
+
+
+def _view_of(snapshot: Snapshot) -> BoardView:
+    """The snapshot as a board's page would show it."""
     board = snapshot.board
     found = snapshot.standings.select_related("candidate", "elo_interval")
-    rows = [_row(standing) for standing in found.order_by(F("rank").asc(nulls_last=True), "pk")]
+    standings = list(found.order_by(F("rank").asc(nulls_last=True), "pk"))
+    values = values_beside(board.arena, snapshot, standings) if snapshot.is_current else {}
+    rows = [_row(standing, values) for standing in standings]
     asked = Question(board.raters, board.category)
     return BoardView(board.arena, asked, snapshot, rows, None, [snapshot])
 
 
-def _row(standing: Standing) -> Row:
+def _row(standing: Standing, values: Mapping[int, Value]) -> Row:
     interval = getattr(standing, "elo_interval", None)
     low, high = (interval.low, interval.high) if interval else (None, None)
-    return Row(standing, str(standing.candidate), low, high)
+    value = values.get(standing.candidate_id, UNKNOWN)
+    return Row(standing, str(standing.candidate), low, high, value)

@@ -15,8 +15,7 @@ from ranking.api.shown import (
     STANDINGS,
     SnapshotShown,
     StandingsShown,
-    standings_of,
-    view_of_snapshot,
+    standings_of_snapshot,
 )
 from ranking.models import Snapshot
 
@@ -46,10 +45,11 @@ class OneSnapshot(Endpoint):
         "Retrieve the standings of a snapshot",
         answer=StandingsShown,
         shown=STANDINGS,
-        description="As they were published. A snapshot is never changed.",
+        description="As they were published. A snapshot is never changed. What answers cost and how "
+        "long they take stands beside the current one alone.",
     )
     def get(self, request: Request, pk: int) -> Response:
         seen = Arena.objects.visible_to(self.actor)
         kept = Snapshot.objects.kept().select_related("board__arena")
         snapshot: Any = get_object_or_404(kept.filter(board__arena__in=seen), pk=pk)
-        return Response(standings_of(view_of_snapshot(snapshot), snapshot.board))
+        return Response(standings_of_snapshot(snapshot))

@@ -14,7 +14,7 @@ from django.db.models import Avg, Count, Q
 
 from arena.calls.amounts import NANO
 from arena.models import Arena, Response
-from ranking.models import Standing
+from ranking.models import Snapshot, Standing
 
 ANSWERS = 1000  # a price of one answer is too small a number to read
 
@@ -55,6 +55,14 @@ def read_values(arena: Arena, category: str) -> dict[int, Value]:
         Avg("cost"), Count("cost"), Avg("seconds"), Count("seconds")
     )
     return {candidate: _value(*means) for candidate, *means in rows}
+
+
+def values_beside(
+    arena: Arena, snapshot: Snapshot, standings: Iterable[Standing]
+) -> dict[int, Value]:
+    """The same, put together with the scores of one of the arena's snapshots."""
+    values = read_values(arena, snapshot.board.category)
+    return weigh(values, standings, snapshot.settings["scale"])
 
 
 def _value(cost: Any, n_priced: int, seconds: float | None, n_timed: int) -> Value:

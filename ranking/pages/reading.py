@@ -13,7 +13,7 @@ from arena.access import NOBODY, Actor
 from arena.models import Arena, Candidate
 from arena.pages.ballots import with_ballots
 from ranking.models import Counted, EloInterval, Snapshot, Standing
-from ranking.pages.costs import UNKNOWN, Value, read_values, weigh
+from ranking.pages.costs import UNKNOWN, Value, values_beside
 
 VALUES = ("price", "wins_per_dollar", "seconds", "wins_per_second")
 SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *VALUES)
@@ -131,7 +131,7 @@ def read_board(arena: Any, asked: Question, again: bool = True) -> BoardView:
         return read_board(arena, asked, again=False)
     asked = Question(snapshot.board.raters, asked.category, asked.sort)
     lent, elo_votes = _lent_intervals(snapshot, standings)
-    values = weigh(read_values(arena, asked.category), standings, snapshot.settings["scale"])
+    values = values_beside(arena, snapshot, standings)
     rows = [_row(standing, lent, values) for standing in standings]
     return BoardView(arena, asked, snapshot, sort_rows(rows, asked.sort), elo_votes, snapshots)
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from arena.models import Arena, Rater
+from arena.models import Arena, Rater, Response
+from ranking.api.shown import STANDING, STANDINGS, StandingShown, StandingsShown
 from ranking.models import Snapshot
+from ranking.pages.results import VALUES
 from tests.arena.rest import undisclosed
 from tests.factories import make_vote
 from tests.ranking.helpers import cast, publish
@@ -109,6 +111,30 @@ def test_snapshots_stay_to_be_read(client: Client, arena: Arena) -> None:
     then = client.get(f"{ROOT}snapshots/{earlier.pk}/").json()
     assert (then["snapshot"], then["n_votes"], len(then["standings"])) == (earlier.pk, 24, 3)
     assert [row["rank"] for row in then["standings"]] == [1, 2, 3]
+
+
+def test_what_answers_cost_stands_beside_the_current_snapshot_alone(
+    client: Client, arena: Arena
+) -> None:
+    earlier = publish(arena)
+    Snapshot.objects.filter(pk=earlier.pk).update(is_history=True)
+    Response.objects.update(cost=1_000_000, seconds=2.0)
+    cast(arena)
+    now = publish(arena)
+    of_board = client.get(f"{ROOT}boards/{now.board_id}/").json()["standings"]
+    assert of_board[0]["dollars_per_1000_answers"] == 1.0
+    assert client.get(f"{ROOT}snapshots/{now.pk}/").json()["standings"] == of_board
+    then = client.get(f"{ROOT}snapshots/{earlier.pk}/").json()["standings"][0]
+    assert of_board[0].keys() - then.keys() == set(VALUES)
+
+
+def test_a_standing_has_the_members_that_are_described(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    for path in (f"boards/{snapshot.board_id}/", f"snapshots/{snapshot.pk}/"):
+        found = client.get(ROOT + path).json()
+        assert list(found) == list(StandingsShown().fields) == list(STANDINGS)
+        for row in found["standings"]:
+            assert list(row) == list(StandingShown().fields) == list(STANDING)
 
 
 def test_what_was_superseded_is_not_there(client: Client, arena: Arena) -> None:

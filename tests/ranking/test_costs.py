@@ -111,6 +111,20 @@ def test_figures_are_short(value: float | None, written: str) -> None:
     assert figures(value) == written
 
 
+def row_of(page: str, name: str) -> dict[str, str]:
+    """What the board's table says of a candidate, by column."""
+    table = page[page.index('<table class="standings">') :].partition("</table>")[0]
+    head, _, body = table.partition("</thead>")
+    columns = re.findall(r'<th scope="col".*?</th>', head, re.DOTALL)
+    (row,) = [part for part in body.split("<tr>") if f">{name}</a>" in part]
+    cells = re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row, re.DOTALL)
+    return dict(zip(map(words_of, columns), map(words_of, cells), strict=True))
+
+
+def words_of(cell: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", cell).split())
+
+
 # -- Read and shown --------------------------------------------------------------------------------
 
 
@@ -160,6 +174,19 @@ def test_the_board_shows_prices_times_and_what_they_buy(client: Client, priced: 
     assert "3 answers" in page
     assert 'href="/a/support/methodology/?raters=people#cost"' in page
     assert 'id="cost"' in client.get("/a/support/methodology/").content.decode()
+
+
+def test_the_table_says_how_many_wins_a_dollar_and_a_second_buy(
+    client: Client, priced: Arena
+) -> None:
+    snapshot = publish(priced)
+    page = client.get("/a/support/").content.decode()
+    for number, dollars, waited in ((0, 0.001, 2.0), (1, 0.004, None), (2, None, None)):
+        row, name = row_of(page, f"candidate-{number}"), f"candidate-{number}"
+        score = snapshot.standings.get(candidate__name=name).score or 0
+        wins = expected_wins(score - 1000, SCALE)
+        assert row["Wins per $"] == figures(wins / dollars if dollars else None), name
+        assert row["Wins per s"] == figures(wins / waited if waited else None), name
 
 
 @pytest.mark.parametrize("sort", ["price", "wins_per_dollar", "seconds", "wins_per_second"])

@@ -1,11 +1,13 @@
 """What was tried: each entry stays listed, how often it is shown, and until when it is masked."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.template.defaultfilters import date
 from django.test import Client
 from django.utils import timezone
 
@@ -129,6 +131,44 @@ def test_the_board_lists_what_was_tried(client: Client, arena: Arena, secret: Ca
     assert "The operators of this site" in section
     assert 'candidate-0</a> <span class="muted small">retired</span>' in section
     assert 'candidate-0</a> <span class="muted small">retired</span>' in page[: -len(section)]
+
+
+def cells_of(section: str, name: str) -> list[str]:
+    """What stands beside a name in one of the section's tables."""
+    row = section[section.index(f">{name}<") :].partition("</tr>")[0]
+    return re.findall(r'<td class="number">([^<]*)</td>', row)
+
+
+def test_every_team_s_row_counts_what_it_entered(
+    client: Client, arena: Arena, secret: Candidate
+) -> None:
+    make = Candidate.objects.create
+    make(arena=arena, team=secret.team, name="B")
+    make(arena=arena, team=secret.team, name="B", version=2, retired_at=timezone.now())
+    publish(arena)
+    page = client.get("/a/support/").text
+    section = page[page.index('id="tried"') :]
+    assert cells_of(section, "Acme") == ["2", "3", "1", "1"]
+    assert cells_of(section, "The operators of this site") == ["2", "2", "0", "0"]
+
+
+def test_how_often_each_is_shown_stands_on_the_page_with_nothing_to_open(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    late = Candidate.objects.create(arena=arena, name="late")
+    for _ in range(4):
+        cast(arena)
+    for _ in range(2):
+        make_vote(arena, arena.candidates.order_by("pk")[0], late, "both_bad")
+    publish(arena)
+    page = client.get("/a/support/").text
+    section = page[page.index('id="tried"') :].partition("</section>")[0]
+    assert "<details" not in section
+    entered = date(late.created_at, "j M Y")
+    often = section[section.index('id="shown-how-often"') :]
+    assert cells_of(often, "late") == [entered, "7%", "33%", "0%"]
+    assert cells_of(often, "candidate-2")[:3] == [entered, "53%", "53%"]
 
 
 def test_reading_it_takes_two_queries_however_many_there_are(
