@@ -92,6 +92,9 @@ class ArenaChanges(Changes):
 class ArenaGiven(ArenaChanges):
     """A new arena; without a slug it gets one by its name, without a team a token's own."""
 
+    visibility = serializers.ChoiceField(
+        choices=Arena.Visibility.choices, default=Arena.Visibility.UNLISTED
+    )
     team = serializers.SlugField(required=False, help_text="Its slug. A token's own unless said.")
     slug = serializers.SlugField(
         max_length=60,

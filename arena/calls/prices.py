@@ -15,6 +15,8 @@ from arena.calls.models import Price
 from arena.calls.remembering import Remembered
 from arena.conf.endpoints import ModelPrice
 
+SCRIPTED_MODEL = "scripted-1"
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -78,6 +80,18 @@ def all_prices() -> list[tuple[str, str, Rate, str]]:
     }
     entered = {(row.endpoint, row.model): (_rate(row), "entered") for row in Price.objects.all()}
     return [(*names, *said) for names, said in sorted((known | entered).items())]
+
+
+def known_models() -> list[tuple[str, str]]:
+    """Return (endpoint, model) of what has a price, and one of each endpoint that is scripted."""
+    scripted = [
+        (endpoint.name, SCRIPTED_MODEL)
+        for endpoint in settings.MODEL_ENDPOINTS.values()
+        if endpoint.provider == "scripted"
+    ]
+    priced = [(endpoint, model) for endpoint, model, *_ in all_prices()]
+    priced = [one for one in priced if one[0] in settings.MODEL_ENDPOINTS]
+    return [*scripted, *(one for one in priced if one not in scripted)]
 
 
 def _look_up(key: tuple[str, str]) -> Rate | None:

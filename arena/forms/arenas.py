@@ -29,8 +29,9 @@ class ArenaForm(forms.Form):
     visibility = forms.ChoiceField(
         label="Who sees it",
         choices=Arena.Visibility.choices,
-        initial=Arena.Visibility.PUBLIC,
+        initial=Arena.Visibility.UNLISTED,
         widget=forms.RadioSelect,
+        help_text="Whoever sees it can read the candidates’ prompts, too, once they are disclosed.",
     )
     voters = forms.ChoiceField(
         label="Who may vote",

@@ -6,9 +6,12 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.html import format_html
 
+from arena.calls.prices import known_models
 from arena.forms.blaming import blame
 from arena.forms.prompts import ObjectField
+from arena.forms.readers import from_when, who_reads
 from arena.models import Arena, Candidate, Team
 from arena.services.candidate_checks import (
     DEFAULTS,
@@ -59,8 +62,11 @@ class VersionForm(forms.Form):
         label="Model",
         required=False,
         max_length=200,
-        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
-        help_text="As the endpoint calls it, best with its date or version.",
+        widget=forms.TextInput(
+            attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
+        ),
+        help_text="As the endpoint calls it, best with its date or version. At scripted write"
+        " scripted-1.",
     )
     temperature = _number("Temperature")
     max_tokens = _number("Most tokens", whole=True)
@@ -78,9 +84,9 @@ class VersionForm(forms.Form):
         widget=_area(2),
         help_text="For your team, and for whoever reads the candidate’s page.",
     )
-    private_until_votes = forms.IntegerField(label="Until it has so many votes", required=False)
+    private_until_votes = forms.IntegerField(label="Until this many votes", required=False)
     private_until = forms.DateField(
-        label="Until the day",
+        label="Until this day",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
@@ -89,6 +95,11 @@ class VersionForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.arena = arena
         self.now = now
+        for name in ("system_prompt", "user_template"):
+            field = self.fields[name]
+            # Whoever types a prompt in reads here who will read it, before anybody else does.
+            said = who_reads(arena, "it")
+            field.help_text = format_html("<strong>{}</strong> {}", said, field.help_text)
         endpoint = self.fields["endpoint"]
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()
@@ -155,6 +166,16 @@ class VersionForm(forms.Form):
     def privacy(self) -> dict[str, Any]:
         names = ("private_until_votes", "private_until")
         return {name: self.cleaned_data[name] for name in names}
+
+    def readers(self) -> str:
+        """Who will read the texts, and from when on, as far as this form decides that."""
+        given = self.privacy() if self.says_privacy() else None
+        when = from_when(given["private_until_votes"], given["private_until"]) if given else ""
+        return who_reads(self.arena, "these texts", when)
+
+    def known_models(self) -> list[tuple[str, str]]:
+        """Models that the endpoints are known to have, as (endpoint, model)."""
+        return known_models()
 
     def fingerprint(self) -> str:
         """Name what was filled in, so that what is saved is what was looked at."""

@@ -55,6 +55,15 @@ def test_an_operator_makes_an_arena_for_any_team_as_on_its_page() -> None:
     assert operator.post("arenas/", {"name": "A", "team": "nobodys"}).status_code == 422
 
 
+def test_a_new_arena_is_unlisted_unless_it_says_otherwise() -> None:
+    caller = token_of(make_team())
+    assert caller.post("arenas/", {"name": "A"}).json()["visibility"] == "unlisted"
+    made = caller.post("arenas/", {"name": "B", "visibility": "public"}).json()
+    assert made["visibility"] == "public"
+    changed = {"criteria": "Short."}
+    assert caller.patch(f"arenas/{made['slug']}/", changed).json()["visibility"] == "public"
+
+
 def test_a_viewer_makes_nothing() -> None:
     team = make_team()
 

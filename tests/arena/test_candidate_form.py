@@ -1,0 +1,118 @@
+"""What the form of a candidate says before anything is saved: who reads it, and what to write."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.calls.prices import set_price
+from arena.forms.readers import from_when
+from arena.models import Arena, Team
+from tests.arena.teams import make_team, signed_in
+from tests.described import undescribed
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db
+WHO = {
+    "public": "In this public arena everybody can read",
+    "unlisted": "In this unlisted arena everybody who has a link can read",
+    "private": "In this private arena its team alone can read",
+}
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def arena(team: Team) -> Arena:
+    return make_arena(1, 2, team=team)
+
+
+@pytest.fixture
+def owner(team: Team) -> Client:
+    return signed_in(team.memberships.get().user)
+
+
+def form_of(owner: Client, arena: Arena) -> str:
+    return owner.get(reverse("new_candidate", args=[arena.slug])).text
+
+
+def preview_of(owner: Client, arena: Arena, **more: str) -> str:
+    data = {"name": "Warm", "system_prompt": "Be kind.", "do": "preview"} | more
+    page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
+    return page.split('id="preview-title"')[1]
+
+
+@pytest.mark.parametrize("visibility", list(WHO))
+def test_both_texts_say_who_will_read_them(owner: Client, arena: Arena, visibility: str) -> None:
+    Arena.objects.update(visibility=visibility)
+    page = form_of(owner, arena)
+    assert page.count(f"<strong>{WHO[visibility]} it") == 2
+    assert page.index("id_system_prompt_helptext") < page.index("id_user_template_helptext")
+    assert not undescribed(page)
+    page = owner.get(reverse("edit_candidate", args=[arena.slug, arena.candidates.get().pk])).text
+    assert page.count(f"<strong>{WHO[visibility]} it") == 2
+
+
+@pytest.mark.parametrize("visibility", list(WHO))
+def test_the_preview_says_who_will_read_what_is_sent(
+    owner: Client, arena: Arena, visibility: str
+) -> None:
+    Arena.objects.update(visibility=visibility)
+    assert f"{WHO[visibility]} these texts" in preview_of(owner, arena)
+
+
+def test_the_preview_says_from_when_on_everybody_reads(owner: Client, arena: Arena) -> None:
+    asked = {"private_until_votes": "", "private_until": ""}
+    assert "can read these texts: at once." in preview_of(owner, arena, **asked)
+    page = preview_of(owner, arena, **asked | {"private_until_votes": "50"})
+    assert "can read these texts: once the candidate has 50 votes." in page
+
+
+def test_of_two_rules_the_first_that_comes_is_named() -> None:
+    day = datetime(2026, 12, 1, tzinfo=UTC)
+    assert from_when(1, None) == "once the candidate has 1 vote"
+    assert from_when(None, day) == "from 1 December 2026 on"
+    both = "once the candidate has 1,000 votes, or from 1 December 2026 on, whichever comes first"
+    assert from_when(1000, day) == both
+
+
+def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, team: Team) -> None:
+    page = owner.get(reverse("new_arena", args=[team.slug])).text
+    chosen = page.split(" checked")[0].rpartition("<input")[2]
+    assert 'value="unlisted"' in chosen
+    assert "can read the candidates’ prompts" in page
+
+
+def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena: Arena) -> None:
+    page = form_of(owner, arena)
+    words = (
+        "Hide its name, prompts and model until it has a number of votes, or until a day, whichever"
+        " comes first. Its score is public all the while. Leave both empty and everything is public"
+        " at once."
+    )
+    assert page.index(words) < page.index("Until this many votes") < page.index("Until this day")
+
+
+def test_the_models_of_the_endpoints_are_offered(owner: Client, arena: Arena) -> None:
+    zero = Decimal(0)
+    set_price(
+        endpoint="scripted", model="mine-1", input_usd=zero, output_usd=zero, now=timezone.now()
+    )
+    page = form_of(owner, arena)
+    assert 'list="known-models"' in page
+    offered = page.split('<datalist id="known-models">')[1].split("</datalist>")[0]
+    assert '<option value="scripted-1" label="at scripted">' in offered
+    assert '<option value="mine-1" label="at scripted">' in offered
+    assert "At scripted write scripted-1." in page
+
+
+def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena: Arena) -> None:
+    data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
+    page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
+    assert "Name the model that is to be asked at this endpoint, as in scripted-1." in page
