@@ -14,13 +14,18 @@ class Team(models.Model):
     """People who bring arenas and candidates together.
 
     `budget` is what the operator lets the team spend on models, in nano-dollars: the caps of its
-    unfinished runs and the cost of its ended ones never pass it together.
+    unfinished runs and the cost of its ended ones never pass it together. `name_key` is the same
+    for all names that read alike; null where another team had such a name before that was refused.
     """
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
+    name_key = models.CharField(max_length=64, null=True, editable=False)
     budget = models.PositiveBigIntegerField(default=0, help_text="Nano-dollars (10^-9 USD).")
     created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name_key"], name="team_name_once")]
 
     def __str__(self) -> str:
         return self.name

@@ -17,7 +17,7 @@ from arena.calls.money import dollars
 from arena.models import Membership, Role, Team
 from arena.services.audit import record
 from arena.services.invitations import revoke_invitations_of
-from arena.services.names import hidden_character
+from arena.services.names import hidden_character, key_of
 from arena.services.refusals import Refused
 
 LONGEST_NAME = 120
@@ -44,10 +44,13 @@ def create_team(*, name: str, by: Actor) -> Team:
     """Make a team, whose first owner is `by`. Raises TeamRefused."""
     name = _checked_name(name)
     slug = _checked_slug(name)
+    _check_is_free(name)
     try:
         with transaction.atomic():
-            team = Team.objects.create(name=name, slug=slug)
+            team = Team.objects.create(name=name, slug=slug, name_key=key_of(name))
     except IntegrityError:
+        if not Team.objects.filter(slug=slug).exists():
+            raise _taken(name) from None
         raise TeamRefused(f"The address /teams/{slug}/ is taken. Choose another name.") from None
     Membership.objects.create(team=team, user=by.user, role=Role.OWNER)
     record(team=team, by=by, action="made the team", subject=team)
@@ -56,12 +59,21 @@ def create_team(*, name: str, by: Actor) -> Team:
 
 @transaction.atomic
 def rename_team(*, team: Team, name: str, by: Actor) -> Team:
-    """Give `team` another name; its address stays, since others hold links to it."""
-    name = _checked_name(name)
-    before, team.name = team.name, name
-    if name != before:
-        team.save(update_fields=["name"])
-        record(team=team, by=by, action="renamed the team", subject=name, before=before)
+    """Give `team` another name; its address stays, since others hold links to it.
+
+    Raises TeamRefused.
+    """
+    name, before = _checked_name(name), team.name
+    if name == before:
+        return team
+    _check_is_free(name, team)
+    try:
+        with transaction.atomic():
+            Team.objects.filter(pk=team.pk).update(name=name, name_key=key_of(name))
+    except IntegrityError:
+        raise _taken(name) from None
+    team.name = name
+    record(team=team, by=by, action="renamed the team", subject=name, before=before)
     return team
 
 
@@ -144,6 +156,22 @@ def _checked_name(name: str) -> str:
     if hidden := hidden_character(name):
         raise TeamRefused(f"The name {hidden}.", field="name")
     return name
+
+
+def _check_is_free(name: str, team: Team | None = None) -> None:
+    """Refuse a name that reads like that of another team than `team`."""
+    key = key_of(name)
+    others = Team.objects.exclude(pk=team.pk) if team else Team.objects.all()
+    if found := others.filter(name_key=key).first():
+        raise _taken(found.name)
+    # Teams that were called alike before that was refused; there are few, or none.
+    for without_key in others.filter(name_key=None).only("name"):
+        if key_of(without_key.name) == key:
+            raise _taken(without_key.name)
+
+
+def _taken(name: str) -> TeamRefused:
+    return TeamRefused(f"There is a team called {name} already. Choose another name.", field="name")
 
 
 def _checked_slug(name: str) -> str:

@@ -8,6 +8,7 @@ from django.apps import apps
 from django.db import connection
 
 from arena.models import ApiToken, Arena, Team
+from arena.services.names import key_of
 from tests.factories import make_arena
 
 
@@ -39,3 +40,15 @@ def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> No
     for token in (gone, theirs):
         token.refresh_from_db()
         assert token.name == "CI"
+
+
+@pytest.mark.django_db
+def test_teams_that_were_called_alike_keep_their_names_and_the_first_has_the_key() -> None:
+    names = ["Team A", "Zenith", "team a", "ＴＥＡＭ A", "\ufdfa" * 120]
+    for number, name in enumerate(names):
+        Team.objects.create(slug=f"t{number}", name=name)
+    import_module("arena.migrations.0015_team_name_once").key_names(apps, None)
+    teams = Team.objects.order_by("pk")
+    assert list(teams.values_list("name", flat=True)) == names
+    keys = list(teams.values_list("name_key", flat=True))
+    assert keys == [key_of("team a"), key_of("zenith"), None, None, key_of(names[-1])]

@@ -1,5 +1,6 @@
 """Teams: made, renamed, who is in them, and that an owner always stays."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -35,7 +36,7 @@ def test_whoever_makes_a_team_owns_it():
     assert trail(team) == [("ada", "made the team", "Help Centre")]
 
 
-@pytest.mark.parametrize("name", ["Help Centre", "help-centre", "Hélp, centre"])
+@pytest.mark.parametrize("name", ["help-centre", "Hélp, centre"])
 def test_an_address_that_is_taken_is_refused_and_nothing_is_written(name):
     make_team(name="Help Centre")
     with pytest.raises(teams.TeamRefused, match="/teams/help-centre/ is taken"):
@@ -57,7 +58,7 @@ def test_no_name_holds_what_is_not_seen():
 
 
 def test_a_name_without_latin_letters_has_an_address_too():
-    first, second = make_team(name="日本"), make_team(name="日本")
+    first, second = make_team(name="日本"), make_team(name="日本語")
     assert first.slug.startswith("team-")
     assert first.slug != second.slug
 
@@ -74,6 +75,65 @@ def test_a_renamed_team_keeps_its_address():
     assert trail(team)[-1] == ("eve", "renamed the team", "New words")
     teams.rename_team(team=team, name="New words", by=Actor(user=person()))
     assert len(trail(team)) == 2
+
+
+# Small and wide letters, one that capitals and small letters write apart, composed and not.
+READ_ALIKE = [
+    ("Team A", "Team A"),
+    ("Team A", " team  a "),
+    ("Team A", "ＴＥＡＭ　Ａ"),
+    ("Straße", "STRASSE"),
+    ("Café", "Cafe\u0301"),
+    ("می‌روم", "میروم"),
+]
+
+
+@pytest.mark.parametrize(("name", "alike"), READ_ALIKE)
+def test_no_team_takes_the_name_of_another(name, alike):
+    first, second = make_team(name=name), make_team(name="Zenith")
+    before = list(Team.objects.order_by("pk").values())
+    says = f"There is a team called {name} already. Choose another name."
+    with pytest.raises(teams.TeamRefused, match=re.escape(says)) as made:
+        teams.create_team(name=alike, by=Actor(user=person()))
+    with pytest.raises(teams.TeamRefused, match=re.escape(says)) as renamed:
+        teams.rename_team(team=second, name=alike, by=Actor(user=person()))
+    assert made.value.field == renamed.value.field == "name"
+    assert (list(Team.objects.order_by("pk").values()), second.name) == (before, "Zenith")
+    teams.rename_team(team=first, name=alike, by=Actor(user=person()))
+
+
+def test_a_name_that_a_team_gave_up_is_free():
+    first = make_team(name="Team A")
+    teams.rename_team(team=first, name="Zenith", by=Actor(user=person()))
+    second = make_team(name="Orion")
+    teams.rename_team(team=second, name="TEAM A", by=Actor(user=person()))
+    assert second.name == "TEAM A"
+
+
+def test_a_name_that_is_taken_at_the_same_moment_is_refused_too(monkeypatch):
+    first = make_team(name="Orion")
+    teams.rename_team(team=first, name="Team A", by=Actor(user=person()))
+    second = make_team(name="Zenith")
+    monkeypatch.setattr(teams, "_check_is_free", lambda *args, **kwargs: None)
+    with pytest.raises(teams.TeamRefused, match="called"):
+        teams.rename_team(team=second, name="team a", by=Actor(user=person()))
+    with pytest.raises(teams.TeamRefused, match="called"):
+        teams.create_team(name="team a", by=Actor(user=person()))
+    assert list(Team.objects.order_by("pk").values_list("name", flat=True)) == ["Team A", "Zenith"]
+
+
+@pytest.mark.parametrize("vacated", [False, True])
+def test_teams_that_were_called_alike_before_stay_so_and_no_third_joins_them(vacated):
+    """As the migration leaves them."""
+    first = make_team(name="Team A")
+    double = Team.objects.create(slug="double", name="team a")
+    if vacated:
+        teams.rename_team(team=first, name="Orion", by=Actor(user=person()))
+    third = make_team(name="Zenith")
+    with pytest.raises(teams.TeamRefused, match="There is a team called"):
+        teams.rename_team(team=third, name="TEAM A", by=Actor(user=person()))
+    double.refresh_from_db()
+    assert double.name == "team a"
 
 
 def test_roles_change_and_the_trail_says_from_what_to_what():

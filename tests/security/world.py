@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from arena.access import COMMAND, Actor
+from arena.access import Actor
 from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
 from arena.services import voting
 from arena.services.invitations import create_invitation
@@ -73,6 +73,7 @@ def make_world(visibility: str = "public") -> World:
         "runs": run.pk,
         "trial_run runs": trial().pk,
         "trial_verdict runs": trial().pk,
+        "mark_trial runs": trial().pk,
         "judge-runs": run.pk,
         "verdicts": Judgement.objects.filter(run=run)[0].pk,
         "judges": RunJudge.objects.get(run=run).epoch.judge_id,
@@ -84,8 +85,9 @@ def make_world(visibility: str = "public") -> World:
         ).pk,
     }
     world.callers = everybody(world)
+    owner = team.memberships.filter(role=Role.OWNER)[0].user
     invitation, secret = create_invitation(
-        team=team, role="member", note="", by=COMMAND, now=timezone.now()
+        team=team, role="member", note="", by=Actor(user=owner), now=timezone.now()
     )
     world.at |= {"invitations": invitation.pk, "invitations secret": secret}
     world.at["members"] = team.memberships.get(role=Role.VIEWER).pk
