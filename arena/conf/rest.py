@@ -28,7 +28,10 @@ Money is in US dollars as a number; times are ISO 8601 in UTC.
 
 
 def read_limits(env: Env) -> dict[str, int]:
-    """Return how many requests a minute each scope takes of one token, person or address."""
+    """Return how many requests a minute each scope takes of one token, person or address.
+
+    Of a team's tokens together it takes three times as many.
+    """
     at_least_one = Range(min=1)
     submits = env.int("API_SUBMITS_PER_MINUTE", 600, validate=at_least_one)
     return {

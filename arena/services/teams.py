@@ -4,10 +4,11 @@ Whatever counts owners holds the lock on the team's row, so that two owners who 
 at once cannot both succeed.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from string import ascii_lowercase, digits
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
@@ -17,6 +18,7 @@ from arena.calls.money import dollars
 from arena.models import Membership, Role, Team
 from arena.services.audit import record
 from arena.services.invitations import revoke_invitations_of
+from arena.services.limits import allow
 from arena.services.names import hidden_character, key_of
 from arena.services.refusals import Refused
 
@@ -24,6 +26,9 @@ LONGEST_NAME = 120
 LONGEST_SLUG = 60
 MOST_BUDGET = MOST * NANO
 KEPT_SLUGS = {"new"}
+# Each brings tokens, whose requests are counted by team: many teams must not be many requests.
+MOST_NEW_TEAMS = 10
+HOUR = timedelta(hours=1)
 
 
 class TeamRefused(Refused):
@@ -45,6 +50,7 @@ def create_team(*, name: str, by: Actor) -> Team:
     name = _checked_name(name)
     slug = _checked_slug(name)
     _check_is_free(name)
+    _check_pace(by)
     try:
         with transaction.atomic():
             team = Team.objects.create(name=name, slug=slug, name_key=key_of(name))
@@ -156,6 +162,18 @@ def _checked_name(name: str) -> str:
     if hidden := hidden_character(name):
         raise TeamRefused(f"The name {hidden}.", field="name")
     return name
+
+
+def _check_pace(by: Actor) -> None:
+    """Refuse one new team too many. A team that is not made after all is not counted."""
+    if by.user is None or by.is_operator:
+        return
+    key, now = f"new-teams:{by.user.pk}", timezone.now()
+    if not allow(key=key, limit=MOST_NEW_TEAMS, window=HOUR, now=now):
+        raise TeamRefused(
+            f"You have made {MOST_NEW_TEAMS} teams within an hour. Wait until it is over, or "
+            "invite people to a team that you have."
+        )
 
 
 def _check_is_free(name: str, team: Team | None = None) -> None:

@@ -339,6 +339,29 @@ def test_each_scope_has_its_limit_for_each_token(team: Any, settings: Any) -> No
     assert caller.post("arenas/", {"name": "Writes are counted apart"}).status_code == 201
 
 
+def test_new_tokens_do_not_make_more_requests_for_a_team(team: Any, settings: Any) -> None:
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 2}
+
+    answers = [token_of(team).get("arenas/") for _ in range(7)]
+
+    assert [answer.status_code for answer in answers] == [200] * 6 + [429]
+    assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+    detail = problem(answers[-1])["detail"]
+    assert detail == "More than 6 requests to read within a minute, by all tokens of this team."
+    assert token_of(make_team()).get("arenas/").status_code == 200
+    assert member_of(team, "owner").get("arenas/").status_code == 200
+
+
+def test_what_a_token_is_refused_is_not_counted_for_its_team(team: Any, settings: Any) -> None:
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 1}
+    greedy = token_of(team)
+
+    answers = [greedy.get("arenas/") for _ in range(9)]
+
+    assert [answer.status_code for answer in answers] == [200] + [429] * 8
+    assert token_of(team).get("arenas/").status_code == 200
+
+
 def test_nobody_is_counted_by_address_and_a_forged_header_changes_nothing(settings: Any) -> None:
     settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 1}
 

@@ -3,6 +3,7 @@
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -34,6 +35,29 @@ def test_whoever_makes_a_team_owns_it():
     assert team.memberships.get().user == ada
     assert roles(team) == ["owner"]
     assert trail(team) == [("ada", "made the team", "Help Centre")]
+
+
+def test_a_person_makes_only_so_many_teams_within_an_hour(monkeypatch):
+    monkeypatch.setattr(teams, "MOST_NEW_TEAMS", 2)
+    ada = Actor(user=person())
+    for name in ("Team A", "team a", "New", "Team B"):
+        with suppress(teams.TeamRefused):
+            teams.create_team(name=name, by=ada)
+    with pytest.raises(teams.TeamRefused) as refused:
+        teams.create_team(name="Team C", by=ada)
+    assert refused.value.sentence == (
+        "You have made 2 teams within an hour. Wait until it is over, or invite people to a team "
+        "that you have."
+    )
+    assert list(Team.objects.order_by("pk").values_list("name", flat=True)) == ["Team A", "Team B"]
+    teams.create_team(name="Team D", by=Actor(user=person()))
+
+
+def test_an_operator_makes_as_many_teams_as_they_like(monkeypatch):
+    monkeypatch.setattr(teams, "MOST_NEW_TEAMS", 1)
+    operator = Actor(user=person(is_staff=True))
+    for number in range(3):
+        teams.create_team(name=f"Team {number} of theirs", by=operator)
 
 
 @pytest.mark.parametrize("name", ["help-centre", "Hélp, centre"])
