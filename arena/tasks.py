@@ -4,7 +4,7 @@ from celery import shared_task
 from django.core.management import call_command
 from django.utils import timezone
 
-from arena.answers import keeping, making
+from arena.answers import keeping, making, ordering
 from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
 from arena.models import Run
 from arena.services import deliveries, disclosure, idempotency, limits, runs
@@ -54,8 +54,9 @@ def make_answer(call_id: int, then_ring: bool = False) -> None:
 
 @shared_task
 def sweep_answers() -> None:
-    """Free and keep what was left behind, and ring for answers that are due."""
+    """Free, keep and give up what was left behind, and ring for answers that are due."""
     sweep(now=timezone.now())
+    ordering.give_up_left_behind(now=timezone.now())
     keeping.tend_runs(now=timezone.now())
     ring_answers()
 

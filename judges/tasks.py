@@ -8,6 +8,7 @@ from judges.services.blocking import pause_blocked_judges
 from judges.services.canaries import watch
 from judges.services.decisions import Looked, write_decisions
 from judges.services.judging import judge_call, settle_ready
+from judges.services.ordering import give_up_left_behind
 
 
 @shared_task(ignore_result=True)
@@ -20,8 +21,9 @@ def make_call(call_id: int, then_ring: bool = False) -> None:
 
 @shared_task(ignore_result=True)
 def sweep_calls() -> None:
-    """Free and settle what was left behind, and ring for calls that are due."""
+    """Free, settle and give up what was left behind, and ring for calls that are due."""
     sweep(now=timezone.now())
+    give_up_left_behind(now=timezone.now())
     settle_ready(now=timezone.now())
     ring_calls()
 

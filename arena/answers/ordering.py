@@ -5,7 +5,7 @@ orders: an open run in which nothing waits is closed.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 
 from django.db import transaction
@@ -15,6 +15,7 @@ from arena.answers.keeping import keep_left_behind
 from arena.answers.quoting import Order, Quote, prepare_order
 from arena.answers.refusals import AnswersRefused
 from arena.answers.subjects import subject_of
+from arena.calls.giving_up import given_up_on_failure
 from arena.calls.models import Call, RunAsker
 from arena.calls.money import dollars
 from arena.calls.services import cancel_run, create_calls, move_calls
@@ -22,6 +23,7 @@ from arena.models import Candidate, Prompt, Run, Team
 from arena.services import audit
 from arena.services.budgets import reserve_budget
 from arena.services.candidate_checks import check_is_open
+from arena.services.deadlocks import tried_twice
 from arena.services.locks import one_at_a_time
 
 BATCH = 500
@@ -57,9 +59,10 @@ def order_answers(
     """Write down a run with a call for each prompt that the candidate has no answer to; open it.
 
     It never spends more than `cap` nano-dollars; what costs nothing needs none. Written in small
-    transactions, so that voters never wait for it; nothing is called before the run opens. What
-    earlier runs left unanswered is taken over. Raises AnswersRefused, UnderWay, BudgetRefused, and
-    CandidateRefused in an arena that is closed to the candidate's team.
+    transactions, so that voters never wait for it; nothing is called before the run opens, and what
+    fails before that is given up. What earlier runs left unanswered is taken over. Raises
+    AnswersRefused, UnderWay, BudgetRefused, and CandidateRefused in an arena that is closed to the
+    candidate's team.
     """
     with one_order_at_a_time(candidate=candidate):
         _check_no_other(candidate, now)
@@ -67,9 +70,10 @@ def order_answers(
         order = prepare_order(candidate=candidate, prompts=prompts)
         check_cap(candidate, order.quote, cap)
         run = _begin(order, by, None if order.quote.is_free else cap, now)
-        for start in range(BATCH, len(order.prompts), BATCH):
-            _write(run, candidate, order.prompts[start : start + BATCH], now)
-        open_run(run=run)
+        with given_up_on_failure(run=run, now=now):
+            for start in range(BATCH, len(order.prompts), BATCH):
+                _write(run, candidate, order.prompts[start : start + BATCH], now)
+            open_run(run=run)
     return run
 
 
@@ -119,12 +123,13 @@ def _check_no_other(candidate: Candidate, now: datetime) -> None:
     cancel_run(run_id=run.pk, now=now)
 
 
+@tried_twice
 @transaction.atomic
 def _begin(order: Order, by: Actor, cap: int | None, now: datetime) -> Run:
     """Write the run and its first calls: with these the candidate cannot be changed any more."""
     candidate, quote = order.candidate, order.quote
-    _hold(candidate)
     check_is_open(candidate, by=by)
+    _hold(candidate)
     # On SQLite the lock on orders ends before a transaction around them does.
     if run := unfinished_run(candidate):
         raise UnderWay(run)
@@ -165,10 +170,12 @@ def _hold(candidate: Candidate) -> None:
         raise AnswersRefused(CHANGED)
 
 
+@tried_twice
 @transaction.atomic
 def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datetime) -> None:
     """Write some of a run's calls, while it is not cancelled."""
-    if Run.objects.select_for_update(of=("self",)).get(pk=run.pk).state != Run.State.ORDERED:
+    locked = Run.objects.select_for_update(of=("self",), no_key=True)
+    if locked.get(pk=run.pk).state != Run.State.ORDERED:
         return
     drafts = [
         Call(
@@ -194,3 +201,12 @@ def open_run(*, run: Run) -> None:
     ordered = Run.objects.filter(pk=run.pk, state=Run.State.ORDERED)
     ordered.update(state=Run.State.OPEN, votes_wanted=wanted)
     run.refresh_from_db()
+
+
+def give_up_left_behind(*, now: datetime) -> None:
+    """Cancel the runs whose ordering was cut short: nobody holds the lock on those orders."""
+    left = Run.objects.of_answers().filter(state=Run.State.ORDERED)
+    for candidate in Candidate.objects.filter(pk__in=left.values("candidate")):
+        with suppress(AnswersRefused), one_order_at_a_time(candidate=candidate):
+            for run_id in left.filter(candidate=candidate).values_list("pk", flat=True):
+                cancel_run(run_id=run_id, now=now)

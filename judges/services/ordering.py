@@ -4,17 +4,20 @@ A run is opened once all of it is written, by whoever holds the lock on the aren
 run in which nothing waits is closed, and what was added later would wait for ever.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 
 from django.db import transaction
 
 from arena.access import COMMAND, Actor
+from arena.calls.giving_up import given_up_on_failure
 from arena.calls.models import RunAsker
 from arena.calls.money import dollars
+from arena.calls.services import cancel_run
 from arena.models import Arena, Run, Team
 from arena.services import audit
 from arena.services.budgets import BudgetRefused, reserve_budget
+from arena.services.deadlocks import tried_twice
 from arena.services.locks import one_at_a_time
 from judges.models import Epoch, RunJudge
 from judges.services.juries import settle_waiting_juries
@@ -31,20 +34,23 @@ def order_run(*, order: Order, cap: int | None, now: datetime, by: Actor = COMMA
     """Write down a run with all its calls, and open it; it never spends more than `cap`.
 
     `cap` is in nano-dollars, and comes out of the budget of the arena's team, where it has one.
-    Written in small transactions, so that voters never wait for it;
-    nothing is called before the run opens. Raises JudgeRefused when a price is not known, the cap
-    buys nothing or passes the budget, a judge is blocked, and while somebody else orders in this
-    arena.
+    Written in small transactions, so that voters never wait for it; nothing is called before the
+    run opens, and what fails before that is given up. Raises JudgeRefused when a price is not
+    known, the cap buys nothing or passes the budget, a judge is blocked, and while somebody else
+    orders in this arena.
     """
     quote = quote_for(order)
     check_cap(quote, cap)
     with one_order_at_a_time(arena=order.arena):
+        _give_up(order.arena, now)
         writing = _begin(order, quote, cap, now, by)
-        for start in range(0, len(order.picks), BATCH):
-            write_picks(writing=writing, picks=order.picks[start : start + BATCH])
-        open_run(run=writing.run)
-    # Members who had judged a pair before have nothing left to settle it with.
-    settle_waiting_juries(now=now)
+        with given_up_on_failure(run=writing.run, now=now):
+            for start in range(0, len(order.picks), BATCH):
+                write_picks(writing=writing, picks=order.picks[start : start + BATCH])
+            open_run(run=writing.run)
+    # Members who had judged a pair before have nothing left to settle it with. The sweep does it
+    # too, so trouble with it must not make an order that stands look as if it had failed.
+    transaction.on_commit(lambda: settle_waiting_juries(now=now), robust=True)
     return writing.run
 
 
@@ -85,6 +91,7 @@ def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
 # -- Beginning and opening -------------------------------------------------------------------------
 
 
+@tried_twice
 @transaction.atomic
 def _begin(order: Order, quote: Quote, cap: int | None, now: datetime, by: Actor) -> Writing:
     team = order.arena.team
@@ -143,3 +150,24 @@ def open_run(*, run: Run) -> None:
     state = Run.State.OPEN
     Run.objects.filter(pk=run.pk, state=Run.State.ORDERED).update(state=state, votes_wanted=wanted)
     run.refresh_from_db()
+
+
+# -- Giving up -------------------------------------------------------------------------------------
+
+
+def give_up_left_behind(*, now: datetime) -> None:
+    """Cancel the runs whose ordering was cut short: nobody holds the lock on their arena's orders.
+
+    What they reserved is free again, and what they had written is for the next order to take over.
+    """
+    left = Run.objects.filter(kind=Run.Kind.JUDGE, state=Run.State.ORDERED)
+    for arena in Arena.objects.filter(pk__in=left.exclude(arena=None).values("arena")):
+        with suppress(JudgeRefused), one_order_at_a_time(arena=arena):
+            _give_up(arena, now)
+
+
+def _give_up(arena: Arena, now: datetime) -> None:
+    """Whoever was writing these runs would hold the lock that the caller has."""
+    left = Run.objects.filter(arena=arena, kind=Run.Kind.JUDGE, state=Run.State.ORDERED)
+    for run_id in left.values_list("pk", flat=True):
+        cancel_run(run_id=run_id, now=now)

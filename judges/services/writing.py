@@ -10,6 +10,7 @@ from django.db import transaction
 from arena.calls.models import Call
 from arena.calls.services import create_calls
 from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
+from arena.services.deadlocks import hold_arena, tried_twice
 from arena.services.pairing import take_side
 from judges.core.scanning import scan
 from judges.models import Epoch, Judgement, JuryVerdict
@@ -31,11 +32,15 @@ class Writing:
     now: datetime
 
 
+@tried_twice
 @transaction.atomic
 def write_picks(*, writing: Writing, picks: Sequence[Pick]) -> None:
     """Write comparisons, calls and judgements of some picks, while the run is not cancelled."""
     run = writing.run
-    if Run.objects.select_for_update(of=("self",)).get(pk=run.pk).state != Run.State.ORDERED:
+    # Sides are taken of many pairs: whoever counts pairs waits its turn, and so does this.
+    hold_arena(writing.arena.pk)
+    locked = Run.objects.select_for_update(of=("self",), no_key=True)
+    if locked.get(pk=run.pk).state != Run.State.ORDERED:
         return
     flagged = _speaking_to_judges(picks)
     for member, epoch in writing.members:

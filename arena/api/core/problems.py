@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 BUSY = 5  # seconds after which a database that was busy may be asked again
+ONCE = (
+    "A request with an Idempotency-Key can simply be sent again; without one, look first at what "
+    "was written."
+)
 NOT_HERE = "There is nothing here, or it is not yours to see."
 
 
@@ -106,18 +110,21 @@ class BadParameter(exceptions.APIException):
 
 
 class ServerFault(exceptions.APIException):
-    """A fault of ours; nothing of it is told."""
+    """A fault of ours; nothing of it is told.
+
+    What was committed before it stands, so that no more is promised than a key can keep.
+    """
 
     default_code = "server-fault"
-    default_detail = "Something went wrong here. Nothing was written; the operator can read why."
+    default_detail = f"Something went wrong here; the operator can read why. {ONCE}"
 
 
 class Busy(exceptions.APIException):
-    """The database is busy or away."""
+    """The database is busy or away: perhaps only since a part was committed."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "busy"
-    default_detail = "The database is busy or away. Nothing was written; send the request again."
+    default_detail = f"The database is busy or away. {ONCE}"
     wait = BUSY
 
 

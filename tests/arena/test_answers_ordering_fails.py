@@ -1,0 +1,79 @@
+"""An order of answers that fails half-way holds no money; one that was killed is given up."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.access import COMMAND
+from arena.answers import ordering
+from arena.answers.ordering import order_answers, unfinished_run
+from arena.calls.models import Call
+from arena.models import Candidate, Run
+from arena.tasks import sweep_answers
+from tests.arena.answering import make_variant
+from tests.arena.teams import make_team
+from tests.deadlocks import Other, deadlock, failing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("arena.tasks.make_answer.delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr(ordering, "BATCH", 1)
+
+
+@pytest.fixture
+def candidate() -> Candidate:
+    return make_variant(3, make_team(), endpoint="scripted", model="scripted-1")
+
+
+def order(candidate: Candidate) -> Run:
+    return order_answers(candidate=candidate, by=COMMAND, cap=None, now=timezone.now())
+
+
+def states() -> list[str]:
+    return list(Run.objects.order_by("pk").values_list("state", flat=True))
+
+
+def test_an_order_that_fails_half_way_is_given_up_and_can_be_made_again(
+    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "_write", failing(ordering._write, before=2))
+        with pytest.raises(type(deadlock())):
+            order(candidate)
+    assert (states(), unfinished_run(candidate)) == (["cancelled"], None)
+    run = order(candidate)
+    assert (states(), run.calls.count()) == (["cancelled", "open"], 3)
+
+
+def test_calls_that_end_in_a_deadlock_are_written_again(
+    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "move_calls", failing(ordering.move_calls, before=1))
+    run = order(candidate)
+    assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)
+
+
+def test_the_sweep_gives_up_what_a_killed_process_was_writing_and_nothing_else(
+    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[list[str]] = []
+
+    def sweep() -> None:
+        sweep_answers()
+        swept.append(states())
+
+    def sweep_meanwhile(run: Any) -> None:
+        """The last act of the order, which still holds its lock; then it is killed."""
+        other = Other(sweep)
+        other.start()
+        other.check()
+
+    monkeypatch.setattr(ordering, "open_run", sweep_meanwhile)
+    order(candidate)
+    sweep()
+    assert swept == [["ordered"], ["cancelled"]]

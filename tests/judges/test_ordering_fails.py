@@ -1,0 +1,124 @@
+"""An order that fails half-way holds no money, and one that was killed does so for seconds."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.calls.models import Call
+from arena.conf.endpoints import ModelPrice
+from arena.models import Arena, Run, Team
+from arena.services.budgets import committed_by
+from judges.services import ordering
+from judges.services.ordering import give_up_left_behind
+from judges.tasks import sweep_calls
+from tests.arena.rest import token_of
+from tests.deadlocks import deadlock, failing
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer
+from tests.judges.helpers import LOCAL, order
+from tests.judges.test_ordering import somebody_ordering
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CAP = 10**9
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch, no_worker: None) -> None:
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr(ordering, "BATCH", 1)
+
+
+@pytest.fixture
+def arena(team: Team, local: FakeServer, settings: Any) -> Arena:
+    """An arena of a team that can pay for one order at a time."""
+    prices = {"judge-7b-2024-07-01": ModelPrice(CAP // 100, CAP // 100)}
+    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
+    Team.objects.update(budget=CAP)
+    return make_arena(2, 4, team=team)
+
+
+@pytest.fixture
+def left_behind(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run whose orderer was killed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "open_run", lambda run: None)
+        return order(arena, cap=CAP)
+
+
+def states() -> list[str]:
+    return list(Run.objects.order_by("pk").values_list("state", flat=True))
+
+
+@pytest.mark.parametrize("error", [deadlock(), KeyboardInterrupt()], ids=["deadlock", "Ctrl-C"])
+def test_an_order_that_fails_half_way_is_given_up(
+    arena: Arena, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(run: Run) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "open_run", fail)
+        with pytest.raises(type(error)):
+            order(arena, cap=CAP)
+    assert arena.team is not None
+    assert (states(), committed_by(arena.team)) == (["cancelled"], 0)
+    run = order(arena, cap=CAP)
+    assert (run.state, run.votes_wanted, Call.objects.filter(run=run).count()) == ("open", 2, 4)
+
+
+def test_a_batch_that_ends_in_a_deadlock_is_written_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the transaction of a batch, after its first writes."""
+    name = "judges.services.writing._show_to_people"
+    monkeypatch.setattr(name, failing(lambda *args: None, before=1))
+    run = order(arena, cap=CAP)
+    assert (states(), run.votes_wanted, run.comparisons.count()) == (["open"], 2, 2)
+
+
+def test_the_sweep_gives_up_what_a_killed_process_was_writing(left_behind: Run) -> None:
+    sweep_calls()
+    assert states() == ["cancelled"]
+    assert left_behind.team is not None
+    assert committed_by(left_behind.team) == 0
+
+
+def test_the_next_order_gives_it_up_and_takes_over_what_was_written(left_behind: Run) -> None:
+    run = order(left_behind.in_arena, cap=CAP)
+    assert (states(), run.votes_wanted) == (["cancelled", "open"], 2)
+
+
+def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
+    with somebody_ordering(left_behind.in_arena):
+        give_up_left_behind(now=timezone.now())
+        assert states() == ["ordered"]
+    give_up_left_behind(now=timezone.now())
+    assert states() == ["cancelled"]
+
+
+def test_trouble_after_the_run_is_open_does_not_make_the_order_look_failed(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "settle_waiting_juries", failing(lambda now: None))
+    assert order(arena, cap=CAP).state == "open"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "one"}], ids=["no key", "key"])
+def test_the_api_says_what_may_be_sent_again_and_it_can_be(
+    arena: Arena, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller, path = token_of(arena.team), f"arenas/{arena.slug}/judge-runs/"
+    asked: dict[str, Any] = {"judges": [LOCAL], "per_pair": 2, "cap": 1.0}
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "write_picks", failing(ordering.write_picks, times=9, before=1))
+        failed = caller.post(path, asked, **headers)
+    assert (failed.status_code, failed.json()["type"]) == (503, "urn:ringside:problem:busy")
+    assert "Nothing was written" not in failed.json()["detail"]
+    assert set(states()) <= {"cancelled"}
+    assert arena.team is not None
+    assert committed_by(arena.team) == 0
+    made = caller.post(path, asked, **headers)
+    assert (made.status_code, Run.objects.filter(state="open").count()) == (201, 1)
