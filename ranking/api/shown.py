@@ -51,6 +51,9 @@ STANDING: dict[str, Any] = {
     "answers_with_cost": 40,
     "seconds_per_answer": 2.35,
     "answers_with_seconds": 40,
+    "tokens_in_per_answer": 212.4,
+    "tokens_out_per_answer": 148.9,
+    "answers_with_tokens": 40,
     "wins_per_dollar": 304.7,
     "wins_per_second": 0.239,
     "unbeaten_for_its_price": True,
@@ -155,6 +158,9 @@ class StandingShown(serializers.Serializer[Any]):
     )
     seconds_per_answer = serializers.FloatField(allow_null=True, required=False)
     answers_with_seconds = serializers.IntegerField(required=False)
+    tokens_in_per_answer = serializers.FloatField(allow_null=True, required=False)
+    tokens_out_per_answer = serializers.FloatField(allow_null=True, required=False)
+    answers_with_tokens = serializers.IntegerField(required=False)
     wins_per_dollar = serializers.FloatField(
         allow_null=True, required=False, help_text="Expected wins against the average candidate."
     )

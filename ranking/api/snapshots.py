@@ -45,8 +45,8 @@ class OneSnapshot(Endpoint):
         "Retrieve the standings of a snapshot",
         answer=StandingsShown,
         shown=STANDINGS,
-        description="As they were published. A snapshot is never changed. What answers cost and how "
-        "long they take stands beside the current one alone.",
+        description="As they were published. A snapshot is never changed. What answers cost and "
+        "how long they take stands beside the current one alone.",
     )
     def get(self, request: Request, pk: int) -> Response:
         seen = Arena.objects.visible_to(self.actor)

@@ -1,4 +1,4 @@
-"""What answers cost and how long they take, and what that buys.
+"""What answers cost, how long they take and how many tokens they are, and what that buys.
 
 Dearer candidates often answer better, so neither the score nor the price says by itself what to
 use. A score is turned into the share of prompts on which the candidate is expected to beat the
@@ -17,13 +17,16 @@ from arena.models import Arena, Response
 from ranking.models import Snapshot, Standing
 
 ANSWERS = 1000  # a price of one answer is too small a number to read
+COUNTED = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A candidate's means over its `n_priced` and `n_timed` answers; None where there are none.
+    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None where there
+    are none.
 
-    `price` is in nano-dollars for 1,000 answers. `wins_per_dollar` and `wins_per_second` are
+    `price` is in nano-dollars for 1,000 answers. `tokens_in` are those of the request, `tokens_out`
+    those of the answer. `wins_per_dollar` and `wins_per_second` are
     expected wins against the average candidate. `unbeaten`: no other candidate with a known price
     has both a higher score and a lower price, or the same of one and better of the other.
     """
@@ -32,6 +35,9 @@ class Value:
     n_priced: int = 0
     seconds: float | None = None
     n_timed: int = 0
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    n_counted: int = 0
     wins_per_dollar: float | None = None
     wins_per_second: float | None = None
     unbeaten: bool = False
@@ -50,9 +56,15 @@ def read_values(arena: Arena, category: str) -> dict[int, Value]:
     answers = Response.objects.revealed().filter(candidate__arena=arena)
     if category:
         answers = answers.filter(prompt__category=category)
-    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False)).order_by()
+    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | COUNTED).order_by()
     rows = known.values_list("candidate").annotate(
-        Avg("cost"), Count("cost"), Avg("seconds"), Count("seconds")
+        Avg("cost"),
+        Count("cost"),
+        Avg("seconds"),
+        Count("seconds"),
+        Avg("tokens_in"),
+        Avg("tokens_out"),
+        n_counted=Count("pk", filter=COUNTED),
     )
     return {candidate: _value(*means) for candidate, *means in rows}
 
@@ -65,9 +77,11 @@ def values_beside(
     return weigh(values, standings, snapshot.settings["scale"])
 
 
-def _value(cost: Any, n_priced: int, seconds: float | None, n_timed: int) -> Value:
+def _value(cost: Any, n_priced: int, seconds: float | None, n_timed: int, *tokens: Any) -> Value:
     price = None if cost is None else round(float(cost) * ANSWERS)
-    return Value(price, n_priced, seconds, n_timed)
+    *means, n_counted = tokens
+    asked, answered = (None if mean is None else float(mean) for mean in means)
+    return Value(price, n_priced, seconds, n_timed, asked, answered, n_counted)
 
 
 def weigh(

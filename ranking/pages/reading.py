@@ -102,6 +102,10 @@ class BoardView:
     def has_times(self) -> bool:
         return any(row.value.n_timed for row in self.rows)
 
+    @property
+    def has_tokens(self) -> bool:
+        return any(row.value.n_counted for row in self.rows)
+
 
 def find_arena(slug: str, actor: Actor = NOBODY) -> Any:
     """The arena, whether there is something to vote on, and the epoch of its pages.

@@ -42,6 +42,16 @@ def figures(value: float | None) -> str:
 
 
 @register.filter
+def tokens(value: float | None) -> str:
+    """A mean of tokens, short: hundreds as they are, thousands to two figures or whole."""
+    if value is None:
+        return NONE
+    if value < 999.5:
+        return f"{value:.0f}"
+    return f"{value / 1000:.1f}k" if value < 9950 else f"{value / 1000:,.0f}k"
+
+
+@register.filter
 def grouped(value: int | None) -> str:
     """A count with its thousands set apart."""
     return NONE if value is None else f"{value:,}"

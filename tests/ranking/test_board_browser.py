@@ -6,10 +6,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from arena.models import Arena, Comparison
+from arena.models import Arena, Comparison, Response
 from ranking.services.boards import open_arena
 from tests.factories import make_arena
-from tests.ranking.helpers import fill, publish
+from tests.ranking.helpers import cast, fill, publish
 
 pytestmark = [
     pytest.mark.slow,
@@ -62,6 +62,22 @@ def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) 
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
     context.close()
     assert set(widths.values()) == {390}, widths
+
+
+def test_the_tokens_of_answers_make_the_table_no_wider(
+    page: Any, published: Arena, live_server: Any
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    widths = []
+    for tokens in ({}, {"tokens_in": 1203, "tokens_out": 412}):
+        Response.objects.update(cost=1_840_000, seconds=2.35, **tokens)
+        cast(published)
+        publish(published)
+        page.goto(f"{live_server.url}/a/support/")
+        table = page.locator(".table-scroll[aria-labelledby=standings]")
+        assert ("tokens sent" in table.text_content()) == bool(tokens)
+        widths.append(table.evaluate("box => box.scrollWidth"))
+    assert widths[0] == widths[1]
 
 
 def test_the_table_is_sorted_by_keyboard_alone(page: Any, addresses: dict[str, str]) -> None:

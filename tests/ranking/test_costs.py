@@ -148,6 +148,48 @@ def test_means_are_over_the_answers_of_which_something_is_known(priced: Arena) -
     assert third not in found
 
 
+def test_an_answer_of_which_tokens_alone_are_known_counts_with_them(arena: Arena) -> None:
+    first = arena.candidates.order_by("pk")[0]
+    answers = first.responses.order_by("prompt")
+    for answer, sent, got in zip(answers, (100, 200, None, None), (10, None, 40, None), strict=True):
+        Response.objects.filter(pk=answer.pk).update(tokens_in=sent, tokens_out=got)
+    assert read_values(arena, "") == {
+        first.pk: Value(tokens_in=150.0, tokens_out=25.0, n_counted=3)
+    }
+
+
+def test_the_board_and_its_files_tell_the_tokens_of_an_answer(client: Client, arena: Arena) -> None:
+    first, second, _ = arena.candidates.order_by("pk")
+    first.responses.update(tokens_in=1203, tokens_out=412)
+    second.responses.update(tokens_out=95)
+    publish(arena)
+    page = client.get("/a/support/").text
+    shown = [row_of(page, f"candidate-{n}")["Tokens"] for n in range(3)]
+    said = "1.2k tokens sent, → 412 tokens answered"
+    assert shown == [said, "– tokens sent, → 95 tokens answered", "–"]
+    lines = csv.DictReader(io.StringIO(client.get("/a/support/results.csv").text))
+    told = {line["candidate"]: line for line in lines}["candidate-0"]
+    assert (told["tokens_in_per_answer"], told["tokens_out_per_answer"]) == ("1203.0", "412.0")
+    assert told["answers_with_tokens"] == "4"
+
+
+def test_where_seconds_are_known_the_tokens_stand_beneath_them(
+    client: Client, arena: Arena
+) -> None:
+    first, second, _ = arena.candidates.order_by("pk")
+    first.responses.update(tokens_in=1203, tokens_out=412, seconds=2.0)
+    second.responses.update(tokens_in=12030, tokens_out=999)
+    publish(arena)
+    page = client.get("/a/support/").text
+    assert "Tokens" not in row_of(page, "candidate-0")
+    shown = [row_of(page, f"candidate-{n}")["Seconds"] for n in range(3)]
+    assert shown == [
+        "2.00 s 4 answers 1.2k tokens sent, → 412 tokens answered",
+        "– 12k tokens sent, → 999 tokens answered",
+        "–",
+    ]
+
+
 def test_a_category_s_board_counts_its_own_prompts(priced: Arena) -> None:
     first = priced.candidates.order_by("pk")[0]
     first.responses.filter(prompt__category="category-1").update(cost=F("cost") * 3)
@@ -219,6 +261,7 @@ def test_a_board_without_costs_has_no_such_columns(client: Client, arena: Arena)
     page = client.get("/a/support/").content.decode()
     assert "Wins per" not in page
     assert "Seconds" not in page
+    assert "Tokens" not in page
     assert "◆" not in page
 
 
