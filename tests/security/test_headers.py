@@ -84,7 +84,7 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Any) -> N
     assert kept.keys() >= {"rater", "sessionid", "csrftoken"}
     for name, cookie in kept.items():
         assert (cookie["secure"], cookie["samesite"]) == (True, "Lax"), name
-        assert cookie["httponly"] or name == "csrftoken", name
+        assert cookie["httponly"] or name in ("csrftoken", "signed_in"), name
         assert not cookie["domain"], name
 
 

@@ -1,0 +1,71 @@
+"""Pages that are stored for everybody still speak to whoever is signed in, by a harmless cookie."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from tests.arena.teams import PASSWORD, person, signed_in
+from tests.factories import make_arena
+from tests.ranking.helpers import fill, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def sign_in(client: Client, user: Any) -> Any:
+    return client.post(
+        reverse("sign_in"), {"login": user.get_username(), "password": PASSWORD, "next": ""}
+    )
+
+
+def test_signing_in_tells_the_browser_and_signing_out_takes_it_back(settings: Any) -> None:
+    settings.SESSION_COOKIE_SECURE = True
+    client, user = Client(), person()
+    client.get(reverse("sign_in"), secure=True)
+    assert "signed_in" not in client.cookies
+    assert sign_in(client, user).status_code == 302
+    told = client.cookies["signed_in"]
+    assert (told.value, told["samesite"], told["secure"]) == ("1", "Lax", True)
+    assert not told["httponly"]
+    assert told["max-age"] == client.cookies["sessionid"]["max-age"]
+    client.post(reverse("sign_out"))
+    assert client.cookies["signed_in"].value == ""
+    assert client.cookies["signed_in"]["max-age"] == 0
+
+
+def test_a_cookie_that_no_session_stands_behind_is_dropped() -> None:
+    client = Client()
+    client.cookies["signed_in"] = "1"
+    client.cookies["sessionid"] = "gone"
+    client.get(reverse("sign_in"))
+    assert client.cookies["signed_in"].value == ""
+
+
+def test_who_was_signed_in_before_is_told_with_the_next_page() -> None:
+    client = signed_in(person())
+    assert client.get(reverse("teams")).cookies["signed_in"].value == "1"
+    assert "signed_in" not in client.get(reverse("teams")).cookies
+
+
+@pytest.mark.parametrize("name", ["index", "board"])
+def test_a_stored_page_has_words_for_every_reader(name: str) -> None:
+    arena = make_arena(2, 1)
+    address = reverse(name, args=[arena.slug] if name == "board" else [])
+    Client().get(address)
+    answer = signed_in(person()).get(address)
+    page = answer.text
+    assert "js/signed_in.js" in page.split("</head>")[0]
+    for reader, words in (("anybody", "Account"), ("signed-in", ""), ("signed-out", "Sign in")):
+        assert f'class="for-{reader}">{words}' in page
+
+
+def test_a_stored_page_asks_no_session() -> None:
+    arena = make_arena(2, 1)
+    fill(arena, rounds=1)
+    publish(arena)
+    address = reverse("board", args=[arena.slug])
+    Client().get(address)
+    answer = signed_in(person()).get(address)
+    assert "signed_in" not in answer.cookies
+    assert "Cookie" not in answer.headers["Vary"]
