@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from django.conf import settings
 from django.db.models import F, FilteredRelation, Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -52,13 +53,13 @@ class Boards(ArenaEndpoint, ListEndpoint):
 
 
 class OneBoard(Endpoint):
-    """Whoever brings no token gets the stored page before anything else is looked at."""
+    """Whoever brings neither token nor session gets the stored page before anything else is looked
+    at; all others are counted."""
 
     tag = TAG
-    is_throttled = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        if request.method in ("GET", "HEAD") and "Authorization" not in request.headers:
+        if request.method in ("GET", "HEAD") and _is_of_nobody(request):
             page = _stored(kwargs["pk"])
             if page is not None:
                 return send(request, page, JSON)
@@ -73,11 +74,21 @@ class OneBoard(Endpoint):
         "stands here under a mask.",
     )
     def get(self, request: Request, pk: int) -> HttpResponseBase:
+        page = _stored(pk)
+        if page is not None:
+            return send(request._request, page, JSON)
         board = find_board(self.actor, pk)
         arena = find_arena(board.arena.slug, self.actor)
         return send_made(
             request._request, arena, _key(pk), JSON, lambda arena: _content(arena, board)
         )
+
+
+def _is_of_nobody(request: HttpRequest) -> bool:
+    return (
+        "Authorization" not in request.headers
+        and settings.SESSION_COOKIE_NAME not in request.COOKIES
+    )
 
 
 def _stored(pk: int) -> pages.Page | None:

@@ -327,7 +327,8 @@ def test_what_was_read_indented_is_the_same_state() -> None:
 
 
 def test_each_scope_has_its_limit_for_each_token(team: Any, settings: Any) -> None:
-    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 2}
+    limits = {"read": 2, "submit": 1}
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | limits
     caller, other = token_of(team), token_of(make_team())
 
     answers = [caller.get("arenas/") for _ in range(3)]
@@ -336,7 +337,9 @@ def test_each_scope_has_its_limit_for_each_token(team: Any, settings: Any) -> No
     assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
     problem(answers[-1])
     assert other.get("arenas/").status_code == 200
-    assert caller.post("arenas/", {"name": "Writes are counted apart"}).status_code == 201
+    written = [caller.post("arenas/", {"name": name}) for name in ("Counted apart", "Once more")]
+    assert [answer.status_code for answer in written] == [201, 429]
+    assert "submit" in problem(written[-1])["detail"]
 
 
 def test_new_tokens_do_not_make_more_requests_for_a_team(team: Any, settings: Any) -> None:

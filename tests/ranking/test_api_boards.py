@@ -10,7 +10,8 @@ from arena.models import Arena, Rater, Response
 from ranking.api.shown import STANDING, STANDINGS, StandingShown, StandingsShown
 from ranking.models import Snapshot
 from ranking.pages.results import VALUES
-from tests.arena.rest import undisclosed
+from tests.arena.rest import Caller, member_of, team_arena, token_of, undisclosed
+from tests.arena.teams import make_team
 from tests.factories import make_vote
 from tests.ranking.helpers import cast, publish
 
@@ -88,6 +89,37 @@ def test_a_bad_token_is_told_even_where_everybody_may_read(client: Client, arena
     url = f"{ROOT}boards/{publish(arena).board_id}/"
     client.get(url)
     assert client.get(url, headers={"Authorization": "Bearer rs_nobody"}).status_code == 401
+
+
+@pytest.mark.parametrize("visibility", ["public", "private"])
+def test_whoever_says_who_they_are_is_counted_on_a_board_too(
+    settings: Any, visibility: str
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 2}
+    team = make_team()
+    arena = team_arena(team, visibility=visibility)
+    path = f"boards/{publish(arena).board_id}/"
+    for caller in (token_of(team), member_of(team)):
+        answers = [caller.get(path).status_code for _ in range(3)]
+        assert answers == [200, 200, 429]
+
+
+def test_nobody_is_counted_where_nothing_is_stored(settings: Any, arena: Arena) -> None:
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 1}
+    path = f"boards/{publish(arena).board_id}/"
+    made, stored, again = (Caller().get(path) for _ in range(3))
+    assert [made.status_code, stored.status_code, again.status_code] == [200] * 3
+    missing = [Caller().get("boards/999999/").status_code for _ in range(2)]
+    assert missing == [429, 429]
+
+
+def test_a_stored_page_is_not_made_again_for_a_token(
+    settings: Any, arena: Arena, monkeypatch: Any
+) -> None:
+    path = f"boards/{publish(arena).board_id}/"
+    made = Caller().get(path)
+    monkeypatch.delattr("ranking.api.boards.standings_of")
+    assert token_of(make_team()).get(path).content == made.content
 
 
 def test_a_board_takes_no_other_method(client: Client, arena: Arena) -> None:

@@ -151,7 +151,8 @@ def test_means_are_over_the_answers_of_which_something_is_known(priced: Arena) -
 def test_an_answer_of_which_tokens_alone_are_known_counts_with_them(arena: Arena) -> None:
     first = arena.candidates.order_by("pk")[0]
     answers = first.responses.order_by("prompt")
-    for answer, sent, got in zip(answers, (100, 200, None, None), (10, None, 40, None), strict=True):
+    known = ((100, 10), (200, None), (None, 40), (None, None))
+    for answer, (sent, got) in zip(answers, known, strict=True):
         Response.objects.filter(pk=answer.pk).update(tokens_in=sent, tokens_out=got)
     assert read_values(arena, "") == {
         first.pk: Value(tokens_in=150.0, tokens_out=25.0, n_counted=3)
