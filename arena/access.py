@@ -161,6 +161,23 @@ def may_see_variables(actor: Actor, arena: Arena) -> bool:
     return enters and actor.has_scope(Ability.READ)
 
 
+def may_read_references(actor: Actor, arena: Arena | None) -> bool:
+    """Whether `actor` may read the prompts' reference answers and rubrics: the arena's team may.
+
+    What has no arena is the operators'.
+    """
+    return actor.may(Ability.READ, arena.team_id if arena else None)
+
+
+def may_read_spending(actor: Actor, arena: Arena | None) -> bool:
+    """Whether `actor` may read what judges of `arena` cost, and what their servers said of it.
+
+    Its team may, and so may a token that orders judges and reads nothing else: it sets the cap.
+    """
+    team_id = arena.team_id if arena else None
+    return actor.may(Ability.READ, team_id) or actor.may(Ability.JUDGE, team_id)
+
+
 def may_change(actor: Actor, candidate: Candidate) -> bool:
     """Whether `actor` may write new versions of `candidate`, generate or upload its answers.
 

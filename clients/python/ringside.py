@@ -147,7 +147,10 @@ class Judge(TypedDict):
 
 
 class JudgeRun(TypedDict):
-    """A run of judges; `wanted` and `done` count verdicts of single judges, money is in dollars."""
+    """A run of judges; `wanted` and `done` count verdicts of single judges.
+
+    Money is in dollars, None to other teams.
+    """
 
     id: int
     state: str
@@ -155,7 +158,7 @@ class JudgeRun(TypedDict):
     wanted: int
     done: int
     cap: float | None
-    spent: float
+    spent: float | None
     closed_at: str | None
 
 
@@ -1119,7 +1122,7 @@ class _Check:
         run = self.client.wait_for_judges(run["id"], patience=self.left)
         why = f" It paused: {run['pause_reason']}" if run["state"] == "paused" else ""
         judged = f"{run['done']} of {run['wanted']} verdicts"
-        self.say(f"Run {run['id']}: {judged}, for ${run['spent']:.2f}.{why}")
+        self.say(f"Run {run['id']}: {judged}, for ${run['spent'] or 0:.2f}.{why}")
         return run
 
     def _decided(self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None) -> Decision:
@@ -1163,7 +1166,7 @@ class _Check:
             "Preferred": _share(found),
             "Votes between the two": f"{found['between']:,}",
             "Votes to go": _or_dash(found["votes_to_go"]),
-            "Spent on judges": f"${run['spent']:.2f}" if run else "-",
+            "Spent on judges": f"${run['spent'] or 0:.2f}" if run else "-",
         }
         lines = [f"**{_plain(found['sentence'])}** {_plain(self._why(run, found))}".rstrip()]
         lines += ["", "| | |", "|---|---|"]

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability
+from arena.access import Ability, may_read_spending
 from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
 from arena.api.core.fields import Dollars, Given
 from arena.api.core.problems import Unprocessable
@@ -93,6 +93,10 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
     newest_first = True
     queryset = Run.objects.none()
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        told = may_read_spending(self.actor, self.arena)
+        return {**super().get_serializer_context(), "sees_money": told}
+
     @described(
         "list_judge_runs",
         "List an arena's runs of judges, newest first",
@@ -139,7 +143,7 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         run = order_run(order=order, cap=cap, now=now, by=self.actor)
         ring_on_commit()
         place = reverse("api_judge_run", args=[run.pk])
-        return Response(report_of(run, now), status=201, headers={"Location": place})
+        return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
 
 
 def _prepared(arena: Arena, given: dict[str, Any]) -> Order:

@@ -35,7 +35,7 @@ class OfJudgeRun(OfRun):
         return found
 
     def shown(self) -> Response:
-        return Response(report_of(self.run, timezone.now()))
+        return Response(report_of(self.run, timezone.now(), self.actor))
 
     def require_steering(self) -> None:
         self.require(Ability.JUDGE, self.run.in_arena.team_id)

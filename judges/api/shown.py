@@ -6,13 +6,15 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from arena.access import Actor, may_read_spending
 from arena.api.core.fields import Dollars
 from arena.models import Arena, Run
 from judges.models import Judgement
-from judges.pages.runs import runs_in
+from judges.pages.runs import NOT_TOLD, runs_in
 from judges.reports import JudgeReport, report_on
 from judges.services.quoting import JudgeQuote, Quote
 
+MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
 JUDGE = "scripted:scripted-1@pairwise"
 RUN: dict[str, Any] = {
     "id": 5,
@@ -71,7 +73,10 @@ QUOTE: dict[str, Any] = {
 
 class RunShown(serializers.ModelSerializer[Run]):
     """A run of judges. `wanted` and `done` count verdicts of single judges; `spent` is what it cost
-    so far at most."""
+    so far at most.
+
+    Others than the arena's team are told null for money, and no reason of a pause.
+    """
 
     arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)
     state = serializers.ChoiceField(choices=Run.State.choices)
@@ -90,8 +95,12 @@ class RunShown(serializers.ModelSerializer[Run]):
     def get_judges(self, run: Any) -> list[str]:
         return [str(one.epoch) for one in run.part if not one.epoch.judge.is_jury]
 
-    def get_spent(self, run: Run) -> float:
-        return _dollars(run.settled + run.uncertain)
+    def get_spent(self, run: Run) -> float | None:
+        return Dollars().to_representation(run.settled + run.uncertain)
+
+    def to_representation(self, run: Run) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(run)
+        return shown if self.context["sees_money"] else _untold(shown)
 
 
 class JudgePartShown(serializers.Serializer[JudgeReport]):
@@ -103,15 +112,19 @@ class JudgePartShown(serializers.Serializer[JudgeReport]):
     verdicts = serializers.DictField(child=serializers.IntegerField(), source="states")
     flip_rate = serializers.FloatField(allow_null=True)
     first_position_rate = serializers.FloatField(allow_null=True)
-    spent = Dollars(source="cost")
+    spent = Dollars(source="cost", allow_null=True)
     paused_at = serializers.DateTimeField(allow_null=True)
     pause_reason = serializers.CharField()
+
+    def to_representation(self, one: JudgeReport) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(one)
+        return shown if self.context["sees_money"] else _untold(shown)
 
 
 class RunReportShown(RunShown):
     """A run as it stands now, with each judge's part; `verdicts` counts them by their state."""
 
-    reserved = Dollars(help_text="Held for calls that are under way.")
+    reserved = Dollars(allow_null=True, help_text="Held for calls that are under way.")
     failures = serializers.SerializerMethodField()
     verdicts = serializers.SerializerMethodField()
     by_judge = serializers.SerializerMethodField()
@@ -129,7 +142,13 @@ class RunReportShown(RunShown):
 
     @extend_schema_field(JudgePartShown(many=True))
     def get_by_judge(self, run: Run) -> Any:
-        return JudgePartShown(self.context["report"].judges, many=True).data
+        return JudgePartShown(self.context["report"].judges, many=True, context=self.context).data
+
+
+def _untold(shown: dict[str, Any]) -> dict[str, Any]:
+    """The same without money and without the words of a server, which may name accounts."""
+    reason = NOT_TOLD if shown["pause_reason"] else ""
+    return shown | {name: None for name in MONEY if name in shown} | {"pause_reason": reason}
 
 
 class JudgeQuoteShown(serializers.Serializer[JudgeQuote]):
@@ -160,11 +179,10 @@ class QuoteShown(serializers.Serializer[Quote]):
     judges = JudgeQuoteShown(many=True)
 
 
-def report_of(run: Run, now: datetime) -> Any:
-    """Return a run of an arena as it stands."""
+def report_of(run: Run, now: datetime, actor: Actor) -> Any:
+    """Return a run of an arena as it stands, as `actor` is shown it."""
     shown = runs_in(run.in_arena).get(pk=run.pk)
-    return RunReportShown(shown, context={"report": report_on(run.pk, now)}).data
-
-
-def _dollars(amount: int) -> float:
-    return Dollars().to_representation(amount)
+    told = may_read_spending(actor, run.arena)
+    return RunReportShown(
+        shown, context={"report": report_on(run.pk, now), "sees_money": told}
+    ).data

@@ -18,3 +18,9 @@ def verdict_url(run: Run, judgement: int, query: str = "") -> str:
     else:
         path = reverse("judge_verdict", args=[run.arena.slug, run.pk, judgement])
     return f"{path}?{query}" if query else path
+
+
+def marks_url(run: Run, judgement: int) -> str:
+    if run.arena is None:
+        return reverse("mark_trial", args=[run.pk, judgement])
+    return reverse("mark_verdict", args=[run.arena.slug, run.pk, judgement])

@@ -15,6 +15,8 @@ from judges.pages.listing import Shown, with_excerpts
 from judges.reports import RunReport, report_on
 
 PER_PAGE = 25
+# In place of the reason of a pause, which may name amounts, accounts and addresses.
+NOT_TOLD = "The arena's team is told why."
 State = Judgement.State
 
 

@@ -12,10 +12,11 @@ from typing import Any
 from django.utils.safestring import SafeString, mark_safe
 
 from arena.calls.models import Call
-from arena.models import Comparison, Vote
+from arena.models import Comparison, Prompt, Vote
 from arena.rendering import render_markdown
 from arena.services.rendering import prompt_html, response_html
-from judges.models import Epoch, Judgement, JuryVerdict, LabelItem
+from judges.models import Epoch, Judge, Judgement, JuryVerdict, LabelItem
+from judges.pages.judges import what_it_is
 from judges.services.juries import seen_from
 from judges.services.subjects import read_subject
 from judges.services.verdicts import SWAPPED
@@ -87,6 +88,38 @@ def _texts_of_item(item: LabelItem) -> Texts:
 
 def _html(text: str) -> SafeString:
     return mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
+
+
+# -- What is the team's alone ----------------------------------------------------------------------
+
+
+def has_secrets(judgement: Judgement) -> bool:
+    """Has its prompt a reference answer or a rubric of its own?"""
+    prompt = _prompt(judgement)
+    return prompt is not None and bool(prompt.reference or prompt.rubric)
+
+
+def may_repeat_secrets(judgement: Judgement) -> bool:
+    """Was the judge told one of them, so that what it wrote may repeat it?
+
+    A prompt's own rubric is told to every judge, its reference to those that ask for it.
+    """
+    prompt = _prompt(judgement)
+    if prompt is None or not has_secrets(judgement):
+        return False
+    return bool(prompt.rubric) or _reads_references(judgement.epoch.judge)
+
+
+def _prompt(judgement: Judgement) -> Prompt | None:
+    return judgement.comparison.prompt if judgement.comparison else None
+
+
+def _reads_references(judge: Judge) -> bool:
+    """Of a judge whose files have changed since nobody can tell any more."""
+    made_of = what_it_is(judge)
+    if made_of.rubric is None or made_of.changed:
+        return True
+    return made_of.rubric.reference == "required"
 
 
 # -- The two calls ---------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """An arena's runs of judges, and the page on which one is watched and steered."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,15 +11,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena.access import Ability, actor_of
+from arena.access import Ability, Actor, actor_of, may_read_spending
 from arena.calls.forms import SteerForm
-from arena.models import Run
+from arena.models import Arena, Run
 from arena.services.refusals import Refused
 from arena.views.steering import act
 from judges.pages.addresses import run_url
 from judges.pages.beside import beside
 from judges.pages.listing import NoSuchFilter, Shown
-from judges.pages.runs import progress_of, runs_in, verdicts_of
+from judges.pages.runs import NOT_TOLD, progress_of, runs_in, verdicts_of
 from judges.services import steering
 from judges.views.access import (
     check_steering,
@@ -45,6 +47,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "may_steer": steering.may_steer(actor, arena),
         "is_operator": actor.is_operator,
+        **_told(actor, arena),
     }
     return render(request, "judges/runs.html", context)
 
@@ -54,7 +57,13 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
 def trial_runs(request: HttpRequest) -> HttpResponse:
     """Runs on labelled items: calibrations and canaries."""
     page = Paginator(runs_in(None), PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "judges/runs.html", {"page": page, "may_steer": True})
+    context = {"page": page, "may_steer": True, **_told(actor_of(request), None)}
+    return render(request, "judges/runs.html", context)
+
+
+def _told(actor: Actor, arena: Arena | None) -> dict[str, Any]:
+    """What of money, and of servers' words, `actor` is told."""
+    return {"sees_money": may_read_spending(actor, arena), "not_told": NOT_TOLD}
 
 
 @require_safe
@@ -75,8 +84,9 @@ def trial_run(request: HttpRequest, pk: int) -> HttpResponse:
 def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     """While the run goes on the page asks for its upper part alone, so that a reader of the
     verdicts below is not interrupted."""
-    may_steer = steering.may_steer(actor_of(request), run.arena)
-    context = progress_of(run, timezone.now()) | {"may_steer": may_steer}
+    actor = actor_of(request)
+    may_steer = steering.may_steer(actor, run.arena)
+    context = progress_of(run, timezone.now()) | {"may_steer": may_steer} | _told(actor, run.arena)
     if request.headers.get("HX-Request"):
         changed = request.GET.get("seen") != context["run"].state
         return render(request, "judges/_progress.html", context | {"state_changed": changed})

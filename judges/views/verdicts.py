@@ -13,24 +13,26 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from arena.access import actor_of, may_read_references, may_read_spending
 from arena.models import Arena, Comparison, Rater, Run
 from arena.services.issuing import VoteRefused, issue_this_pair
 from arena.services.voting import Blocked
 from arena.views import visitors
 from judges.models import Judgement, Mark
-from judges.pages.addresses import verdict_url
+from judges.pages.addresses import marks_url, verdict_url
 from judges.pages.listing import NoSuchFilter, Shown, neighbours
 from judges.pages.verdicts import (
     conclusion,
     has_public_page,
+    has_secrets,
     juries_of,
+    may_repeat_secrets,
     readings_of,
     texts_of,
 )
 from judges.services.marking import MarkRefused, mark_reasoning
 from judges.views.access import (
     check_steering,
-    find_any_run,
     find_run,
     find_trial,
     operators_only,
@@ -66,6 +68,9 @@ def _verdict_page(request: HttpRequest, run: Run, judgement: int) -> HttpRespons
     if with_names and request.headers.get("HX-Request"):
         context["names_seen"] = NamesSeen.sentence
         return render(request, "judges/_names_asked_for.html", context)
+    actor = actor_of(request)
+    is_told = may_read_references(actor, run.arena)
+    is_silent = not is_told and may_repeat_secrets(one)
     context |= _neighbours(request, run, one) | {
         "with_names": with_names,
         "names_seen": NamesSeen.sentence if knows_names(request, one.responses) else "",
@@ -73,7 +78,12 @@ def _verdict_page(request: HttpRequest, run: Run, judgement: int) -> HttpRespons
         "texts": texts_of(one),
         "readings": readings_of(one),
         "juries": juries_of(one),
-        "marks": _marks(request.user, one),
+        "is_told": is_told,
+        "has_secrets": has_secrets(one),
+        "is_silent": is_silent,
+        "sees_money": may_read_spending(actor, run.arena),
+        "marks": [] if is_silent else _marks(request.user, one),
+        "marks_url": marks_url(run, one.pk),
     }
     return render(request, "judges/verdict.html", context)
 
@@ -155,14 +165,25 @@ def _marks(user: Any, one: Judgement) -> list[dict[str, Any]]:
 
 
 @require_POST
-def mark_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
+def mark_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
     """Take what a signed-in person says of a judge's reasoning."""
-    run = find_any_run(request, pk)
+    run = find_run(request, slug, pk)
     if not request.user.is_authenticated:
         raise PermissionDenied("Sign in to say what you think of a judge’s reasoning.")
-    if run.arena is None:
-        check_steering(request, None)
-    one = get_object_or_404(Judgement, run=run, pk=judgement)
+    return _mark(request, run, judgement)
+
+
+@require_POST
+def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
+    """The same for a labelled item, of operators."""
+    check_steering(request, None)
+    return _mark(request, find_trial(pk), judgement)
+
+
+def _mark(request: HttpRequest, run: Run, judgement: int) -> HttpResponse:
+    one = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=judgement)
+    if may_repeat_secrets(one) and not may_read_references(actor_of(request), run.arena):
+        raise PermissionDenied("What this judge wrote is for the arena’s team alone.")
     kind, _, said = request.POST.get("mark", "").partition(":")
     try:
         mark_reasoning(
@@ -171,6 +192,6 @@ def mark_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
     except MarkRefused as refusal:
         messages.warning(request, str(refusal))
     if request.headers.get("HX-Request"):
-        context = {"marks": _marks(request.user, one), "judgement": one, "run": run}
+        context = {"marks": _marks(request.user, one), "marks_url": marks_url(run, one.pk)}
         return render(request, "judges/_marks.html", context)
     return redirect(verdict_url(run, one.pk) + "#marks")

@@ -115,17 +115,17 @@ def test_a_jury_shows_each_judge_and_how_far_they_agree(client: Client) -> None:
     assert "kappa" in html
 
 
-def test_a_paused_run_says_why(client: Client) -> None:
+def test_a_paused_run_says_why_to_whoever_pays() -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", pause_reason="HTTP 401: <no>")
-    assert "HTTP 401: &lt;no&gt;" in text(client, run_url(run))
+    assert "HTTP 401: &lt;no&gt;" in text(signed_in("boss", staff=True), run_url(run))
 
 
-def test_money_that_nobody_can_be_sure_of_is_named(client: Client) -> None:
+def test_money_that_nobody_can_be_sure_of_is_named() -> None:
     run = order(make_arena(2, 2), "scripted")
     money = {"cap": 5 * 10**9, "settled": 12 * 10**7, "uncertain": 34 * 10**7}
     Run.objects.filter(pk=run.pk).update(**money)
-    html = text(client, run_url(run))
+    html = text(signed_in("boss", staff=True), run_url(run))
     assert "$0.12 of $5.00" in html
     assert "Up to $0.34 more may have been billed" in html
 

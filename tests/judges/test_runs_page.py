@@ -19,12 +19,12 @@ def url(arena: Arena) -> str:
     return reverse("judge_runs", args=[arena.slug])
 
 
-def test_runs_are_listed_newest_first_with_judges_progress_and_money(client: Client) -> None:
+def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
     arena = make_arena(2, 4)
     old = work_off(order(arena, "scripted:scripted-1"))
     new = order(arena, "scripted:scripted-1", "scripted:scripted-2")
     Run.objects.filter(pk=old.pk).update(cap=5 * 10**9, settled=10**8)
-    html = text(client, url(arena))
+    html = text(signed_in("boss", staff=True), url(arena))
     assert html.index(f"Run {new.pk}<") < html.index(f"Run {old.pk}<")
     assert "2 of 2" in html
     assert f"0 of {new.judgements.count()}" in html

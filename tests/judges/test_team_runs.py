@@ -156,7 +156,8 @@ def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> 
     run = order(arena, "scripted")
     steer(browser(person(team)), run, "pause")
     page = text(Client(), run_url(run))
-    assert "Paused by the team." in page
+    assert "The arena&#x27;s team is told why." in page
+    assert "Paused by the team." in text(browser(person(team, "viewer")), run_url(run))
     assert "member of Acme" not in page
 
 

@@ -112,6 +112,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("trial_runs", "get"): Row(OPERATORS, arena=""),
     ("trial_run", "get"): Row(OPERATORS, arena=""),
     ("trial_verdict", "get"): Row("302 403 403 403 403 404", arena=""),
+    ("mark_trial", "post"): Row("403 403 403 403 403 404", {"mark": "coherent:yes"}, arena=""),
     # Setting an arena up
     ("new_arena", "get"): Row(TEAMS_MEMBERS, arena=""),
     ("new_arena", "post"): Row(TEAMS_MEMBERS_DO, NEW_ARENA, arena=""),
