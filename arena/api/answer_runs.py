@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from django.db.models import Q
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,7 +19,7 @@ from arena.views.bells import ring_on_commit
 
 
 class OfAnswerRun(OfRun):
-    """Whatever is about one run of answers in an arena that the actor may see.
+    """Whatever is about one run of answers in an arena that the actor may see, or that they pay.
 
     Who may have the candidate's answers generated steers it.
     """
@@ -30,10 +31,12 @@ class OfAnswerRun(OfRun):
     @cached_property
     def run(self) -> Run:
         seen = Arena.objects.visible_to(self.actor)
-        runs = Run.objects.of_answers().filter(arena__in=seen)
+        # What a team pays for is its own, whatever becomes of the arena.
+        found = Q(arena__in=seen) | Q(team__in=self.actor.teams_seen())
+        runs = Run.objects.of_answers().filter(found)
         runs = runs.select_related("arena", "team", "candidate__arena")
-        found: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
-        return found
+        run: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
+        return run
 
     @property
     def candidate(self) -> Candidate:

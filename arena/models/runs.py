@@ -19,6 +19,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def unfinished(self) -> "RunQuerySet":
         return self.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
 
+    def not_over(self) -> "RunQuerySet":
+        """Runs whose caps are held for them yet: paused ones may go on."""
+        return self.exclude(state__in=[Run.State.DONE, Run.State.CANCELLED])
+
 
 class Run(models.Model):
     """An ordered batch of votes, `per_pair` for each pair, or of one candidate's answers.

@@ -4,12 +4,13 @@ from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
 from arena.access import Actor
 from arena.importers.base import BadRow, checked_name, checked_text
-from arena.models import Arena, Candidate, Team
+from arena.models import Arena, Candidate, Run, Team
 from arena.services import audit
 from arena.services.catalog import CriteriaRefused, create_arena, set_criteria
 from arena.services.names import hidden_character
@@ -174,12 +175,25 @@ def _check_changes(arena: Arena, changed: list[str], wanted: dict[str, Any]) -> 
             "lose sight of their own. Retire those first.",
             field="visibility",
         )
+    if wanted.get("visibility") == Arena.Visibility.PRIVATE and _paid_by_guests(arena).exists():
+        raise ArenaRefused(
+            "Another team pays for a run in this arena that is not over, so it cannot become "
+            "private: they would lose sight of their money. Retiring the candidate ends its run.",
+            field="visibility",
+        )
 
 
 def guests_at_work(arena: Arena) -> Any:
     """Return the candidates that other teams have entered, and that nobody has retired."""
     entered = Candidate.objects.filter(arena=arena, team__isnull=False, retired_at=None)
     return entered.exclude(team=arena.team_id)
+
+
+def _paid_by_guests(arena: Arena) -> QuerySet[Run]:
+    """Return the runs for which other teams' budgets are held."""
+    return (
+        Run.objects.not_over().filter(arena=arena, team__isnull=False).exclude(team=arena.team_id)
+    )
 
 
 def _check_together(arena: Arena) -> None:
