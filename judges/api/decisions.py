@@ -53,6 +53,9 @@ SHOWN: dict[str, Any] = {
     "wins": 0.58,
     "wins_low": 0.54,
     "wins_high": 0.62,
+    "style_elo": 41.0,
+    "style_low": 2.3,
+    "style_high": 79.7,
     "chance": 0.9997,
     "votes": 640,
     "between": 320,
@@ -96,6 +99,11 @@ class DecisionShown(serializers.Serializer[Any]):
     wins = serializers.FloatField(allow_null=True, help_text="How often it is preferred, 0 to 1.")
     wins_low = serializers.FloatField(allow_null=True)
     wins_high = serializers.FloatField(allow_null=True)
+    style_elo = serializers.FloatField(
+        allow_null=True, help_text="The difference if both answered in the same style."
+    )
+    style_low = serializers.FloatField(allow_null=True)
+    style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(allow_null=True, help_text="That it is the better one.")
     votes = serializers.IntegerField(help_text="Of the candidate on the board.")
     between = serializers.IntegerField(help_text="Of those, between the two.")
@@ -180,7 +188,7 @@ class OneDecision(ArenaEndpoint):
 
     def _two(self, team: Team, said: dict[str, str]) -> dict[str, str]:
         """The ids of the two that are named by ids or names; raises BadParameter."""
-        if not (said.get("candidate") or said.get("baseline")):
+        if not said.keys() & {"candidate", "baseline"}:
             return {}
         desk = read_desk(team, self.arena, Asked())
         baseline = _named("baseline", said, desk.entries)
@@ -206,6 +214,7 @@ class OneDecision(ArenaEndpoint):
             "sentence": found.get("sentence", found["heading"]),
             "scripted": bool(found.get("scripted")),
             **numbers_of(gap),
+            **_style_of(gap),
             **_missing(found),
             "known_since": _known_since(gap, found.get("known")),
             "snapshot": snapshot.pk if snapshot else None,
@@ -220,9 +229,11 @@ class OneDecision(ArenaEndpoint):
 
 def _named(parameter: str, said: dict[str, str], entries: list[Entry]) -> Entry | None:
     """The entry that a parameter names; None where it says nothing. Raises BadParameter."""
-    name = said.get(parameter, "").strip()
-    if not name:
+    if parameter not in said:
         return None
+    name = said[parameter].strip()
+    if not name:  # of a script whose variable is empty: any answer would be about others
+        raise BadParameter(parameter, "It is empty. Leave it out for the usual one.")
     found = [entry for entry in entries if str(entry.pk) == name]
     found = found or [entry for entry in entries if _is_called(entry, name)]
     if len(found) > 1:
@@ -239,6 +250,10 @@ def _named(parameter: str, said: dict[str, str], entries: list[Entry]) -> Entry 
 def _is_called(entry: Entry, name: str) -> bool:
     """By the name that the team may see, with its version or without."""
     return entry.name in (name, f"{name} v{entry.candidate.version}")
+
+
+def _style_of(gap: Gap) -> dict[str, float | None]:
+    return {f"style_{name}": getattr(gap.style, name, None) for name in ("elo", "low", "high")}
 
 
 def _missing(found: dict[str, Any]) -> dict[str, int | None]:

@@ -31,7 +31,8 @@ class Baseline(models.Model):
 class Decision(models.Model):
     """That one candidate is known to be better or worse than a baseline, by a board's votes.
 
-    Written once for each, when it is first known; what the board says later does not take it back.
+    Written once when it is first known; what the board says later does not take it back. Should
+    the votes turn round, that is another one with the next `number`.
     """
 
     class Lead(models.TextChoices):
@@ -45,6 +46,7 @@ class Decision(models.Model):
     snapshot = models.ForeignKey(
         "ranking.Snapshot", models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    number = models.PositiveSmallIntegerField(default=1)
     lead = models.CharField(max_length=10, choices=Lead)
     sentence = models.CharField(max_length=500)
     known_at = models.DateTimeField()
@@ -52,7 +54,7 @@ class Decision(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["team", "candidate", "baseline", "board", "lead"], name="decision_once"
+                fields=["team", "candidate", "baseline", "board", "number"], name="decision_once"
             ),
             models.CheckConstraint(
                 condition=~Q(candidate=F("baseline")), name="decision_between_two"

@@ -22,6 +22,7 @@ from judges.pages.decision_words import (
     uncapped,
     why,
 )
+from judges.services.decisions import TOLD
 from ranking.models import Counted, Raters
 from ranking.pages import record
 from ranking.pages.board import Link
@@ -91,6 +92,9 @@ def decision_context(team: Team, arena: Arena, asked: Asked) -> dict[str, Any]:
     desk = read_desk(team, arena, asked)
     found = read_gap_boards(arena, asked.question)
     asked = replace(asked, raters=found.asked.raters, category=found.asked.category)
+    if asked.candidate is None and found.chosen:
+        standings = found.chosen.standings
+        desk = desk.focused_on({pk for pk, one in standings.items() if one.votes})
     context = {
         "team": team,
         "arena": arena,
@@ -196,11 +200,11 @@ def _why(entry: Entry, baseline: Entry, gap: Gap) -> str:
 
 def _known(team: Team, focus: Entry, baseline: Entry, board: GapBoard | None) -> Decision | None:
     """What the team was told last of the two on this board, whatever its votes say by now."""
-    if board is None or board.raters != Raters.PEOPLE or board.category:
-        return None  # teams are told of people's board of all prompts alone
+    if board is None or board.raters not in TOLD or board.category:
+        return None  # teams are told of boards of all prompts alone
     two = {"candidate": focus.candidate, "baseline": baseline.candidate}
     told = Decision.objects.filter(team=team, board=board.snapshot.board_id, **two)
-    return told.order_by("-known_at").first()
+    return told.order_by("-number").first()
 
 
 def _lost(focus: Entry, baseline: Entry, asked: Asked) -> Lost:

@@ -18,14 +18,18 @@ from arena.services.audit import record
 from arena.services.notices import clipped, notify
 from arena.services.refusals import Refused
 from judges.models import Baseline, Decision
-from judges.pages.decision_words import headline
+from judges.pages.decision_scripts import counts_scripts
+from judges.pages.decision_words import SCRIPTS, headline
 from ranking.models import Raters, Snapshot
 from ranking.pages.gap import Gap, GapBoard, with_rows
 from ranking.pages.published import LONG_TEXTS
 
 KNOWN = "decision.known"
+TOLD = [Raters.PEOPLE.value, Raters.JUDGES.value, Raters.JURIES.value]  # the combined is people's
+Question = tuple[int, int, int]  # team, candidate, baseline
+NOTHING = (0, "")
 LOOK_AGAIN = timedelta(minutes=10)  # even where nothing seems new: a baseline may have retired
-Looked = dict[int, tuple[int, frozenset[int], datetime]]  # arena: snapshot, baselines, when
+Looked = dict[int, tuple[int, frozenset[int], datetime]]  # board: snapshot, baselines, when
 
 
 class BaselineRefused(Refused):
@@ -62,7 +66,7 @@ def usual_baseline(own: Iterable[Candidate]) -> Candidate | None:
 
 
 def write_decisions(*, now: datetime, looked: Looked) -> int:
-    """Write what has become known on people's boards, tell the teams, and say how much it was.
+    """Write what boards of all prompts have made known, tell the teams, and say how much it was.
 
     `looked` remembers what was looked at, so that nothing is read again before there is news; to
     lose it costs time alone.
@@ -70,14 +74,14 @@ def write_decisions(*, now: datetime, looked: Looked) -> int:
     baselines = _baselines()
     current = _snapshots()
     found = 0
-    for pk, arena_id in current:
+    for pk, board_id, arena_id in current:
         chosen = baselines.get(arena_id, {})
         state = (pk, frozenset(chosen.values()))
-        if not _is_news(looked.get(arena_id), state, now):
+        if not _is_news(looked.get(board_id), state, now):
             continue
         found += _decide(pk, chosen, now)
-        looked[arena_id] = (*state, now)
-    for gone in looked.keys() - {arena_id for _, arena_id in current}:
+        looked[board_id] = (*state, now)
+    for gone in looked.keys() - {board_id for _, board_id, _ in current}:
         del looked[gone]
     return found
 
@@ -90,13 +94,13 @@ def _baselines() -> dict[int, dict[int, int]]:
     return found
 
 
-def _snapshots() -> list[tuple[int, int]]:
-    """People's current snapshots of arenas where teams are, each with its arena."""
+def _snapshots() -> list[tuple[int, int, int]]:
+    """The current snapshots of arenas where teams are, each with its board and its arena."""
     entered = Candidate.objects.filter(arena=OuterRef("board__arena"), team__isnull=False)
     of_teams = Q(board__arena__team__isnull=False) | Exists(entered)
     current = Snapshot.objects.current().filter(of_teams, n_votes__gt=0)
-    current = current.filter(board__raters=Raters.PEOPLE, board__category="")
-    return list(current.order_by("pk").values_list("pk", "board__arena"))
+    current = current.filter(board__raters__in=TOLD, board__category="")
+    return list(current.order_by("pk").values_list("pk", "board", "board__arena"))
 
 
 def _is_news(
@@ -108,22 +112,33 @@ def _is_news(
 
 
 def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
-    """Write what one snapshot has made known. Six queries, and some for each decision."""
+    """Write what one snapshot has made known. Seven queries at most, and some per decision."""
     snapshot = Snapshot.objects.select_related("board__arena").filter(pk=snapshot_id).first()
     if snapshot is None:  # a newer one has taken its place
         return 0
     board, arena = with_rows([snapshot])[snapshot_id], snapshot.board.arena
     candidates = list(_candidates(arena))
     teams = Team.objects.in_bulk({pk for one in candidates if (pk := _owner(one, arena))})
-    written = Decision.objects.filter(board=snapshot.board)
-    decided = set(written.values_list("team", "candidate", "baseline", "lead"))
+    told = _told(snapshot.board_id)
     known = [
         one
         for team in teams.values()
         for one in _known(board, arena, team, candidates, chosen.get(team.pk))
-        if (team.pk, one.candidate.pk, one.baseline.pk, one.gap.lead.value) not in decided
+        if told.get(one.question, NOTHING)[1] != one.gap.lead.value
     ]
-    return sum(_write(one, board, arena, now) for one in known)
+    warning = SCRIPTS if known and counts_scripts(arena, board) else ""
+    written = 0
+    for one in known:
+        number = told.get(one.question, NOTHING)[0] + 1
+        written += _write(one, board, number, warning, now)
+    return written
+
+
+def _told(board: int) -> dict[Question, tuple[int, str]]:
+    """What a board's votes have decided last: the decision's number and its lead."""
+    rows = Decision.objects.filter(board=board).order_by("number")
+    told = rows.values_list("team", "candidate", "baseline", "number", "lead")
+    return {(team, one, other): (number, lead) for team, one, other, number, lead in told}
 
 
 def _candidates(arena: Arena) -> QuerySet[Candidate]:
@@ -143,6 +158,10 @@ class Known:
     baseline: Candidate
     gap: Gap
 
+    @property
+    def question(self) -> Question:
+        return (self.team.pk, self.candidate.pk, self.baseline.pk)
+
 
 def _known(
     board: GapBoard, arena: Arena, team: Team, candidates: list[Candidate], chosen: int | None
@@ -157,40 +176,48 @@ def _known(
 
 
 @transaction.atomic
-def _write(known: Known, board: GapBoard, arena: Arena, now: datetime) -> bool:
+def _write(known: Known, board: GapBoard, number: int, warning: str, now: datetime) -> bool:
     """Write the decision, its notice and the notice's deliveries, once; say whether it is new."""
-    candidate = name_for(known.team, arena, known.candidate)
-    baseline = name_for(known.team, arena, known.baseline)
-    sentence = clipped(headline(candidate, baseline, known.gap))
+    arena = board.snapshot.board.arena
+    names = [name_for(known.team, arena, one) for one in (known.candidate, known.baseline)]
+    sentence = headline(names[0], names[1], known.gap, raters=board.raters)
     # A refresh may have replaced the snapshot meanwhile.
     snapshot = Snapshot.objects.select_for_update().filter(pk=board.snapshot.pk).first()
-    fields = {"snapshot": snapshot, "sentence": sentence, "known_at": now}
     decision, is_new = Decision.objects.get_or_create(
         team=known.team,
         candidate=known.candidate,
         baseline=known.baseline,
         board=board.snapshot.board,
-        lead=known.gap.lead.value,
-        defaults=fields,
+        number=number,
+        defaults={
+            "lead": known.gap.lead.value,
+            "snapshot": snapshot,
+            "sentence": clipped(f"{sentence} {warning}".rstrip()),
+            "known_at": now,
+        },
     )
     if is_new:
-        _tell(decision, known, arena, [candidate, baseline], now)
+        _tell(decision, known, board, names, now)
     return is_new
 
 
-def _tell(decision: Decision, known: Known, arena: Arena, names: list[str], now: datetime) -> None:
-    pair = (known.candidate, known.baseline)
+def _tell(
+    decision: Decision, known: Known, board: GapBoard, names: list[str], now: datetime
+) -> None:
+    pair, arena = (known.candidate, known.baseline), board.snapshot.board.arena
     path = reverse("decision", args=[known.team.slug, arena.slug])
+    whose = "" if board.raters == Raters.PEOPLE else f"&raters={board.raters}"
     notify(
         team=known.team,
-        key=f"decision:{pair[0].pk}:{pair[1].pk}:{decision.board_id}:{decision.lead}",
+        key=f"decision:{pair[0].pk}:{pair[1].pk}:{decision.board_id}:{decision.number}",
         kind=KNOWN,
         sentence=decision.sentence,
-        path=f"{path}?candidate={pair[0].pk}&baseline={pair[1].pk}",
+        path=f"{path}?candidate={pair[0].pk}&baseline={pair[1].pk}{whose}",
         arena=arena,
         details={
             "candidate": {"id": pair[0].pk, "name": names[0]},
             "baseline": {"id": pair[1].pk, "name": names[1]},
+            "raters": board.raters,
             "numbers": numbers_of(known.gap),
         },
         now=now,

@@ -126,6 +126,8 @@ def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear: Arena) -> None
         ("raters=cats", 400),
         ("candidate=999999999", 400),
         ("candidate=one", 400),
+        ("candidate=", 400),
+        ("baseline=%20", 400),
         ("baseline=" + "9" * 40, 400),
         ("baseline=%00", 400),
         ("category=%00", 400),

@@ -14,6 +14,8 @@ from arena.models import Arena, Role, Run, Team
 from arena.services.runs import cancel_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
+from ranking.models import Snapshot
+from tests.arena.rest import member_of
 from tests.factories import make_arena, make_vote
 from tests.judges.deciding import candidates_of, decision_url, join, make_team, team_arena, vote
 from tests.judges.helpers import order, work_off
@@ -162,6 +164,85 @@ def test_open_differences_say_how_many_votes_and_what_they_cost_from_judges(team
     assert "$0.0200 a vote" in page
     Run.objects.filter(pk=run.pk).update(votes_done=0, expected_cost=None)
     assert "No judge has been priced yet." in text(client, url)
+
+
+@pytest.mark.usefixtures("careful_scripts")
+def test_what_is_missing_costs_the_votes_times_what_one_costs(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.45))
+    publish(arena)
+    run = order(arena, "scripted:scripted-1", per_pair=1)
+    Run.objects.filter(pk=run.pk).update(settled=2 * 10**9, votes_done=100)  # 2 cents each
+    viewer = member_of(team, "viewer")
+    found = viewer.get(f"arenas/{arena.slug}/decision/").json()
+    assert found["votes_to_go"] > 1
+    assert found["cost_to_go"] == pytest.approx(0.02 * found["votes_to_go"])
+    page = text(viewer.client, decision_url(team, arena))
+    assert f"<strong>${found['cost_to_go']:,.2f}</strong>" in page
+
+
+def test_only_prompts_of_the_category_are_counted_as_supply(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.45))
+    publish(arena)
+    category = arena.prompts.order_by("pk").first().category  # type: ignore[union-attr]
+    of_it = arena.prompts.filter(category=category).count()
+    assert 0 < of_it < arena.prompts.count()
+    page = text(join(team), decision_url(team, arena, category=category))
+    assert f"there are only {of_it} left" in page
+
+
+def rows(page: str, section: str) -> dict[str, dict[str, str]]:
+    """A table's cells: by the name of the row, by their labels."""
+    table = page.partition(f'id="{section}"')[2].partition("</table>")[0]
+    found = {}
+    for row in table.partition("<tbody>")[2].split("<tr")[1:]:
+        name = re.search(r'class="name">(.*?)</th>', row, re.S)
+        cells = re.findall(r'<td data-label="(.*?)".*?>(.*?)</td>', row, re.S)
+        assert name, row
+        found[_plain(name[1])] = {label: _plain(cell) for label, cell in cells}
+    return found
+
+
+def _plain(cell: str) -> str:
+    return " ".join(re.sub(r"<svg.*?</svg>|<[^>]*>", " ", cell, flags=re.S).split())
+
+
+def test_each_candidate_has_its_figures_and_each_category_its_own(team: Team, clear: Arena) -> None:
+    old, new = candidates_of(clear)
+    for snapshot in Snapshot.objects.current().filter(board__arena=clear):
+        scores = {
+            str(new.pk): {"score": 1041.0, "low": 1030.0, "high": 1050.0},
+            str(old.pk): {"score": 1000.0, "low": 990.0, "high": 1010.0},
+        }
+        snapshot.findings["style"] = {"scores": scores}
+        Snapshot.objects.filter(pk=snapshot.pk).update(findings=snapshot.findings)
+    viewer = member_of(team, "viewer")
+    page = text(viewer.client, decision_url(team, clear))
+    said = viewer.get(f"arenas/{clear.slug}/decision/").json()
+
+    line = rows(page, "others")[str(new)]
+    assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
+    assert line["Difference"] == f"+{said['elo']:.0f}"
+    assert line["Better"] == "over 99.9%"
+    assert line["Votes of the two"] == str(said["between"])
+    assert line["To be sure"] == "known"
+    by_category = rows(page, "categories")
+    assert by_category["All prompts"]["Preferred"] == line["Preferred"]
+    assert by_category["All prompts"]["In one style"] == "+41"
+    votes = [int(one["Votes of the two"]) for one in by_category.values()]
+    assert 2 * votes[0] == sum(votes)
+    facts = page.partition('id="others"')[0]
+    assert "+41" in facts
+    assert (said["style_elo"], said["style_low"], said["style_high"]) == (41.0, 20.0, 60.0)
+
+
+def test_a_draft_without_votes_does_not_take_the_place_of_the_verdict(
+    team: Team, clear: Arena
+) -> None:
+    draft = clear.candidates.create(name="draft", team=team)
+    page = text(join(team), decision_url(team, clear))
+    assert SURE in page.partition("</h1>")[0]
+    asked = text(join(team, Role.VIEWER), decision_url(team, clear, candidate=draft.pk))
+    assert "No votes yet: nobody has compared draft" in asked.partition("</h1>")[0]
 
 
 def test_boards_and_categories_can_be_switched(team: Team, clear: Arena, judge_votes: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from arena.access import Actor
-from arena.models import Arena, AuditEntry, Delivery, Notice, Team, Webhook
+from arena.models import Arena, AuditEntry, Delivery, Notice, Rater, Team, Webhook
 from judges.models import Baseline, Decision
 from judges.services.decisions import (
     LOOK_AGAIN,
@@ -17,6 +17,7 @@ from judges.services.decisions import (
     choose_baseline,
     write_decisions,
 )
+from judges.services.registering import register_judge, spec_named
 from ranking.pages.gap import read_gap_boards
 from ranking.pages.reading import Question
 from ranking.stats import Lead
@@ -81,6 +82,49 @@ def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
         "behind",
     ]
     assert Notice.objects.filter(team=team, kind="decision.known").count() == 2
+
+
+def test_whatever_turns_round_again_is_told_again(team: Team) -> None:
+    arena = team_arena(team, (0.0, 1.5))
+    publish(arena)
+    decide()
+    for strength, each in ((-1.5, 400), (1.5, 1200)):
+        vote(arena, (0.0, strength), each=each)
+        publish(arena)
+        assert decide() == 1
+        assert decide() == 0
+    told = Decision.objects.order_by("number").values_list("number", "lead")
+    assert list(told) == [(1, "ahead"), (2, "behind"), (3, "ahead")]
+    assert Notice.objects.filter(team=team, kind="decision.known").count() == 3
+
+
+def test_what_judges_votes_make_known_is_told_as_theirs(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.0))
+    judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="strict")
+    old, new = candidates_of(arena)
+    for n, prompt in enumerate([*arena.prompts.all()] * 2):
+        make_vote(arena, new, old, "left" if n % 7 else "right", prompt, judge)
+    publish(arena)
+    assert decide() == 1
+    decision, notice = Decision.objects.get(), Notice.objects.get()
+    assert decision.board.raters == "judges"
+    assert decision.sentence.startswith("By judges’ votes, candidate-1 beats candidate-0: ")
+    assert "scripted" not in decision.sentence
+    assert notice.path.endswith("&raters=judges")
+    assert notice.details["raters"] == "judges"
+
+
+def test_what_scripts_make_known_is_told_as_nothing_real(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.0))
+    script = register_judge(spec=spec_named("scripted:scripted-1")).rater
+    old, new = candidates_of(arena)
+    for n, prompt in enumerate([*arena.prompts.all()] * 2):
+        make_vote(arena, new, old, "left" if n % 7 else "right", prompt, script)
+    publish(arena)
+    assert decide() == 1
+    assert Decision.objects.get().sentence.endswith(
+        "enough votes to be sure. Votes of scripted judges count here, and they judge nothing real."
+    )
 
 
 def test_a_difference_that_chance_explains_is_not_known(team: Team) -> None:
