@@ -216,7 +216,10 @@ class OnePrompt(OfPrompts):
             bring_back_prompt(prompt=prompt, by=self.actor)
 
     def _find(self, external_id: str, *, lock: bool = False) -> Prompt:
-        rows = self.prompts().select_for_update(of=("self",)) if lock else self.prompts()
+        rows = self.prompts()
+        if lock:
+            # NO KEY: a vote's comparison refers to it, and holds a pair that is counted here.
+            rows = rows.select_for_update(of=("self",), no_key=True)
         prompt: Prompt = get_object_or_404(rows, external_id=external_id)
         return prompt
 

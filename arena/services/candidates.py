@@ -19,6 +19,7 @@ from arena.services.candidate_checks import (
     checked_candidate_name,
     checked_fields,
 )
+from arena.services.deadlocks import hold_arena, tried_twice
 from arena.services.pairing import sync_pairs
 
 MOST_CANDIDATES = 200
@@ -153,6 +154,7 @@ def _made_of(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in DEFAULTS}
 
 
+@tried_twice
 @transaction.atomic
 def _revise(
     seen: Candidate,
@@ -165,14 +167,15 @@ def _revise(
     says_privacy: bool,
 ) -> Candidate:
     """Write what was checked, unless somebody has changed what was `seen`."""
-    # Not NO KEY: no answer that refers to it may arrive between the look and the change.
-    found = Candidate.objects.select_for_update().get(pk=seen.pk)
+    check_is_open(seen, by=by)
+    # NO KEY: the standings of a refresh refer to it. Whoever brings answers, or orders them, holds
+    # this row as well, so none arrive between the look and the change.
+    found = Candidate.objects.select_for_update(no_key=True).get(pk=seen.pk)
     if _made_of(found) != _made_of(seen):
         raise CandidateRefused(
             f"Somebody else has just changed {found.own_name}. Look at what is there now, then "
             "try again."
         )
-    check_is_open(found, by=by)
     if is_fixed(found):
         if found.disclosed_at is None and not says_privacy:
             raise CandidateRefused(SAY_PRIVACY, field="private_until_votes")
@@ -230,12 +233,14 @@ def _free_version(found: Candidate) -> int:
     return number
 
 
+@tried_twice
 @transaction.atomic
 def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
     """Have `candidate` shown to nobody any more. What it was stays on the board, for good.
 
     A guest that the arena's team retires is in the trails of both, under the name that each knows.
     """
+    hold_arena(candidate.arena_id)
     found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
     if found.retired_at is None:
         found.retired_at = now

@@ -50,7 +50,7 @@ def disclose_due(*, now: datetime) -> int:
 @transaction.atomic
 def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
     """Saved as an instance, so that whoever keeps pages with its mask hears of it."""
-    locked = Candidate.objects.select_for_update(of=("self",)).select_related("arena")
+    locked = Candidate.objects.select_for_update(of=("self",), no_key=True).select_related("arena")
     candidate = locked.undisclosed().filter(pk=pk).first()
     if candidate is None:
         return False

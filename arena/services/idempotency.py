@@ -15,6 +15,7 @@ from http import HTTPStatus
 from django.db import OperationalError, connection, transaction
 
 from arena.models import IdempotentRequest
+from arena.services.deadlocks import tried_twice
 
 KEPT_FOR = timedelta(hours=24)
 HALF = 32  # digits: a fingerprint is of what was asked, and then of what whoever asked might do
@@ -43,6 +44,7 @@ class Reply:
     is_repeated: bool = False
 
 
+@tried_twice
 def carry_out_once(
     *,
     owner: str,

@@ -23,6 +23,7 @@ from arena.models import (
     Response,
 )
 from arena.services import statements
+from arena.services.deadlocks import tried_twice
 from arena.services.pairing import take_side
 
 TIME_TO_VOTE = timedelta(minutes=30)
@@ -133,6 +134,7 @@ def _row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
     return model.from_db(DEFAULT_DB_ALIAS, fields, values)
 
 
+@tried_twice
 def issue_comparison(
     *, arena: Arena, rater: Rater, now: datetime, besides: Comparison | None = None
 ) -> Comparison | None:
@@ -241,6 +243,7 @@ def _issue(
 # -- A pair that somebody asks for -----------------------------------------------------------------
 
 
+@tried_twice
 def issue_this_pair(
     *, arena: Arena, rater: Rater, responses: tuple[int, int], now: datetime
 ) -> Comparison:

@@ -13,6 +13,7 @@ from arena.importers.base import shown
 from arena.models import Candidate, Comparison, Prompt, Response
 from arena.services import audit
 from arena.services.candidate_checks import CandidateRefused, check_is_open
+from arena.services.deadlocks import tried_twice
 from arena.services.pairing import sync_pairs
 from arena.services.reports import UploadReport
 from arena.uploads import Problem, ResponseRow
@@ -20,7 +21,9 @@ from arena.words import listed
 
 BATCH = 500
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
-WRITTEN = ["text", *FIGURES, "call", "names_itself", "html", "html_version"]
+# Not "call": with a column that is unique PostgreSQL would lock the answers from being referred to,
+# and a vote's comparison does that while it holds a pair. Answers that are uploaded have no call.
+WRITTEN = ["text", *FIGURES, "names_itself", "html", "html_version"]
 
 
 def upsert_responses(
@@ -49,6 +52,7 @@ class _ShownMeanwhile(Exception):
     """A new text was written over one that somebody was shown in the same moment."""
 
 
+@tried_twice
 @transaction.atomic
 def _upsert(
     candidate: Candidate,
@@ -58,9 +62,9 @@ def _upsert(
     by: Actor,
     atomic: bool,
 ) -> UploadReport:
+    check_is_open(candidate, by=by)
     # NO KEY: a comparison that is just being issued refers to the candidate's row.
     found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
-    check_is_open(found, by=by)
     _check_takes_answers(found)
     plan = _Plan(found, tells_who, UploadReport(refused=list(unread)))
     for row in rows:
@@ -197,7 +201,7 @@ class _Plan:
         """Write down what `row` says; what belonged to another text goes with that text."""
         draft = Response(candidate=self.candidate, prompt_id=pk, text=row.text)
         if answer is not None and answer.text == row.text:
-            draft.call_id, draft.names_itself = answer.call_id, answer.names_itself
+            draft.names_itself = answer.names_itself
             figures = _figures(answer)
         else:
             draft.names_itself = self.tells_who(row)

@@ -1,4 +1,4 @@
-"""Votes: cast, skip, undo, void."""
+"""Votes: cast, skip, undo."""
 
 from datetime import datetime, timedelta
 
@@ -7,7 +7,9 @@ from django.db.models import F
 
 from arena.models import Comparison, Outcome, Pair, PairDemand, Rater, Run, Vote
 from arena.services import statements
+from arena.services.deadlocks import tried_twice
 from arena.services.issuing import SignInFirst, VoteRefused, check_admission, issue_comparison
+from arena.services.voiding import take_out
 from arena.signals import announce, votes_changed
 
 __all__ = [
@@ -25,11 +27,9 @@ __all__ = [
     "issue_comparison",
     "skip_comparison",
     "undo_vote",
-    "void_vote",
 ]
 
 TIME_TO_UNDO = timedelta(seconds=30)
-VOIDED_AT_ONCE = 1000
 UNDONE = "undone by the rater"
 
 
@@ -65,6 +65,7 @@ class TooLateToUndo(VoteRefused):
     sentence = "A vote can be undone for 30 seconds; this one stands."
 
 
+@tried_twice
 def cast_vote(
     *,
     comparison: Comparison,
@@ -138,6 +139,7 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
     check_admission(comparison.arena, rater)
 
 
+@tried_twice
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> None:
     """Pass on a comparison: missing data, never a tie. A comparison with a vote stays as it is."""
     _check_rater(comparison, rater)
@@ -145,6 +147,7 @@ def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> N
     mine.update(skipped_at=now)
 
 
+@tried_twice
 @transaction.atomic
 def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
     """Void the rater's last vote within its 30 seconds; the pair goes to somebody else.
@@ -155,7 +158,7 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
     vote = rater.votes.filter(arena=comparison.arena_id).order_by("-pk").first()
     if vote is None or vote.comparison_id != comparison.pk or vote.cast_at < now - TIME_TO_UNDO:
         raise TooLateToUndo
-    if void_vote(vote=vote, reason=UNDONE, now=now):
+    if take_out(votes={vote.pk: vote.arena_id}, reason=UNDONE, now=now):
         _demand_again(comparison)
     return vote
 
@@ -175,38 +178,3 @@ def _demand_again(comparison: Comparison) -> None:
         defaults={"draw_probability": comparison.draw_probability, "remaining": 0},
     )
     PairDemand.objects.filter(pk=demand.pk).update(remaining=F("remaining") + 1)
-
-
-@transaction.atomic
-def void_vote(*, vote: Vote, reason: str, now: datetime) -> bool:
-    """Take a vote out of every count, with the reason; say whether this call did it."""
-    voided = Vote.objects.filter(pk=vote.pk, voided_at=None).update(
-        voided_at=now, void_reason=reason
-    )
-    if voided:
-        announce(votes_changed, arena_id=vote.arena_id, reason="void")
-    return bool(voided)
-
-
-def void_rater(*, rater: Rater, reason: str, now: datetime) -> int:
-    """Void all votes of a rater and take no more of them; return how many votes it was.
-
-    Done in steps, so that no voter waits long; a call that was cut off is finished by another.
-    """
-    Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
-    total = 0
-    while voided := _void_some(rater, reason, now):
-        total += voided
-    return total
-
-
-@transaction.atomic
-def _void_some(rater: Rater, reason: str, now: datetime) -> int:
-    live = rater.votes.filter(voided_at=None).order_by("pk")
-    found = dict(live.values_list("pk", "arena")[:VOIDED_AT_ONCE])
-    voided = Vote.objects.filter(pk__in=found, voided_at=None).update(
-        voided_at=now, void_reason=reason
-    )
-    for arena_id in set(found.values()):
-        announce(votes_changed, arena_id=arena_id, reason="void")
-    return voided

@@ -23,6 +23,7 @@ from arena.access import actor_of
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.pages.ballots import with_ballots
 from arena.services import voting
+from arena.services.deadlocks import tried_twice
 from arena.services.issuing import MembersOnly, check_admission, issued_comparison
 from arena.services.raters import may_have_another
 from arena.services.rendering import prompt_html, response_html
@@ -118,9 +119,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     comparison = _issued(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
-        with transaction.atomic() if _wants_next(request) else nullcontext():
-            vote = _take(comparison, request.POST.get("outcome", ""))
-            following = _following(request, comparison)
+        vote, following = _take_and_follow(request, comparison)
     except voting.VoteRefused as refusal:
         return _refuse(request, comparison, refusal)
     return _answer(request, comparison, following, vote=vote, skipped=vote is None)
@@ -147,6 +146,13 @@ def _issued(request: HttpRequest, slug: str, key: UUID) -> Any:
     if comparison is None:
         raise Http404("There is no such comparison.")
     return comparison
+
+
+@tried_twice
+def _take_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote | None, Following]:
+    with transaction.atomic() if _wants_next(request) else nullcontext():
+        vote = _take(comparison, request.POST.get("outcome", ""))
+        return vote, _following(request, comparison)
 
 
 def _take(comparison: Comparison, outcome: str) -> Vote | None:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -184,7 +184,7 @@ def _of_services(error: Exception) -> exceptions.APIException:
         return exceptions.PermissionDenied(error.sentence)
     if isinstance(error, VoteRefused):
         return Conflict(error.sentence)
-    return Busy() if isinstance(error, OperationalError) else ServerFault()
+    return Busy() if isinstance(error, OperationalError | InterfaceError) else ServerFault()
 
 
 def _headers(error: exceptions.APIException) -> dict[str, str]:

@@ -1,0 +1,146 @@
+"""A database that picks somebody to end a deadlock, or is away: tried again, or said in words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import InterfaceError, OperationalError, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models import Arena, Comparison, IdempotentRequest, Vote
+from arena.services import issuing, voting
+from arena.services.deadlocks import tried_twice
+from tests.arena.rest import token_of
+from tests.arena.teams import make_team
+from tests.deadlocks import deadlock, failing
+from tests.factories import make_arena, make_person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NEXT = {"outcome": "left", "with_next": "1"}
+
+
+@pytest.fixture(autouse=True)
+def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(2, 3, team=make_team())
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(raise_request_exception=False)
+
+
+def once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
+    """Have the comparisons that are issued next end in a deadlock."""
+    monkeypatch.setattr(issuing, "take_side", failing(issuing.take_side, times=times))
+
+
+def vote(client: Client, arena: Arena) -> Any:
+    """Vote on the pair on the screen, as htmx does, and ask for the next one."""
+    waiting = Comparison.objects.get(votes=None)
+    url = reverse("cast_vote", args=[arena.slug, waiting.key])
+    return client.post(url, NEXT, headers={"HX-Request": "true"})
+
+
+# -- Tried again -----------------------------------------------------------------------------------
+
+
+def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once(monkeypatch)
+    drawn = voting.issue_comparison(arena=arena, rater=make_person(), now=timezone.now())
+    assert drawn == Comparison.objects.get()
+
+
+def test_a_vote_that_is_undone_with_the_pair_that_follows_it_is_cast_again(
+    arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.get(reverse("vote", args=[arena.slug]))
+    once(monkeypatch)
+    assert vote(client, arena).status_code == 200
+    assert (Vote.objects.count(), Comparison.objects.count()) == (1, 2)
+
+
+def test_a_request_with_a_key_is_carried_out_again_as_a_whole(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert arena.team is not None
+    once(monkeypatch)
+    path = f"arenas/{arena.slug}/comparisons/"
+    answer = token_of(arena.team).post(path, {"rater": "ann"}, Idempotency_Key="one")
+    assert answer.status_code == 200, answer.content
+    assert (Comparison.objects.count(), IdempotentRequest.objects.count()) == (1, 1)
+
+
+def test_within_a_greater_transaction_nothing_is_tried_again() -> None:
+    work = tried_twice(failing(lambda: "done"))
+    with pytest.raises(OperationalError), transaction.atomic():
+        work()
+
+
+@pytest.mark.parametrize("error", [OperationalError("locked"), ValidationError("wrong")])
+def test_what_is_no_deadlock_is_not_tried_again(error: Exception) -> None:
+    tries = []
+
+    def work() -> None:
+        tries.append(1)
+        raise error
+
+    with pytest.raises(type(error)):
+        tried_twice(work)()
+    assert len(tries) == 1
+
+
+def test_a_second_deadlock_is_told() -> None:
+    with pytest.raises(OperationalError, match="deadlock"):
+        tried_twice(failing(lambda: "done", times=2))()
+
+
+# -- Said in words ---------------------------------------------------------------------------------
+
+
+def test_a_vote_that_cannot_be_taken_is_answered_in_words_and_can_be_cast_again(
+    arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.get(reverse("vote", args=[arena.slug]))
+    with monkeypatch.context() as patch:
+        once(patch, times=2)
+        answer = vote(client, arena)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "Ringside is busy" in answer.content.decode()
+    assert not Vote.objects.exists()
+    assert vote(client, arena).status_code == 200
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def work(**_: Any) -> Any:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OperationalError("server closed the connection"), 503),
+        (InterfaceError("the connection is closed"), 503),
+        (deadlock(), 503),
+        (ZeroDivisionError(), 500),
+    ],
+    ids=["away", "closed", "deadlock", "our fault"],
+)
+def test_a_page_says_whether_the_database_or_ringside_is_to_blame(
+    arena: Arena, client: Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voting, "issue_comparison", raising(error))
+    answer = client.get(reverse("vote", args=[arena.slug]))
+    assert answer.status_code == status
+    assert ("busy" if status == 503 else "The fault is ours") in answer.content.decode()

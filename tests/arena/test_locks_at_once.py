@@ -1,0 +1,152 @@
+"""People who write at the same moment wait for one another in one order, and voters for nobody.
+
+On SQLite whoever writes is alone, so these are about PostgreSQL.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from arena.access import COMMAND
+from arena.api import prompts as api_prompts
+from arena.models import Arena, Candidate, Comparison, Pair
+from arena.services import candidates, deadlocks, uploads
+from arena.services.arenas import update_arena
+from arena.services.candidates import retire_candidate, revise_candidate
+from arena.services.voting import issue_comparison
+from arena.uploads import ResponseRow
+from tests.arena.rest import token_of
+from tests.arena.teams import make_team
+from tests.deadlocks import Other
+from tests.factories import make_arena, make_person
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("On SQLite whoever writes is alone.")
+    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(2, 2, team=make_team())
+
+
+def voter(arena: Arena) -> Other:
+    """Somebody who is given a pair."""
+    rater = make_person()
+    return Other(lambda: issue_comparison(arena=arena, rater=rater, now=timezone.now()))
+
+
+def while_in(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, other: Other, seconds: float
+) -> list[bool]:
+    """Have `other` work just before `name` is called, once; says then whether it has ended."""
+    work, ended = getattr(module, name), []
+
+    def let_work_first(*args: Any, **kwargs: Any) -> Any:
+        if not ended:
+            other.start()
+            ended.append(other.ends_within(seconds))
+        return work(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, let_work_first)
+    return ended
+
+
+def test_an_upload_that_has_written_answers_lets_them_be_voted_on(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts pairs next, and the voter holds one: each would wait for the other."""
+    other = voter(arena)
+    ended = while_in(monkeypatch, uploads, "sync_pairs", other, 3)
+    candidate = arena.candidates.earliest("pk")
+    rows = [
+        ResponseRow(i, f"Answer {i}-0 of somebody.", prompt_id=f"p{i}", tokens_out=9)
+        for i in range(2)
+    ]
+    report = uploads.upsert_responses(candidate=candidate, rows=rows, by=COMMAND)
+    other.check()
+    assert (ended, report.changed, Comparison.objects.count()) == ([True], 2, 1)
+
+
+def test_a_prompt_that_is_being_retired_lets_its_last_pair_be_given_out(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena.prompts.exclude(external_id="p0").delete()
+    other = voter(arena)
+    ended = while_in(monkeypatch, api_prompts, "retire_prompt", other, 3)
+    answer = token_of(arena.team).patch(f"arenas/{arena.slug}/prompts/p0/", {"retired": True})
+    other.check()
+    assert (ended, answer.status_code) == ([True], 200)
+    assert Pair.objects.get(arena=arena).shared_prompts == 0
+
+
+def test_the_next_version_of_a_candidate_does_not_keep_its_boards_from_being_published(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who publishes holds the row of refreshes while its standings refer to the candidate."""
+    first = arena.candidates.earliest("pk")
+    other = Other(lambda: refer_to(first))
+    ended = while_in(monkeypatch, candidates, "is_fixed", other, 3)
+    made = revise_candidate(candidate=first, by=COMMAND, now=NOW, notes="Shorter.")
+    other.check()
+    assert (ended, made.version) == ([True], 2)
+
+
+def refer_to(candidate: Candidate) -> None:
+    """Lock the candidate's row as every row does that refers to it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM arena_candidate WHERE id = %s FOR KEY SHARE", [candidate.pk])
+
+
+def retire(arena: Arena) -> None:
+    retire_candidate(candidate=arena.candidates.earliest("pk"), by=COMMAND, now=NOW)
+
+
+def revise(arena: Arena) -> None:
+    revise_candidate(candidate=arena.candidates.earliest("pk"), by=COMMAND, now=NOW, notes="Mine.")
+
+
+def upload(arena: Arena) -> None:
+    rows = [ResponseRow(1, "Answer 0-0 of somebody.", prompt_id="p0", tokens_out=9)]
+    uploads.upsert_responses(candidate=arena.candidates.earliest("pk"), rows=rows, by=COMMAND)
+
+
+def rename(arena: Arena) -> None:
+    update_arena(arena=arena, by=COMMAND, question="Which one is better?")
+
+
+@pytest.mark.parametrize("work", [retire, revise, upload])
+def test_the_arena_is_locked_before_its_candidates(
+    arena: Arena, work: Callable[[Arena], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlocks, "UNDONE", ())  # nothing is tried again
+    other = Other(lambda: work(arena))
+    with transaction.atomic():
+        deadlocks.hold_arena(arena.pk)
+        other.start()
+        assert not other.ends_within(0.5)
+        Candidate.objects.select_for_update(no_key=True).get(pk=arena.candidates.earliest("pk").pk)
+    other.check()
+
+
+def test_an_arena_that_is_changed_while_a_candidate_is_retired_waits_and_holds_nothing(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both want the row of refreshes, too: the boards show the arena's words and candidates."""
+    monkeypatch.setattr(deadlocks, "UNDONE", ())
+    other = Other(lambda: rename(arena))
+    ended = while_in(monkeypatch, candidates, "sync_pairs", other, 0.5)
+    retire(arena)
+    other.check()
+    arena.refresh_from_db()
+    assert (ended, arena.question) == ([False], "Which one is better?")
