@@ -34,7 +34,8 @@ and put into a urls module with a name that begins with `api_`, included in `are
 - Every POST takes an Idempotency-Key without doing anything for it: with a key the method runs in
   one transaction with the key and its answer, so it must leave slow work to tasks, on commit.
 - `self.page(rows, Serializer)` pages by id (`newest_first = True`: from the newest), after the
-  filters of `filterset_class` (django-filter; `queryset = Model.objects.none()` beside it).
+  filters of `filterset_class` (django-filter; `queryset = Model.objects.none()` beside it). Any
+  other parameter is refused, but those that `asked_by` names.
 - Every 200 of a GET gets an ETag over its bytes and 304. `check_match(request, data)` makes a PATCH
   obey If-Match, inside the transaction that changes the row (`has_match = True` documents it).
 - Requests are counted per scope, and per token, person or address: a write for each. What is

@@ -15,6 +15,7 @@ from arena.api.core.endpoint import ListEndpoint
 from arena.api.core.fields import Dollars, Given
 from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import described
+from arena.api.steering import RunFilters
 from arena.models import Candidate, Run
 from arena.tasks import ring_answers
 from arena.views.bells import ring_on_commit
@@ -83,6 +84,8 @@ class Answers(OfCandidates, ListEndpoint):
     is_open = False
     abilities = {"POST": Ability.SUBMIT}
     newest_first = True
+    queryset = Run.objects.none()
+    filterset_class = RunFilters
 
     @described(
         "list_answer_runs",

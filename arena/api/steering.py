@@ -5,12 +5,21 @@ from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
+from django_filters import rest_framework as filters
 from rest_framework.response import Response
 
 from arena.api.core.endpoint import Endpoint
 from arena.api.core.fields import Dollars, Given
 from arena.models import Run
 from arena.services.steering import Steering
+
+
+class RunFilters(filters.FilterSet):
+    state = filters.ChoiceFilter(choices=Run.State.choices, help_text="In this state alone.")
+
+    class Meta:
+        model = Run
+        fields = ["state"]
 
 
 class ResumeGiven(Given):

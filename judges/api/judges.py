@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from arena.access import Ability
 from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
+from arena.api.core.filtering import check_names
 from arena.api.core.problems import BadParameter
 from arena.api.core.schema import described
 from judges.api.shown import JUDGE
@@ -41,6 +42,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
     tag = "Judges"
     abilities = {"GET": Ability.JUDGE}
     is_open = False
+    asked_by = ("name",)
     queryset = Judge.objects.none()
 
     @described(
@@ -60,6 +62,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         self.require(Ability.JUDGE, self.arena.team_id)
         names = request.query_params.getlist("name")
+        check_names(request, self.asked_by)
         if not names:
             return self.page(judges_that_can_vote(self.arena, self.actor), JudgeShown)
         named = [_shown(spec) for spec in _specs(names)]

@@ -14,6 +14,7 @@ from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
 from arena.api.core.fields import Dollars, Given
 from arena.api.core.problems import Unprocessable
 from arena.api.core.schema import described
+from arena.api.steering import RunFilters
 from arena.models import Arena, Candidate, Run
 from judges.api.shown import (
     JUDGE,
@@ -92,6 +93,7 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
     abilities = {"POST": Ability.JUDGE}
     newest_first = True
     queryset = Run.objects.none()
+    filterset_class = RunFilters
 
     def get_serializer_context(self) -> dict[str, Any]:
         told = may_read_spending(self.actor, self.arena)

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from arena.access import Ability, Actor, actor_of
 from arena.api.core import once, parsing, throttling
 from arena.api.core.conditional import with_etag
+from arena.api.core.filtering import check_names
 from arena.api.core.permissions import require
 from arena.api.core.problems import is_server_fault
 from arena.models import Arena
@@ -129,12 +130,16 @@ class ArenaEndpoint(Endpoint):
 
 
 class ListEndpoint(Endpoint):
-    """Adds pages to an endpoint."""
+    """Adds pages to an endpoint. `asked_by` are parameters that it reads besides its filters."""
 
     newest_first: ClassVar[bool] = False
+    asked_by: ClassVar[tuple[str, ...]] = ()
+    filterset_class: Any = None
 
     def page(self, rows: QuerySet[Any], serializer: type[Any] | None = None) -> Response:
-        """Answer with one page of `rows`, filtered as the query says."""
+        """Answer with one page of `rows`, filtered as the query says; raises BadParameter."""
+        filters = self.filterset_class.base_filters if self.filterset_class else ()
+        check_names(self.request, [*self.asked_by, *filters])
         found = self.paginate_queryset(self.filter_queryset(rows))
         shown = (serializer or self.get_serializer_class())(
             found, many=True, context=self.get_serializer_context()

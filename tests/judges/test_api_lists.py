@@ -1,0 +1,101 @@
+"""Every list of the API: a parameter that it does not have is refused, and told from those it has.
+
+A filter that is misspelt would otherwise find everything.
+"""
+
+import json
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena, Run, Team
+from tests.arena.rest import ROOT, Caller, team_arena, token_of
+from tests.arena.teams import make_team
+from tests.ranking.helpers import publish
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def arena(team: Team) -> Arena:
+    return team_arena(team)
+
+
+@pytest.fixture
+def caller(team: Team) -> Caller:
+    return token_of(team)
+
+
+def lists(arena: Arena) -> dict[str, set[str]]:
+    """Every list's path in an arena, and the parameters that are described."""
+    described = json.loads(Client().get(f"{ROOT}schema/").content)["paths"]
+    board, candidate = publish(arena).board_id, arena.candidates.first()
+    found = {}
+    for path, methods in described.items():
+        asked = methods.get("get", {}).get("parameters", [])
+        names = {one["name"] for one in asked if one["in"] == "query"}
+        if "cursor" in names:
+            pk = board if "/boards/" in path else getattr(candidate, "pk", 0)
+            found[path.removeprefix(ROOT).format(slug=arena.slug, id=pk)] = names
+    return found
+
+
+def test_every_list_refuses_what_it_does_not_know_and_names_what_it_does(
+    arena: Arena, caller: Caller
+) -> None:
+    asked = lists(arena)
+    assert len(asked) >= 11
+    for path, names in asked.items():
+        assert caller.get(path).status_code == 200, path
+        refused = caller.get(f"{path}?page_size=1&nmae=x")
+        assert refused.status_code == 400, path
+        (error,) = refused.json()["errors"]
+        assert error["parameter"] == "nmae"
+        assert error["detail"].endswith(f": {', '.join(sorted(names))}."), path
+
+
+@pytest.mark.parametrize(
+    "misspelt",
+    ["candidates/?retird=true", "prompts/?catgory=x", "battles/?rater=judges", "judges/?nam=x"],
+)
+def test_a_misspelt_filter_does_not_find_everything(
+    arena: Arena, caller: Caller, misspelt: str
+) -> None:
+    assert caller.get(f"arenas/{arena.slug}/{misspelt}").status_code == 400
+
+
+def test_whoever_may_not_see_an_arena_is_not_told_of_its_parameters(team: Team) -> None:
+    private = team_arena(team, visibility="private")
+    assert Caller().get(f"arenas/{private.slug}/prompts/?nope=1").status_code == 404
+
+
+def test_runs_of_answers_are_found_by_their_state(team: Team, arena: Arena, caller: Caller) -> None:
+    candidate = arena.candidates.order_by("pk")[0]
+    open_run, done = (
+        Run.objects.create(
+            arena=arena, team=team, kind=Run.Kind.ANSWERS, state=state, candidate=candidate
+        )
+        for state in ("open", "done")
+    )
+    path = f"arenas/{arena.slug}/candidates/{candidate.pk}/answers/"
+    assert found(caller, path) == [done.pk, open_run.pk]
+    assert found(caller, f"{path}?state=done") == [done.pk]
+    assert caller.get(f"{path}?state=over").status_code == 400
+
+
+def test_runs_of_judges_are_found_by_their_state(arena: Arena, caller: Caller) -> None:
+    path = f"arenas/{arena.slug}/judge-runs/"
+    ordered = caller.post(path, {"judges": ["scripted:scripted-1"], "per_pair": 1}).json()["id"]
+    state = Run.objects.get(pk=ordered).state
+    assert found(caller, f"{path}?state={state}") == [ordered]
+    assert found(caller, f"{path}?state=cancelled") == []
+    assert caller.get(f"{path}?state=over").status_code == 400
+
+
+def found(caller: Caller, path: str) -> list[int]:
+    return [run["id"] for run in caller.get(path).json()["results"]]
