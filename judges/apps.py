@@ -9,8 +9,12 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register the checks of the rubrics, and that a script's votes disclose nothing."""
+        """Register the checks of the rubrics, and whose votes are a script's: they disclose
+        nothing, and boards say so."""
         import_module("judges.checks")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.disclosure")
         disclosure.disregard(Q(epoch__judge__endpoint=scripted))
+        import_module("ranking.pages.scripted").name_scripts(
+            Q(epoch__judge__endpoint=scripted) | Q(epoch__judge__members__endpoint=scripted)
+        )

@@ -1,7 +1,7 @@
-"""What the index of arenas shows, read in three queries."""
+"""What the index of arenas shows, read in five queries at most."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Q
@@ -10,18 +10,25 @@ from arena.access import NOBODY, Actor
 from arena.models import Arena
 from arena.pages.ballots import with_ballots
 from ranking.models import Raters, Snapshot, Standing
+from ranking.pages.scripted import SENTENCE, arenas_with_scripts
 
 
 @dataclass(frozen=True)
 class Card:
-    """An arena, the snapshots of the boards of people, judges and juries, and who is first on the
-    first of them that has votes."""
+    """An arena, the snapshots of the boards of people, judges and juries, who is first on the first
+    of them that has votes, and the warning where those are votes of scripts."""
 
     arena: Any
     people: Snapshot | None
     judges: Snapshot | None
     juries: Snapshot | None
     leader: Standing | None
+    scripted: str = ""
+
+    @property
+    def shown(self) -> Snapshot | None:
+        """The one that the leader is first on."""
+        return _first_with_votes(self.people, self.judges, self.juries)
 
     @property
     def shared_lead(self) -> bool:
@@ -35,15 +42,21 @@ def cards(actor: Actor = NOBODY) -> list[Card]:
     ids = [arena.pk for arena in arenas]
     snapshots = _snapshots(ids)
     leaders = _leaders(ids)
-    return [_card(arena, snapshots, leaders) for arena in arenas]
+    made = [_card(arena, snapshots, leaders) for arena in arenas]
+    scripted = arenas_with_scripts(card.shown for card in made if card.shown)
+    return [replace(one, scripted=SENTENCE) if one.arena.pk in scripted else one for one in made]
 
 
 def _card(
     arena: Arena, snapshots: dict[tuple[int, str], Snapshot], leaders: dict[int, Standing]
 ) -> Card:
     people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
-    shown = next((s for s in (people, judges, juries) if s and s.n_votes), None)
+    shown = _first_with_votes(people, judges, juries)
     return Card(arena, people, judges, juries, leaders.get(shown.pk) if shown else None)
+
+
+def _first_with_votes(*snapshots: Snapshot | None) -> Snapshot | None:
+    return next((one for one in snapshots if one and one.n_votes), None)
 
 
 def _snapshots(arenas: Sequence[int]) -> dict[tuple[int, str], Snapshot]:

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404
 from arena.models import Candidate
 from ranking.models import Standing
 from ranking.pages.published import Published
+from ranking.pages.scripted import counts_scripts
 
 LONGEST_LABEL = 32
 PADDING = 7
@@ -55,7 +56,11 @@ def badge_of(board: Published, candidate: Candidate) -> Badge:
     found = (one for one in board.standings if one.candidate_id == candidate.pk)
     standing = next(found, None)
     title = f"{candidate} in {board.arena.name}: {_spoken(standing)}"
-    return lay_out(board.arena.name, message_of(standing), title)
+    message = message_of(standing)
+    # Seen where the badge is, without pointing at it.
+    if counts_scripts(board.snapshot):
+        title, message = f"{title}, of a scripted judge, nothing real", f"scripted: {message}"
+    return lay_out(board.arena.name, message, title)
 
 
 def find_candidate(arena: Any, pk: int) -> Candidate:
@@ -76,14 +81,17 @@ def message_of(standing: Standing | None) -> str:
         return _unranked(standing)
     spread = _spread(standing)
     rank, score = f"#{_ranks(standing, '–')}", f"{standing.score:.0f}"
-    return f"{rank}, {score}, no interval yet" if spread is None else f"{rank}, {score} ± {spread}"
+    sure = ", no interval yet" if spread is None else f" ({'–'.join(spread)})"
+    return f"{rank}, {score}{sure}"
 
 
 def _spoken(standing: Standing | None) -> str:
     if standing is None or standing.score is None:
         return _unranked(standing)
     spread = _spread(standing)
-    sure = "no interval yet" if spread is None else f"give or take {spread}, with 95 % confidence"
+    sure = "no interval yet"
+    if spread is not None:
+        sure = f"between {' and '.join(spread)} with 95 % confidence"
     return f"rank {_ranks(standing, ' to ')}, score {standing.score:.0f}, {sure}"
 
 
@@ -98,12 +106,11 @@ def _ranks(standing: Standing, to: str) -> str:
     return str(standing.rank) if low is None or low == high else f"{low}{to}{high}"
 
 
-def _spread(standing: Standing) -> int | None:
-    """The wider side of the interval, so that a badge never claims more than its board."""
-    if standing.score is None or standing.low is None or standing.high is None:
+def _spread(standing: Standing) -> tuple[str, str] | None:
+    """Both ends of the interval, which seldom lie equally far from the score."""
+    if standing.low is None or standing.high is None:
         return None
-    score = round(standing.score)
-    return max(score - round(standing.low), round(standing.high) - score)
+    return f"{standing.low:.0f}", f"{standing.high:.0f}"
 
 
 def _shortened(text: str) -> str:

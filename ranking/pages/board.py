@@ -12,6 +12,7 @@ from ranking.pages import combined_words, words
 from ranking.pages.charts import Chart, Mark, interval_chart
 from ranking.pages.findings import Findings, Neighbours, StyleScore
 from ranking.pages.reading import RISING, BoardView, Question, Row
+from ranking.pages.scripted import SENTENCE, counts_scripts
 from ranking.pages.style_words import traits
 from ranking.pages.tried import tried
 from ranking.pages.words import CLUSTER_SENTENCES
@@ -92,6 +93,7 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "cluster_sentence": _setting(view, "clusters", CLUSTER_SENTENCES),
         "both_bad_sentence": _setting(view, "both_bad", BOTH_BAD_SENTENCES),
         "few_prompts": _setting(view, "clusters", FEW_PROMPTS),
+        "scripted": SENTENCE if counts_scripts(view.snapshot) else "",
         "freshness": words.freshness(view.snapshot),
         "groups": words.groups(view.unranked),
         "entrants": tried(view.arena, view.snapshots),

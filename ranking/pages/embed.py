@@ -6,6 +6,7 @@ from ranking.pages import words
 from ranking.pages.findings import Findings
 from ranking.pages.published import Published
 from ranking.pages.reading import Row
+from ranking.pages.scripted import SENTENCE, counts_scripts
 
 AT_MOST = 10
 
@@ -21,6 +22,7 @@ def embed_context(board: Published) -> dict[str, Any]:
         "snapshot": board.snapshot,
         "raters": board.asked.raters,
         "category": board.asked.category,
+        "scripted": SENTENCE if counts_scripts(board.snapshot) else "",
         "lead": words.lead(rows, Findings.of(board.snapshot).leader),
         "standings": shown,
         "more": len(board.standings) - len(shown),

@@ -16,6 +16,7 @@ from ranking.views.serving import HTML, policy, send_to_anybody
 IN_ANY_FRAME = {
     "default-src": ["'none'"],
     "style-src": ["'self'"],
+    "img-src": ["'self'"],  # its icon, where it is opened by itself
     "base-uri": ["'none'"],
     "form-action": ["'none'"],
     "frame-ancestors": ["*"],

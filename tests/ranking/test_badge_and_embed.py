@@ -36,10 +36,9 @@ def texts(svg: bytes) -> list[str | None]:
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (standing(), "#1–3, 1043 ± 17"),
-        (standing(rank_low=2, rank_high=2), "#2, 1043 ± 17"),
-        (standing(high=1080.0), "#1–3, 1043 ± 37"),
-        (standing(low=1000.0), "#1–3, 1043 ± 43"),
+        (standing(), "#1–3, 1043 (1026–1060)"),
+        (standing(rank_low=2, rank_high=2), "#2, 1043 (1026–1060)"),
+        (standing(low=849.4, high=1284.0), "#1–3, 1043 (849–1284)"),
         (
             standing(rank_low=None, rank_high=None, low=None, high=None),
             "#2, 1043, no interval yet",
@@ -82,7 +81,7 @@ def test_a_badge_is_a_picture_for_any_site(client: Client, addresses: list[str])
     assert label == "Support answers"
     assert message is not None
     assert message.startswith("#")
-    assert "±" in message
+    assert re.search(r", \d+ \(\d+–\d+\)$", message)
     title = ElementTree.fromstring(answer.content).find(f"{SVG}title")
     assert title is not None
     assert title.text is not None
@@ -103,6 +102,8 @@ def test_an_embedded_board_may_be_framed_and_does_nothing(
     assert "X-Frame-Options" not in answer
     said = {part.strip() for part in answer["Content-Security-Policy"].split(";")}
     assert {"frame-ancestors *", "default-src 'none'", "style-src 'self'"} <= said
+    assert 'rel="icon"' in page
+    assert "img-src 'self'" in said
     assert "<script" not in page
     assert "style=" not in page
     assert page.count('<th scope="row">') == 3

@@ -323,7 +323,7 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
         )
     cast(arena, rater=judge)
     publish(arena)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         page = text(client.get("/a/support/?raters=judges"))
     assert "The judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
     assert f'href="/a/support/runs/{run.pk}/"' in page

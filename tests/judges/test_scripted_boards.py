@@ -1,0 +1,60 @@
+"""Wherever a board of scripted judges is shown, it says that they judge nothing real."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from arena.models import Arena
+from tests.factories import make_arena
+from tests.judges.helpers import order, work_off
+from tests.ranking.helpers import fill, publish
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+WARNING = "Votes of scripted judges count here, and they judge nothing real."
+SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(2, 4)
+
+
+def shown(arena: Arena, raters: str) -> dict[str, str]:
+    """The pages that show scores of those raters, as a stranger sees them."""
+    candidate = arena.candidates.earliest("pk").pk
+    pages = {
+        "board": reverse("board", args=[arena.slug]),
+        "embed": reverse("embed_board", args=[arena.slug]),
+        "badge": reverse("badge", args=[arena.slug, candidate]),
+    }
+    client = Client()
+    found = {name: client.get(address, {"raters": raters}).text for name, address in pages.items()}
+    return found | {"home": client.get(reverse("index")).text}
+
+
+@pytest.mark.parametrize(
+    ("judges", "raters"),
+    [
+        (["scripted:scripted-1"], "judges"),
+        ([f"scripted:scripted-{n}" for n in (1, 2, 3)], "juries"),
+    ],
+)
+def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
+    arena: Arena, judges: list[str], raters: str
+) -> None:
+    work_off(order(arena, *judges, per_pair=4))
+    publish(arena)
+    pages = shown(arena, raters)
+    for name in ("board", "embed", "home"):
+        assert WARNING in pages[name], name
+    assert ">scripted: " in pages["badge"]
+    assert "of a scripted judge, nothing real</title>" in pages["badge"]
+
+
+def test_boards_of_people_are_not(arena: Arena) -> None:
+    fill(arena)
+    work_off(order(arena, "scripted:scripted-1", per_pair=4))
+    publish(arena)
+    pages = shown(arena, "people")
+    assert not [name for name, page in pages.items() if "scripted" in page.lower()]
+    assert WARNING not in shown(arena, "combined")["board"]
