@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from arena.access import actor_of
-from arena.admin_base import KeptOnce, ReadOnly
-from arena.admin_prompts import PromptForm
+from arena.admin_base import KeptOnce, ReadOnly, ThroughServices
+from arena.admin_candidates import CandidateAdmin
+from arena.admin_prompts import PromptAdmin
 from arena.admin_teams import TEAM_DESKS
 from arena.calls.money import dollars
 from arena.models import (
@@ -33,18 +34,16 @@ from arena.models import (
     RunAsker,
     Vote,
 )
-from arena.services import audit, runs, voting
-from arena.services.candidate_checks import DEFAULTS
-from arena.services.candidates import is_fixed, retire_candidate
-from arena.services.pairing import sync_pairs
-from arena.services.prompt_plan import CONTENT
-from arena.services.prompts import fixed_prompts
+from arena.services import audit, runs, voiding
+from arena.services.arenas import update_arena
+from arena.services.refusals import Refused
+from arena.services.steering import cancel
 
 # What the arena's own settings check before they change it, and note.
 SETTINGS = ("question", "criteria", "visibility", "voters", "open_to_teams")
-PROMISED = ("private_until_votes", "private_until", "disclosed_at", "created_at", "retired_at")
+TOLD = ("name", "description")  # changed here too, by the service that notes it
 
-for model, desk in TEAM_DESKS.items():
+for model, desk in (TEAM_DESKS | {Candidate: CandidateAdmin, Prompt: PromptAdmin}).items():
     admin.site.register(model, desk)
 
 # Secrets of other servers stand in the environment, and no table is filled with them.
@@ -52,12 +51,15 @@ admin.site.unregister([SocialApp, SocialToken])
 
 
 @admin.register(Arena)
-class ArenaAdmin(KeptOnce):
+class ArenaAdmin(ThroughServices):
     list_display = ["name", "slug", "question", "team", "visibility", "voters", "created_at"]
     search_fields = ["name", "slug"]
     actions = ["order_votes"]
 
     def save_model(self, request: HttpRequest, obj: Arena, form: Any, change: bool) -> None:
+        told = {name: form.cleaned_data[name] for name in TOLD if name in form.changed_data}
+        if change and told:
+            update_arena(arena=obj, by=actor_of(request), **told)
         super().save_model(request, obj, form, change)
         if "team" in form.changed_data:
             audit.record(
@@ -69,70 +71,20 @@ class ArenaAdmin(KeptOnce):
             )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Arena | None = None) -> list[str]:
-        """What the settings check is changed there; an arena has its team for good."""
+        """What the settings check is changed there; an arena has its team and address for good."""
         if obj is None:
             return ["founded_by"]
-        return ["founded_by", *SETTINGS, *(["team"] if obj.team_id else [])]
+        return ["founded_by", "slug", *SETTINGS, *(["team"] if obj.team_id else [])]
 
     @admin.action(description="Order one more vote per pair from people")
     def order_votes(self, request: HttpRequest, queryset: QuerySet[Arena]) -> None:
         for arena in queryset:
             try:
-                run = runs.order_people_run(arena=arena, per_pair=1, created_by=request.user)
+                run = runs.order_people_run(arena=arena, per_pair=1, by=actor_of(request))
             except ValidationError as error:
                 messages.error(request, f"{arena}: {' '.join(error.messages)}")
             else:
                 messages.success(request, f"{arena}: {run.votes_wanted} votes ordered.")
-
-
-@admin.register(Prompt)
-class PromptAdmin(KeptOnce):
-    form = PromptForm
-    list_display = ["external_id", "arena", "category", "retired_at"]
-    list_filter = ["arena"]
-    search_fields = ["external_id", "text"]
-    raw_id_fields = ["arena", "source"]
-
-    def save_model(self, request: HttpRequest, obj: Prompt, form: Any, change: bool) -> None:
-        obj.html = None
-        super().save_model(request, obj, form, change)
-        sync_pairs(arena=obj.arena)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Prompt | None = None) -> list[str]:
-        """A prompt that something was made with is retired, not changed."""
-        frozen = ["source", "source_row"]
-        if obj and fixed_prompts(obj.arena, [obj.pk]):
-            frozen += ["arena", "external_id", *CONTENT]
-        return frozen
-
-
-@admin.register(Candidate)
-class CandidateAdmin(KeptOnce):
-    list_display = ["name", "version", "arena", "model", "variant", "retired_at"]
-    list_filter = ["arena"]
-    search_fields = ["name", "model"]
-    raw_id_fields = ["arena", "source"]
-    actions = ["retire"]
-
-    def save_model(self, request: HttpRequest, obj: Candidate, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        sync_pairs(arena=obj.arena)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Candidate | None = None) -> list[str]:
-        """A candidate that something was made with is immutable: an edit is another version.
-
-        What its page promises about its name and its dates holds for operators, too.
-        """
-        frozen = ["source", "source_row", *PROMISED]
-        if obj and is_fixed(obj):
-            frozen += ["arena", "team", "name", "version", "created_by", *DEFAULTS]
-        return frozen
-
-    @admin.action(description="Retire the chosen candidates", permissions=["change"])
-    def retire(self, request: HttpRequest, queryset: QuerySet[Candidate]) -> None:
-        for candidate in queryset:
-            retire_candidate(candidate=candidate, by=actor_of(request), now=timezone.now())
-        messages.success(request, "Retired: nobody is shown them any more. Their votes stay.")
 
 
 @admin.register(Response)
@@ -159,8 +111,9 @@ class RaterAdmin(KeptOnce):
 
     @admin.action(description="Void all votes of the chosen raters", permissions=["void"])
     def void_votes(self, request: HttpRequest, queryset: QuerySet[Rater]) -> None:
-        reason, now = f"rater voided by {request.user}", timezone.now()
-        done = sum(voting.void_rater(rater=r, reason=reason, now=now) for r in queryset)
+        by, now = actor_of(request), timezone.now()
+        reason = f"rater voided by {request.user}"
+        done = sum(voiding.void_rater(rater=r, by=by, reason=reason, now=now) for r in queryset)
         messages.success(request, f"{done} votes voided; these raters can cast no more.")
 
     def has_void_permission(self, request: HttpRequest) -> bool:
@@ -183,9 +136,9 @@ class VoteAdmin(ReadOnly):
 
     @admin.action(description="Void the chosen votes", permissions=["void"])
     def void(self, request: HttpRequest, queryset: QuerySet[Vote]) -> None:
-        reason = f"voided by {request.user}"
-        done = [voting.void_vote(vote=v, reason=reason, now=timezone.now()) for v in queryset]
-        messages.success(request, f"{sum(done)} votes voided; they stay on record.")
+        reason, now = f"voided by {request.user}", timezone.now()
+        done = voiding.void_votes(votes=queryset, by=actor_of(request), reason=reason, now=now)
+        messages.success(request, f"{done} votes voided; they stay on record.")
 
     def has_void_permission(self, request: HttpRequest) -> bool:
         return may_void(request)
@@ -200,8 +153,13 @@ class RunAdmin(ReadOnly):
 
     @admin.action(description="Cancel the chosen runs", permissions=["cancel"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        by, now = actor_of(request), timezone.now()
         for run in queryset:
-            runs.cancel_run(run=run, now=timezone.now())
+            end = runs.cancel_run if run.kind == Run.Kind.PERSON else cancel
+            try:
+                end(run=run, by=by, now=now)
+            except Refused as refusal:
+                messages.error(request, f"{run}: {refusal}")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Cancelling is what changing a run means here."""

@@ -10,15 +10,15 @@ LONGEST_SUBJECT = 300
 
 def record(
     *, team: Team | None, by: Actor, action: str, subject: object = "", **details: Any
-) -> None:
-    """Note what `by` did for `team`, in the transaction that does it.
+) -> AuditEntry | None:
+    """Note what `by` did for `team`, in the transaction that does it, and return the entry.
 
     `action` is a verb in the past ("registered a candidate"); no secret is ever in `details`.
     What has no team is the operators' own, and leaves no trail here.
     """
     if team is None:
-        return
-    AuditEntry.objects.create(
+        return None
+    return AuditEntry.objects.create(
         team=team,
         user=by.user,
         token=by.token,

@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models, transaction
 from django.utils import timezone
 
+from arena.access import Actor
 from arena.models import (
     Arena,
     Candidate,
@@ -18,14 +19,15 @@ from arena.models import (
     Vote,
 )
 from arena.models.imports import DELETED
+from arena.services import audit
 from arena.services.budgets import take_spent
 
 AT_ONCE = 500
 
 
-def delete_arena(*, arena: Arena) -> None:
+def delete_arena(*, arena: Arena, by: Actor) -> None:
     """Delete an arena with everything in it. Killed on the way, it stays hidden; call it again."""
-    _hide(arena)
+    _hide(arena, by)
     for rows in (
         Vote.objects.filter(arena=arena),
         Comparison.objects.filter(arena=arena),
@@ -47,7 +49,7 @@ def _delete_all(rows: models.QuerySet[Any]) -> None:
 
 
 @transaction.atomic
-def _hide(arena: Arena) -> None:
+def _hide(arena: Arena, by: Actor) -> None:
     """Put the arena under an import that is never revealed: no page shows it from now on.
 
     Its runs are over, so that nothing more is paid for what is being deleted; what they cost stays
@@ -63,3 +65,6 @@ def _hide(arena: Arena) -> None:
     runs.update(state=Run.State.CANCELLED, closed_at=timezone.now())
     if begins:
         take_spent(runs=Run.objects.filter(arena=arena))
+        audit.record(
+            team=arena.team, by=by, action="deleted an arena", subject=arena, arena=arena.slug
+        )

@@ -1,6 +1,6 @@
 """Prompts: brought in, revised, retired and brought back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -103,11 +103,19 @@ def _being_answered(arena: Arena, ids: Sequence[int]) -> set[int]:
 
 
 @transaction.atomic
+def add_prompt(*, prompt: Prompt, by: Actor) -> None:
+    """Write a prompt that an operator has filled in, checked; its text may be unknown."""
+    prompt.save(force_insert=True)
+    sync_pairs(arena=prompt.arena)
+    _note(prompt, by, "added a prompt")
+
+
+@transaction.atomic
 def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields]) -> Prompt:
     """Change a prompt that nothing was made with yet. Raises PromptRefused."""
     arena = Arena.objects.select_for_update(no_key=True).get(pk=prompt.arena_id)
     found = Prompt.objects.select_for_update().get(pk=prompt.pk)
-    checked = _checked(dict(changes))
+    checked = checked_changes(changes)
     wanted = {name: value for name, value in checked.items() if getattr(found, name) != value}
     if not wanted:
         return found
@@ -141,7 +149,8 @@ def _refuse_double(prompt: Prompt) -> None:
             raise PromptRefused(DOUBLE.format(id=shown(name)), field="text")
 
 
-def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a prompt is to say, as it is kept. Raises PromptRefused."""
     checked = {}
     for name, value in changes.items():
         try:

@@ -1,33 +1,43 @@
 """Runs of people: N votes for every pair of candidates, opened, tended and closed by Celery."""
 
 from datetime import datetime
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Q
 
+from arena.access import Actor
 from arena.models import Arena, Pair, PairDemand, Run
+from arena.services import audit, steering
 
 MOST_PER_PAIR = 10_000
 Held = dict[tuple[int, int], tuple[int, int]]  # by pair: comparisons with a vote, and waiting
 
 
 @transaction.atomic
-def order_people_run(*, arena: Arena, per_pair: int, created_by: Any = None) -> Run:
+def order_people_run(*, arena: Arena, per_pair: int, by: Actor) -> Run:
     """Order `per_pair` votes of people for every pair of the arena; a task opens the run."""
     pairs = arena.pairs.filter(shared_prompts__gt=0).count()
     if not pairs:
         raise ValidationError("This arena has no two candidates that answer the same prompt.")
     if not 1 <= per_pair <= MOST_PER_PAIR:
         raise ValidationError(f"Votes per pair must be between 1 and {MOST_PER_PAIR:,}.")
-    return Run.objects.create(
+    run = Run.objects.create(
         arena=arena,
         kind=Run.Kind.PERSON,
         per_pair=per_pair,
         votes_wanted=pairs * per_pair,
-        created_by=created_by,
+        created_by=by.user,
     )
+    audit.record(
+        team=arena.team,
+        by=by,
+        action="ordered votes of people",
+        subject=arena,
+        run=run.pk,
+        votes=run.votes_wanted,
+    )
+    return run
 
 
 @transaction.atomic
@@ -103,7 +113,7 @@ def _ask(run: Run, demands: list[PairDemand], held: Held) -> None:
 
 
 @transaction.atomic
-def cancel_run(*, run: Run, now: datetime) -> None:
-    """End a run as it is: its votes stay, nothing more is asked for."""
-    Run.objects.filter(pk=run.pk, closed_at=None).update(state=Run.State.CANCELLED, closed_at=now)
+def cancel_run(*, run: Run, by: Actor, now: datetime) -> None:
+    """End a run as it is: its votes stay, nothing more is asked for. Raises RunRefused."""
+    steering.cancel(run=run, by=by, now=now)
     PairDemand.objects.filter(run=run).update(remaining=0)

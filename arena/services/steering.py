@@ -130,4 +130,6 @@ def _called(run: Run) -> str:
 
 def _record(run: Run, by: Actor, action: str, **details: object) -> None:
     said = run.candidate.own_name if run.candidate else run.arena or ""
-    audit.record(team=run.team, by=by, action=action, subject=said, run=run.pk, **details)
+    # Nobody pays for votes of people: the arena is its team's all the same.
+    team = run.team or (run.arena.team if run.arena else None)
+    audit.record(team=team, by=by, action=action, subject=said, run=run.pk, **details)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.answers.making import make_answer
 from arena.answers.subjects import subject_of
 from arena.calls.models import Call
@@ -259,7 +260,7 @@ def test_an_arena_is_taken_away_with_its_answers_runs_and_calls(
         sweep()
 
     monkeypatch.setattr(deleting, "_delete_all", sweep_meanwhile)
-    deleting.delete_arena(arena=candidate.arena)
+    deleting.delete_arena(arena=candidate.arena, by=COMMAND)
     assert set(seen) == {"cancelled"}
     for rows in (Response, Run, Call, Pair):
         assert not rows.objects.exists()

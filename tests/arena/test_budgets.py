@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.access import COMMAND, Actor
 from arena.answers import steering
 from arena.calls.models import Call
 from arena.calls.providers.base import Rejected
@@ -197,6 +197,6 @@ def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
 def test_what_a_deleted_arena_cost_stays_spent() -> None:
     team = make_team(budget=100 * DOLLAR)
     run = run_of(team, "done", cap=70 * DOLLAR, settled=60 * DOLLAR)
-    delete_arena(arena=run.in_arena)
+    delete_arena(arena=run.in_arena, by=COMMAND)
     team.refresh_from_db()
     assert budget_left(team) == 40 * DOLLAR

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Candidate, Run
 from arena.services import runs, voting
 from arena.services.issuing import TIME_TO_VOTE
@@ -21,7 +22,7 @@ NOW = timezone.now()
 
 
 def ordered(arena, per_pair):
-    run = runs.order_people_run(arena=arena, per_pair=per_pair)
+    run = runs.order_people_run(arena=arena, per_pair=per_pair, by=COMMAND)
     return runs.tend_run(run=run, now=NOW)
 
 
@@ -33,7 +34,7 @@ def vote(arena, rater=None, now=NOW):
 
 
 def test_the_task_opens_an_ordered_run():
-    run = runs.order_people_run(arena=make_arena(), per_pair=2)
+    run = runs.order_people_run(arena=make_arena(), per_pair=2, by=COMMAND)
     assert run.state == Run.State.ORDERED
     tend_runs()
     run.refresh_from_db()
@@ -112,7 +113,7 @@ def test_tending_twice_changes_nothing():
 def test_a_cancelled_run_asks_for_nothing_more():
     arena = make_arena()
     run = ordered(arena, per_pair=2)
-    runs.cancel_run(run=run, now=NOW)
+    runs.cancel_run(run=run, by=COMMAND, now=NOW)
     assert vote(arena).run is None
     assert runs.tend_run(run=run, now=NOW).state == Run.State.CANCELLED
 
@@ -120,12 +121,12 @@ def test_a_cancelled_run_asks_for_nothing_more():
 @pytest.mark.parametrize("per_pair", [0, -1, runs.MOST_PER_PAIR + 1])
 def test_an_impossible_number_of_votes_is_refused(per_pair):
     with pytest.raises(ValidationError, match="between 1 and"):
-        runs.order_people_run(arena=make_arena(), per_pair=per_pair)
+        runs.order_people_run(arena=make_arena(), per_pair=per_pair, by=COMMAND)
 
 
 def test_an_arena_without_pairs_takes_no_run():
     with pytest.raises(ValidationError, match="no two candidates"):
-        runs.order_people_run(arena=make_arena(1), per_pair=1)
+        runs.order_people_run(arena=make_arena(1), per_pair=1, by=COMMAND)
 
 
 def test_the_command_orders_and_the_voting_page_shows_how_far_it_is(client, capsys):

@@ -6,8 +6,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Comparison, Rater, Vote
-from arena.services import voting
+from arena.services import voiding, voting
 from arena.signals import votes_changed
 from tests.factories import make_arena, make_person, make_vote
 
@@ -159,8 +160,8 @@ def test_an_undo_twice_asks_for_the_pair_once(comparison, rater):
 
 def test_voiding_twice_says_who_did_it(comparison, rater):
     vote = cast(comparison, rater)
-    assert voting.void_vote(vote=vote, reason="a bot", now=NOW)
-    assert not voting.void_vote(vote=vote, reason="again", now=NOW)
+    assert voiding.void_vote(vote=vote, by=COMMAND, reason="a bot", now=NOW)
+    assert not voiding.void_vote(vote=vote, by=COMMAND, reason="again", now=NOW)
     vote.refresh_from_db()
     assert vote.void_reason == "a bot"
 

@@ -6,9 +6,10 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.calls.models import Call, RunAsker
 from arena.models import Run
-from arena.services.voting import void_rater
+from arena.services.voiding import void_rater
 from judges import tasks
 from judges.models import Epoch
 from judges.services.blocking import pause_blocked_judges
@@ -34,7 +35,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def block(run: Run, judge: str = LOCAL) -> Epoch:
     name, _, model = judge.partition(":")
     epoch = Epoch.objects.get(judge__endpoint=name, judge__model=model, run_judges__run=run)
-    void_rater(rater=epoch.rater, reason="It is wrong.", now=timezone.now())
+    void_rater(rater=epoch.rater, by=COMMAND, reason="It is wrong.", now=timezone.now())
     return epoch
 
 

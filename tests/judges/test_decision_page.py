@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena, Role, Run, Team
 from arena.services.runs import cancel_run
 from judges.models import Baseline
@@ -326,7 +327,7 @@ def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_
     assert "The judges have been asked about all 50 prompts that both answer" in page
     assert f"/a/{arena.slug}/manage/prompts/" in page
     assert "Order judges</a>" not in page
-    cancel_run(run=run, now=timezone.now())
+    cancel_run(run=run, by=COMMAND, now=timezone.now())
     assert "there are only 30 left" in text(client, url)
     order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=45)
     assert "there are only 5 left" in text(client, url)

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.calls.models import Call
 from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
 from arena.services.deleting import delete_arena
@@ -181,7 +182,7 @@ def test_no_candidates_pair_is_left_out() -> None:
 def test_what_a_cancelled_run_never_asked_is_free_for_the_next_order() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, SCRIPTED, per_pair=3)
-    cancel_run(run=cancelled, now=timezone.now())
+    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
     run = work_off(order(arena, SCRIPTED, per_pair=3))
     assert (run.state, run.votes_wanted, run.judgements.count()) == ("done", 3, 3)
     assert len(set(responses(arena))) == len(responses(arena)) == 3
@@ -197,7 +198,7 @@ def test_what_a_cancelled_run_paid_for_is_not_paid_again(local: FakeServer) -> N
     settled, half = cancelled.judgements.order_by("pk")
     for call_id in (settled.forward_id, settled.reverse_id, half.forward_id):
         judge_call(call_id=call_id)
-    cancel_run(run=cancelled, now=timezone.now())
+    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
     run = work_off(order(arena, LOCAL))
     assert (run.votes_wanted, run.votes_done) == (1, 1)
     assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 4
@@ -210,14 +211,14 @@ def test_a_call_that_had_failed_when_its_run_was_cancelled_is_tried_again() -> N
     Call.objects.filter(pk=cancelled.judgements.get().forward_id).update(
         state="failed", requests=6, error="HTTP 500", finished_at=timezone.now()
     )
-    cancel_run(run=cancelled, now=timezone.now())
+    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
     assert work_off(order(arena, SCRIPTED)).state == "done"
     assert set(Call.objects.values_list("state", flat=True)) == {"done"}
 
 
 def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_run() -> None:
     arena = make_arena(3, 2)
-    cancel_run(run=order(arena, SCRIPTED, per_pair=1), now=timezone.now())
+    cancel_run(run=order(arena, SCRIPTED, per_pair=1), by=COMMAND, now=timezone.now())
     run = order(arena, SCRIPTED, per_pair=2, max_calls=8)
     shares = Counter(frozenset((one.left_id, one.right_id)) for one in run.comparisons.all())
     assert sorted(shares.values()) == [1, 1, 2]
@@ -276,7 +277,7 @@ def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
 
     def then_cancel(*, writing: Writing, picks: Sequence[Pick]) -> None:
         write(writing=writing, picks=picks)
-        cancel_run(run=writing.run, now=timezone.now())
+        cancel_run(run=writing.run, by=COMMAND, now=timezone.now())
 
     monkeypatch.setattr(ordering, "BATCH", 2)
     monkeypatch.setattr(ordering, "write_picks", then_cancel)
@@ -309,7 +310,7 @@ def test_a_blocked_judge_is_asked_nothing() -> None:
 def test_an_arena_with_judgements_can_be_deleted() -> None:
     arena = make_arena(2, 3)
     work_off(order(arena, SCRIPTED, per_pair=2))
-    delete_arena(arena=arena)
+    delete_arena(arena=arena, by=COMMAND)
     assert not Judgement.objects.exists()
     assert not Run.objects.exists()
 

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Response, Run
 from arena.services.catalog import set_criteria
 from arena.services.runs import order_people_run
@@ -148,7 +149,7 @@ def test_there_is_no_page_for_hidden_arenas_other_arenas_and_runs_of_people(
 ) -> None:
     run = order(make_arena(2, 2), "scripted")
     elsewhere = reverse("judge_run", args=[make_arena(2, 2).slug, run.pk])
-    people = order_people_run(arena=run.arena, per_pair=1)
+    people = order_people_run(arena=run.arena, per_pair=1, by=COMMAND)
     assert client.get(elsewhere).status_code == 404
     assert client.get(run_url(people)).status_code == 404
     hide(run.arena)

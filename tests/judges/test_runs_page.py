@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from arena.access import COMMAND
 from arena.models import Arena, Run
 from arena.services.runs import order_people_run
 from tests.factories import make_arena
@@ -39,7 +40,7 @@ def test_an_arena_without_runs_says_so(client: Client) -> None:
 
 def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
     arena = make_arena(2, 2)
-    order_people_run(arena=arena, per_pair=1)
+    order_people_run(arena=arena, per_pair=1, by=COMMAND)
     order(make_arena(2, 2), "scripted")
     assert "No judge was asked here yet." in text(client, url(arena))
 

@@ -6,9 +6,10 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena
 from arena.services.pairing import sync_pairs
-from arena.services.voting import void_vote
+from arena.services.voiding import void_vote
 from ranking import cadence
 from ranking.models import (
     ArenaRefresh,
@@ -119,7 +120,7 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
     Snapshot.objects.update(measured_seconds=60.0)
     gone = arena.candidates.order_by("-pk")[0]
     for vote in arena.votes.filter(Q(comparison__left=gone) | Q(comparison__right=gone)):
-        void_vote(vote=vote, reason="a test", now=timezone.now())
+        void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
     arena.candidates.filter(pk=gone.pk).update(retired_at=timezone.now())
     sync_pairs(arena=arena)
     cast(arena, "right")

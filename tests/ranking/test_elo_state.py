@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena
-from arena.services.voting import void_vote
+from arena.services.voiding import void_vote
 from ranking.models import (
     Board,
     EloCheckpoint,
@@ -47,7 +48,7 @@ def test_a_voided_vote_replays_the_tail_only(arena: Arena, monkeypatch: pytest.M
     monkeypatch.setattr(elo_ratings, "EVERY", 5)
     elo_of(arena)
     vote = arena.votes.order_by("pk")[17]
-    void_vote(vote=vote, reason="a mistake", now=timezone.now())
+    void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
     read: list[int] = []
     monkeypatch.setattr(
         elo_ratings, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))

@@ -6,8 +6,9 @@ import pytest
 from django.utils import timezone
 from scipy import stats
 
+from arena.access import COMMAND
 from arena.models import Arena, Rater
-from arena.services.voting import void_vote
+from arena.services.voiding import void_vote
 from ranking.services.rater_boards import RankCorrelation, rank_correlation, scores_of_raters
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, fill, publish
@@ -32,7 +33,12 @@ def test_only_live_votes_of_these_raters_in_this_arena_count(arena: Arena) -> No
     before = scores_of_raters(arena=arena, rater_ids=[mine.pk])
     assert before == pytest.approx({a.pk: 1000, b.pk: 1000, c.pk: 1000})
     make_vote(arena, a, b, "left", rater=other)
-    void_vote(vote=make_vote(arena, a, b, "left", rater=mine), reason="a test", now=timezone.now())
+    void_vote(
+        vote=make_vote(arena, a, b, "left", rater=mine),
+        by=COMMAND,
+        reason="a test",
+        now=timezone.now(),
+    )
     elsewhere = make_arena(2, 1)
     make_vote(elsewhere, *elsewhere.candidates.all(), "left", rater=mine)
     assert scores_of_raters(arena=arena, rater_ids=[mine.pk]) == pytest.approx(before)

@@ -7,8 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import void_rater, void_vote
+from arena.services.voiding import void_rater, void_vote
 from ranking.models import (
     ArenaRefresh,
     ClusterTally,
@@ -52,7 +53,7 @@ def test_a_voided_vote_is_taken_out_again_and_leaves_no_trace(arena: Arena) -> N
     vote = cast(arena, preference=1 / 3)
     fold(arena)
     assert counted(arena) == 25
-    void_vote(vote=vote, reason="a mistake", now=timezone.now())
+    void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
     assert fold(arena) == 1
     assert {tally.category: bytes(tally.cells) for tally in Tally.objects.all()} == before
     assert drift(arena) == []
@@ -60,7 +61,7 @@ def test_a_voided_vote_is_taken_out_again_and_leaves_no_trace(arena: Arena) -> N
 
 def test_a_vote_voided_before_it_was_folded_is_never_counted(arena: Arena) -> None:
     fold(arena)
-    void_vote(vote=cast(arena), reason="a mistake", now=timezone.now())
+    void_vote(vote=cast(arena), by=COMMAND, reason="a mistake", now=timezone.now())
     assert fold(arena) == 0
     assert counted(arena) == 24
 
@@ -70,7 +71,7 @@ def test_voiding_a_rater_takes_out_all_their_votes_and_them(arena: Arena) -> Non
     fill(arena, rounds=1, rater=somebody)
     fold(arena)
     assert Tally.objects.get(arena=arena, raters="people", category="").n_raters == 2
-    assert void_rater(rater=somebody, reason="a script", now=timezone.now()) == 12
+    assert void_rater(rater=somebody, by=COMMAND, reason="a script", now=timezone.now()) == 12
     assert fold(arena) == 12
     assert Tally.objects.get(arena=arena, raters="people", category="").n_raters == 1
     assert counted(arena) == 24
@@ -123,7 +124,7 @@ def test_a_vote_of_a_file_that_is_voided_half_way_is_taken_out_after_all(
     tallying._add_imported(arena.pk, claim(arena), frozenset())
     for row in (2, 6):  # one that is in the tallies, and one that is not
         vote = Vote.objects.get(source=source, source_row=row)
-        void_vote(vote=vote, reason="a mistake", now=timezone.now())
+        void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
     fold(arena)
     assert counted(arena) == 24 + 5
     assert drift(arena) == []
@@ -167,7 +168,7 @@ def test_random_votes_voids_and_files_never_drift(
         )
         if turn % 7 == 0:
             vote = chance.choice(list(arena.votes.filter(voided_at=None)))
-            void_vote(vote=vote, reason="a test", now=timezone.now())
+            void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
         if turn % 20 == 5:
             files.append(hidden_import(arena, turn, 5))
         if turn % 20 == 12:

@@ -13,8 +13,9 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena, Vote
-from arena.services.voting import void_vote
+from arena.services.voiding import void_vote
 from ranking.models import ArenaRefresh
 from ranking.services import boards, leases, rebuilding, tallying
 from ranking.services.leases import LeaseLost
@@ -111,7 +112,7 @@ def voider(arena: Arena, until: float) -> None:
     chance = random.Random(9)
     while time.monotonic() < until:
         found = Vote.objects.filter(arena=arena, voided_at=None).order_by("-pk")[:30]
-        void_vote(vote=chance.choice(list(found)), reason="a test", now=timezone.now())
+        void_vote(vote=chance.choice(list(found)), by=COMMAND, reason="a test", now=timezone.now())
         time.sleep(0.02)
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.trust import set_trust
-from arena.services.voting import void_vote
+from arena.services.voiding import void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import rebuilding, tallying, trusting
 from ranking.services.leases import LeaseLost
@@ -95,7 +96,7 @@ def test_a_voided_vote_of_the_trusted_leaves_both_tallies(
     vote = cast(arena, rater=trusted_judge)
     cast(arena, rater=trusted_judge)
     fold(arena)
-    void_vote(vote=vote, reason="a test", now=timezone.now())
+    void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
     fold(arena)
     assert (counted(arena, "judges"), counted(arena, "trusted_judges")) == (1, 1)
     assert drift(arena) == []
@@ -107,7 +108,7 @@ def test_a_vote_voided_before_its_judge_was_trusted_is_not_taken_out_twice(
     vote = cast(arena, rater=judge)
     cast(arena, rater=judge)
     fold(arena)
-    void_vote(vote=vote, reason="a test", now=timezone.now())
+    void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
     trust(judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 1

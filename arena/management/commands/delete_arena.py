@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from arena.access import COMMAND
 from arena.models import Arena
 from arena.services.deleting import delete_arena
 
@@ -22,5 +23,5 @@ class Command(BaseCommand):
         question = f"Delete {arena.name} with its {arena.votes.count():,} votes? Type its slug: "
         if not yes and input(question) != slug:
             raise CommandError("Nothing was deleted.")
-        delete_arena(arena=arena)
+        delete_arena(arena=arena, by=COMMAND)
         self.stdout.write(f"{slug} is deleted.")

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from arena.access import COMMAND
 from arena.models import Arena
 from arena.services.runs import order_people_run
 
@@ -21,7 +22,7 @@ class Command(BaseCommand):
         if arena is None:
             raise CommandError(f"There is no arena {slug!r}.")
         try:
-            run = order_people_run(arena=arena, per_pair=per_pair)
+            run = order_people_run(arena=arena, per_pair=per_pair, by=COMMAND)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         self.stdout.write(

@@ -5,8 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from arena.access import COMMAND
 from arena.models import Rater
-from arena.services.voting import void_rater
+from arena.services.voiding import void_rater
 
 
 class Command(BaseCommand):
@@ -22,5 +23,6 @@ class Command(BaseCommand):
             raise CommandError(f"There is no rater {rater}.")
         if not reason.strip():
             raise CommandError("The reason is empty.")
-        voided = void_rater(rater=found, reason=reason.strip()[:200], now=timezone.now())
+        reason = reason.strip()[:200]
+        voided = void_rater(rater=found, by=COMMAND, reason=reason, now=timezone.now())
         self.stdout.write(f"{voided} votes of {found} are void; new ones are refused.")
