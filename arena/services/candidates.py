@@ -7,7 +7,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 
 from arena.access import Actor, may_change, may_retire
-from arena.models import Arena, Call, Candidate, Comparison, Team
+from arena.calls.services import cancel_run
+from arena.models import Arena, Call, Candidate, Comparison, Run, Team
 from arena.services import audit
 from arena.services.candidate_checks import (
     DEFAULTS,
@@ -238,15 +239,18 @@ def _free_version(found: Candidate) -> int:
 def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
     """Have `candidate` shown to nobody any more. What it was stays on the board, for good.
 
-    A guest that the arena's team retires is in the trails of both, under the name that each knows.
+    The run that generates its answers ends, also where it was retired before: no money is held for
+    what nobody asks. A guest that the arena's team retires is in the trails of both, under the name
+    that each knows.
     """
     hold_arena(candidate.arena_id)
     found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    ended, sent_away = _end_runs(found, now), _is_sent_away(found, by)
     if found.retired_at is None:
         found.retired_at = now
         found.save()
         sync_pairs(arena=found.arena, touched=found)
-        if _is_sent_away(found, by):
+        if sent_away:
             audit.record(
                 team=found.arena.team,
                 by=by,
@@ -255,9 +259,21 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
                 arena=found.arena.slug,
                 candidate=found.pk,
             )
-            by = THE_HOST
-        _note(found, by, "retired a candidate")
+        _note(found, THE_HOST if sent_away else by, "retired a candidate", **ended)
+    elif ended:
+        _note(found, THE_HOST if sent_away else by, "cancelled a run of answers", **ended)
     candidate.retired_at = found.retired_at
+
+
+def _end_runs(candidate: Candidate, now: datetime) -> dict[str, list[int]]:
+    """Cancel the unfinished run of its answers; return what the trail says of it, if anything."""
+    unfinished = Run.objects.of_answers().not_over().filter(candidate=candidate)
+    ended = [
+        run_id
+        for run_id in unfinished.values_list("pk", flat=True)
+        if cancel_run(run_id=run_id, now=now)
+    ]
+    return {"runs_cancelled": ended} if ended else {}
 
 
 def _is_sent_away(candidate: Candidate, by: Actor) -> bool:
@@ -266,7 +282,7 @@ def _is_sent_away(candidate: Candidate, by: Actor) -> bool:
     return not is_own and not may_change(by, candidate) and may_retire(by, candidate)
 
 
-def _note(candidate: Candidate, by: Actor, action: str) -> None:
+def _note(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
     """The trail is its own team's, which knows its name."""
     audit.record(
         team=candidate.team or candidate.arena.team,
@@ -275,4 +291,5 @@ def _note(candidate: Candidate, by: Actor, action: str) -> None:
         subject=candidate.own_name,
         arena=candidate.arena.slug,
         candidate=candidate.pk,
+        **details,
     )

@@ -1,0 +1,203 @@
+"""What other teams pay for in an arena stays theirs to read and to end, whatever its team does."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.answers import steering
+from arena.calls.models import Call
+from arena.models import Arena, Candidate, Run, Team
+from arena.services.arenas import ArenaRefused, update_arena
+from arena.services.budgets import committed_by
+from arena.services.candidates import retire_candidate
+from arena.services.steering import RunRefused
+from tests.arena.answering import make_member, make_variant, order, work_off
+from tests.arena.answering import make_team as make_payer
+from tests.arena.ledger import DOLLAR, Model, says
+from tests.arena.rest import Caller, member_of, token_of
+from tests.factories import make_arena
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def host(model: Model) -> Team:
+    return make_payer()
+
+
+@pytest.fixture
+def arena(host: Team) -> Arena:
+    return make_arena(0, 3, team=host, open_to_teams=True)
+
+
+@pytest.fixture
+def guest(arena: Arena) -> Team:
+    return make_payer()
+
+
+@pytest.fixture
+def candidate(arena: Arena, guest: Team) -> Candidate:
+    return make_variant(arena=arena, team=guest)
+
+
+def by_member_of(team: Team) -> Actor:
+    return Actor(user=make_member(team))
+
+
+def retire(candidate: Candidate, by: Actor) -> None:
+    retire_candidate(candidate=candidate, by=by, now=NOW)
+
+
+def make_private(arena: Arena, by: Actor) -> Arena:
+    return update_arena(arena=arena, by=by, visibility="private", open_to_teams=False)
+
+
+def hide(arena: Arena) -> None:
+    """As it was possible before a guest's unfinished run kept an arena from it."""
+    Arena.objects.filter(pk=arena.pk).update(visibility="private", open_to_teams=False)
+
+
+def stored(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)
+
+
+# -- Retiring --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whose", ["host", "guest"])
+@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
+def test_retiring_a_candidate_ends_its_run_and_frees_the_money(
+    whose: str, state: str, candidate: Candidate, request: Any
+) -> None:
+    run = order(candidate)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    assert run.team is not None
+    assert committed_by(run.team) == DOLLAR
+    retire(candidate, by_member_of(request.getfixturevalue(whose)))
+    assert (stored(run).state, stored(run).closed_at) == ("cancelled", NOW)
+    assert committed_by(run.team) == 0
+    work_off(run)
+    assert stored(run).state == "cancelled"
+
+
+def test_what_a_run_has_cost_by_then_stays_spent_and_calls_under_way_are_booked(
+    candidate: Candidate, guest: Team, model: Model
+) -> None:
+    run = order(candidate)
+
+    def retired_meanwhile() -> Any:
+        model.otherwise = says("too late")
+        retire(candidate, by_member_of(guest))
+        return says("A")
+
+    model.otherwise = retired_meanwhile
+    work_off(run)
+    assert len(model.requests) == 1
+    ended = stored(run)
+    assert (ended.state, ended.reserved) == ("cancelled", 0)
+    assert ended.settled == Call.objects.get(run=run, state="done").cost > 0
+    assert committed_by(guest) == ended.settled
+
+
+def test_a_run_that_is_over_stays_as_it_ended(candidate: Candidate, guest: Team) -> None:
+    run = work_off(order(candidate))
+    assert run.state == "done"
+    retire(candidate, by_member_of(guest))
+    assert (stored(run).state, stored(run).closed_at) == ("done", run.closed_at)
+
+
+def test_the_trails_say_which_run_was_ended_and_the_guests_names_nobody_of_the_host(
+    candidate: Candidate, guest: Team, host: Team
+) -> None:
+    run = order(candidate)
+    retire(candidate, by_member_of(host))
+    entry = guest.audit_entries.get(action="retired a candidate")
+    assert (entry.by, entry.details["runs_cancelled"]) == ("the arena's team", [run.pk])
+    assert "runs_cancelled" not in host.audit_entries.get().details
+
+
+def test_retiring_again_ends_a_run_that_was_left_paused(
+    candidate: Candidate, guest: Team, host: Team
+) -> None:
+    """As retiring left them once; nothing else is done a second time."""
+    run = order(candidate)
+    retired = Candidate.objects.filter(pk=candidate.pk)
+    retired.update(retired_at=NOW)
+    Run.objects.filter(pk=run.pk).update(state="paused")
+    retire(candidate, by_member_of(host))
+    assert stored(run).state == "cancelled"
+    retire(candidate, by_member_of(host))
+    assert not host.audit_entries.exists()
+    said = list(guest.audit_entries.order_by("pk").values_list("by", "action"))
+    assert said[1:] == [("the arena's team", "cancelled a run of answers")]
+
+
+@pytest.mark.parametrize("state", ["paused", "done"])
+def test_a_retired_candidates_run_does_not_go_on(
+    state: str, candidate: Candidate, guest: Team
+) -> None:
+    """It would hold its cap again, and ask nothing."""
+    run = order(candidate)
+    Call.objects.filter(run=run).update(state="failed")
+    Run.objects.filter(pk=run.pk).update(state=state)
+    Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
+    again = steering.resume if state == "paused" else steering.ask_failures_again
+    with pytest.raises(RunRefused, match="is retired"):
+        again(run=stored(run), by=by_member_of(guest), now=NOW)
+    assert stored(run).state == state
+
+
+# -- Becoming private ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
+def test_an_arena_with_a_guests_unfinished_run_does_not_become_private(
+    state: str, arena: Arena, candidate: Candidate, guest: Team, host: Team
+) -> None:
+    run = order(candidate)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
+    with pytest.raises(ArenaRefused, match="pays for a run") as refused:
+        make_private(arena, by_member_of(host))
+    assert refused.value.field == "visibility"
+    retire(candidate, by_member_of(host))
+    assert make_private(arena, by_member_of(host)).is_private
+
+
+def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(arena: Arena, host: Team) -> None:
+    run = order(make_variant(arena=arena, team=host))
+    assert make_private(arena, by_member_of(host)).is_private
+    assert stored(run).state == "open"
+
+
+# -- Reading and ending what one pays for ----------------------------------------------------------
+
+
+def test_who_pays_for_a_run_reads_and_cancels_it_where_the_arena_is_hidden_from_them(
+    arena: Arena, candidate: Candidate, guest: Team
+) -> None:
+    run, caller = order(candidate), token_of(guest)
+    hide(arena)
+    shown = caller.get(f"answer-runs/{run.pk}/")
+    assert (shown.status_code, shown.json()["cap"]) == (200, 1)
+    assert caller.post(f"answer-runs/{run.pk}/cancel/").json()["state"] == "cancelled"
+    assert committed_by(guest) == 0
+    assert caller.get(f"arenas/{arena.slug}/").status_code == 404
+
+
+def test_nobody_else_finds_a_run_of_a_hidden_arena(
+    arena: Arena, candidate: Candidate, guest: Team, host: Team
+) -> None:
+    run = order(candidate)
+    hide(arena)
+    others = [token_of(make_payer()), Caller(user=make_member(make_payer()))]
+    for caller in others:
+        assert caller.get(f"answer-runs/{run.pk}/").status_code == 404
+        assert caller.post(f"answer-runs/{run.pk}/cancel/").status_code == 404
+    assert member_of(guest, "viewer").get(f"answer-runs/{run.pk}/").status_code == 200
+    assert member_of(guest, "viewer").post(f"answer-runs/{run.pk}/cancel/").status_code == 403
+    assert token_of(host).get(f"answer-runs/{run.pk}/").json()["cap"] is None
+    assert stored(run).state == "open"
