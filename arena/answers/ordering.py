@@ -17,7 +17,7 @@ from arena.answers.refusals import AnswersRefused
 from arena.answers.subjects import subject_of
 from arena.calls.giving_up import given_up_on_failure
 from arena.calls.models import Call, RunAsker
-from arena.calls.money import dollars
+from arena.calls.money import cap_in_words
 from arena.calls.services import cancel_run, create_calls, move_calls
 from arena.models import Candidate, Prompt, Run, Team
 from arena.services import audit
@@ -75,6 +75,20 @@ def order_answers(
                 _write(run, candidate, order.prompts[start : start + BATCH], now)
             open_run(run=run)
     return run
+
+
+def quote_answers(*, candidate: Candidate, by: Actor) -> Order:
+    """Return what would be ordered now, whatever the cap; nothing is written.
+
+    Raises what `order_answers` raises, but that no budget is asked.
+    """
+    if run := unfinished_run(candidate):
+        raise UnderWay(run)
+    with transaction.atomic():
+        check_is_open(candidate, by=by)
+    order = prepare_order(candidate=candidate)
+    check_cap(candidate, order.quote, order.quote.worst)
+    return order
 
 
 def one_order_at_a_time(*, candidate: Candidate) -> AbstractContextManager[None]:
@@ -157,7 +171,7 @@ def _begin(order: Order, by: Actor, cap: int | None, now: datetime) -> Run:
         subject=candidate.own_name,
         run=run.pk,
         answers=quote.calls,
-        cap=dollars(cap),
+        cap=cap_in_words(cap),
     )
     _write(run, candidate, order.prompts[:BATCH], now)
     return run

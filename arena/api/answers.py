@@ -4,12 +4,14 @@ from typing import Any
 
 from django.urls import reverse
 from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, OpenApiRequest, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.access import Ability, Actor, may_read_money, may_read_texts
-from arena.answers.ordering import order_answers
+from arena.answers.ordering import order_answers, quote_answers
+from arena.answers.quoting import Order
 from arena.api.candidates import OfCandidates
 from arena.api.core.endpoint import ListEndpoint
 from arena.api.core.fields import Dollars, Given
@@ -34,6 +36,14 @@ SHOWN = {
     "spent": 0.03,
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
+}
+QUOTE: dict[str, Any] = {
+    "calls": 10,
+    "tokens_in": 2100,
+    "tokens_out": 3000,
+    "expected_cost": 0.11,
+    "worst_cost": 0.4,
+    "left_out": [],
 }
 MONEY = ("cap", "expected_cost", "worst_cost", "spent")
 
@@ -77,6 +87,20 @@ class AnswerOrderGiven(Given):
     """An order; what costs nothing needs no cap."""
 
     cap = Dollars(required=False, allow_null=True)
+    dry_run = serializers.BooleanField(default=False, help_text="Quote, and order nothing.")
+
+
+class AnswerQuoteShown(serializers.Serializer[Order]):
+    """What an order would ask and cost: as expected, and at worst."""
+
+    calls = serializers.IntegerField(source="quote.calls", help_text="One for each prompt.")
+    tokens_in = serializers.IntegerField(source="quote.tokens_in")
+    tokens_out = serializers.IntegerField(source="quote.tokens_out")
+    expected_cost = Dollars(source="quote.expected")
+    worst_cost = Dollars(source="quote.worst")
+    left_out = serializers.ListField(
+        child=serializers.CharField(), help_text="Which prompts are not asked, and why."
+    )
 
 
 class Answers(OfCandidates, ListEndpoint):
@@ -98,20 +122,37 @@ class Answers(OfCandidates, ListEndpoint):
         runs = Run.objects.of_answers().filter(candidate=self.candidate)
         return self.page(runs, shown_to(self.actor, self.candidate))
 
-    @described(
-        "order_answers",
-        "Generate the answers that a candidate lacks",
-        body=AnswerOrderGiven,
-        sent={"cap": 0.5},
-        answer=AnswerRunShown,
-        shown=SHOWN,
-        status=201,
-        description="Runs in the background and never spends more than the cap. Ask for the run "
-        "to see how it stands.",
+    @extend_schema(
+        operation_id="order_answers",
+        summary="Generate the answers that a candidate lacks, or ask what they would cost",
+        description="With `dry_run` it answers with a quote and writes nothing. Else the run "
+        "works in the background and never spends more than `cap`. Ask for the run to see how it "
+        "stands. Where nothing lacks, the problem's type ends in `nothing-to-do`.",
+        request={
+            "application/json": OpenApiRequest(
+                AnswerOrderGiven, examples=[OpenApiExample("A body", value={"cap": 0.5})]
+            )
+        },
+        responses={
+            200: OpenApiResponse(
+                AnswerQuoteShown,
+                description="The quote, and nothing was ordered.",
+                examples=[OpenApiExample("A quote", value=QUOTE)],
+            ),
+            201: OpenApiResponse(
+                AnswerRunShown,
+                description="The run that was ordered.",
+                examples=[OpenApiExample("A run", value=SHOWN)],
+            ),
+        },
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
         self.require_change()
-        cap: Any = self.given(AnswerOrderGiven).get("cap")
+        given = self.given(AnswerOrderGiven)
+        if given["dry_run"]:
+            order = quote_answers(candidate=self.candidate, by=self.actor)
+            return Response(AnswerQuoteShown(order).data)
+        cap: Any = given.get("cap")
         run = order_answers(candidate=self.candidate, by=self.actor, cap=cap, now=timezone.now())
         ring_on_commit(ring_answers)
         place = reverse("api_answer_run", args=[run.pk])

@@ -139,6 +139,17 @@ class AnswerRun(TypedDict):
     closed_at: str | None
 
 
+class AnswerQuote(TypedDict):
+    """What generating the answers that a candidate lacks would ask, and for how many dollars."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    expected_cost: float
+    worst_cost: float
+    left_out: list[str]
+
+
 class Judge(TypedDict):
     name: str
     endpoint: str
@@ -607,6 +618,16 @@ class Ringside:
         """
         path = f"{_candidate(arena, candidate)}responses/"
         return self._upsert(path, "responses", rows, atomic=atomic)
+
+    def quote_answers(self, arena: str, candidate: int) -> AnswerQuote | None:
+        """Say what generating the answers would cost, and order nothing; None where none lack."""
+        path = f"{_candidate(arena, candidate)}answers/"
+        try:
+            return cast(AnswerQuote, self.post(path, {"dry_run": True}))
+        except RingsideError as error:
+            if error.kind == NOTHING_TO_DO:
+                return None
+            raise
 
     def generate_answers(
         self, arena: str, candidate: int, *, cap: float | None = None

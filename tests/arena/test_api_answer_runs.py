@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from arena.answers.quoting import prepare_order
 from arena.api import answer_runs
 from arena.calls.models import Call
 from arena.calls.providers.base import Rejected
@@ -52,6 +53,42 @@ def test_an_order_says_where_its_run_is(team: Team, caller: Caller) -> None:
     shown = caller.get(f"answer-runs/{run.pk}/").json()
     assert (shown["candidate"], shown["done"], shown["wanted"]) == (candidate.pk, 1, 1)
     assert [shown] == caller.get(path).json()["results"]
+
+
+def quote(caller: Caller, candidate: Candidate, **body: Any) -> Any:
+    path = f"arenas/{candidate.arena.slug}/candidates/{candidate.pk}/answers/"
+    return caller.post(path, {"dry_run": True} | body)
+
+
+def test_a_dry_run_says_what_the_page_says_and_writes_nothing(team: Team, caller: Caller) -> None:
+    candidate = make_variant(3, team)
+    written = AuditEntry.objects.count()
+    answer = quote(caller, candidate)
+    expected = prepare_order(candidate=candidate).quote
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "calls": 3,
+        "tokens_in": expected.tokens_in,
+        "tokens_out": expected.tokens_out,
+        "expected_cost": (expected.expected or 0) / DOLLAR,
+        "worst_cost": (expected.worst or 0) / DOLLAR,
+        "left_out": [],
+    }
+    assert not Run.objects.exists()
+    assert not Call.objects.exists()
+    assert AuditEntry.objects.count() == written
+
+
+def test_a_quote_is_refused_as_the_order_would_be(team: Team, caller: Caller, run: Run) -> None:
+    assert run.candidate
+    under_way = quote(caller, run.candidate)
+    assert (under_way.status_code, "not through yet" in under_way.json()["detail"]) == (422, True)
+    unpriced = quote(caller, make_variant(1, team, model="unheard-of"))
+    assert (unpriced.status_code, "price" in unpriced.json()["detail"]) == (422, True)
+    nothing = quote(caller, make_variant(0, team))
+    assert nothing.json()["type"].endswith("nothing-to-do")
+    assert quote(token_of(team, "read"), run.candidate).status_code == 403
+    assert quote(token_of(make_team()), run.candidate).status_code == 403
 
 
 def test_a_run_is_paused_resumed_and_cancelled(caller: Caller, run: Run) -> None:

@@ -276,6 +276,16 @@ def test_answers_are_ordered_once() -> None:
     assert len(set(keys)) == 3
 
 
+def test_a_quote_of_answers_orders_nothing() -> None:
+    said = {"calls": 3, "tokens_in": 90, "tokens_out": 900, "expected_cost": 0.1, "worst_cost": 1.0}
+    nothing = problem(422, "This candidate has answered every prompt.", "nothing-to-do")
+    with FakeRingside(Said(said), nothing) as server:
+        assert Ringside(server.url).quote_answers("a", 17) == said
+        assert Ringside(server.url).quote_answers("a", 17) is None
+    assert [asked.said for asked in server.asked] == [{"dry_run": True}] * 2
+    assert server.asked[0].path == "/api/v1/arenas/a/candidates/17/answers/"
+
+
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
 def test_a_run_of_answers_that_is_not_through_is_not_ordered_again(state: str) -> None:
     with FakeRingside(listed(RUN | {"state": state})) as server:

@@ -15,6 +15,7 @@ SHOWN = {
     ringside.RowProblem: "RowProblem",
     ringside.Report: "ResponseReportShown",
     ringside.AnswerRun: "AnswerRunShown",
+    ringside.AnswerQuote: "AnswerQuoteShown",
     ringside.Judge: "JudgeShown",
     ringside.JudgeRun: "RunReportShown",
     ringside.Quote: "QuoteShown",
