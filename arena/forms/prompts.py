@@ -8,7 +8,7 @@ from django import forms
 from arena.importers.base import MOST_VARIABLES, BadRow
 from arena.importers.formats import json_object
 from arena.models import Arena, Prompt
-from arena.uploads import AT_MOST_BYTES, AT_MOST_ROWS
+from arena.uploads import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "There is a text and a file. Send one of the two."
@@ -98,7 +98,7 @@ class AddPromptsForm(UploadForm):
         self.fields["file"].help_text += (
             " It has a column text, and may have id, category, reference (the expected answer) and"
             " rubric. Every other column is a variable of the prompt, which teams that may enter"
-            " candidates see."
+            f" candidates see. Names that are understood: {PROMPTS.accepted}."
         )
 
 
@@ -111,7 +111,8 @@ class UploadAnswersForm(UploadForm):
         self.fields["pasted"].label = "Or the same, pasted"
         self.fields["file"].help_text += (
             " It has a column prompt_id (or prompt, with the prompt’s text) and a column answer."
-            " It may have tokens_in, tokens_out, seconds and cost (in dollars)."
+            " It may have tokens_in, tokens_out, seconds and cost (in dollars). Names that are"
+            f" understood: {RESPONSES.accepted}."
         )
 
     field_order = ["file", "pasted", "atomic"]

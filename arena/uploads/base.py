@@ -27,6 +27,14 @@ class UploadRefused(Exception):
     """A file that cannot be used at all; the message is a sentence for people."""
 
 
+class SeenBefore(BadRow):
+    """A row that says again what row `earlier` has said."""
+
+    def __init__(self, column: str, earlier: int) -> None:
+        super().__init__(column, f"is the same as in row {earlier:,}")
+        self.earlier = earlier
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Why a row was left out; `row` counts as the file's own program does, the header is row 1."""
@@ -74,7 +82,8 @@ class Columns(Generic[R]):
     tells which column names a row, and as what. `takes_other` says which further columns are kept,
     and `why_not` is the sentence for those that are not. `words` name the columns to people whose
     file names them otherwise; without words nothing is said of it. `remarks` are sentences about
-    rows that can go in, but may not be meant so.
+    rows that can go in, but may not be meant so. `things` are what a row that cannot go in has
+    wrong, as people call it, and `twice` what an earlier row has done already.
     """
 
     synonyms: Mapping[str, tuple[str, ...]]
@@ -85,6 +94,8 @@ class Columns(Generic[R]):
     why_not: str
     words: Mapping[str, str] = field(default_factory=dict)
     remarks: Callable[[Sequence[R]], list[str]] = lambda rows: []
+    things: Mapping[str, str] = field(default_factory=dict)
+    twice: Mapping[str, str] = field(default_factory=dict)
 
     def assigned(self, names: Sequence[str]) -> dict[str, str]:
         """Return the folded name in the file for each column that the file has."""
@@ -106,13 +117,22 @@ class Columns(Generic[R]):
         return frozenset(synonyms[0] for synonyms in self.synonyms.values())
 
     @property
+    def accepted(self) -> str:
+        """Say which names each column may have."""
+        return "; ".join(_either(names) for names in self.synonyms.values())
+
+    @property
     def wanted(self) -> str:
         """Say which columns a file must have."""
         groups = [
             [name for column in group for name in self.synonyms[column]] for group in self.needed
         ]
-        columns = [f"a column {', '.join(names[:-1])} or {names[-1]}" for names in groups]
+        columns = [f"a column {_either(names)}" for names in groups]
         return f"It needs {', and '.join(columns)}."
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def folded(name: str) -> str:

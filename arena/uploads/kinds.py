@@ -128,6 +128,14 @@ PROMPTS = Columns(
         "rubric": "its rubric",
     },
     remarks=braces_in_texts,
+    things={
+        "text": "The prompt",
+        "external_id": "The id",
+        "category": "The category",
+        "reference": "The reference answer",
+        "rubric": "The rubric",
+    },
+    twice={"external_id": "this id", "text": "this prompt"},
 )
 
 
@@ -173,6 +181,8 @@ RESPONSES = Columns(
     key=key_of_response,
     takes_other=lambda name: False,
     why_not="Answers have no further columns.",
+    things={"prompt_id": "The prompt’s id", "prompt": "The prompt", "text": "The answer"},
+    twice=dict.fromkeys(("prompt_id", "prompt"), "answered this prompt"),
 )
 
 

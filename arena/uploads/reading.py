@@ -13,6 +13,7 @@ from arena.uploads.base import (
     Given,
     Problem,
     Record,
+    SeenBefore,
     Sheet,
     Table,
     UploadRefused,
@@ -125,13 +126,21 @@ class _Reader(Generic[R]):
     def _refuse_twice(self, row: int, column: str, key: Hashable) -> None:
         earlier = self.seen.setdefault((column, key), row)
         if earlier != row:
-            raise BadRow(column, f"is the same as in row {earlier:,}")
+            raise SeenBefore(column, earlier)
 
     def _problem(self, row: int, bad: BadRow) -> Problem:
         if bad.column is None:
             return Problem(row, "", f"The row {bad.reason}.")
         column = self.written.get(self.assigned.get(bad.column, ""), bad.column)
-        return Problem(row, column, f"The column {shown(column)} {bad.reason}.")
+        return Problem(row, column, self._sentence(bad, column))
+
+    def _sentence(self, bad: BadRow, column: str) -> str:
+        """Say what is wrong; `column` is its name in the file, which may not be ours."""
+        if isinstance(bad, SeenBefore) and (done := self.columns.twice.get(bad.column or "")):
+            return f"Row {bad.earlier:,} has {done} already."
+        if thing := self.columns.things.get(bad.column or ""):
+            return f"{thing} {bad.reason} (column {shown(column)})."
+        return f"The column {shown(column)} {bad.reason}."
 
     def _notices(self) -> list[str]:
         return [*self._taken(), *self._unused()]

@@ -248,7 +248,7 @@ def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
     page = upload()
     assert "1 added. " in page
     assert "There is no prompt &#x27;Q9&#x27; in this arena." in page
-    assert "The column &#x27;answer&#x27; is empty." in page
+    assert "The answer is empty (column &#x27;answer&#x27;)." in page
     assert "3 active prompts have no answer yet" in page
     assert made.responses.get().seconds == 1.5
     assert "Nothing changed" in upload()

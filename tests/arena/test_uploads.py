@@ -171,12 +171,12 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
     )
     assert [row.external_id for row in table.rows] == ["p1", "p7"]
     assert said(table) == [
-        "3, Question: The column 'Question' is empty.",
-        "4, id: The column 'id' is the same as in row 2.",
+        "3, Question: The prompt is empty (column 'Question').",
+        "4, id: Row 2 has this id already.",
         "5, : The row has 2 fields; the header has 3.",
         "6, : The row has 4 fields; the header has 3.",
         "7, : The row is not CSV: ',' expected after '\"'.",
-        "8, category: The column 'category' is 101 characters long; the limit is 100.",
+        "8, category: The category is 101 characters long; the limit is 100 (column 'category').",
     ]
 
 
@@ -194,16 +194,16 @@ def test_a_value_below_no_name_is_a_problem():
 def test_the_same_prompt_twice_is_a_problem_unless_its_variables_differ():
     table = prompts("text,customer\nWhy?,Ada\nWhy?,Bo\nWhy?,Ada\n")
     assert [row.variables["customer"] for row in table.rows] == ["Ada", "Bo"]
-    assert table.problems == [Problem(4, "text", "The column 'text' is the same as in row 2.")]
+    assert table.problems == [Problem(4, "text", "Row 2 has this prompt already.")]
 
 
 def test_a_second_answer_to_one_prompt_is_a_problem():
     table = responses("id,prompt,answer\np1,,a\np1,,b\n,Why?,c\n,Why?,d\n,,e\n,p1,f\n")
     assert [row.text for row in table.rows] == ["a", "c", "f"]
     assert said(table) == [
-        "3, id: The column 'id' is the same as in row 2.",
-        "5, prompt: The column 'prompt' is the same as in row 4.",
-        "6, prompt: The column 'prompt' is empty, so nobody knows which prompt this answers.",
+        "3, id: Row 2 has answered this prompt already.",
+        "5, prompt: Row 4 has answered this prompt already.",
+        "6, prompt: The prompt is empty, so nobody knows which prompt this answers (column 'prompt').",
     ]
 
 
@@ -212,16 +212,16 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
     [
         ('{"text": "a"', "The row is not JSON: Expecting"),
         ('["a"]', "The row is a list, not a JSON object."),
-        ('{"text": ["a"]}', "The column 'text' is a list, not text."),
-        ('{"text": true}', "The column 'text' is true or false, not text."),
-        ('{"id": "p1"}', "The column 'text' is empty."),
-        ('{"text": "a\\u0000"}', "The column 'text' contains a NUL byte"),
-        ('{"text": "a\\ud800"}', "The column 'text' is not valid Unicode"),
+        ('{"text": ["a"]}', "The prompt is a list, not text (column 'text')."),
+        ('{"text": true}', "The prompt is true or false, not text (column 'text')."),
+        ('{"id": "p1"}', "The prompt is empty (column 'text')."),
+        ('{"text": "a\\u0000"}', "The prompt contains a NUL byte"),
+        ('{"text": "a\\ud800"}', "The prompt is not valid Unicode"),
         ('{"text": "a", "Text": "b"}', "The row names a column twice."),
         ('{"text": "a", "x": {}}', "The column 'x' is an object, not text."),
         ('{"text": "a", "x": NaN}', "The row has a number that cannot be stored"),
         ('{"text": ' + "[" * 100_000, "The row is nested too deeply."),
-        ('{"text": "' + "x" * 1_000_001 + '"}', "The column 'text' is 1,000,001 bytes long"),
+        ('{"text": "' + "x" * 1_000_001 + '"}', "The prompt is 1,000,001 bytes long"),
     ],
 )
 def test_a_bad_object_is_a_problem(line, sentence):
@@ -327,3 +327,16 @@ def _read_or_refuse(data: bytes, columns: Columns) -> None:
         sentences = [problem.sentence for problem in table.problems]
         assert table.rows or table.problems
     assert all(one.endswith(".") and "\n" not in one for one in sentences)
+
+
+def test_an_answer_that_is_missing_is_called_an_answer():
+    table = responses("id,answer\np1,\np2,a\n")
+    assert said(table) == ["2, answer: The answer is empty (column 'answer')."]
+    table = responses('{"id": "p1"}\n{"id": "p2", "answer": "a"}')
+    assert said(table) == ["1, answer: The answer is empty (column 'answer')."]
+
+
+def test_every_name_that_a_column_may_have_is_told():
+    assert RESPONSES.accepted.startswith("prompt_id, id or external_id; prompt, prompt_text,")
+    assert "text, answer, response or output" in RESPONSES.accepted
+    assert PROMPTS.accepted.endswith("; rubric")

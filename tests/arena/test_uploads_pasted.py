@@ -24,7 +24,7 @@ def test_the_same_prompt_twice_is_a_problem():
     table = parse_pasted("Why?\nHow?\nWhy?")
     assert len(table.rows) == 2
     assert [(one.row, one.sentence) for one in table.problems] == [
-        (3, "The column 'text' is the same as in row 1.")
+        (3, "Row 1 has this prompt already.")
     ]
 
 

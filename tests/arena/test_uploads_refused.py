@@ -182,12 +182,15 @@ def test_a_hostile_file_is_done_with_quickly(data):
     assert time.perf_counter() - started < 3
 
 
-@pytest.mark.parametrize("column", ["text", "reference", "rubric"])
-def test_a_prompt_that_is_too_long_is_left_out(column):
+@pytest.mark.parametrize(
+    ("column", "thing"),
+    [("text", "prompt"), ("reference", "reference answer"), ("rubric", "rubric")],
+)
+def test_a_prompt_that_is_too_long_is_left_out(column, thing):
     row = {"text": "Why?", column: "x" * 100_001}
     table = read_table(json.dumps([row, row | {column: "y" * 100_000}]).encode(), columns=PROMPTS)
     assert [one.sentence for one in table.problems] == [
-        f"The column '{column}' has 100,001 characters; at most 100,000 will do."
+        f"The {thing} has 100,001 characters; at most 100,000 will do (column '{column}')."
     ]
     assert len(table.rows) == 1
 
