@@ -78,6 +78,11 @@ def billed(rate: Rate, reply: Reply, at_most: int) -> int:
     return cost(rate, reply.tokens_in, reply.tokens_out)
 
 
+def cap_in_words(nano: int | None) -> str:
+    """Write a run's cap for the trail: only what costs nothing needs none."""
+    return "nothing to pay" if nano is None else dollars(nano)
+
+
 def dollars(nano: int | None) -> str:
     """Write an amount as people do: $12.30, and $0.0012 where cents are too coarse."""
     if nano is None:

@@ -12,7 +12,7 @@ from django.db import transaction
 from arena.access import COMMAND, Actor
 from arena.calls.giving_up import given_up_on_failure
 from arena.calls.models import RunAsker
-from arena.calls.money import dollars
+from arena.calls.money import cap_in_words
 from arena.calls.services import cancel_run
 from arena.models import Arena, Run, Team
 from arena.services import audit
@@ -122,7 +122,7 @@ def _begin(order: Order, quote: Quote, cap: int | None, now: datetime, by: Actor
         action="ordered a run of judges",
         subject=order.arena,
         run=run.pk,
-        cap="nothing to pay" if run.cap is None else dollars(run.cap),
+        cap=cap_in_words(run.cap),
     )
     for member, epoch in members:
         take_part(run=run, epoch=epoch, own_family=member.own_family)
