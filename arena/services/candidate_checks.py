@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from django.conf import settings
 
 from arena.access import Actor, is_open_to
+from arena.calls.prices import known_models
 from arena.importers.base import BadRow, checked_name, checked_text
 from arena.models import Arena, Candidate
 from arena.prompting import TemplateError, check_template, variables_in
@@ -192,9 +193,16 @@ def _endpoint(endpoint: Any, model: str) -> str:
         )
     if not model:
         raise CandidateRefused(
-            "Name the model that is to be asked at this endpoint.", field="model"
+            f"Name the model that is to be asked at this endpoint{_as_in(endpoint)}.",
+            field="model",
         )
     return str(endpoint)
+
+
+def _as_in(endpoint: str) -> str:
+    """An example of a model there, where one is known."""
+    first = next((model for where, model in known_models() if where == endpoint), "")
+    return f", as in {first}" if first else ""
 
 
 def _known_variables(arena: Arena, *templates: str) -> set[str]:

@@ -117,6 +117,7 @@ def test_a_candidate_that_has_answered_everything_has_nothing_to_order(model: Mo
 def test_a_price_of_zero_needs_no_cap_and_takes_none() -> None:
     Price.objects.create(endpoint="paid", model="m-1", input_per_million=0, output_per_million=0)
     assert order(make_variant(1, make_team(budget=0)), cap=DOLLAR).cap is None
+    assert AuditEntry.objects.latest("pk").details["cap"] == "nothing to pay"
 
 
 # -- A second order --------------------------------------------------------------------------------

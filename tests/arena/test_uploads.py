@@ -203,7 +203,8 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
     assert said(table) == [
         "3, id: Row 2 has answered this prompt already.",
         "5, prompt: Row 4 has answered this prompt already.",
-        "6, prompt: The prompt is empty, so nobody knows which prompt this answers (column 'prompt').",
+        "6, prompt: The prompt is empty, so nobody knows which prompt this answers"
+        " (column 'prompt').",
     ]
 
 
