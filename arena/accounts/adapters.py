@@ -19,8 +19,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from arena.accounts.invited import is_invited
+from arena.accounts.invited import is_invited, may_sign_up, note_account
 from arena.services.deliveries import absolute
+from arena.services.invitations import InvitationRefused
 from arena.views.visitors import client_address
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,9 @@ class Accounts(DefaultAccountAdapter):
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invited" and is_invited(request))
+        if settings.SIGN_UP == "invited":
+            return may_sign_up(request)
+        return bool(settings.SIGN_UP == "open")
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Lead whoever came by an invitation back to it."""
@@ -107,7 +110,9 @@ class Accounts(DefaultAccountAdapter):
         for _ in range(TRIES_FOR_A_NAME):
             try:
                 with transaction.atomic():
-                    return super().save_user(request, user, form, commit)
+                    saved = super().save_user(request, user, form, commit)
+                    use_link_up(request, saved)
+                    return saved
             except IntegrityError as error:
                 taken = error
         raise taken
@@ -136,6 +141,20 @@ class Accounts(DefaultAccountAdapter):
             raise ImmediateHttpResponse(page) from None
 
 
+def use_link_up(request: HttpRequest, user: Any) -> None:
+    """Note whose account the link made, where one is needed; what is noted fails with the account.
+
+    The link was looked at before the form was, so somebody else may have been faster.
+    """
+    if settings.SIGN_UP != "invited":
+        return
+    try:
+        note_account(request, user)
+    except InvitationRefused:
+        page = render(request, "account/signup_closed.html")
+        raise ImmediateHttpResponse(page) from None
+
+
 class SignInServers(DefaultSocialAccountAdapter):
     """Signing in with the operator's OpenID Connect server.
 
@@ -151,6 +170,14 @@ class SignInServers(DefaultSocialAccountAdapter):
             self._refuse(request, NO_ADDRESS)
         if get_user_model().objects.filter(email__iexact=addresses[0]).exists():
             self._refuse(request, TAKEN)
+
+    @transaction.atomic
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        """Save a new account; a form would have had it noted already."""
+        user = super().save_user(request, sociallogin, form)
+        if form is None:
+            use_link_up(request, user)
+        return user
 
     def _refuse(self, request: HttpRequest, sentence: str) -> None:
         messages.error(request, sentence.format(name=settings.OIDC_NAME))

@@ -1,13 +1,16 @@
-"""The invitation that this browser was last led here by.
+"""The invitation that this browser was last led here by, and the account that it makes.
 
 The session holds the invitation's number and not the secret of its link: sessions are in the
 database, where no secret is kept.
 """
 
+from typing import Any
+
 from django.http import HttpRequest
 from django.utils import timezone
 
 from arena.models import Invitation
+from arena.services import invitations
 
 SESSION_KEY = "invitation"
 
@@ -23,11 +26,27 @@ def forget_invitation(request: HttpRequest) -> None:
 
 def current_invitation(request: HttpRequest) -> Invitation | None:
     """Return the invitation that this browser opened, whether or not it can still be used."""
-    invitations = Invitation.objects.select_related("team", "created_by")
-    return invitations.filter(pk=request.session.get(SESSION_KEY, 0)).first()
+    found = Invitation.objects.select_related("team", "created_by")
+    return found.filter(pk=_key_of(request)).first()
 
 
 def is_invited(request: HttpRequest) -> bool:
     """Did this browser open an invitation that can still be used?"""
-    key = request.session.get(SESSION_KEY, 0)
+    key = _key_of(request)
     return bool(key) and Invitation.objects.open(timezone.now()).filter(pk=key).exists()
+
+
+def may_sign_up(request: HttpRequest) -> bool:
+    """Does the invitation that this browser opened make an account?"""
+    key = _key_of(request)
+    return bool(key) and invitations.makes_an_account(invitation_id=key, now=timezone.now())
+
+
+def note_account(request: HttpRequest, user: Any) -> None:
+    """Note that the invitation has made the account `user`. Raises InvitationRefused."""
+    key = _key_of(request)
+    invitations.note_account(invitation_id=key, user=user, now=timezone.now())
+
+
+def _key_of(request: HttpRequest) -> int:
+    return int(request.session.get(SESSION_KEY, 0))

@@ -102,6 +102,14 @@ class Invitation(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
+    made_account = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who signed up by the link, where that takes one.",
+    )
 
     objects = InvitationQuerySet.as_manager()
 

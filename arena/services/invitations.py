@@ -3,6 +3,9 @@
 import secrets
 from datetime import datetime, timedelta
 
+from allauth.account import app_settings as accounts
+from allauth.account.models import EmailAddress
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from arena.access import Actor
@@ -14,6 +17,7 @@ from arena.services.tokens import digest_of
 LASTS = timedelta(days=7)
 LONGEST_NOTE = 200
 MOST_OPEN = 100
+MADE_ONE = "An account was made by this invitation already. Each link makes one."
 NEVER = "This is not an invitation. Ask whoever sent you the link to send it once more."
 
 
@@ -76,6 +80,45 @@ def accept_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> Me
     membership = Membership.objects.create(team=team, user=by.user, role=role)
     record(team=team, by=by, action="joined the team", subject=invitation.note, role=role)
     return membership
+
+
+def makes_an_account(*, invitation_id: int, now: datetime) -> bool:
+    """May somebody new sign up by this link? Each makes one account."""
+    found = Invitation.objects.open(now).filter(pk=invitation_id).select_related("made_account")
+    invitation = found.first()
+    return invitation is not None and _has_room(invitation)
+
+
+@transaction.atomic
+def note_account(*, invitation_id: int, user: User, now: datetime) -> None:
+    """Use the link up for making accounts; `user` has just signed up by it.
+
+    An account that the link made before, and that came to nothing, is deleted: whoever mistyped an
+    address, or a stranger who found the link, keeps nobody out. Raises InvitationRefused.
+    """
+    locked = Invitation.objects.open(now).select_for_update(of=("self",), no_key=True)
+    invitation = locked.filter(pk=invitation_id).first()
+    if invitation is None or not _has_room(invitation):
+        raise InvitationRefused(MADE_ONE)
+    if before := invitation.made_account:
+        before.delete()
+    Invitation.objects.filter(pk=invitation_id).update(made_account=user)
+
+
+def _has_room(invitation: Invitation) -> bool:
+    """Has the link made no account, or one that nobody can be behind?
+
+    Where mail arrives nobody signs in before their address is proven. Elsewhere everybody does at
+    once.
+    """
+    made = invitation.made_account
+    if made is None:
+        return True
+    proves = accounts.EMAIL_VERIFICATION == accounts.EmailVerificationMethod.MANDATORY
+    if not proves or made.last_login or made.is_staff:
+        return False
+    proven = EmailAddress.objects.filter(user=made, verified=True)
+    return not (proven.exists() or Membership.objects.filter(user=made).exists())
 
 
 def find_invitation(secret: str) -> Invitation | None:

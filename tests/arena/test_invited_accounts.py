@@ -1,0 +1,159 @@
+"""Where sign-up is by invitation alone, each link makes one account and no more."""
+
+import re
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.access import Actor
+from arena.models import Invitation, Membership
+from arena.services.invitations import create_invitation, revoke_invitation
+from tests.arena import test_sign_in_elsewhere as elsewhere
+from tests.arena.oidc_server import serving
+from tests.arena.teams import make_team, person
+
+pytestmark = pytest.mark.django_db
+User = get_user_model()
+CLOSED = "No new accounts"
+
+
+@pytest.fixture(autouse=True)
+def by_invitation(settings):
+    settings.SIGN_UP = "invited"
+
+
+@pytest.fixture
+def delivering(settings):
+    """A site whose mail arrives, so that addresses are proven."""
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+
+
+@pytest.fixture
+def owner():
+    return person("owner")
+
+
+@pytest.fixture
+def link(owner):
+    _, secret = create_invitation(
+        team=make_team(owner), role="viewer", note="", by=Actor(user=owner), now=timezone.now()
+    )
+    return reverse("invitation", args=[secret])
+
+
+def opened(link):
+    """A browser in which the link was opened."""
+    client = Client()
+    client.get(link)
+    return client
+
+
+def sign_up(client, name, password="correct horse battery"):
+    return client.post("/sign-up/", {"email": f"{name}@example.org", "password1": password})
+
+
+def names():
+    return list(User.objects.exclude(username="owner").order_by("pk").values_list("username"))
+
+
+def proof(message):
+    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
+
+
+def is_signed_in(client):
+    return "_auth_user_id" in client.session
+
+
+def test_a_link_makes_one_account_which_may_still_come_in(link):
+    ada, eve = opened(link), opened(link)
+    assert sign_up(ada, "ada").url == "/invitations/"
+    for late in (eve, opened(link)):
+        assert CLOSED in late.get("/sign-up/").text
+        assert CLOSED in sign_up(late, "eve").text
+    assert names() == [("ada",)]
+    assert ada.post("/invitations/").status_code == 302
+    assert Membership.objects.get(user__username="ada").role == "viewer"
+
+
+def test_who_has_an_account_comes_in_by_a_link_that_has_made_one(link):
+    sign_up(opened(link), "mistaken")
+    right = opened(link)
+    right.force_login(person("right"))
+    assert right.post("/invitations/").status_code == 302
+    assert Membership.objects.get(user__username="right").role == "viewer"
+
+
+def test_a_try_that_failed_uses_no_link_up(link):
+    eve, ada = opened(link), opened(link)
+    assert "too short" in sign_up(eve, "eve", "short").text
+    assert "There is an account with this address" in sign_up(eve, "owner").text
+    assert sign_up(ada, "ada").url == "/invitations/"
+
+
+def test_an_account_that_nobody_proved_makes_room_for_the_next_one(link, delivering):
+    eve, ada = opened(link), opened(link)
+    assert sign_up(eve, "eve").url == "/sign-up/sent/"
+    assert sign_up(ada, "ada").url == "/sign-up/sent/"
+    assert names() == [("ada",)]
+    of_eve, of_ada = mail.outbox
+    assert eve.post(proof(of_eve)).status_code == 404
+    assert not is_signed_in(eve)
+    assert ada.post(proof(of_ada)).url == "/invitations/"
+    assert is_signed_in(ada)
+    assert CLOSED in sign_up(opened(link), "late").text
+    assert names() == [("ada",)]
+
+
+@pytest.mark.parametrize("kept", ["staff", "member"])
+def test_an_account_that_was_given_something_makes_no_room(link, delivering, kept):
+    sign_up(opened(link), "ada")
+    ada = User.objects.get(username="ada")
+    if kept == "staff":
+        User.objects.filter(pk=ada.pk).update(is_staff=True)
+    else:
+        Membership.objects.create(team=make_team(), user=ada, role="viewer")
+    assert CLOSED in sign_up(opened(link), "eve").text
+    assert (User.objects.filter(username__in=["ada", "eve"])).get() == ada
+
+
+def test_of_two_who_sign_up_at_once_one_has_an_account(link, monkeypatch):
+    """The second had its form looked at before the first was through."""
+    from arena.accounts.adapters import Accounts
+
+    sign_up(opened(link), "ada")
+    late = opened(link)
+    monkeypatch.setattr(Accounts, "is_open_for_signup", lambda *args: True)
+    answer = sign_up(late, "eve")
+    assert CLOSED in answer.text
+    assert names() == [("ada",)]
+    assert not is_signed_in(late)
+
+
+def test_a_link_that_was_withdrawn_makes_no_account(link, owner):
+    client = opened(link)
+    revoke_invitation(invitation=Invitation.objects.get(), by=Actor(user=owner), now=timezone.now())
+    assert CLOSED in sign_up(client, "ada").text
+    assert names() == []
+
+
+def test_where_everybody_signs_up_links_are_not_used_up_by_it(link, settings):
+    settings.SIGN_UP = "open"
+    for name in ("ada", "eve"):
+        assert sign_up(opened(link), name).url == "/invitations/"
+    assert Invitation.objects.get().made_account is None
+
+
+@pytest.mark.urls("tests.arena.oidc_urls")
+def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
+    at_server = dict(elsewhere.PERSON)
+    with serving(at_server) as base:
+        elsewhere.connect(settings, base)
+        assert elsewhere.go_there_and_back(opened(link)).url == "/invitations/"
+        at_server |= {"sub": "8", "email": "eve@corp.example", "preferred_username": "eve"}
+        assert CLOSED in elsewhere.go_there_and_back(opened(link)).text
+    assert names() == [("ada",)]
