@@ -13,7 +13,7 @@ from arena.api.answers import SHOWN, TAG, AnswerRunShown, shown_to
 from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import described
 from arena.api.steering import OfRun, ResumeGiven
-from arena.models import Arena, Candidate, Run
+from arena.models import Candidate, Run
 from arena.tasks import ring_answers
 from arena.views.bells import ring_on_commit
 
@@ -30,9 +30,8 @@ class OfAnswerRun(OfRun):
 
     @cached_property
     def run(self) -> Run:
-        seen = Arena.objects.visible_to(self.actor)
         # What a team pays for is its own, whatever becomes of the arena.
-        found = Q(arena__in=seen) | Q(team__in=self.actor.teams_seen())
+        found = Q(arena__in=self.arenas()) | Q(team__in=self.actor.teams_seen())
         runs = Run.objects.of_answers().filter(found)
         runs = runs.select_related("arena", "team", "candidate__arena")
         run: Run = get_object_or_404(runs, pk=self.kwargs["pk"])

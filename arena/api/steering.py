@@ -8,7 +8,7 @@ from django.utils import timezone
 from django_filters import rest_framework as filters
 from rest_framework.response import Response
 
-from arena.api.core.endpoint import Endpoint
+from arena.api.core.endpoint import NumberedEndpoint
 from arena.api.core.fields import Dollars, Given
 from arena.models import Run
 from arena.services.steering import Steering
@@ -28,7 +28,7 @@ class ResumeGiven(Given):
     cap = Dollars(required=False, allow_null=True)
 
 
-class OfRun(Endpoint, ABC):
+class OfRun(NumberedEndpoint, ABC):
     """Whatever is about one run; its kind says which runs there are, and who may steer them."""
 
     queryset = Run.objects.none()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
@@ -37,6 +37,16 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
             return self.revealed()
         theirs = Q(team__in=actor.teams_seen())
         return self.revealed().filter(Q(visibility=Arena.Visibility.PUBLIC) | theirs)
+
+    def known_to(self, actor: "Actor") -> "ArenaQuerySet":
+        """Arenas in which `actor` may look things up by their numbers, without naming the arena.
+
+        Whoever counts numbers would come by every unlisted one, so that it has to be listed for
+        them, or a team of theirs has entered a candidate.
+        """
+        entered = Candidate.objects.filter(arena=OuterRef("pk"), team__in=actor.teams_seen())
+        listed = Arena.objects.listed_for(actor).values("pk")
+        return self.visible_to(actor).filter(Q(pk__in=listed) | Exists(entered))
 
 
 class Arena(models.Model):

@@ -734,7 +734,7 @@ class Ringside:
         """Return a board's standings as its page shows them; None where there is no such board."""
         boards = self.rows(f"{_arena(arena)}boards/", raters=raters)
         found = next((one for one in boards if one["category"] == category), None)
-        return self.get(f"boards/{found['id']:d}/") if found else None
+        return self.get(f"{_arena(arena)}boards/{found['id']:d}/") if found else None
 
     def battles(self, arena: str, **query: Any) -> Iterator[Battle]:
         """Yield the votes that count; `candidate`, `category`, `raters` and `since` choose."""

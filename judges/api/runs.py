@@ -8,9 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.access import Ability
+from arena.api.core.endpoint import BY_LINK
 from arena.api.core.schema import described
 from arena.api.steering import OfRun, ResumeGiven
-from arena.models import Arena, Run
+from arena.models import Run
 from judges.api.orders import TAG
 from judges.api.shown import REPORT, RunReportShown, report_of
 from judges.pages.runs import runs_of_judges
@@ -29,8 +30,7 @@ class OfJudgeRun(OfRun):
 
     @cached_property
     def run(self) -> Run:
-        seen = Arena.objects.visible_to(self.actor)
-        runs = runs_of_judges().filter(arena__in=seen).select_related("arena", "team")
+        runs = runs_of_judges().filter(arena__in=self.arenas()).select_related("arena", "team")
         found: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
         return found
 
@@ -52,8 +52,20 @@ class OneRun(OfJudgeRun):
         shown=REPORT,
         description="Ask again, with the ETag, until `state` is done, cancelled or paused.",
     )
-    def get(self, request: Request, pk: int) -> Response:
+    def get(self, request: Request, pk: int, slug: str = "") -> Response:
         return self.shown()
+
+
+class RunOfArena(OneRun):
+    @described(
+        "retrieve_judge_run_of_arena",
+        "Retrieve an arena's run of judges as it stands",
+        answer=RunReportShown,
+        shown=REPORT,
+        description=BY_LINK,
+    )
+    def get(self, request: Request, pk: int, slug: str = "") -> Response:
+        return super().get(request, pk, slug)
 
 
 class Steered(OfJudgeRun):

@@ -11,6 +11,7 @@ urlpatterns = [
     path(f"{ARENA}judges/", judges.Judges.as_view(), name="api_judges"),
     path(f"{ARENA}judge-runs/", orders.JudgeRuns.as_view(), name="api_judge_runs"),
     path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
+    path(f"{ARENA}{RUN}", runs.RunOfArena.as_view(), name="api_judge_run_of_arena"),
     path(RUN, runs.OneRun.as_view(), name="api_judge_run"),
     path(f"{RUN}pause/", runs.Pause.as_view(), name="api_pause_judge_run"),
     path(f"{RUN}resume/", runs.Resume.as_view(), name="api_resume_judge_run"),

@@ -73,9 +73,9 @@ def find_trial(pk: int) -> Run:
 
 
 def find_any_run(request: HttpRequest, pk: int) -> Run:
-    """A run of judges of no arena, or of one that the request may see."""
-    seen = Arena.objects.visible_to(actor_of(request))
-    return get_object_or_404(_runs().filter(Q(arena=None) | Q(arena__in=seen)), pk=pk)
+    """A run of judges of no arena, or of one to which its number may lead the request."""
+    known = Arena.objects.known_to(actor_of(request))
+    return get_object_or_404(_runs().filter(Q(arena=None) | Q(arena__in=known)), pk=pk)
 
 
 def _runs() -> Any:

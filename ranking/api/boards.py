@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, FilteredRelation, Q
+from django.db.models import F, FilteredRelation, Q, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -12,8 +12,7 @@ from django_filters import rest_framework as filters
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Actor
-from arena.api.core.endpoint import ArenaEndpoint, Endpoint, ListEndpoint
+from arena.api.core.endpoint import BY_LINK, ArenaEndpoint, ListEndpoint, NumberedEndpoint
 from arena.api.core.schema import described
 from arena.models import Arena
 from ranking.api.shown import BOARD, STANDINGS, BoardShown, StandingsShown, standings_of
@@ -52,7 +51,7 @@ class Boards(ArenaEndpoint, ListEndpoint):
         return self.page(_with_current(Board.objects.filter(arena=self.arena)), BoardShown)
 
 
-class OneBoard(Endpoint):
+class OneBoard(NumberedEndpoint):
     """Whoever brings neither token nor session gets the stored page before anything else is looked
     at; all others are counted."""
 
@@ -60,7 +59,7 @@ class OneBoard(Endpoint):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method in ("GET", "HEAD") and _is_of_nobody(request):
-            page = _stored(kwargs["pk"])
+            page = _stored(**kwargs)
             if page is not None:
                 return send(request, page, JSON)
         return super().dispatch(request, *args, **kwargs)
@@ -73,15 +72,27 @@ class OneBoard(Endpoint):
         description="What its page shows, with more digits. A candidate that is not disclosed yet "
         "stands here under a mask.",
     )
-    def get(self, request: Request, pk: int) -> HttpResponseBase:
-        page = _stored(pk)
+    def get(self, request: Request, pk: int, slug: str = "") -> HttpResponseBase:
+        page = _stored(pk, slug)
         if page is not None:
             return send(request._request, page, JSON)
-        board = find_board(self.actor, pk)
+        board = find_board(self.arenas(), pk)
         arena = find_arena(board.arena.slug, self.actor)
         return send_made(
             request._request, arena, _key(pk), JSON, lambda arena: _content(arena, board)
         )
+
+
+class BoardOfArena(OneBoard):
+    @described(
+        "retrieve_board_of_arena",
+        "Retrieve the current standings of an arena's board",
+        answer=StandingsShown,
+        shown=STANDINGS,
+        description=BY_LINK,
+    )
+    def get(self, request: Request, pk: int, slug: str = "") -> HttpResponseBase:
+        return super().get(request, pk, slug)
 
 
 def _is_of_nobody(request: HttpRequest) -> bool:
@@ -91,8 +102,12 @@ def _is_of_nobody(request: HttpRequest) -> bool:
     )
 
 
-def _stored(pk: int) -> pages.Page | None:
-    return None if pk > LARGEST_ID else pages.find_of_board(board=pk, key=_key(pk))
+def _stored(pk: int, slug: str = "") -> pages.Page | None:
+    if pk > LARGEST_ID:
+        return None
+    if slug:
+        return pages.find(slug=slug, key=_key(pk))
+    return pages.find_of_board(board=pk, key=_key(pk))
 
 
 def _key(pk: int) -> str:
@@ -115,8 +130,7 @@ def _with_current(boards: Any) -> Any:
     )
 
 
-def find_board(actor: Actor, pk: int) -> Board:
-    """Return a board of an arena that `actor` may see; raises Http404."""
-    seen = Arena.objects.visible_to(actor)
-    boards = Board.objects.filter(arena__in=seen).select_related("arena")
+def find_board(arenas: QuerySet[Arena], pk: int) -> Board:
+    """Return a board of one of `arenas`; raises Http404."""
+    boards = Board.objects.filter(arena__in=arenas).select_related("arena")
     return get_object_or_404(boards, pk=pk)

@@ -5,6 +5,8 @@ from django.urls import path
 from ranking.api import battles, boards, exports, snapshots
 
 ARENA = "arenas/<slug:slug>/"
+BOARD = "boards/<int:pk>/"
+SNAPSHOT = "snapshots/<int:pk>/"
 
 urlpatterns = [
     path(f"{ARENA}boards/", boards.Boards.as_view(), name="api_boards"),
@@ -18,7 +20,14 @@ urlpatterns = [
         name="api_export_battles_jsonl",
     ),
     path(f"{ARENA}exports/dpo.jsonl", exports.Preferences.as_view(), name="api_export_dpo"),
-    path("boards/<int:pk>/", boards.OneBoard.as_view(), name="api_board"),
-    path("boards/<int:pk>/snapshots/", snapshots.Snapshots.as_view(), name="api_snapshots"),
-    path("snapshots/<int:pk>/", snapshots.OneSnapshot.as_view(), name="api_snapshot"),
+    path(f"{ARENA}{BOARD}", boards.BoardOfArena.as_view(), name="api_board_of_arena"),
+    path(
+        f"{ARENA}{BOARD}snapshots/",
+        snapshots.SnapshotsOfArena.as_view(),
+        name="api_snapshots_of_arena",
+    ),
+    path(f"{ARENA}{SNAPSHOT}", snapshots.SnapshotOfArena.as_view(), name="api_snapshot_of_arena"),
+    path(BOARD, boards.OneBoard.as_view(), name="api_board"),
+    path(f"{BOARD}snapshots/", snapshots.Snapshots.as_view(), name="api_snapshots"),
+    path(SNAPSHOT, snapshots.OneSnapshot.as_view(), name="api_snapshot"),
 ]

@@ -84,9 +84,12 @@ class BoardPageQuerySet(models.QuerySet["BoardPage"]):
         return self._made_now().filter(~private, arena__slug=slug, key=key)
 
     def fresh_of_board(self, board: int, key: str) -> "BoardPageQuerySet":
-        """The same of the arena that a board belongs to."""
-        private = Q(arena__visibility=Arena.Visibility.PRIVATE)
-        return self._made_now().filter(~private, arena__boards=board, key=key)
+        """The same of the public arena that a board belongs to.
+
+        Its number can be guessed, so that it leads to no page of an unlisted one.
+        """
+        public = Q(arena__visibility=Arena.Visibility.PUBLIC)
+        return self._made_now().filter(public, arena__boards=board, key=key)
 
     def of_arena(self, arena: Arena, key: str) -> "BoardPageQuerySet":
         """The page of an arena, for whoever has been let into the arena."""

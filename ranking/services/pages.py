@@ -14,6 +14,7 @@ from ranking.models.refreshing import BoardPageQuerySet
 
 LEVEL = 6
 PRIVATE = Arena.Visibility.PRIVATE.value
+PUBLIC = Arena.Visibility.PUBLIC.value
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def find(*, slug: str, key: str) -> Page | None:
 
 
 def find_of_board(*, board: int, key: str) -> Page | None:
-    """The same of the arena that a board belongs to."""
-    return _found(_by_board(), [PRIVATE, board, key])
+    """The same of the public arena that a board belongs to."""
+    return _found(_by_board(), [PUBLIC, board, key])
 
 
 def _found(statement: str, parameters: list[Any]) -> Page | None:
@@ -48,7 +49,7 @@ def _by_slug() -> str:
 
 @cache
 def _by_board() -> str:
-    return _sql(BoardPage.objects.fresh_of_board(1, "key"), [PRIVATE, 1, "key"])
+    return _sql(BoardPage.objects.fresh_of_board(1, "key"), [PUBLIC, 1, "key"])
 
 
 def _sql(rows: BoardPageQuerySet, parameters: list[Any]) -> str:

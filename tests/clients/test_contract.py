@@ -64,7 +64,7 @@ def test_what_a_candidate_is_made_of_can_be_sent(schema: Any) -> None:
         "judge-runs/{id}/",
         "arenas/{slug}/decision/",
         "arenas/{slug}/boards/",
-        "boards/{id}/",
+        "arenas/{slug}/boards/{id}/",
         "arenas/{slug}/battles/",
     ],
 )

@@ -132,7 +132,7 @@ def test_a_board_is_found_by_its_raters_and_category() -> None:
         assert Ringside(server.url).board("a", raters="judges") == {"standings": []}
         assert Ringside(server.url).board("a", category="orders") is None
     assert server.asked[0].path.endswith("/arenas/a/boards/?page_size=1000&raters=judges")
-    assert server.asked[1].path == "/api/v1/boards/4/"
+    assert server.asked[1].path == "/api/v1/arenas/a/boards/4/"
 
 
 def test_battles_are_chosen_by_the_api() -> None:

@@ -105,7 +105,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("order_run", "get"): Row(MEMBERS),
     ("order_run", "post"): Row("403 403 403 200 200 200"),
     ("arena_criteria", "post"): Row(MEMBERS_DO, {"criteria": "Short answers are better."}),
-    ("steer_run", "post"): Row(MEMBERS_DO, {"action": "cancel"}),
+    ("steer_run", "post"): Row(MEMBERS_DO, {"action": "cancel"}, arena="listed"),
     ("mark_verdict", "post"): Row("403 302 302 302 302 302", {"mark": "coherent:yes"}),
     ("judges", "get"): Row(ALL, arena=""),
     ("judge", "get"): Row(ALL, arena="listed"),
@@ -237,11 +237,11 @@ API: dict[tuple[str, str], Row] = {
     ("api_responses", "post"): Row(MEMBERS_WRITE, {"responses": [ANSWER]}),
     ("api_answers", "get"): Row(TEAM_READS),
     ("api_answers", "post"): Row(MEMBERS_IN_VAIN),
-    ("api_answer_run", "get"): Row(TEAM_READS),
-    ("api_pause_answer_run", "post"): Row(MEMBERS_IN_VAIN),
-    ("api_resume_answer_run", "post"): Row(MEMBERS_IN_VAIN),
-    ("api_cancel_answer_run", "post"): Row(MEMBERS_IN_VAIN),
-    ("api_retry_answer_run", "post"): Row(MEMBERS_IN_VAIN),
+    ("api_answer_run", "get"): Row(TEAM_READS, arena="listed"),
+    ("api_pause_answer_run", "post"): Row(MEMBERS_IN_VAIN, arena="listed"),
+    ("api_resume_answer_run", "post"): Row(MEMBERS_IN_VAIN, arena="listed"),
+    ("api_cancel_answer_run", "post"): Row(MEMBERS_IN_VAIN, arena="listed"),
+    ("api_retry_answer_run", "post"): Row(MEMBERS_IN_VAIN, arena="listed"),
     # A person rates for themselves; of tokens only those of the arena's team name a rater.
     ("api_comparisons", "post"): Row(
         "401 422 422 422 422 422   403 200 403 200 403", {"rater": "anna"}
@@ -256,20 +256,24 @@ API: dict[tuple[str, str], Row] = {
     ("api_export_battles_csv", "get"): Row(ANYBODY_READS),
     ("api_export_battles_jsonl", "get"): Row(ANYBODY_READS),
     ("api_export_dpo", "get"): Row(ANYBODY_READS),
-    ("api_board", "get"): Row(ANYBODY_READS),
-    ("api_snapshots", "get"): Row(ANYBODY_READS),
-    ("api_snapshot", "get"): Row(ANYBODY_READS),
+    ("api_board_of_arena", "get"): Row(ANYBODY_READS),
+    ("api_board", "get"): Row(ANYBODY_READS, arena="listed"),
+    ("api_snapshots_of_arena", "get"): Row(ANYBODY_READS),
+    ("api_snapshots", "get"): Row(ANYBODY_READS, arena="listed"),
+    ("api_snapshot_of_arena", "get"): Row(ANYBODY_READS),
+    ("api_snapshot", "get"): Row(ANYBODY_READS, arena="listed"),
     # Judges
     ("api_judges", "get"): Row(TEAM_JUDGES, is_looked_for_first=True),
     ("api_judge_runs", "get"): Row(ANYBODY_READS),
     ("api_judge_runs", "post"): Row(
         TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}
     ),
-    ("api_judge_run", "get"): Row(ANYBODY_READS),
-    ("api_pause_judge_run", "post"): Row(JUDGES_IN_VAIN),
-    ("api_resume_judge_run", "post"): Row(JUDGES_IN_VAIN),
-    ("api_cancel_judge_run", "post"): Row(JUDGES_IN_VAIN),
-    ("api_retry_judge_run", "post"): Row(JUDGES_IN_VAIN),
+    ("api_judge_run_of_arena", "get"): Row(ANYBODY_READS),
+    ("api_judge_run", "get"): Row(ANYBODY_READS, arena="listed"),
+    ("api_pause_judge_run", "post"): Row(JUDGES_IN_VAIN, arena="listed"),
+    ("api_resume_judge_run", "post"): Row(JUDGES_IN_VAIN, arena="listed"),
+    ("api_cancel_judge_run", "post"): Row(JUDGES_IN_VAIN, arena="listed"),
+    ("api_retry_judge_run", "post"): Row(JUDGES_IN_VAIN, arena="listed"),
     # A token's own team is the one that asks; nobody is asked for a name once the arena is found.
     ("api_decision", "get"): Row(
         "401 403 200 200 200 200   200 403 403 200 200", is_looked_for_first=True

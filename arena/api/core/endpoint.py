@@ -20,6 +20,7 @@ from arena.api.core.permissions import require
 from arena.api.core.problems import is_server_fault
 from arena.models import Arena
 
+BY_LINK = "The same by the link of the arena: an unlisted one is not found by numbers alone."
 UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
 
 
@@ -127,6 +128,19 @@ class ArenaEndpoint(Endpoint):
     def arenas(self) -> QuerySet[Arena]:
         """The arenas that exist for whoever asks."""
         return Arena.objects.visible_to(self.actor)
+
+
+class NumberedEndpoint(Endpoint):
+    """A path that names something by its number: below its arena, or by the number alone."""
+
+    def arenas(self) -> QuerySet[Arena]:
+        """Where to look for it: in the arena that the path names, else where numbers lead.
+
+        Numbers can be counted through, so alone they lead into no unlisted arena but one's own.
+        """
+        if "slug" not in self.kwargs:
+            return Arena.objects.known_to(self.actor)
+        return Arena.objects.visible_to(self.actor).filter(slug=self.kwargs["slug"])
 
 
 class ListEndpoint(Endpoint):
