@@ -12,7 +12,7 @@ ROLES = [
 ]
 SCOPES = [
     ("read", "Read: boards, candidates, verdicts of the team"),
-    ("submit", "Submit: candidates, answers, votes"),
+    ("submit", "Submit: arenas, prompts, candidates, answers, votes"),
     ("judge", "Judge: order runs of judges, which cost money"),
 ]
 

@@ -38,10 +38,10 @@ class Overview:
         return self.answering >= SHARED
 
     @property
-    def unanswered(self) -> Candidate | None:
-        """The candidate of which most answers are missing, if any is."""
-        waiting = [one for one in self.active if answered(one) < self.prompts]
-        return min(waiting, key=answered, default=None)
+    def unanswered(self) -> list[tuple[Candidate, int]]:
+        """Candidates of which answers are missing, and of how many prompts; most first."""
+        missing = [(one, self.prompts - answered(one)) for one in self.active]
+        return sorted((one for one in missing if one[1] > 0), key=lambda one: -one[1])
 
     @property
     def votes(self) -> int:
@@ -54,7 +54,7 @@ class Overview:
             return "prompts"
         if len(self.active) + self.others < SHARED or not self.active:
             return "candidates"
-        if not self.comparable or (self.unanswered and not answered(self.unanswered)):
+        if not self.comparable or self.unanswered:
             return "answers"
         return "votes" if not self.votes else "decide"
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.calls.prices import set_price
 from arena.forms.readers import from_when
-from arena.models import Arena, Team
+from arena.models import Arena, Candidate, Team
 from tests.arena.teams import make_team, signed_in
 from tests.described import undescribed
 from tests.factories import make_arena
@@ -116,3 +116,43 @@ def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena: Arena)
     data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
     page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
     assert "Name the model that is to be asked at this endpoint, as in scripted-1." in page
+
+
+# -- The page of a candidate -----------------------------------------------------------------------
+
+
+def page_of(owner: Client, candidate: Candidate) -> str:
+    return owner.get(reverse("manage_candidate", args=[candidate.arena.slug, candidate.pk])).text
+
+
+def test_what_is_uploaded_has_no_template_to_speak_of(owner: Client, arena: Arena) -> None:
+    page = page_of(owner, arena.candidates.get())
+    assert "User template" not in page
+    assert "System prompt" not in page
+
+
+def test_a_fresh_candidate_s_page_begins_with_generating_its_answers(
+    owner: Client, arena: Arena, team: Team
+) -> None:
+    fresh = Candidate.objects.create(
+        arena=arena, team=team, name="fresh", endpoint="scripted", model="scripted-1"
+    )
+    page = page_of(owner, fresh)
+    assert page.index("Generate 2 answers</button>") < page.index("What it is made of")
+    assert page.count('class="button primary"') == 1
+
+
+def test_nothing_is_urged_for_a_retired_candidate(owner: Client, arena: Arena) -> None:
+    arena.candidates.update(retired_at=timezone.now())
+    assert 'class="button primary"' not in page_of(owner, arena.candidates.get())
+
+
+def test_arenas_of_one_name_are_told_apart_by_their_addresses(owner: Client, team: Team) -> None:
+    slugs = [make_arena(0, 0, team=team, name="Refunds").slug for _ in range(2)]
+    page = owner.get(team.get_absolute_url()).text
+    assert all(f"<code>{slug}</code>" in page for slug in slugs)
+
+
+def test_the_token_form_names_all_that_submitting_covers(owner: Client, team: Team) -> None:
+    page = owner.get(reverse("team_tokens", args=[team.slug])).text
+    assert "Submit: arenas, prompts, candidates, answers, votes" in page

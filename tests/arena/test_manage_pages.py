@@ -292,11 +292,33 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     assert heading() == "Vote, or have judges vote"
     Candidate.objects.create(arena=arena, team=team, name="third")
     page = owner.get(address(arena, "manage_arena")).content.decode()
-    assert "third has no answers yet, so nobody can compare it." in page
+    assert "1 prompt has no answer of third." in page
     assert ">Vote</a>" in page
     arena.candidates.filter(name="third").delete()
     make_vote(arena, first, second, "left", prompt)
     assert heading() == "Read what is known"
+
+
+def test_the_overview_does_not_call_it_done_while_prompts_are_unanswered(
+    owner: Client, arena: Arena, team: Team
+) -> None:
+    """Two candidates answered three prompts and were voted on; then more prompts came."""
+    arena.candidates.update(team=team)
+    first, second = arena.candidates.order_by("pk")
+    Candidate.objects.filter(pk=second.pk).update(endpoint="scripted", model="scripted-1")
+    make_vote(arena, first, second, "left", arena.prompts.earliest("pk"))
+    for number in range(6):
+        Prompt.objects.create(arena=arena, external_id=f"new-{number}", text="Why?")
+    Response.objects.create(
+        candidate=first, prompt=Prompt.objects.get(external_id="new-0"), text="So."
+    )
+    page = owner.get(address(arena, "manage_arena")).text
+    assert "<h1>Bring the missing answers</h1>" in page
+    assert f"6 prompts have no answer of {second}. 5 prompts have no answer of {first}." in page
+    assert f"{reverse('manage_candidate', args=[arena.slug, second.pk])}#generate" in page
+    assert reverse("upload_answers", args=[arena.slug, first.pk]) in page
+    assert ">Vote</a>" in page
+    assert ">Open the board</a>" in page
 
 
 def test_the_overview_counts_a_guest_s_candidates_among_the_others(

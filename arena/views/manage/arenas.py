@@ -41,17 +41,16 @@ def manage_arena(request: HttpRequest, desk: Desk) -> HttpResponse:
     overview = overview_of(desk.arena, desk.candidates_of_teams())
     context = {
         "overview": overview,
-        "may_answer": _may_answer(desk, overview.unanswered),
+        "to_answer": [one for one, _ in overview.unanswered if _may_answer(desk, one)],
         "decision": _decision_url(desk),
     }
     return desk_page(request, desk, "manage/arena.html", "overview", context)
 
 
-def _may_answer(desk: Desk, candidate: Candidate | None) -> bool:
+def _may_answer(desk: Desk, candidate: Candidate) -> bool:
     """May the reader bring or generate the answers that are missing?"""
-    if candidate is None or not is_open_to(desk.actor, desk.arena, candidate.team_id):
-        return False
-    return may_change(desk.actor, candidate)
+    is_open = is_open_to(desk.actor, desk.arena, candidate.team_id)
+    return is_open and may_change(desk.actor, candidate)
 
 
 def _deciding_team(desk: Desk) -> Team | None:
