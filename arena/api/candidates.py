@@ -286,7 +286,8 @@ class Retire(OfCandidates):
         "Retire a candidate, for good",
         answer=CandidateShown,
         shown=SHOWN | {"retired_at": "2026-11-22T09:00:00Z"},
-        description="It is shown to no rater any more. Its votes count, and it stays on the board. "
+        description="It is shown to no rater any more, and a run that generates its answers is "
+        "cancelled. Its votes count, and it stays on the board. "
         "Its own team may, and the arena's team may retire those of other teams.",
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
