@@ -4,11 +4,17 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.urls import reverse
+from django.utils import timezone
 
-from arena.models import Arena, Rater, Run, Vote
+from arena.access import COMMAND
+from arena.models import Arena, Candidate, Rater, Run, Vote
+from arena.services import voiding
 from arena.services.candidate_checks import DEFAULTS
+from arena.services.prompts import PromptRefused
+from arena.services.runs import order_people_run
+from arena.services.voting import undo_vote
 from tests.arena.teams import make_team
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -158,3 +164,131 @@ def test_an_order_that_cannot_be_is_said_in_words(admin_client):
     chosen = {"action": "order_votes", "_selected_action": [arena.pk]}
     page = admin_client.post(reverse("admin:arena_arena_changelist"), chosen, follow=True)
     assert "no two candidates" in page.text
+
+
+def test_votes_of_an_arena_are_voided_in_one_entry_of_its_teams_trail(admin_client, monkeypatch):
+    """Also where they are voided in several steps; an arena of nobody has no trail."""
+    monkeypatch.setattr(voiding, "VOIDED_AT_ONCE", 2)
+    rater, arena, nobodys = make_person(), make_arena(2, team=make_team()), make_arena(2)
+    for one in (arena, arena, nobodys, arena):
+        make_vote(one, *one.candidates.order_by("pk"), "left", rater=rater)
+    chosen = {"action": "void_votes", "_selected_action": [rater.pk]}
+    page = admin_client.post(reverse(names(Rater, "changelist")), chosen, follow=True)
+    assert "4 votes voided" in page.text
+    entry = arena.team.audit_entries.get(action="voided votes")
+    assert (entry.by, entry.subject) == ("admin", arena.name)
+    assert entry.details == {
+        "arena": arena.slug,
+        "votes": 3,
+        "reason": "rater voided by admin",
+    }
+
+
+def test_whoever_undoes_a_vote_is_in_no_trail():
+    arena, rater = make_arena(2, team=make_team()), make_person()
+    vote = make_vote(arena, *arena.candidates.order_by("pk"), "left", rater=rater)
+    before = arena.team.audit_entries.count()
+    undo_vote(comparison=vote.comparison, rater=rater, now=timezone.now())
+    vote.refresh_from_db()
+    assert vote.voided_at
+    assert arena.team.audit_entries.count() == before
+
+
+def test_a_run_that_is_over_is_not_cancelled_and_that_is_said(admin_client, voted):
+    run = order_people_run(arena=voted.arena, per_pair=1, by=COMMAND)
+    Run.objects.update(state=Run.State.DONE)
+    chosen = {"action": "cancel", "_selected_action": [run.pk]}
+    page = admin_client.post(reverse(names(Run, "changelist")), chosen, follow=True)
+    assert "it cannot be cancelled" in page.text
+
+
+@pytest.fixture
+def fresh():
+    """A team's candidate that nothing was made with yet."""
+    team = make_team()
+    arena = make_arena(0, 1, team=team)
+    return Candidate.objects.create(arena=arena, team=team, name="fresh", notes="Old.")
+
+
+def candidate_page(admin_client, fresh, **changes):
+    sent = dict.fromkeys(DEFAULTS, "") | {"parameters": "{}"} | changes
+    return admin_client.post(reverse("admin:arena_candidate_change", args=[fresh.pk]), sent)
+
+
+def test_a_changed_candidate_is_checked_and_its_teams_trail_says_who_did_it(admin_client, fresh):
+    assert candidate_page(admin_client, fresh, notes="New.", name="other").status_code == 302
+    fresh.refresh_from_db()
+    assert (fresh.notes, fresh.name) == ("New.", "fresh")
+    entry = fresh.team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("admin", "changed a candidate")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"user_template": "{{ nope }}"}, "nope"),
+        ({"endpoint": "scripted"}, "Name the model"),
+        ({"endpoint": "elsewhere", "model": "m"}, "no endpoint of this name"),
+    ],
+)
+def test_a_candidate_that_no_service_takes_is_refused_beside_its_field(
+    admin_client, fresh, changes, words
+):
+    answer = candidate_page(admin_client, fresh, **changes)
+    assert answer.status_code == 200
+    assert words in str(answer.context["errors"])
+    assert fresh.team.audit_entries.filter(action="changed a candidate").count() == 0
+
+
+def test_a_candidate_is_entered_by_an_operator_in_the_trails_words(admin_client, fresh):
+    sent = dict.fromkeys(DEFAULTS, "") | {"parameters": "{}", "name": "second"}
+    given = {"arena": fresh.arena_id, "team": fresh.team_id}
+    page = reverse("admin:arena_candidate_add")
+    assert "in this arena already" in admin_client.post(page, sent | given | {"name": "fresh"}).text
+    assert admin_client.post(page, sent | given).status_code == 302
+    found = Candidate.objects.get(name="second")
+    assert (found.version, found.created_by.username) == (1, "admin")
+    entry = fresh.team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("admin", "registered a candidate")
+
+
+def test_a_changed_prompt_is_checked_and_its_teams_trail_says_who_did_it(admin_client, fresh):
+    prompt = fresh.arena.prompts.get()
+    page = reverse("admin:arena_prompt_change", args=[prompt.pk])
+    sent = {"text": "New?", "variables": "{}", "external_id": "x", "retired_at_0": "2026-11-22"}
+    assert admin_client.post(page, sent | {"text": "x" * 1_000_001}).status_code == 200
+    assert admin_client.post(page, sent).status_code == 302
+    prompt.refresh_from_db()
+    assert (prompt.text, prompt.external_id, prompt.retired_at) == ("New?", "p0", None)
+    entry = fresh.team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("admin", "changed a prompt")
+
+
+def test_what_somebody_else_was_quicker_with_is_said_above_the_form(admin_client, monkeypatch):
+    def refuse(**_):
+        raise PromptRefused("Somebody was quicker.")
+
+    monkeypatch.setattr("arena.admin_prompts.revise_prompt", refuse)
+    prompt = make_arena(0, 1).prompts.get()
+    page = reverse("admin:arena_prompt_change", args=[prompt.pk])
+    sent = {"text": "New?", "variables": "{}"}
+    assert "Somebody was quicker." in admin_client.post(page, sent, follow=True).text
+
+
+def test_prompts_are_retired_and_brought_back_by_actions(admin_client):
+    prompt = make_arena(0, 1).prompts.get()
+    for action, retired in (("retire", True), ("bring_back", False)):
+        chosen = {"action": action, "_selected_action": [prompt.pk]}
+        admin_client.post(reverse("admin:arena_prompt_changelist"), chosen)
+        prompt.refresh_from_db()
+        assert bool(prompt.retired_at) is retired
+
+
+def test_a_renamed_arena_is_in_its_teams_trail_and_keeps_its_address(admin_client):
+    arena = make_arena(team=make_team())
+    page = reverse("admin:arena_arena_change", args=[arena.pk])
+    admin_client.post(page, {"name": "New name", "slug": "new", "description": ""})
+    found = Arena.objects.get(pk=arena.pk)
+    assert (found.name, found.slug) == ("New name", arena.slug)
+    entry = arena.team.audit_entries.latest("pk")
+    assert (entry.by, entry.action) == ("admin", "changed an arena")
