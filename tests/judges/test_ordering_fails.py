@@ -4,17 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.conf.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
+from arena.services import deadlocks
 from arena.services.budgets import committed_by
 from judges.services import ordering
 from judges.services.ordering import give_up_left_behind
 from judges.tasks import sweep_calls
 from tests.arena.rest import token_of
-from tests.deadlocks import deadlock, failing
+from tests.deadlocks import Other, deadlock, failing
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, order
@@ -122,3 +124,23 @@ def test_the_api_says_what_may_be_sent_again_and_it_can_be(
     assert committed_by(arena.team) == 0
     made = caller.post(path, asked, **headers)
     assert (made.status_code, Run.objects.filter(state="open").count()) == (201, 1)
+
+
+def test_whoever_counts_pairs_waits_for_the_batch_that_takes_sides_of_them(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each locks many pairs, in an order of its own."""
+    if connection.vendor != "postgresql":
+        pytest.skip("On SQLite whoever writes is alone.")
+    other = Other(lambda: transaction.atomic(deadlocks.hold_arena)(arena.pk))
+    waited = []
+
+    def count_meanwhile(*args: Any) -> None:
+        if not waited:
+            other.start()
+            waited.append(not other.ends_within(0.5))
+
+    monkeypatch.setattr("judges.services.writing._show_to_people", count_meanwhile)
+    run = order(arena, cap=CAP)
+    other.check()
+    assert (waited, run.state) == ([True], "open")
