@@ -207,8 +207,16 @@ class Decision(TypedDict):
     page: str
 
 
+class Texts(TypedDict):
+    """What was asked and answered; None is not known there, or not yours to see."""
+
+    prompt: str | None
+    left: str | None
+    right: str | None
+
+
 class Battle(TypedDict):
-    """One vote that counts."""
+    """One vote that counts; `texts` are there where they were asked for."""
 
     comparison: str
     prompt: str | None
@@ -222,6 +230,7 @@ class Battle(TypedDict):
     rater_kind: str
     rater: str
     cast_at: str
+    texts: Texts | None
 
 
 # -- What goes wrong -------------------------------------------------------------------------------
@@ -737,7 +746,11 @@ class Ringside:
         return self.get(f"{_arena(arena)}boards/{found['id']:d}/") if found else None
 
     def battles(self, arena: str, **query: Any) -> Iterator[Battle]:
-        """Yield the votes that count; `candidate`, `category`, `raters` and `since` choose."""
+        """Yield the votes that count, with `texts="true"` what was asked and answered.
+
+        `candidate`, `category`, `raters` and `since` choose; of a candidate also `opponent` (its
+        id) and `result`: won, lost, tie or both_bad.
+        """
         return cast("Iterator[Battle]", self.rows(f"{_arena(arena)}battles/", **query))
 
     # -- What it stands on --

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
+from arena.api.reading import Reader
 from arena.models import Rater, Vote
 from arena.models.voting import VoteQuerySet
 
@@ -31,6 +32,12 @@ READ = (
     *(f"comparison__left__{name}" for name in CANDIDATE),
     *(f"comparison__right__{name}" for name in CANDIDATE),
 )
+SIDES = ("left", "right")
+TEXTS = (
+    "comparison__prompt__text",
+    *(f"comparison__{side}__team" for side in SIDES),
+    *(f"comparison__{side}_response__text" for side in SIDES),
+)
 COLUMNS = (
     "comparison",
     "prompt",
@@ -55,6 +62,14 @@ def with_battles(votes: VoteQuerySet) -> VoteQuerySet:
     return joined.only(*READ)
 
 
+def with_texts(votes: VoteQuerySet) -> VoteQuerySet:
+    """Read besides what was asked and answered, and whose the candidates are."""
+    joined = with_battles(votes).select_related(
+        "comparison__left_response", "comparison__right_response"
+    )
+    return joined.only(*READ, *TEXTS)
+
+
 def battle(vote: Vote) -> dict[str, Any]:
     """Return a vote as a row. Where it is not known which prompt it was, there is null."""
     shown = vote.comparison
@@ -73,6 +88,18 @@ def battle(vote: Vote) -> dict[str, Any]:
         "rater": rater_name(vote),
         "cast_at": vote.cast_at.isoformat(),
     }
+
+
+def texts_of(vote: Vote, reader: Reader) -> dict[str, str | None]:
+    """Return the prompt and both answers; null is what is not known here, or not `reader`'s to see:
+    what a candidate answered that is not disclosed yet."""
+    shown = vote.comparison
+    sides = ((shown.left, shown.left_response), (shown.right, shown.right_response))
+    left, right = (
+        response.text if response and reader.knows(candidate) else None
+        for candidate, response in sides
+    )
+    return {"prompt": shown.prompt.text if shown.prompt else None, "left": left, "right": right}
 
 
 def rater_name(vote: Vote) -> str:

@@ -13,9 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from arena.models import Arena, Comparison, Rater, Response, Vote
+from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
 from ranking.api import rows
-from tests.arena.rest import undisclosed
+from tests.arena.rest import Caller, token_of, undisclosed
+from tests.arena.teams import make_team
 from tests.factories import make_arena, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +85,7 @@ def test_a_battle_says_who_met_and_who_won(client: Client, quiet: Arena) -> None
         "rater_kind": "person",
         "rater": rows.rater_name(vote),
         "cast_at": vote.cast_at.isoformat(),
+        "texts": None,
     }
 
 
@@ -107,6 +109,65 @@ def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> Non
     assert keys(since=yesterday) == {key(new), key(judged)}
 
 
+def test_what_one_lost_against_another_is_found_whichever_side_it_stood_on(
+    client: Client, quiet: Arena
+) -> None:
+    first, second, third = (one.pk for one in quiet.candidates.order_by("pk"))
+    cast = {
+        "lost on the left": vote_on(quiet, 0, 1, "right", prompt=0),
+        "lost on the right": vote_on(quiet, 1, 0, "left", prompt=1),
+        "won": vote_on(quiet, 0, 1, "left", prompt=2),
+        "tie": vote_on(quiet, 1, 0, "tie", prompt=3),
+        "both bad": vote_on(quiet, 0, 1, "both_bad", prompt=3),
+        "lost to another": vote_on(quiet, 2, 0, "left"),
+        "without it": vote_on(quiet, 1, 2, "left"),
+    }
+    names = {str(vote.comparison.key): name for name, vote in cast.items()}
+
+    def found(**asked: Any) -> list[str]:
+        return [names[row["comparison"]] for row in listed(client, candidate=first, **asked)]
+
+    lost = ["lost on the left", "lost on the right"]
+    assert found(result="lost", opponent=second) == lost
+    assert found(result="lost") == [*lost, "lost to another"]
+    assert found(opponent=third) == ["lost to another"]
+    assert found(result="won") == ["won"]
+    assert found(result="tie") == ["tie"]
+    assert found(result="both_bad", opponent=second) == ["both bad"]
+
+
+def test_battles_come_with_their_texts_where_they_are_asked_for(
+    client: Client, quiet: Arena
+) -> None:
+    left, right = quiet.candidates.order_by("pk")[:2]
+    vote_on(quiet, 0, 1, "left")
+    make_vote(quiet, left, right, "left")
+    known, unknown = listed(client, texts="true")
+    assert known["texts"] == {
+        "prompt": "Question 0?",
+        "left": "Answer 0-0 of somebody.",
+        "right": "Answer 0-1 of somebody.",
+    }
+    assert unknown["texts"] == {"prompt": None, "left": None, "right": None}
+
+
+def test_the_answers_of_an_undisclosed_candidate_are_its_team_s_own(quiet: Arena) -> None:
+    owners, others = make_team(), make_team()
+    Candidate.objects.filter(arena=quiet, name="candidate-1").update(
+        team=owners, disclosed_at=None, private_until_votes=100
+    )
+    vote_on(quiet, 0, 1, "left")
+    path = f"arenas/{quiet.slug}/battles/?texts=true"
+    for caller, told in (
+        (token_of(owners), "Answer 0-1 of somebody."),
+        (token_of(others), None),
+        (Caller(), None),
+    ):
+        [row] = caller.get(path).json()["results"]
+        assert (row["texts"]["left"], row["texts"]["right"]) == ("Answer 0-0 of somebody.", told)
+        assert row["right"].startswith("Undisclosed")
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -115,6 +176,11 @@ def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> Non
         {"candidate": "9" * 30},
         {"candidate": "one"},
         {"raters": "cats"},
+        {"opponent": "2"},
+        {"result": "lost"},
+        {"candidate": "2", "result": "beaten"},
+        {"opponent": "2", "candidate": "2"},
+        {"texts": "perhaps"},
         {"category": "\0"},
         {"cursor": "cD0xMDAwMDAwMDAwMDAwMDAwMDAwMDA="},
     ],
@@ -183,10 +249,11 @@ def test_a_page_of_battles_takes_the_same_queries_however_long(
     for more in (1, 20):
         for _ in range(more):
             vote_on(quiet, 0, 1, "left")
-        with CaptureQueriesContext(connection) as queries:
-            listed(client)
-        counts.append(len(queries))
-    assert counts[0] == counts[1]
+        for asked in ({}, {"texts": "true"}):
+            with CaptureQueriesContext(connection) as queries:
+                listed(client, **asked)
+            counts.append(len(queries))
+    assert len(set(counts)) == 1
 
 
 # -- Exports ---------------------------------------------------------------------------------------
@@ -199,10 +266,10 @@ def test_both_exports_hold_what_the_list_holds(client: Client, quiet: Arena) -> 
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="support-battles.csv"'
     table = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
-    assert lines(client, "battles.jsonl") == listed(client)
+    shown = [{name: row[name] for name in row if name != "texts"} for row in listed(client)]
+    assert lines(client, "battles.jsonl") == shown
     as_texts = [
-        {name: "" if value is None else str(value) for name, value in row.items()}
-        for row in listed(client)
+        {name: "" if value is None else str(value) for name, value in row.items()} for row in shown
     ]
     assert table == as_texts
 
