@@ -37,7 +37,7 @@ def run(script: str, running: Up, folder: Path) -> subprocess.CompletedProcess[s
         "no_proxy": "127.0.0.1",
     }
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
+        ["bash", "-c", script],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -47,6 +47,28 @@ def run(script: str, running: Up, folder: Path) -> subprocess.CompletedProcess[s
     )
 
 
+def the_helpers() -> str:
+    return next(block for block in BLOCK.findall(PAGE.read_text()) if "done_at()" in block)
+
+
+@pytest.mark.parametrize("step", ["NEW=$(api x | found id)", "api x", "done_at x"])
+def test_the_page_stops_at_the_first_error_and_says_why(step: str, tmp_path: Path) -> None:
+    reason = '{"title":"Refused","detail":"Another arena has this address already."}'
+    said = f"api() {{ echo '{reason}'; return 22; }}\n"
+    done = subprocess.run(
+        ["bash", "-c", f"{the_helpers()}{said}{step}\necho It went on."],
+        cwd=tmp_path,
+        env=os.environ | {"RINGSIDE_URL": ""},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "It went on." not in done.stdout
+    assert reason in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("states", "code"),
     [("open done", 0), ("ordered open paused", 1), ("cancelled", 1), ("", 1)],
@@ -54,11 +76,10 @@ def run(script: str, running: Up, folder: Path) -> subprocess.CompletedProcess[s
 def test_the_page_waits_for_a_run_only_while_it_goes_on(
     states: str, code: int, tmp_path: Path
 ) -> None:
-    helpers = next(block for block in BLOCK.findall(PAGE.read_text()) if "done_at()" in block)
     (tmp_path / "states").write_text(states.replace(" ", "\n") + "\n")
     said = """api() { printf '{"state":"%s"}' "$(head -n 1 states)"; sed -i 1d states; }\n"""
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", f"{helpers}{said}sleep() {{ :; }}\ndone_at x"],
+        ["bash", "-c", f"{the_helpers()}{said}sleep() {{ :; }}\ndone_at x"],
         cwd=tmp_path,
         env=os.environ | {"RINGSIDE_URL": ""},
         timeout=30,
