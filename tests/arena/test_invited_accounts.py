@@ -1,11 +1,14 @@
 """Where sign-up is by invitation alone, each link makes one account and no more."""
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -157,3 +160,25 @@ def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
         at_server |= {"sub": "8", "email": "eve@corp.example", "preferred_username": "eve"}
         assert CLOSED in elsewhere.go_there_and_back(opened(link)).text
     assert names() == [("ada",)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_sign_up_in_one_moment_one_has_an_account(link, monkeypatch):
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    from arena.accounts.adapters import Accounts
+
+    monkeypatch.setattr(Accounts, "is_open_for_signup", lambda *args: True)
+    browsers = [opened(link) for _ in range(6)]
+    together = threading.Barrier(len(browsers))
+
+    def come(number):
+        try:
+            together.wait()
+            return CLOSED not in sign_up(browsers[number], f"person-{number}").text
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(browsers)) as pool:
+        assert sum(pool.map(come, range(len(browsers)))) == 1
+    assert len(names()) == 1
