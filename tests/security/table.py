@@ -263,7 +263,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_snapshot_of_arena", "get"): Row(ANYBODY_READS),
     ("api_snapshot", "get"): Row(ANYBODY_READS, arena="listed"),
     # Judges
-    ("api_judges", "get"): Row(TEAM_JUDGES, is_looked_for_first=True),
+    ("api_judges", "get"): Row(TEAM_JUDGES),
     ("api_judge_runs", "get"): Row(ANYBODY_READS),
     ("api_judge_runs", "post"): Row(
         TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}
