@@ -11,6 +11,8 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from arena.api.prompts import ROW
+from arena.models import Candidate, Prompt
 from tests.arena.rest import ROOT, team_arena, token_of
 from tests.arena.teams import make_team
 
@@ -107,17 +109,25 @@ def test_the_examples_of_bodies_are_taken_as_they_stand(described: Any) -> None:
     team.slug = "search"
     team.save()
     arena, caller = team_arena(team), token_of(team)
-    candidate = arena.candidates.first()
-    names = {"slug": arena.slug, "external_id": "p0", "id": candidate.pk if candidate else 0}
+    Prompt.objects.create(arena=arena, **ROW)  # which the examples of answers are about
+    one, other = arena.candidates.order_by("pk")[:2]
+    silent = Candidate.objects.create(
+        arena=arena, team=team, name="silent", endpoint="scripted", model="scripted-1"
+    )
+    here = {"candidates": [one.pk, other.pk]}  # ids are given out by the server
 
     for path, method, operation in operations(described):
         content = operation.get("requestBody", {}).get("content", {}).get("application/json")
         if content is None or "{key}" in path or not path.startswith(f"{ROOT}arenas/"):
             continue
         (example,) = content["examples"].values()
-        place = path.removeprefix(ROOT).format(**names)
-        response = getattr(caller, method)(place, example["value"])
-        assert response.status_code != 400, f"{method} {path}: {response.content!r}"
+        body = {name: here.get(name, value) for name, value in example["value"].items()}
+        candidate = silent if operation["operationId"] == "order_answers" else one
+        names = {"slug": arena.slug, "external_id": "p0", "id": candidate.pk}
+        response = getattr(caller, method)(path.removeprefix(ROOT).format(**names), body)
+        place = f"{method} {path}: {response.content!r}"
+        assert response.status_code in (200, 201), place
+        assert not response.json().get("refused"), place
 
 
 # -- The page --------------------------------------------------------------------------------------
