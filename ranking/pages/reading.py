@@ -90,6 +90,12 @@ class BoardView:
         return [row for row in self.rows if row.standing.score is None]
 
     @property
+    def has_unmeasured(self) -> bool:
+        """Whether a score alone has no interval, because its candidate has few votes of its own."""
+        known = [row.standing.low is not None for row in self.ranked]
+        return any(known) and not all(known)
+
+    @property
     def has_prices(self) -> bool:
         return any(row.value.n_priced for row in self.rows)
 

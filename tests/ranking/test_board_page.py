@@ -201,6 +201,20 @@ def test_the_board_of_a_team_leads_its_members_to_their_desk(client: Client) -> 
     assert 'href="/a/ours/manage/">Your team’s desk</a>' in text(client.get("/a/ours/"))
 
 
+def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, arena: Arena) -> None:
+    publish(arena)
+    assert "Where no range stands beside a score" not in text(client.get("/a/support/"))
+    first = arena.candidates.order_by("pk").first()
+    new = Candidate.objects.create(arena=arena, name="newcomer")
+    for outcome in ("left", "right", "left"):
+        make_vote(arena, new, first, outcome, arena.prompts.first())
+    publish(arena)
+    page = text(client.get("/a/support/"))
+    assert "Where no range stands beside a score" in page
+    row = next(row for row in page.split("<tr") if "newcomer" in row and '<td class="rank"' in row)
+    assert '<td class="number">–</td>' in row
+
+
 def test_an_empty_arena_is_not_said_to_have_come_without_texts(client: Client) -> None:
     publish(create_arena(slug="new", name="New"))
     for page in (text(client.get("/a/new/")), text(client.get("/"))):
