@@ -2,7 +2,8 @@
 
 Statuses are written as the callers of `tests.security.world` are listed: people first, then the
 tokens. A page knows no tokens: whoever sends one is nobody there, so its rules name people alone.
-What a private arena hides is not written here: see `Row.expected`.
+What a private arena hides is not written here: see `Row.expected`. What guests of an open arena may
+do is written in `table_guests`.
 """
 
 from dataclasses import dataclass

@@ -29,6 +29,7 @@ TOKENS = {
 }
 CALLERS = (*PEOPLE, *TOKENS)
 OUTSIDE = ("nobody", "stranger", "another")
+GUESTS = ("guest", "guest's token")
 SECRET_NAME = "secret-recipe"
 
 
@@ -141,3 +142,36 @@ def everybody(world: World) -> dict[str, Client]:
         clients[name] = Client(headers={"Authorization": f"Bearer {secret}"})
         world.secrets[name] = secret
     return clients
+
+
+def welcome_guests(world: World) -> dict[str, dict[str, Any]]:
+    """Open the arena to teams; one brings a candidate that is disclosed and one that is not.
+
+    Returns what stands behind the words of each one's addresses; its run of answers is over.
+    """
+    world.arena.open_to_teams = True
+    world.arena.save()
+    guests = Team.objects.create(slug="guests", name="Guests")
+    person = get_user_model().objects.create_user("guest")
+    Membership.objects.create(team=guests, user=person, role=Role.MEMBER)
+    world.callers["guest"] = Client()
+    world.callers["guest"].force_login(person)
+    _, secret = create_token(team=guests, name="guest", scopes=TOKENS["all"], by=Actor(user=person))
+    world.callers["guest's token"] = Client(headers={"Authorization": f"Bearer {secret}"})
+    of_guests: dict[str, Any] = {"arena": world.arena, "team": guests}
+    hidden: dict[str, Any] = {"disclosed_at": None, "private_until_votes": 1000}
+    return {
+        "disclosed": _at(world, Candidate.objects.create(name="guest", **of_guests)),
+        "undisclosed": _at(world, Candidate.objects.create(name="other", **of_guests, **hidden)),
+    }
+
+
+def _at(world: World, candidate: Candidate) -> dict[str, Any]:
+    run = Run.objects.create(
+        arena=world.arena,
+        kind=Run.Kind.ANSWERS,
+        candidate=candidate,
+        team=candidate.team,
+        state="done",
+    )
+    return world.at | {"candidates": candidate.pk, "answers": run.pk, "answer-runs": run.pk}
