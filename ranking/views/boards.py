@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -18,7 +19,7 @@ from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send_stored, se
 def index(request: HttpRequest) -> HttpResponseBase:
     """The arenas that are listed for whoever reads, each with what it asks and who leads."""
     actor = actor_of(request)
-    context = {"cards": arenas.cards(actor)}
+    context = {"cards": arenas.cards(actor), "may_sign_up": settings.SIGN_UP == "open"}
     return send_template(request, "ranking/index.html", context, private=bool(actor.key))
 
 

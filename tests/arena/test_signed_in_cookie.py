@@ -69,3 +69,14 @@ def test_a_stored_page_asks_no_session() -> None:
     answer = signed_in(person()).get(address)
     assert "signed_in" not in answer.cookies
     assert "Cookie" not in answer.headers["Vary"]
+
+
+@pytest.mark.parametrize(("sign_up", "leads_to"), [("open", "/sign-up/"), ("closed", "/teams/")])
+def test_a_newcomer_is_led_to_an_account_where_anybody_may_make_one(
+    settings: Any, sign_up: str, leads_to: str
+) -> None:
+    settings.SIGN_UP = sign_up
+    page = Client().get(reverse("index")).text
+    assert f'class="for-signed-out" href="{leads_to}' in page
+    page = Client().get(reverse("sign_in")).text
+    assert ('class="button" href="/sign-up/' in page) == (sign_up == "open")

@@ -64,6 +64,48 @@ def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) 
     assert set(widths.values()) == {390}, widths
 
 
+def test_the_header_is_one_line_of_links_as_large_as_a_thumb_on_a_phone(
+    browser: Any, addresses: dict[str, str]
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
+    page = context.new_page()
+    page.goto(addresses["board"])
+    assert page.locator(".site-header").bounding_box()["height"] < 2 * 44
+    links = page.locator(".site-header a, .site-header button, .choices-row a, summary")
+    sizes = [links.nth(i).bounding_box() for i in range(links.count())]
+    context.close()
+    assert all(box["height"] >= 44 and box["width"] >= 44 for box in sizes if box), sizes
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_a_stored_page_says_to_whom_it_speaks(
+    browser: Any, addresses: dict[str, str], signed_in: bool
+) -> None:
+    context = browser.new_context()
+    if signed_in:
+        cookie = {"name": "signed_in", "value": "1", "url": addresses["index"]}
+        context.add_cookies([cookie])
+    page = context.new_page()
+    page.goto(addresses["board"])
+    said = page.locator(".site-header").inner_text()
+    context.close()
+    assert ("Your account" in said, "Sign in" in said) == (signed_in, not signed_in)
+
+
+def test_standings_with_costs_and_seconds_fit_a_laptop(
+    page: Any, published: Arena, addresses: dict[str, str]
+) -> None:
+    Response.objects.update(cost=1_840_000, seconds=2.35, tokens_in=1203, tokens_out=412)
+    cast(published)
+    publish(published)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(addresses["board"])
+    assert page.get_by_text("$ per 1,000").count()
+    assert page.evaluate(
+        "[...document.querySelectorAll('.table-scroll')].every(e => e.scrollWidth <= e.clientWidth)"
+    )
+
+
 def test_the_tokens_of_answers_make_the_table_no_wider(
     page: Any, published: Arena, live_server: Any
 ) -> None:
