@@ -191,4 +191,5 @@ class Battles(ArenaEndpoint, ListEndpoint):
         return Reader(self.actor, self.arena) if asked else None
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return super().get_serializer_context() | {"reader": self.reader}
+        context: dict[str, Any] = super().get_serializer_context()
+        return context | {"reader": self.reader}
