@@ -292,3 +292,9 @@ def test_a_renamed_arena_is_in_its_teams_trail_and_keeps_its_address(admin_clien
     assert (found.name, found.slug) == ("New name", arena.slug)
     entry = arena.team.audit_entries.latest("pk")
     assert (entry.by, entry.action) == ("admin", "changed an arena")
+
+
+def test_the_admin_has_the_icon_of_the_site(admin_client):
+    page = admin_client.get("/admin/").text
+    assert 'rel="icon"' in page
+    assert "favicon.svg" in page

@@ -23,6 +23,8 @@
     displayRequestDuration: true,
     // No request to another host: the badge of the online validator would be one.
     validatorUrl: null,
+    // It brings a <main>, and the page has its own.
+    onComplete: () => place.querySelectorAll("main").forEach((one) => one.setAttribute("role", "group")),
     requestInterceptor: (request) => {
       const isOurs = new URL(request.url, location.href).origin === location.origin;
       if (isOurs && request.method !== "GET") {

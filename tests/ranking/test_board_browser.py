@@ -82,10 +82,11 @@ def test_a_stored_page_says_to_whom_it_speaks(
     browser: Any, addresses: dict[str, str], signed_in: bool
 ) -> None:
     context = browser.new_context()
+    page = context.new_page()
+    page.goto(addresses["board"])  # from now on it is stored
     if signed_in:
         cookie = {"name": "signed_in", "value": "1", "url": addresses["index"]}
         context.add_cookies([cookie])
-    page = context.new_page()
     page.goto(addresses["board"])
     said = page.locator(".site-header").inner_text()
     context.close()
@@ -156,3 +157,14 @@ def test_the_interactive_chart_comes_when_asked_for_and_from_here_alone(
     page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
     assert [url for url in asked if "plotly" in url]
     assert not [url for url in asked if not url.startswith((live_server.url, "data:", "blob:"))]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_the_api_can_be_read_and_has_one_main_part(
+    page: Any, live_server: Any, scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{live_server.url}/api/v1/docs/")
+    page.locator(".opblock").first.wait_for()
+    found = {one["id"] for one in Axe().run(page).response["violations"]}
+    assert not found & {"color-contrast", "landmark-no-duplicate-main", "landmark-unique"}
