@@ -191,5 +191,4 @@ class Battles(ArenaEndpoint, ListEndpoint):
         return Reader(self.actor, self.arena) if asked else None
 
     def get_serializer_context(self) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_serializer_context()
-        return context | {"reader": self.reader}
+        return {**super().get_serializer_context(), "reader": self.reader}
