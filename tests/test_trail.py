@@ -217,7 +217,9 @@ ACTS |= {
         run=on.answers(), by=on.by, now=on.now
     ),
     "cancelled a run of judges": lambda on: on.choose("run", "cancel", on.judgements()),
-    "resumed a run of answers": lambda on: answering.resume(run=on.paused(on.answers()), by=on.by, now=on.now),
+    "resumed a run of answers": lambda on: answering.resume(
+        run=on.paused(on.answers()), by=on.by, now=on.now
+    ),
     "resumed a run of judges": lambda on: steering.resume(
         run=on.paused(on.judgements()), by=on.by, now=on.now
     ),
