@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from arena.access import COMMAND
+from arena.calls import services as ledger
 from arena.calls.models import Call
 from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
 from arena.services.deleting import delete_arena
@@ -277,7 +278,7 @@ def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
 
     def then_cancel(*, writing: Writing, picks: Sequence[Pick]) -> None:
         write(writing=writing, picks=picks)
-        cancel_run(run=writing.run, by=COMMAND, now=timezone.now())
+        ledger.cancel_run(run_id=writing.run.pk, now=timezone.now())
 
     monkeypatch.setattr(ordering, "BATCH", 2)
     monkeypatch.setattr(ordering, "write_picks", then_cancel)
