@@ -73,12 +73,13 @@ def rename_team(*, team: Team, name: str, by: Actor) -> Team:
     if name == before:
         return team
     _check_is_free(name, team)
+    team.name, team.name_key = name, key_of(name)
     try:
         with transaction.atomic():
-            Team.objects.filter(pk=team.pk).update(name=name, name_key=key_of(name))
+            team.save(update_fields=["name", "name_key"])  # boards that name it hear of it
     except IntegrityError:
+        team.refresh_from_db(fields=["name", "name_key"])
         raise _taken(name) from None
-    team.name = name
     record(team=team, by=by, action="renamed the team", subject=name, before=before)
     return team
 

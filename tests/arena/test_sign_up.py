@@ -46,7 +46,9 @@ def test_who_is_new_is_told_what_to_do_first_and_nobody_else_is(client):
 
 
 def test_the_list_of_arenas_shows_a_way_to_begin(client):
-    assert 'Bring your own prompts: <a href="/teams/">' in client.get("/").text
+    page = client.get("/").text
+    assert 'Bring your own prompts: <a class="for-anybody" href="/teams/">make a team</a>' in page
+    assert '<a class="for-signed-out" href="/sign-up/?next=/teams/">make an account' in page
 
 
 def test_a_new_account_signs_in_by_name_and_by_address(client):

@@ -31,7 +31,9 @@ def test_whoever_is_signed_in_signs_out_by_a_form() -> None:
 
 
 def test_a_stored_page_leads_to_the_account_of_whoever_reads_it(client: Client) -> None:
-    assert '<a href="/sign-in/">Account</a>' in header(text(client, "/"))
+    account = '<a href="/sign-in/"><span class="for-anybody">Account</span>'
+    assert account in header(text(client, "/"))
+    assert header(text(signed_in("bob"), "/")) == header(text(client, "/"))
     assert "As <strong>ann</strong>" in text(signed_in("ann"), "/sign-in/")
     assert "<h1>Sign in</h1>" in text(client, "/sign-in/")
 
