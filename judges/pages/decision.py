@@ -93,8 +93,7 @@ def decision_context(team: Team, arena: Arena, asked: Asked) -> dict[str, Any]:
     found = read_gap_boards(arena, asked.question)
     asked = replace(asked, raters=found.asked.raters, category=found.asked.category)
     if asked.candidate is None and found.chosen:
-        standings = found.chosen.standings
-        desk = desk.focused_on({pk for pk, one in standings.items() if one.votes})
+        desk = _focused(desk, found.chosen)
     context = {
         "team": team,
         "arena": arena,
@@ -108,6 +107,16 @@ def decision_context(team: Team, arena: Arena, asked: Asked) -> dict[str, Any]:
     if desk.focus is None or desk.baseline is None:
         return context
     return context | _told(desk, desk.focus, desk.baseline, asked, found)
+
+
+def _focused(desk: Desk, board: GapBoard) -> Desk:
+    """In focus the newest active candidate that has met the baseline, or else that has votes: a
+    draft says nothing yet."""
+    baseline = desk.baseline.pk if desk.baseline else None
+    active = [one for one in desk.others if not one.is_retired]
+    met = [one for one in active if baseline and board.between(one.pk, baseline)]
+    voted = [one for one in active if board.votes(one.pk)]
+    return replace(desk, focus=next(iter(met or voted), desk.focus))
 
 
 # -- What is known ---------------------------------------------------------------------------------

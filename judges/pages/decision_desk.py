@@ -1,6 +1,6 @@
 """Whom a team's decision is about: what the address asks for, and which candidates there are."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -88,11 +88,6 @@ class Desk:
         """The team's candidates beside the baseline: active ones first, the newest first."""
         beside = [one for one in self.own if self.baseline and one.pk != self.baseline.pk]
         return sorted(beside, key=lambda one: (one.is_retired, -one.pk))
-
-    def focused_on(self, voted: Container[int]) -> "Desk":
-        """In focus the newest active candidate that has votes: a draft says nothing yet."""
-        known = (one for one in self.others if one.pk in voted and not one.is_retired)
-        return replace(self, focus=next(known, self.focus))
 
 
 def read_desk(team: Team, arena: Arena, asked: Asked) -> Desk:

@@ -106,7 +106,7 @@ class GapBoard:
         """Compare the candidates with these two different ids; `forecast` the votes to go."""
         if found := self._not_compared(candidate, baseline):
             counted, both_bad = self._between(candidate, baseline)
-            votes = self._votes(candidate)
+            votes = self.votes(candidate)
             return replace(found, votes=votes, between=counted, both_bad=both_bad)
         assert self.pairs is not None, "or they would not be compared"
         return self._compared(self.pairs, candidate, baseline, forecast)
@@ -155,7 +155,7 @@ class GapBoard:
             is_known,
             **_numbers(difference),
             chance=watched.chance_ahead if watched else None,
-            votes=self._votes(candidate),
+            votes=self.votes(candidate),
             between=counted,
             both_bad=both_bad,
             votes_to_go=_votes_to_go(watched, naive) if watched and forecast else None,
@@ -181,9 +181,14 @@ class GapBoard:
             settings["confidence"],
         )
 
-    def _votes(self, pk: int) -> int:
+    def votes(self, pk: int) -> int:
+        """The candidate's votes that count."""
         standing = self.standings.get(pk)
         return standing.votes if standing else 0
+
+    def between(self, candidate: int, baseline: int) -> int:
+        """The votes between the two that count."""
+        return self._between(candidate, baseline)[0]
 
     def _record(self, candidate: int, baseline: int) -> tuple[int, int, int, int]:
         return record_between(self.pairs, candidate, baseline) if self.pairs else (0, 0, 0, 0)

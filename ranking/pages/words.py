@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ranking.cadence import due_at
-from ranking.models import Snapshot
+from ranking.models import Snapshot, Standing
 from ranking.pages.findings import Findings
 from ranking.pages.reading import Row
 
@@ -89,9 +89,14 @@ def lead(rows: Sequence[Row], leader: int | None) -> Lead | None:
     return Lead(first.standing.candidate_id, first.name, clear, says)
 
 
+def _could_be_first(standing: Standing) -> bool:
+    """Whoever has a score, and too few votes for an interval, could be anywhere."""
+    return standing.score is not None and standing.sure_rank_low in (1, None)
+
+
 def _open(ranked: Sequence[Row], leader: int | None) -> str:
     """Why nobody is the clear number one."""
-    could = [row.standing.sure_rank_low == 1 for row in ranked]
+    could = [_could_be_first(row.standing) for row in ranked]
     n = sum(could)
     if leader is not None:
         return "the newest votes have put somebody else in front, which the intervals have not seen"

@@ -205,7 +205,7 @@ def _style(estimate: Estimate) -> dict[str, Any] | None:
         return None
     return {
         "features": _coefficients(found),
-        "scores": _scores(candidates, found),
+        "scores": _scores(candidates, found, estimate.told),
         "reason": found.reason_.reason if found.reason_ else "",
         "n_votes": int(rows.count.sum()),
     }
@@ -239,12 +239,12 @@ def _coefficients(found: StyledBradleyTerry) -> list[dict[str, Any]]:
     ]
 
 
-def _scores(candidates: Ints, found: StyledBradleyTerry) -> dict[str, Any]:
+def _scores(candidates: Ints, found: StyledBradleyTerry, told: Bools) -> dict[str, Any]:
     return {
         str(pk): {
             "score": _number(found.ratings_[i]),
-            "low": _number(found.low_[i]),
-            "high": _number(found.high_[i]),
+            "low": _number(found.low_[i]) if told[i] else None,
+            "high": _number(found.high_[i]) if told[i] else None,
         }
         for i, pk in enumerate(candidates.tolist())
         if isfinite(found.ratings_[i])

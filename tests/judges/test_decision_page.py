@@ -240,6 +240,10 @@ def test_a_draft_without_votes_does_not_take_the_place_of_the_verdict(
     team: Team, clear: Arena
 ) -> None:
     draft = clear.candidates.create(name="draft", team=team)
+    elsewhere = clear.candidates.create(name="elsewhere", team=team)
+    for outcome, prompt in zip(("left", "right"), clear.prompts.all(), strict=False):
+        make_vote(clear, elsewhere, candidates_of(clear)[1], outcome, prompt)
+    publish(clear)
     page = text(join(team), decision_url(team, clear))
     assert SURE in page.partition("</h1>")[0]
     asked = text(join(team, Role.VIEWER), decision_url(team, clear, candidate=draft.pk))

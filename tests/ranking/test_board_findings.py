@@ -105,6 +105,12 @@ def test_without_a_clear_number_one_the_board_says_who_could_be(
     assert "★" not in page
 
 
+def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
+    board.ranks((1, 2), (1, 2), (3, 3))
+    board.ranked[2].standings.update(sure_rank_low=None, sure_rank_high=None, low=None)
+    assert "the first 3 could each be first." in board.says(leader=None)
+
+
 def test_newer_votes_take_the_badge_from_who_is_no_longer_in_front(board: Board) -> None:
     board.ranks((1, 3), (1, 1), (2, 3))
     page = board.says(leader=board.ranked[1].pk)

@@ -183,6 +183,9 @@ def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
     row = snapshot.standings.get(candidate=new)
     assert row.score is not None
     assert (row.low, row.rank_low, row.sure_rank_low) == (None, None, None)
+    assert snapshot.findings["leader"] == strong.pk
+    style = snapshot.findings["style"]["scores"]
+    assert (style[str(new.pk)]["low"], style[str(strong.pk)]["low"] is None) == (None, False)
     assert read(arena).gap(strong.pk, baseline.pk).is_known
     assert snapshot.standings.get(candidate=strong).low is not None
 
