@@ -10,9 +10,7 @@ from arena.models import Arena, Candidate, Team, Vote
 from judges.models import Decision
 from judges.pages.decision_costs import JudgePrice, Needed, last_price, order_url, supply_for
 from judges.pages.decision_desk import Asked, Desk, Entry, read_desk, why_no_two
-from judges.pages.decision_scripts import counts_scripts, is_people_alone
 from judges.pages.decision_words import (
-    SCRIPTS,
     Share,
     chance_words,
     headline,
@@ -27,6 +25,7 @@ from ranking.models import Counted, Raters
 from ranking.pages import record
 from ranking.pages.board import Link
 from ranking.pages.gap import Gap, GapBoard, GapBoards, read_gap_boards
+from ranking.pages.scripted import SENTENCE, counts_scripts, is_people_alone
 from ranking.stats import Lead
 from ranking.stats.differences import rounded_up
 
@@ -128,15 +127,15 @@ def _told(
     board = found.chosen
     gap = board.gap(focus.pk, baseline.pk) if board else NO_BOARD
     said = _sentence(focus, baseline, gap, asked, board)
-    scripted = counts_scripts(desk.arena, board)
+    scripted = counts_scripts(board.snapshot if board else None)
     price, two = last_price(desk.arena), (focus.candidate, baseline.candidate)
     is_closed = any(one.retired_at for one in two)
     needed = None if is_closed else _needed(gap, price, two, asked.category)
     return {
         # Beside figures in tables, which have no room for the space.
         "heading": said.replace(percents(gap), percents(gap).replace(" %", "%")),
-        "sentence": f"{said} {SCRIPTS}" if scripted else said,
-        "scripted": SCRIPTS if scripted else "",
+        "sentence": f"{said} {SENTENCE}" if scripted else said,
+        "scripted": SENTENCE if scripted else "",
         "focus": focus,
         "baseline": baseline,
         "gap": gap,
@@ -163,7 +162,7 @@ def _sentence(focus: Entry, baseline: Entry, gap: Gap, asked: Asked, board: GapB
         gap,
         raters=asked.raters,
         category=asked.category,
-        people_alone=is_people_alone(board),
+        people_alone=is_people_alone(board.snapshot if board else None),
         retired=next((one.name for one in (focus, baseline) if one.is_retired), ""),
     )
 

@@ -15,7 +15,6 @@ BY = {
 MOST_DIGITS = 3
 HALF = 0.5
 ALONE = "By people’s votes alone (no judge is trusted yet)"
-SCRIPTS = "Votes of scripted judges count here, and they judge nothing real."
 ENOUGH = "enough votes to be sure"
 NO_MORE = "no more votes will come, since {name} is retired"
 MOST_WORTHWHILE = 10_000  # votes; a difference that takes more is none that a team could see

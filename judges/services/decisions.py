@@ -18,11 +18,11 @@ from arena.services.audit import record
 from arena.services.notices import clipped, notify
 from arena.services.refusals import Refused
 from judges.models import Baseline, Decision
-from judges.pages.decision_scripts import counts_scripts
-from judges.pages.decision_words import SCRIPTS, headline
+from judges.pages.decision_words import headline
 from ranking.models import Raters, Snapshot
 from ranking.pages.gap import Gap, GapBoard, with_rows
 from ranking.pages.published import LONG_TEXTS
+from ranking.pages.scripted import SENTENCE, counts_scripts
 
 KNOWN = "decision.known"
 TOLD = [Raters.PEOPLE.value, Raters.JUDGES.value, Raters.JURIES.value]  # the combined is people's
@@ -126,7 +126,7 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
         for one in _known(board, arena, team, candidates, chosen.get(team.pk))
         if told.get(one.question, NOTHING)[1] != one.gap.lead.value
     ]
-    warning = SCRIPTS if known and counts_scripts(arena, board) else ""
+    warning = SENTENCE if known and counts_scripts(snapshot) else ""
     written = 0
     for one in known:
         number = told.get(one.question, NOTHING)[0] + 1

@@ -35,7 +35,7 @@ def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:
     found: set[int] = set()
     kinds: dict[str, set[int]] = {}
     for snapshot in snapshots:
-        if snapshot.board.raters in KINDS and not _is_people_alone(snapshot):
+        if snapshot.board.raters in KINDS and not is_people_alone(snapshot):
             kinds.setdefault(snapshot.board.raters, set()).add(snapshot.board.arena_id)
     for raters, arenas in kinds.items():
         votes = Vote.objects.live().filter(arena=OuterRef("pk"), rater__in=_raters(KINDS[raters]))
@@ -51,7 +51,9 @@ def _raters(kinds: list[Rater.Kind]) -> QuerySet[Any]:
     return Rater.objects.filter(scripts, kind__in=kinds).values("pk")
 
 
-def _is_people_alone(snapshot: Snapshot) -> bool:
+def is_people_alone(snapshot: Snapshot | None) -> bool:
     """Is it a combined board for which no judge is trusted?"""
+    if snapshot is None or snapshot.board.raters != Counted.COMBINED:
+        return False
     combined = (snapshot.findings or {}).get("combined") or {}
-    return snapshot.board.raters == Counted.COMBINED and not combined.get("trusted", True)
+    return not combined.get("trusted", True)
