@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranking.files.reading import BadFile, FileVotes, Floats, Ints
+from ranking.files.reading import BadFile, Bools, FileVotes, Floats, Ints
 from ranking.stats import (
     Battles,
     Bootstrap,
@@ -18,6 +18,7 @@ from ranking.stats import (
     measure_fragility,
     rank_intervals,
 )
+from ranking.stats.intervals import MIN_CLUSTERS
 
 N_THREADS = 2
 
@@ -39,6 +40,7 @@ class FileBoard:
     `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance; the
     rank intervals `low`, `high` hold one by one, `sure_low`, `sure_high` all together. `leader`:
     the place of the clear number one, or None. `choix_difference`: the second opinion, in Elo.
+    `measured` says who has votes in clusters enough for an interval; who has not has no ranks.
     """
 
     votes: FileVotes
@@ -55,6 +57,14 @@ class FileBoard:
     fragility: Fragility
     choix_difference: float
     counts: Ints
+    measured: Bools
+
+    @property
+    def covariance(self) -> Floats:
+        """(K, K) of theta; NaN for whoever is not measured."""
+        known = self.measured[:, None] & self.measured
+        covariance: Floats = np.where(known, self.sandwich.covariance_, np.nan)
+        return covariance
 
     @property
     def n_clusters(self) -> int | None:
@@ -76,8 +86,10 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     sandwich = Sandwich(confidence).fit(battles)
     model, covariance = bootstrap.model_, sandwich.covariance_
     few = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
-    low, high = rank_intervals(model.theta_, covariance, False, confidence, n_clusters=few)
-    sure_low, sure_high = rank_intervals(model.theta_, covariance, True, confidence, n_clusters=few)
+    measured = battles.clusters_per_candidate() >= MIN_CLUSTERS
+    theta = np.where(measured, model.theta_, np.nan)
+    low, high = rank_intervals(theta, covariance, False, confidence, n_clusters=few)
+    sure_low, sure_high = rank_intervals(theta, covariance, True, confidence, n_clusters=few)
     return FileBoard(
         votes=votes,
         settings=settings,
@@ -89,10 +101,11 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         high=high,
         sure_low=sure_low,
         sure_high=sure_high,
-        leader=clear_leader(model.theta_, covariance, confidence, n_clusters=few),
+        leader=clear_leader(theta, covariance, confidence, n_clusters=few),
         fragility=measure_fragility(battles, model),
         choix_difference=largest_difference(battles, model),
         counts=battles.votes_per_candidate(),
+        measured=measured,
     )
 
 

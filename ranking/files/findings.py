@@ -53,7 +53,7 @@ def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
     model = board.bootstrap.model_
     told = neighbours(
         model.theta_,
-        board.sandwich.covariance_,
+        board.covariance,
         model.covariance_,
         board.settings.confidence,
         board.n_clusters,

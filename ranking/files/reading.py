@@ -20,6 +20,7 @@ from ranking.models import Raters
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 SCORES = {"left": 1.0, "right": 0.0, "tie": 0.5}
 KINDS = {

@@ -8,7 +8,8 @@ from typing import Any
 
 from ranking.files.board import FileBoard
 from ranking.files.findings import elo, find, known
-from ranking.stats import BradleyTerry
+from ranking.stats import BradleyTerry, NoInterval
+from ranking.stats.intervals import MIN_CLUSTERS
 
 NONE = "-"
 RULES = {
@@ -52,13 +53,14 @@ def _rank(board: FileBoard, i: int) -> int | None:
 
 def _standing(board: FileBoard, i: int) -> dict[str, Any]:
     status = board.bootstrap.model_.status_[i]
+    has_interval = bool(board.measured[i])
     return {
         "rank": _rank(board, i),
         "candidate": board.votes.names[i],
         "score": known(board.bootstrap.ratings_[i]),
-        "low": known(board.bootstrap.low_[i]),
-        "high": known(board.bootstrap.high_[i]),
-        "se": known(board.sandwich.standard_errors_[i]),
+        "low": known(board.bootstrap.low_[i]) if has_interval else None,
+        "high": known(board.bootstrap.high_[i]) if has_interval else None,
+        "se": known(board.sandwich.standard_errors_[i]) if has_interval else None,
         "rank_low": _whole(board.low[i]),
         "rank_high": _whole(board.high[i]),
         "sure_rank_low": _whole(board.sure_low[i]),
@@ -74,7 +76,10 @@ def _whole(value: float) -> int | None:
 
 
 def _no_interval(board: FileBoard) -> str:
-    return board.bootstrap.reason_.reason if board.bootstrap.reason_ else ""
+    reason = board.bootstrap.reason_
+    if reason is None and not (board.measured & board.bootstrap.model_.ranked_).any():
+        reason = NoInterval.FEW_CLUSTERS
+    return reason.reason if reason else ""
 
 
 def _settings(board: FileBoard) -> dict[str, Any]:
@@ -156,6 +161,8 @@ def _sentences(board: FileBoard) -> Iterator[str]:
     yield " ".join(filter(None, [rule, _note(board)]))
     if reason := _no_interval(board):
         yield f"No intervals: {reason}"
+    elif (board.bootstrap.model_.ranked_ & ~board.measured).any():
+        yield f"{NONE}: fewer than {MIN_CLUSTERS} groups of votes of its own."
     name = None if board.leader is None else board.votes.names[board.leader]
     yield f"Clear number one: {name or 'nobody'}."
     words = board.fragility.words

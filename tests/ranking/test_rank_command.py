@@ -63,6 +63,17 @@ def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) 
     assert found["choix_difference"] < 1e-4
 
 
+def test_a_candidate_with_few_votes_of_its_own_has_a_score_and_no_interval(votes: Path) -> None:
+    votes.write_text(ROUND + "A,D,tie,p0,w0\nD,B,left,p1,w1\n")
+    rows = {row["candidate"]: row for row in ranked(votes)["standings"]}
+    assert rows["D"]["score"] is not None
+    assert {rows["D"][name] for name in ("low", "high", "se", "rank_low", "sure_rank_low")} == {
+        None
+    }
+    assert rows["A"]["low"] is not None
+    assert "\n-: fewer than 5 groups of votes of its own.\n" in run(votes)
+
+
 def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
     ends = [
         [row["low"] for row in ranked(votes, "--seed", seed)["standings"]]
