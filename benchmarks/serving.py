@@ -76,6 +76,7 @@ def start_web(
     command = [sys.executable, "-m", "gunicorn", "arena.wsgi:application"]
     command += [f"--bind=fd://{listener.fileno()}", "--worker-class=gthread", "--no-control-socket"]
     command += [f"--workers={processes}", f"--threads={threads}", "--log-level=warning"]
+    command += ["--limit-request-line=8190"]
     command += ["--graceful-timeout=2"]
     process = subprocess.Popen(
         command,

@@ -14,6 +14,7 @@ SETTINGS = {
     "workers": 1,
     "threads": 8,
     "worker_class": "gthread",
+    "limit_request_line": 8190,  # the most there is: names in a query may be long, and are encoded
     "control_socket_disable": True,
     "graceful_timeout": 2,
     "loglevel": "warning",

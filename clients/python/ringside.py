@@ -685,7 +685,9 @@ class Ringside:
 
     def judges(self, arena: str, *names: str) -> list[Judge]:
         """Return the judges known there; with names, those, which an order then takes."""
-        return cast("list[Judge]", list(self.rows(f"{_arena(arena)}judges/", name=names)))
+        path, asked = f"{_arena(arena)}judges/", [{"name": name} for name in names] or [{}]
+        found = [judge for query in asked for judge in self.rows(path, **query)]
+        return cast("list[Judge]", found)
 
     def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
         """Have judges compare candidates: `judges`, `candidates`, `per_pair` and `cap` in dollars.

@@ -16,18 +16,16 @@ from judges.api.shown import JUDGE
 from judges.core.spec import JudgeSpec
 from judges.forms import judges_that_can_vote
 from judges.models import Judge
-from judges.services.orders import MOST_JUDGES
 from judges.services.registering import JudgeRefused, spec_named
 
+LONGEST_NAME = 300
 NAME = OpenApiParameter(
     "name",
-    {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": MOST_JUDGES},
-    description="A judge by its name here, or as endpoint:model@rubric: then only those that are "
-    "named are answered with, known here or not yet. A name that no order would take is refused.",
+    {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    description="A judge by its name here, or as endpoint:model@rubric: then it alone is answered "
+    "with, known here or not yet. A name that no order would take is refused.",
 )
-
-
-NAMES = serializers.ListField(child=serializers.CharField(max_length=300), max_length=MOST_JUDGES)
+TYPED = serializers.CharField(max_length=LONGEST_NAME)
 
 
 class JudgeShown(serializers.ModelSerializer[Judge]):
@@ -61,27 +59,26 @@ class Judges(ArenaEndpoint, ListEndpoint):
     )
     def get(self, request: Request, slug: str) -> Response:
         self.require(Ability.JUDGE, self.arena.team_id)
-        names = request.query_params.getlist("name")
         check_names(request, self.asked_by)
-        if not names:
+        name = request.query_params.get("name")
+        if name is None:
             return self.page(judges_that_can_vote(self.arena, self.actor), JudgeShown)
-        named = [_shown(spec) for spec in _specs(names)]
-        return Response({"next": None, "previous": None, "results": named})
+        return Response({"next": None, "previous": None, "results": [_shown(_spec(name))]})
 
 
-def _specs(names: list[str]) -> list[JudgeSpec]:
+def _spec(name: str) -> JudgeSpec:
+    """What an order would make of the name; raises BadParameter."""
     try:
-        return [spec_named(name) for name in NAMES.run_validation(names)]
+        return spec_named(TYPED.run_validation(name))
     except serializers.ValidationError as invalid:
-        raise BadParameter("name", _first(invalid.detail)) from None
+        raise BadParameter("name", _sentence(invalid)) from None
     except JudgeRefused as refusal:
         raise BadParameter("name", str(refusal)) from None
 
 
-def _first(detail: Any) -> str:
-    """The first sentence of a refusal, which is a list, or by index one list each."""
-    sentences = next(iter(detail.values())) if isinstance(detail, dict) else detail
-    return str(sentences[0])
+def _sentence(invalid: serializers.ValidationError) -> str:
+    found: Any = serializers.as_serializer_error(invalid)["non_field_errors"]
+    return str(found[0])
 
 
 def _shown(spec: JudgeSpec) -> dict[str, Any]:

@@ -73,10 +73,11 @@ def test_the_next_key_is_not_looked_for_for_ever(monkeypatch: pytest.MonkeyPatch
 def test_judges_are_looked_up_by_name() -> None:
     judge = {"name": "a:b@pairwise", "endpoint": "a", "model": "b", "rubric": "pairwise"}
     with FakeRingside(listed(judge)) as server:
-        assert Ringside(server.url).judges("a", "a:b", "c d") == [judge]
+        assert Ringside(server.url).judges("a", "a:b", "c d") == [judge, judge]
         assert Ringside(server.url).judges("a") == [judge]
     path = "/api/v1/arenas/a/judges/?page_size=1000"
-    assert [asked.path for asked in server.asked] == [f"{path}&name=a%3Ab&name=c+d", path]
+    named = [f"{path}&name=a%3Ab", f"{path}&name=c+d"]
+    assert [asked.path for asked in server.asked] == [*named, path]
 
 
 def test_a_quote_orders_nothing(server: FakeRingside) -> None:

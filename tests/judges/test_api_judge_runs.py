@@ -67,11 +67,9 @@ def test_judges_that_are_known_are_listed(team: Team, arena: Arena) -> None:
 
 def test_a_name_says_which_judge_an_order_would_ask(team: Team, arena: Arena, paid: None) -> None:
     caller = token_of(team, "judge")
-    found = caller.get(f"arenas/{arena.slug}/judges/?name={PAID}&name=scripted@score-1-4").json()
-    assert [judge["name"] for judge in found["results"]] == [
-        f"{PAID}@pairwise",
-        f"{SCRIPTED}@score-1-4",
-    ]
+    for name, judge in ((PAID, f"{PAID}@pairwise"), ("scripted@score-1-4", None)):
+        found = caller.get(f"arenas/{arena.slug}/judges/?name={name}").json()
+        assert [one["name"] for one in found["results"]] == [judge or f"{SCRIPTED}@score-1-4"]
     assert not Judge.objects.exists()
 
 
@@ -79,11 +77,10 @@ def test_a_name_says_which_judge_an_order_would_ask(team: Team, arena: Arena, pa
     ("query", "words"),
     [
         ("name=nobody", "There is no judge called 'nobody', and no endpoint either."),
-        ("name=scripted&name=scripted:slip", "There is no scripted judge 'slip'."),
+        ("name=scripted:slip", "There is no scripted judge 'slip'."),
         ("name=scripted@none", "rubric"),
         ("name=a%00b", "Null characters"),
         (f"name={'x' * 301}", "300"),
-        ("&".join(["name=scripted"] * 10), "9"),
         ("name=", "blank"),
     ],
 )
