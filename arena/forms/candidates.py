@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.utils.html import format_html
 
-from arena.calls.prices import known_models
+from arena.calls.prices import SCRIPTED_MODEL, known_models
 from arena.forms.blaming import blame
 from arena.forms.prompts import ObjectField
 from arena.forms.readers import from_when, who_reads
@@ -66,7 +66,7 @@ class VersionForm(forms.Form):
             attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
         ),
         help_text="As the endpoint calls it, best with its date or version. At scripted write"
-        " scripted-1.",
+        f" {SCRIPTED_MODEL}.",
     )
     temperature = _number("Temperature")
     max_tokens = _number("Most tokens", whole=True)

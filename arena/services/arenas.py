@@ -13,6 +13,7 @@ from arena.importers.base import BadRow, checked_name, checked_text
 from arena.models import Arena, Candidate, Run, Team
 from arena.services import audit
 from arena.services.catalog import CriteriaRefused, create_arena, set_criteria
+from arena.services.deadlocks import hold_arena
 from arena.services.names import hidden_character
 from arena.services.refusals import Refused
 
@@ -108,7 +109,7 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
     """Change what the team says about its arena; what is not named stays. Raises ArenaRefused."""
     wanted = _checked(dict(fields))
     with transaction.atomic():
-        found = Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
+        found = hold_arena(arena.pk)
         changed = sorted(name for name, value in wanted.items() if getattr(found, name) != value)
         if not changed:
             return found

@@ -13,6 +13,7 @@ from arena.calls.prices import known_models
 from arena.importers.base import BadRow, checked_name, checked_text
 from arena.models import Arena, Candidate
 from arena.prompting import TemplateError, check_template, variables_in
+from arena.services.deadlocks import hold_arena
 from arena.services.names import hidden_character, without_joiners
 from arena.services.parameters import ParametersRefused, checked_parameters
 from arena.services.refusals import Refused
@@ -89,7 +90,7 @@ def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
 
     The arena's row is held, so that it cannot close meanwhile: call this in a transaction.
     """
-    arena = Arena.objects.select_for_update(no_key=True).get(pk=candidate.arena_id)
+    arena = hold_arena(candidate.arena_id)
     if not is_open_to(by, arena, candidate.team_id):
         raise CandidateRefused(CLOSED)
     return arena

@@ -10,6 +10,7 @@ from django.db.models import Count, Q
 from arena.models import Arena, Candidate, Pair, Response
 from arena.models.catalog import CatalogQuerySet
 from arena.services import statements
+from arena.services.deadlocks import hold_arena
 from arena.signals import announce, answers_changed
 
 BATCH = 1000
@@ -54,7 +55,7 @@ def _lock_pairs(arena: Arena) -> None:
     overwrites a newer one; and no two of them wait for each other's rows.
     """
     # NO KEY: a vote that is just being written refers to the arena's row.
-    Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
+    hold_arena(arena.pk)
 
 
 def _correct(counts: Mapping[int, tuple[int, int]]) -> None:

@@ -12,6 +12,7 @@ from arena.answers.subjects import subject_of
 from arena.importers.base import BadRow, checked_name, checked_text, checked_variables, shown
 from arena.models import Arena, Call, Comparison, Prompt, Response
 from arena.services import audit
+from arena.services.deadlocks import hold_arena
 from arena.services.pairing import sync_pairs
 from arena.services.prompt_plan import CONTENT, DOUBLE, FIXED, Plan, apply, key_of
 from arena.services.refusals import Refused
@@ -52,7 +53,7 @@ def upsert_prompts(
     What a row leaves empty stays as it is. A row that cannot go in is named in the report, as those
     are that could not be read (`unread`); with `atomic` it keeps all others out too.
     """
-    Arena.objects.select_for_update(no_key=True).get(pk=arena.pk)
+    hold_arena(arena.pk)
     plan = Plan(arena, UploadReport(refused=list(unread)))
     plan.take(rows)
     plan.refuse_fixed(fixed_prompts(arena, [prompt.pk for prompt in plan.changed]))
@@ -113,7 +114,7 @@ def add_prompt(*, prompt: Prompt, by: Actor) -> None:
 @transaction.atomic
 def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields]) -> Prompt:
     """Change a prompt that nothing was made with yet. Raises PromptRefused."""
-    arena = Arena.objects.select_for_update(no_key=True).get(pk=prompt.arena_id)
+    arena = hold_arena(prompt.arena_id)
     found = Prompt.objects.select_for_update().get(pk=prompt.pk)
     checked = checked_changes(changes)
     wanted = {name: value for name, value in checked.items() if getattr(found, name) != value}
@@ -136,7 +137,7 @@ def check_is_no_double(*, prompt: Prompt) -> None:
 
     To be called in the transaction that saves it: until the end of that no other brings prompts.
     """
-    Arena.objects.select_for_update(no_key=True).get(pk=prompt.arena_id)
+    hold_arena(prompt.arena_id)
     _refuse_double(prompt)
 
 
@@ -186,7 +187,7 @@ def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
 
 def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:
     # The arena first, as whoever revises a prompt does: its row is taken for the pairs, too.
-    Arena.objects.select_for_update(no_key=True).get(pk=prompt.arena_id)
+    hold_arena(prompt.arena_id)
     found = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
     if (found.retired_at is None) != (at is None):
         found.retired_at = at
