@@ -59,10 +59,10 @@ class Judges(ArenaEndpoint, ListEndpoint):
     )
     def get(self, request: Request, slug: str) -> Response:
         self.require(Ability.JUDGE, self.arena.team_id)
-        check_names(request, self.asked_by)
         name = request.query_params.get("name")
         if name is None:
             return self.page(judges_that_can_vote(self.arena, self.actor), JudgeShown)
+        check_names(request, self.asked_by)
         return Response({"next": None, "previous": None, "results": [_shown(_spec(name))]})
 
 
