@@ -18,7 +18,7 @@ from ranking.stats import (
     measure_fragility,
     rank_intervals,
 )
-from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.intervals import known_among, measurable
 
 N_THREADS = 2
 
@@ -62,9 +62,7 @@ class FileBoard:
     @property
     def covariance(self) -> Floats:
         """(K, K) of theta; NaN for whoever is not measured."""
-        known = self.measured[:, None] & self.measured
-        covariance: Floats = np.where(known, self.sandwich.covariance_, np.nan)
-        return covariance
+        return known_among(self.sandwich.covariance_, self.measured)
 
     @property
     def n_clusters(self) -> int | None:
@@ -86,7 +84,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     sandwich = Sandwich(confidence).fit(battles)
     model, covariance = bootstrap.model_, sandwich.covariance_
     few = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
-    measured = battles.clusters_per_candidate() >= MIN_CLUSTERS
+    measured = measurable(battles)
     theta = np.where(measured, model.theta_, np.nan)
     low, high = rank_intervals(theta, covariance, False, confidence, n_clusters=few)
     sure_low, sure_high = rank_intervals(theta, covariance, True, confidence, n_clusters=few)

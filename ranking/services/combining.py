@@ -27,7 +27,7 @@ from ranking.stats import (
     neighbours,
     rank_intervals,
 )
-from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.intervals import known_among, measurable
 from ranking.tallies import Cells, clusters_of, outcome_rows
 from ranking.votes import TRUSTED, Bools, Floats, Ints, rater_names
 
@@ -57,7 +57,7 @@ def combine(
     model = found.people_.model_
     scores = Scores(found.ratings_, model.status_, second_opinion(labelled.battles, model))
     met = labelled.battles.clusters_per_candidate()
-    theta = np.where(met >= MIN_CLUSTERS, found.theta_, np.nan)
+    theta = np.where(measurable(labelled.battles), found.theta_, np.nan)
     inside = ~np.isnan(theta)
     fields = {
         "interval_reason": why_unmeasured(found.reason_, inside),
@@ -192,8 +192,7 @@ def _findings(evidence: Evidence, found: PredictionPowered, theta: Floats) -> di
     """Who leads, and who is separated."""
     few = found.people_.n_clusters_ if found.people_.n_clusters_ > 1 else None
     leader = clear_leader(theta, found.covariance_, CONFIDENCE, n_clusters=few)
-    model, told_of = found.people_.model_, ~np.isnan(theta)
-    covariance = np.where(told_of[:, None] & told_of, found.covariance_, np.nan)
+    model, covariance = found.people_.model_, known_among(found.covariance_, ~np.isnan(theta))
     order = neighbours(found.theta_, covariance, model.covariance_, CONFIDENCE, few)
     ids = evidence.candidates.tolist()
     return {

@@ -24,6 +24,7 @@ from ranking.stats import (
     style_differences,
     transitivity,
 )
+from ranking.stats.intervals import known_among
 from ranking.tallies import Cells, clusters_of, outcome_rows, pair_battles
 from ranking.votes import Bools, Floats, Ints
 
@@ -32,8 +33,7 @@ from ranking.votes import Bools, Floats, Ints
 class Estimate:
     """The votes of a board by cluster, and the robust fit to them.
 
-    `told` (K,): who has votes in clusters enough for an error to be measured. Who has few borrows
-    the certainty of others: one vote that says what was expected leaves no residual at all.
+    `told` (K,): who is `measurable`.
     """
 
     evidence: Evidence
@@ -54,10 +54,7 @@ class Estimate:
     @property
     def covariance(self) -> Floats:
         """(K, K) of the strengths; NaN where `theta` is."""
-        covariance: Floats = np.where(
-            self.told[:, None] & self.told, self.sandwich.covariance_, np.nan
-        )
-        return covariance
+        return known_among(self.sandwich.covariance_, self.told)
 
     @property
     def n_clusters(self) -> int | None:

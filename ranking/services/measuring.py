@@ -15,7 +15,7 @@ from ranking.models import Snapshot
 from ranking.services.evidence import CONFIDENCE, Evidence
 from ranking.services.findings import Estimate, find
 from ranking.stats import Bootstrap, Clusters, NoInterval, Sandwich, rank_intervals
-from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.intervals import measurable
 from ranking.tallies import Cells, clustered_battles
 from ranking.votes import Bools, Floats, Ints
 
@@ -60,8 +60,7 @@ def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
     bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
     bootstrap.fit(battles)
     sandwich = Sandwich(CONFIDENCE).fit(battles)
-    met = battles.clusters_per_candidate()
-    estimate = Estimate(evidence, clustered, battles, sandwich, met >= MIN_CLUSTERS)
+    estimate = Estimate(evidence, clustered, battles, sandwich, measurable(battles))
     inside = ~np.isnan(estimate.theta)
     inner = sandwich.covariance_[np.ix_(inside, inside)] * bootstrap.model_.elo_per_theta**2
     measured = Measured(
@@ -76,7 +75,7 @@ def measure(evidence: Evidence, clustered: Cells, now: datetime) -> Measured:
             "measured_votes": evidence.n_votes,
         },
         settings=_settings(clusters, bootstrap.n_clusters_)
-        | {"clusters_met": told_by_id(met, candidates)},
+        | {"clusters_met": told_by_id(battles.clusters_per_candidate(), candidates)},
         findings=find(estimate),
     )
     measured.fields["measured_seconds"] = time.monotonic() - started

@@ -3,9 +3,11 @@
 import math
 from enum import StrEnum
 
+import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ranking.stats.battles import Battles
+from ranking.stats.columns import Bools, Floats
 
 MIN_CLUSTERS = 5
 
@@ -44,6 +46,22 @@ def why_none(n_clusters: int, decisive: bool) -> NoInterval | None:
 def why_none_for(battles: Battles) -> NoInterval | None:
     """`why_none` for the battles between ranked candidates."""
     return why_none(battles.n_clusters, battles.decisive)
+
+
+def measurable(battles: Battles) -> Bools:
+    """(K,): who has votes in clusters enough for an error of their own.
+
+    Who has few borrows the certainty of others: one vote that says what was expected leaves no
+    residual at all.
+    """
+    enough: Bools = battles.clusters_per_candidate() >= MIN_CLUSTERS
+    return enough
+
+
+def known_among(covariance: Floats, known: Bools) -> Floats:
+    """(K, K): the covariance, NaN for whoever is not `known` (K,)."""
+    masked: Floats = np.where(known[:, None] & known, covariance, np.nan)
+    return masked
 
 
 def check_confidence(confidence: float) -> None:
