@@ -21,6 +21,6 @@ USER 10001
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["python", "arena/conf/healthcheck.py"]
+  CMD ["python", "arena/healthcheck.py"]
 CMD ["gunicorn", "arena.wsgi:application", "--bind=0.0.0.0:8000", "--workers=2", "--threads=8", \
      "--no-control-socket", "--worker-tmp-dir=/dev/shm", "--limit-request-line=8190"]

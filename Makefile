@@ -23,11 +23,13 @@ test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and all
 	$(BIN)/pytest -q -m "slow and not browser" --database=postgres
 	$(PYTEST) -m "not slow and not browser and not data" --database=postgres
 
-lint: .venv/.installed-dev ## style, types, floors, migrations, Dockerfile
+lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations, Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/djangofmt --check --quiet --line-length 120 --indent-width 2 --profile django templates
+	$(BIN)/python .ci/house.py
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
 
