@@ -10,18 +10,18 @@ from pathlib import Path
 from environs import Env
 from marshmallow.validate import OneOf, Range
 
+from arena import conf
 from arena.conf import (
     allowed_hosts,
     broker_url,
     database,
     home_folder,
-    rest,
+    read_accounts,
+    read_notices,
     secret_key,
     stop_on_bad_value,
 )
-from arena.conf.accounts import read_accounts
-from arena.conf.endpoints import read_endpoints
-from arena.conf.notices import read_notices
+from arena.endpoints import read_endpoints
 
 # NumPy's linear algebra here is small; its own threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -50,10 +50,10 @@ with stop_on_bad_value():
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
-    API_REQUESTS_PER_MINUTE = rest.read_limits(env)
+    API_REQUESTS_PER_MINUTE = conf.read_limits(env)
     LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
 
-# -- The database: SQLite to try it, PostgreSQL to live on it -----------------------------------
+# -- The database: SQLite for trying it, PostgreSQL for production ---------------------------------
 
 DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "arena.db.sqlite3":
@@ -71,7 +71,7 @@ else:
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# -- Celery: the database is the truth, the queue only a doorbell --------------------------------
+# -- Celery: the database is the truth, the queue only a hint --------------------------------------
 
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -82,7 +82,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ROUTES = {
     "judges.tasks.*": {"queue": "calls"},
-    "arena.tasks.make_answer": {"queue": "calls"},
+    "arena.tasks.generate_answer": {"queue": "calls"},
     "arena.tasks.sweep_answers": {"queue": "calls"},
     "arena.tasks.send_delivery": {"queue": "calls"},
     "arena.tasks.send_deliveries": {"queue": "calls"},
@@ -99,7 +99,7 @@ else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
-    "arena.tasks.tend_runs": 5.0,
+    "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_answers": 5.0,
     "arena.tasks.disclose_candidates": 60.0,
     "arena.tasks.send_deliveries": 5.0,
@@ -116,7 +116,7 @@ CELERY_BEAT_SCHEDULE = {
     for task, seconds in SWEEPS.items()
 }
 
-# -- Accounts: the settings of django-allauth and of mail, by their names --------------------------
+# -- Accounts: settings of django-allauth and email ------------------------------------------------
 
 globals().update(ACCOUNTS)
 SIGN_UP: str = ACCOUNTS["SIGN_UP"]
@@ -154,7 +154,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "arena.accounts.telling.tell_browser",
+    "arena.middleware.set_signed_in_cookie",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -193,17 +193,17 @@ USE_I18N = False
 TIME_ZONE = "UTC"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_HANDLERS = [
-    "arena.upload_handlers.BoundedForms",
+    "arena.views.responses.BoundedForms",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
 
 # -- The REST API ----------------------------------------------------------------------------------
 
-REST_FRAMEWORK = rest.REST_FRAMEWORK
-SPECTACULAR_SETTINGS = rest.SPECTACULAR_SETTINGS
+REST_FRAMEWORK = conf.REST_FRAMEWORK
+SPECTACULAR_SETTINGS = conf.SPECTACULAR_SETTINGS
 
-# -- Static files: served from the finders while trying it, hashed and compressed in the image ----
+# -- Static files: from the finders in development, hashed and compressed in the image -------------
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
@@ -250,7 +250,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"refusals": {"()": "arena.conf.logs.NoTracebackOfRefusals"}},
+    "filters": {"refusals": {"()": "arena.conf.NoTracebackOfRefusals"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

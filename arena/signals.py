@@ -1,9 +1,9 @@
-"""What the arena announces to the floors above, always after the commit.
+"""Signals to the apps above, always sent after the commit.
 
-`votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void"), or revealed by an
-import ("import"); or a judge's or jury's votes are trusted now, or no longer ("trust").
-`arena_created(arena_id)`: an arena exists now.
-`answers_changed(arena_id)`: answers were added; what is said of them may be counted anew.
+`votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void") or revealed by an
+import ("import"), or trust in a judge or jury has changed ("trust").
+`arena_created(arena_id)`: an arena was created.
+`answers_changed(arena_id)`: answers were added, so statistics about them may be outdated.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ answers_changed = Signal()
 
 
 def announce(signal: Signal, *, arena_id: int, reason: str = "vote") -> None:
-    """Send `signal` once the current transaction has committed; a failing listener is logged."""
+    """Send `signal` after the current transaction commits; errors of receivers are logged."""
     transaction.on_commit(
         partial(signal.send_robust, sender=None, arena_id=arena_id, reason=reason)
     )

@@ -1,43 +1,62 @@
-"""Doorbells: load, call a service. The database knows what there is to do."""
+"""Celery tasks of the arena: each loads nothing but ids and calls a service.
+
+The database knows what there is to do, so a task that runs twice or for nothing does no harm, and
+sweeps find whatever was lost while the broker was away.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
 
 from celery import shared_task
 from django.core.management import call_command
+from django.db import transaction
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
-from arena.answers import keeping, making, ordering
-from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
+from arena import generation, generation_runs
+from arena.calls.scheduling import MOST_RUNG, calls_to_ring, sweep
 from arena.models import Run
-from arena.services import deliveries, disclosure, idempotency, limits, runs
+from arena.services import candidates, idempotency, rate_limits, runs, webhooks
+
+
+def enqueue_due_calls(enqueue: Callable[[], int]) -> str:
+    """Enqueue what is due now; return a message for people if the broker cannot be reached."""
+    try:
+        enqueue()
+    except OperationalError as error:
+        return f"The broker cannot be reached ({error}). The next sweep will start the calls."
+    return ""
 
 
 @shared_task
-def tend_runs() -> None:
-    """Open ordered runs of people, ask again for what expired, close what is complete."""
+def reconcile_runs() -> None:
+    """Open ordered runs of human votes, demand expired comparisons again, close finished runs."""
     for run in Run.objects.of_people().unfinished().order_by("pk"):
-        runs.tend_run(run=run, now=timezone.now())
+        runs.reconcile_run(run=run, now=timezone.now())
 
 
 @shared_task
 def disclose_candidates() -> None:
-    """Name the candidates whose votes or whose date has come."""
-    disclosure.disclose_due(now=timezone.now())
+    """Disclose the candidates that have enough votes or whose date has come."""
+    candidates.disclose_due(now=timezone.now())
 
 
 @shared_task
 def forget_old_requests() -> None:
-    """Let go of Idempotency-Keys that have had their day."""
+    """Delete expired idempotency keys."""
     idempotency.forget_old_requests(now=timezone.now())
 
 
 @shared_task
 def forget_old_windows() -> None:
-    """Let go of what was counted for rate limits, by address among others, once it is long over."""
-    limits.forget_old_windows(now=timezone.now())
+    """Delete old rate-limit counts, some of which are stored by network address."""
+    rate_limits.forget_old_windows(now=timezone.now())
 
 
 @shared_task
 def forget_expired_sessions() -> None:
-    """Let go of the sessions of people who have not come back."""
+    """Delete expired sessions."""
     call_command("clearsessions")
 
 
@@ -45,31 +64,31 @@ def forget_expired_sessions() -> None:
 
 
 @shared_task
-def make_answer(call_id: int, then_ring: bool = False) -> None:
-    """Ask for one answer; a doorbell rung twice, or for nothing, does no harm."""
-    making.make_answer(call_id=call_id)
-    if then_ring:
-        ring_answers()
+def generate_answer(call_id: int, enqueue_next: bool = False) -> None:
+    """Generate one answer, then enqueue the next ones if asked to."""
+    generation.generate_answer(call_id=call_id)
+    if enqueue_next:
+        enqueue_answers()
 
 
 @shared_task
 def sweep_answers() -> None:
-    """Free, keep and give up what was left behind, and ring for answers that are due."""
+    """Recover or give up abandoned calls and orders, and enqueue the answers that are due."""
     sweep(now=timezone.now())
-    ordering.give_up_left_behind(now=timezone.now())
-    keeping.tend_runs(now=timezone.now())
-    ring_answers()
+    generation_runs.cancel_stale_orders(now=timezone.now())
+    generation.reconcile_runs(now=timezone.now())
+    enqueue_answers()
 
 
-def ring_answers() -> int:
-    """Ring for every answer that may be asked for now, and say how many there were.
+def enqueue_answers() -> int:
+    """Enqueue every answer that may be generated now; return how many there were.
 
-    Of a full batch the middle one rings for the next, so workers need not wait for the sweep.
+    The middle one of a full batch enqueues the next batch, so workers need not wait for a sweep.
     """
     calls = calls_to_ring(now=timezone.now(), kind=Run.Kind.ANSWERS)
     middle = len(calls) // 2 if len(calls) > MOST_RUNG // 2 else -1
     for position, call_id in enumerate(calls):
-        make_answer.delay(call_id, then_ring=position == middle)
+        generate_answer.delay(call_id, enqueue_next=position == middle)
     return len(calls)
 
 
@@ -78,12 +97,25 @@ def ring_answers() -> int:
 
 @shared_task
 def send_delivery(delivery_id: int) -> None:
-    """Send one notice to one webhook or one member; rung twice it is sent once."""
-    deliveries.deliver(delivery_id=delivery_id, now=timezone.now())
+    """Send one notice to one webhook or member; enqueued twice, it is sent once."""
+    webhooks.deliver(delivery_id=delivery_id, now=timezone.now())
 
 
 @shared_task
 def send_deliveries() -> None:
-    """Ring for every delivery that is due, each by itself, so that a slow receiver delays none."""
-    for delivery_id in deliveries.deliveries_to_ring(now=timezone.now()):
+    """Enqueue every due delivery on its own, so that no slow receiver delays another."""
+    for delivery_id in webhooks.take_due_deliveries(now=timezone.now()):
         send_delivery.delay(delivery_id)
+
+
+logger = logging.getLogger(__name__)
+
+
+def enqueue_on_commit(bell: Callable[[], int]) -> None:
+    """Have workers start at once what has just been ordered or let go on."""
+    transaction.on_commit(partial(_ring, bell))
+
+
+def _ring(bell: Callable[[], int]) -> None:
+    if trouble := enqueue_due_calls(bell):
+        logger.warning(trouble)

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-handler500 = "arena.views.faults.fault"
+handler500 = "arena.views.health.fault"
 urlpatterns = [
     # The admin's own sign-in would know no limits.
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),

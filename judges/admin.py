@@ -1,14 +1,14 @@
-"""The admin shows judges, what they said and how far they are trusted; nobody edits it."""
+"""Read-only admin pages for judges, their judgements, labels, calibrations and decisions."""
 
 from django.contrib import admin
 
-from arena.admin import ReadOnly
+from arena.admin.base import ReadOnly
 from judges.models import (
     Baseline,
     Calibration,
-    Canary,
-    CanaryCheck,
     Decision,
+    DriftCheck,
+    DriftCheckSet,
     Epoch,
     Judge,
     Judgement,
@@ -100,15 +100,15 @@ class CalibrationAdmin(ReadOnly):
     search_fields = ["epoch__judge__name"]
 
 
-@admin.register(Canary)
-class CanaryAdmin(ReadOnly):
+@admin.register(DriftCheckSet)
+class DriftCheckSetAdmin(ReadOnly):
     list_display = ["judge", "label_set", "cap", "set_at", "stopped_at"]
     list_select_related = ["judge", "label_set"]
     search_fields = ["judge__name"]
 
 
-@admin.register(CanaryCheck)
-class CanaryCheckAdmin(ReadOnly):
+@admin.register(DriftCheck)
+class DriftCheckAdmin(ReadOnly):
     list_display = ["canary", "why", "n", "changed", "p", "alarm", "begun_at", "evaluated_at"]
     list_filter = ["why", "alarm"]
     list_select_related = ["canary"]

@@ -9,12 +9,14 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register the checks of the rubrics, and whose votes are a script's: they disclose
-        nothing, and boards say so."""
+        """Register the rubric checks, and mark the votes of scripted judges.
+
+        Those disclose no candidates, and leaderboards warn about them.
+        """
         import_module("judges.checks")
         scripted = import_module("judges.models.judges").SCRIPTED
-        disclosure = import_module("arena.services.disclosure")
-        disclosure.disregard(Q(epoch__judge__endpoint=scripted))
-        import_module("ranking.pages.scripted").name_scripts(
+        disclosure = import_module("arena.services.candidates")
+        disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))
+        import_module("ranking.board_data").register_scripted_raters(
             Q(epoch__judge__endpoint=scripted) | Q(epoch__judge__members__endpoint=scripted)
         )

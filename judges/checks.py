@@ -1,4 +1,4 @@
-"""What Django checks at every start: that the rubrics can be used."""
+"""A system check that every rubric can be loaded."""
 
 from typing import Any
 
@@ -9,13 +9,10 @@ from judges.core.rubric import RubricError, load_rubric, rubric_slugs
 
 @register()
 def check_rubrics(app_configs: Any, **kwargs: Any) -> list[Error]:
-    """Report every rubric that cannot be loaded, with its reason."""
-    return [Error(reason, id="judges.E001") for reason in map(_trouble, rubric_slugs()) if reason]
-
-
-def _trouble(slug: str) -> str:
-    try:
-        load_rubric(slug)
-    except RubricError as error:
-        return str(error)
-    return ""
+    errors = []
+    for slug in rubric_slugs():
+        try:
+            load_rubric(slug)
+        except RubricError as error:
+            errors.append(Error(str(error), id="judges.E001"))
+    return errors

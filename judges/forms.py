@@ -1,49 +1,42 @@
-"""Forms: what somebody orders from judges, and how a run is steered."""
+"""The forms of judge runs, an arena's judging criteria and a team's baseline."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
 
-from arena.access import NOBODY, Actor
-from arena.calls.forms import cap_field, in_nano
+from arena.actors import ANONYMOUS, Actor
+from arena.forms.base import cap_field, in_nano
 from arena.models import Arena, Candidate, Run
-from arena.services.catalog import LONGEST_CRITERIA
+from arena.services.arenas import LONGEST_CRITERIA
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
-from judges.services.planning import Wanted
-from judges.services.registering import (
-    AS_IT_COMES,
-    DEFAULT_RUBRIC,
-    SCRIPTED_MODELS,
-    Switches,
-)
-from ranking.pages.published import LONG_TEXTS
+from judges.services.planning import OrderOptions
+from judges.services.registry import DEFAULT_RUBRIC, DEFAULT_SWITCHES, SCRIPTED_MODELS, Switches
+from judges.wording import QUORUM_TOO_HIGH
+from ranking.board_data import LARGEST_ID
+from ranking.comparison import LONG_TEXTS
 
 SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [
-    ("all", "All pairs that the board cannot tell apart yet, those judged least first."),
-    ("neighbours", "Neighbours: only candidates next to each other on the judges' board."),
-    ("new", "New candidates: only pairs with one that has few votes of judges or none."),
+    ("all", "All pairs without a clear lead on the leaderboard, least judged first"),
+    ("neighbours", "Neighbours: candidates next to each other on the judges’ leaderboard"),
+    ("new", "New candidates: pairs with a candidate that has few or no LLM-judge votes"),
 ]
-ONE_ALONE = "Choose another one to compare it with, or none to have all of them compared."
-NO_SUCH_RUN = "This arena has no such run of judges."
+NO_SUCH_RUN = "This arena has no such judge run."
 ORDER_POLICIES = [
-    ("abstain", "It abstains: only a verdict that stays the same counts"),
+    ("abstain", "Abstain: only a verdict that is the same in both orders counts"),
     ("tie", "Call it a tie"),
     ("average", "Average the two verdicts"),
 ]
 
 
 class CriteriaForm(forms.Form):
-    """What makes an answer better in an arena."""
-
     criteria = forms.CharField(
         required=False,
         label="What makes an answer better",
@@ -53,145 +46,184 @@ class CriteriaForm(forms.Form):
 
 
 class OrderForm(forms.Form):
-    """A run of judges as a person orders it."""
+    """A judge run as a person orders it."""
 
     registered = forms.MultipleChoiceField(
-        required=False, label="Judges known here", widget=forms.CheckboxSelectMultiple
+        required=False,
+        label="Registered judges",
+        help_text="These keep the rubric and options they were registered with.",
+        widget=forms.CheckboxSelectMultiple,
     )
     scripted = forms.MultipleChoiceField(
         required=False,
         label="Scripted judges",
+        help_text="Simple scripts that need no key. They are not real judges.",
         choices=[(name, name) for name in SCRIPTED_JUDGES],
         widget=forms.CheckboxSelectMultiple,
     )
     typed = forms.CharField(
         required=False,
         label="Models by name",
+        help_text="One endpoint:model per line, such as openai:gpt-4.1-2025-04-14. You can add "
+        "@rubric. The site’s administrators set up endpoints.",
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
-    rubric = forms.ChoiceField(label="Rubric", initial=DEFAULT_RUBRIC)
+    rubric = forms.ChoiceField(
+        label="Rubric",
+        help_text="Instructions and reply format, except for registered judges. Get a quote to see "
+        "a preview.",
+        initial=DEFAULT_RUBRIC,
+    )
     candidates = forms.MultipleChoiceField(
-        required=False, label="Which candidates", widget=forms.CheckboxSelectMultiple
+        required=False,
+        label="Candidates",
+        help_text="Only pairs of two of these are judged. Choose none to include all candidates.",
+        widget=forms.CheckboxSelectMultiple,
     )
-    pairs = forms.ChoiceField(
-        label="Which pairs", choices=PAIRS, initial="all", widget=forms.RadioSelect
-    )
-    again = forms.BooleanField(required=False, label="Buy pairs that are told apart already, too")
+    pairs = forms.ChoiceField(label="Pairs", choices=PAIRS, initial="all", widget=forms.RadioSelect)
+    again = forms.BooleanField(required=False, label="Include pairs with a clear lead")
     per_pair = forms.IntegerField(
-        label="Comparisons for each pair", min_value=1, max_value=10_000, initial=5
+        label="Comparisons per pair",
+        help_text="Each is judged twice, in both orders.",
+        min_value=1,
+        max_value=10_000,
+        initial=5,
     )
-    cap = cap_field(label="The run may cost at most, in dollars")
+    cap = cap_field(
+        label="Spending cap in dollars",
+        help_text="A hard limit: the run pauses before going over it. Not needed for scripted "
+        "judges.",
+    )
     order_policy = forms.ChoiceField(
-        label="When a judge changes its mind as the order is swapped",
+        label="If inconsistent when swapped",
+        help_text="Judges often favour a position. To score one answer at a time, choose the first "
+        "option.",
         choices=ORDER_POLICIES,
         initial="abstain",
     )
     quorum = forms.IntegerField(
-        required=False, label="Verdicts that a jury needs", min_value=1, max_value=MOST_JUDGES
+        required=False,
+        label="Verdicts a jury needs",
+        help_text="Leave empty for more than half of the judges.",
+        min_value=1,
+        max_value=MOST_JUDGES,
     )
     own_family = forms.BooleanField(
-        required=False, label="Judges may judge answers of their own model family"
+        required=False,
+        label="Let judges judge their own model family",
+        help_text="Models favour answers by their own family, so by default they skip them.",
     )
     soft = forms.BooleanField(
-        required=False, label="Record probabilities, where the endpoint gives them"
+        required=False,
+        label="Record probabilities where the endpoint returns them",
+        help_text="Votes then record how likely each answer was to win, not only the winner.",
     )
-    any_length = forms.BooleanField(required=False, label="Say nothing about length to the judge")
-    unpinned = forms.BooleanField(required=False, label="Allow a model name that may move")
+    any_length = forms.BooleanField(
+        required=False,
+        label="Don’t mention length",
+        help_text="By default, judges are told that length earns nothing.",
+    )
+    unpinned = forms.BooleanField(
+        required=False,
+        label="Allow model names that can change",
+        help_text="An alias such as “latest” can change without notice. The judge is marked "
+        "“Unpinned”.",
+    )
     like_run = forms.IntegerField(
         required=False, widget=forms.HiddenInput, error_messages={"invalid": NO_SUCH_RUN}
     )
 
-    def __init__(self, *args: Any, arena: Arena, actor: Actor = NOBODY, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, arena: Arena, actor: Actor = ANONYMOUS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.arena = arena
-        known = judges_that_can_vote(arena, actor)
-        self._choices("registered", [(judge.name, judge.name) for judge in known])
-        self._choices("candidates", candidate_choices(arena))
-        self._choices("rubric", rubric_choices())
+        registered = judges_that_can_vote(arena, actor)
+        self._set_choices("registered", [(judge.name, judge.name) for judge in registered])
+        self._set_choices("candidates", candidate_choices(arena))
+        titles = {slug: load_rubric(slug).title for slug in rubric_slugs()}
+        self._set_choices("rubric", [(slug, f"{titles[slug]} ({slug})") for slug in titles])
 
-    def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
+    def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
 
     def clean(self) -> dict[str, Any]:
         super().clean()
-        if self.can_be_quoted() and not self.names():
+        if self.can_be_quoted() and not self.judges():
             raise forms.ValidationError("Choose at least one judge, or name a model.")
-        if self.can_be_quoted() and (self.cleaned_data["quorum"] or 0) > len(self.names()):
-            self.add_error("quorum", "More verdicts than there are judges can never come together.")
+        if self.can_be_quoted() and (self.cleaned_data["quorum"] or 0) > len(self.judges()):
+            self.add_error("quorum", QUORUM_TOO_HIGH)
         return self.cleaned_data
 
     def can_be_quoted(self) -> bool:
-        """Is all that a quote depends on filled in as it should be? The cap is not of it."""
+        """Whether all fields that a quote depends on are valid: all but the cap."""
         return self.errors.keys() <= {"cap"}
 
     def clean_candidates(self) -> frozenset[int]:
-        chosen = frozenset(map(int, self.cleaned_data["candidates"]))
-        if len(chosen) == 1:
-            raise forms.ValidationError(ONE_ALONE)
-        return chosen
+        candidates = frozenset(map(int, self.cleaned_data["candidates"]))
+        if len(candidates) == 1:
+            raise forms.ValidationError(
+                "Choose at least two candidates, or none to compare all of them."
+            )
+        return candidates
 
     def clean_cap(self) -> int | None:
         return in_nano(self.cleaned_data["cap"])
 
     def clean_like_run(self) -> Run | None:
-        wanted = self.cleaned_data["like_run"]
-        if wanted is None:
+        pk = self.cleaned_data["like_run"]
+        if pk is None:
             return None
-        run = Run.objects.filter(pk=wanted, arena=self.arena, kind=Run.Kind.JUDGE).first()
+        run = Run.objects.filter(pk=pk, arena=self.arena, kind=Run.Kind.JUDGE).first()
         if run is None:
             raise forms.ValidationError(NO_SUCH_RUN)
         return run
 
-    def names(self) -> list[tuple[str, Switches]]:
-        """The judges that are wanted. One that is registered comes as it was registered."""
-        known = [(name, AS_IT_COMES) for name in self.cleaned_data["registered"]]
+    def judges(self) -> list[tuple[str, Switches]]:
+        """The names of the chosen judges. A registered one keeps its rubric and options."""
+        registered = [(name, DEFAULT_SWITCHES) for name in self.cleaned_data["registered"]]
         typed = self.cleaned_data["typed"].replace(",", "\n").split("\n")
-        by_name = [*self.cleaned_data["scripted"], *(name.strip() for name in typed)]
-        return known + [(self._with_rubric(name), self._switches()) for name in by_name if name]
-
-    def _with_rubric(self, name: str) -> str:
-        return name if "@" in name else f"{name}@{self.cleaned_data['rubric']}"
+        names = [*self.cleaned_data["scripted"], *filter(None, (name.strip() for name in typed))]
+        rubric, switches = self.cleaned_data["rubric"], self._switches()
+        return registered + [
+            (name if "@" in name else f"{name}@{rubric}", switches) for name in names
+        ]
 
     def _switches(self) -> Switches:
-        chosen = self.cleaned_data
         return Switches(
-            order_policy=chosen["order_policy"],
-            unpinned=chosen["unpinned"],
-            length_neutral=False if chosen["any_length"] else None,
-            soft=chosen["soft"],
+            swap_policy=self.cleaned_data["order_policy"],
+            unpinned=self.cleaned_data["unpinned"],
+            length_neutral=False if self.cleaned_data["any_length"] else None,
+            soft=self.cleaned_data["soft"],
         )
 
-    def wanted(self) -> Wanted:
-        chosen = self.cleaned_data
-        like_run, candidates = chosen["like_run"], chosen["candidates"]
-        return Wanted(chosen["per_pair"], chosen["pairs"], chosen["again"], like_run, candidates)
+    def options(self) -> OrderOptions:
+        fields = ("per_pair", "pairs", "again", "like_run", "candidates")
+        return OrderOptions(*(self.cleaned_data[name] for name in fields))
 
     def fingerprint(self) -> str:
-        """Name what was filled in, so that an order is known to be the one that was quoted.
+        """Identify what was filled in, so that an order is known to be the one that was quoted.
 
-        A cap may be put right below the quote, for no figure of it depends on the cap.
+        The cap is left out: no figure of a quote depends on it, so it may be corrected below one.
         """
-        filled = {name: self._filled(name) for name in sorted(self.fields.keys() - {"cap"})}
-        return hashlib.sha256(repr(filled).encode()).hexdigest()[:32]
-
-    def _filled(self, name: str) -> Any:
-        field = self.fields[name]
-        return field.widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
+        values = {}
+        for name in sorted(self.fields.keys() - {"cap"}):
+            widget = self.fields[name].widget
+            values[name] = widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
+        return hashlib.sha256(repr(values).encode()).hexdigest()[:32]
 
 
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
     that are listed for `actor`, and those that were asked in the arena."""
-    known = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
-    found = known.exclude(protocol=Judge.Protocol.JURY).filter(
+    visible = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
+    judges = visible.exclude(protocol=Judge.Protocol.JURY).filter(
         endpoint__in=settings.MODEL_ENDPOINTS,
         epochs__ended_at=None,
         epochs__rater__blocked_at=None,
     )
-    return found.order_by("endpoint", "name")
+    return judges.order_by("endpoint", "name")
 
 
 def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
@@ -199,17 +231,10 @@ def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
     team = arena.team
     active = Candidate.objects.revealed().active().filter(arena=arena).defer(*LONG_TEXTS)
     return [
-        (str(one.pk), name_for(team, arena, one) if team else str(one))
-        for one in active.order_by("pk")
+        (str(candidate.pk), name_for(team, arena, candidate) if team else str(candidate))
+        for candidate in active.order_by("pk")
     ]
 
 
-def rubric_choices() -> list[tuple[str, str]]:
-    """Each rubric's folder, with its title."""
-    titles: Mapping[str, str] = {slug: load_rubric(slug).title for slug in rubric_slugs()}
-    return [(slug, f"{title} ({slug})") for slug, title in titles.items()]
-
-
-def has_other_endpoints() -> bool:
-    """Is there any model to ask besides the scripted one?"""
-    return bool(settings.MODEL_ENDPOINTS.keys() - {SCRIPTED})
+class BaselineForm(forms.Form):
+    candidate = forms.IntegerField(min_value=1, max_value=LARGEST_ID)

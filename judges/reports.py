@@ -1,17 +1,36 @@
-"""How a run stands, in one look: what the page and the commands show."""
+"""The figures of judge runs and of judges, for pages, API and commands."""
 
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Avg, Count, F, Min, Q, Sum
+from django.db.models import Avg, Count, F, Max, Min, Q, QuerySet, Sum
 
+from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunAsker
-from arena.models import Run
-from judges.agreement import jury_kappa
-from judges.models import Epoch, Judge, Judgement, JuryVerdict
+from arena.models import Arena, Outcome, Run
+from judges.models import (
+    Calibration,
+    DriftCheck,
+    DriftCheckSet,
+    Epoch,
+    Judge,
+    Judgement,
+    JuryVerdict,
+    LabelSet,
+)
+from judges.services.trust import trust_problems
+from judges.services.verdicts import FeedbackShare, count_feedback, feedback_shares, orient_outcome
+from ranking.stats.agreement import fleiss_kappa
 
 State = Judgement.State
+Estimate = dict[str, Any]  # as `ranking.stats.Estimate`: value, low, high, n, reason
+
+# -- A run -----------------------------------------------------------------------------------------
+
 COUNTS = ("calls", "calls_ended", "requests", "under_way", "tokens_in", "tokens_out", "cost")
 NO_CALLS: dict[str, Any] = {
     **dict.fromkeys((*COUNTS, "decisive", "first_picked"), 0),
@@ -22,7 +41,11 @@ NO_CALLS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """One judge's part of a run. Money in nano-dollars, seconds per call."""
+    """One judge's part of a run. Money in nano-dollars, seconds per call.
+
+    `flipped` of `both`: verdicts that changed with the order, of those with two verdicts.
+    `first_picked` of `decisive`: calls that preferred the answer shown first.
+    """
 
     epoch: Epoch
     own_family: bool
@@ -57,8 +80,9 @@ class JudgeReport:
 
     @property
     def without_verdict(self) -> int:
-        """Comparisons to which the judge had no answer that is a verdict."""
-        return sum(self.states[one] for one in (State.UNREADABLE, State.REFUSED, State.TOO_LONG))
+        """Comparisons on which no reply of the judge was a verdict."""
+        states = (State.UNREADABLE, State.REFUSED, State.TOO_LONG)
+        return sum(self.states[state] for state in states)
 
     @property
     def flip_rate(self) -> float | None:
@@ -72,7 +96,7 @@ class JudgeReport:
 
     @property
     def state_rows(self) -> list[tuple[str, str, int]]:
-        """(state, its label, count) in the order of the journey, for tables."""
+        """(state, its label, count), in the order in which a judgement passes through them."""
         return [(state.value, state.label, self.states[state]) for state in State]
 
 
@@ -88,7 +112,7 @@ class RunReport:
 
     @property
     def states(self) -> dict[str, int]:
-        return {state: sum(one.states[state] for one in self.judges) for state in State.values}
+        return {state: sum(judge.states[state] for judge in self.judges) for state in State.values}
 
     @property
     def state_rows(self) -> list[tuple[str, str, int]]:
@@ -96,44 +120,46 @@ class RunReport:
 
     @property
     def jury_rows(self) -> list[tuple[str, str, int]]:
-        return [(one.value, one.label, self.jury_states[one]) for one in JuryVerdict.State]
+        states = self.jury_states
+        return [(state.value, state.label, states[state]) for state in JuryVerdict.State]
 
     @property
     def total(self) -> int:
-        return sum(one.total for one in self.judges)
+        return sum(judge.total for judge in self.judges)
 
     @property
     def settled(self) -> int:
-        return sum(one.settled for one in self.judges)
+        return sum(judge.settled for judge in self.judges)
 
     @property
     def calls(self) -> int:
-        return sum(one.calls for one in self.judges)
+        return sum(judge.calls for judge in self.judges)
 
     @property
     def calls_ended(self) -> int:
-        return sum(one.calls_ended for one in self.judges)
+        return sum(judge.calls_ended for judge in self.judges)
 
     @property
     def requests(self) -> int:
-        return sum(one.requests for one in self.judges)
+        return sum(judge.requests for judge in self.judges)
 
     @property
     def under_way(self) -> int:
-        return sum(one.under_way for one in self.judges)
+        return sum(judge.under_way for judge in self.judges)
 
     @property
     def next_due_at(self) -> datetime | None:
-        return min((one.next_due_at for one in self.judges if one.next_due_at), default=None)
+        due = (judge.next_due_at for judge in self.judges if judge.next_due_at)
+        return min(due, default=None)
 
     @property
     def spent(self) -> int:
-        """What servers billed, and what requests that were cut off may have cost at most."""
+        """What servers billed, plus the most that requests cut off may have cost."""
         return self.run.settled + self.run.uncertain
 
     @property
     def is_scripted(self) -> bool:
-        return any(one.judge.is_scripted for one in self.judges)
+        return any(part.judge.is_scripted for part in self.judges)
 
     @property
     def is_over(self) -> bool:
@@ -141,7 +167,7 @@ class RunReport:
 
     @property
     def goes_on(self) -> bool:
-        """May more come without anybody's doing?"""
+        """Whether more verdicts may come by themselves."""
         return self.run.state in (Run.State.ORDERED, Run.State.OPEN)
 
     @property
@@ -150,42 +176,70 @@ class RunReport:
 
     @property
     def flip_rate(self) -> float | None:
-        both = sum(one.both for one in self.judges)
-        return sum(one.flipped for one in self.judges) / both if both else None
+        both = sum(judge.both for judge in self.judges)
+        return sum(judge.flipped for judge in self.judges) / both if both else None
 
     @property
     def first_position_rate(self) -> float | None:
-        decisive = sum(one.decisive for one in self.judges)
-        return sum(one.first_picked for one in self.judges) / decisive if decisive else None
+        decisive = sum(judge.decisive for judge in self.judges)
+        first_picked = sum(judge.first_picked for judge in self.judges)
+        return first_picked / decisive if decisive else None
 
     def per_minute(self, now: datetime) -> float | None:
-        """Comparisons settled per minute since the run was ordered, while it goes on or until it
-        was closed."""
-        spent = ((self.run.closed_at or now) - self.run.created_at).total_seconds()
-        return 60 * self.settled / spent if spent > 0 and self.settled else None
+        """Comparisons settled per minute from the order of the run until now or its end."""
+        elapsed = ((self.run.closed_at or now) - self.run.created_at).total_seconds()
+        return 60 * self.settled / elapsed if elapsed > 0 and self.settled else None
 
 
 def report_on(run_id: int, now: datetime) -> RunReport:
     """Count a run in seven queries, however many judges it has."""
     run = Run.objects.select_related("arena").get(pk=run_id)
-    part = run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk")
+    members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
     states = _states(run)
     calls = _calls(run, now)
-    paused = {one.asker: one for one in RunAsker.objects.filter(run=run)}
-    jury = next((one.epoch for one in part if one.epoch.judge.is_jury), None)
-    judges = [
-        JudgeReport(
-            epoch=one.epoch,
-            own_family=one.own_family,
-            **(states.get(one.epoch_id) or _no_states()),
-            **(calls.get(one.epoch.asker) or NO_CALLS),
-            paused_at=paused[one.epoch.asker].paused_at if one.epoch.asker in paused else None,
-            pause_reason=paused[one.epoch.asker].pause_reason if one.epoch.asker in paused else "",
+    pauses = {pause.asker: pause for pause in RunAsker.objects.filter(run=run)}
+    jury = next((member.epoch for member in members if member.epoch.judge.is_jury), None)
+    judges = []
+    for member in members:
+        epoch = member.epoch
+        if epoch.judge.is_jury:
+            continue
+        pause = pauses.get(epoch.asker)
+        judges.append(
+            JudgeReport(
+                epoch=epoch,
+                own_family=member.own_family,
+                **(states.get(epoch.pk) or _no_states()),
+                **(calls.get(epoch.asker) or NO_CALLS),
+                paused_at=pause.paused_at if pause else None,
+                pause_reason=pause.pause_reason if pause else "",
+            )
         )
-        for one in part
-        if not one.epoch.judge.is_jury
-    ]
     return RunReport(run, judges, jury, _jury_states(run, jury), jury_kappa(run) if jury else None)
+
+
+def jury_kappa(run: Run) -> float | None:
+    """Return Fleiss' kappa over the pairs on which two members or more have a verdict.
+
+    None where there is no such pair, or where all verdicts are the same.
+    """
+    through = JuryVerdict.judgements.through
+    voted = through.objects.filter(
+        juryverdict__run=run, judgement__state=Judgement.State.VOTED
+    ).values_list(
+        "juryverdict",
+        "juryverdict__comparison__left_response",
+        "judgement__outcome",
+        "judgement__comparison__left_response",
+    )
+    votes: dict[int, Counter[str]] = {}
+    for verdict, left, outcome, members_left in voted:
+        votes.setdefault(verdict, Counter())[orient_outcome(left, outcome, members_left)] += 1
+    if not votes:
+        return None
+    outcomes = (Outcome.LEFT, Outcome.RIGHT, Outcome.TIE)
+    kappa = fleiss_kappa([[counts[outcome] for outcome in outcomes] for counts in votes.values()])
+    return None if math.isnan(kappa) else kappa
 
 
 def _states(run: Run) -> dict[int, dict[str, Any]]:
@@ -201,13 +255,13 @@ def _states(run: Run) -> dict[int, dict[str, Any]]:
         .values_list("epoch", "state", "count", "changed", "both")
         .order_by()
     )
-    found: dict[int, dict[str, Any]] = {}
+    by_epoch: dict[int, dict[str, Any]] = {}
     for epoch, state, count, flipped, both in rows:
-        facts = found.setdefault(epoch, _no_states())
+        facts = by_epoch.setdefault(epoch, _no_states())
         facts["states"][state] = count
         facts["flipped"] += flipped
         facts["both"] += both
-    return found
+    return by_epoch
 
 
 def _no_states() -> dict[str, Any]:
@@ -235,7 +289,7 @@ def _calls(run: Run, now: datetime) -> dict[str, dict[str, Any]]:
         )
         .order_by()
     )
-    return {row["asker"]: {k: v for k, v in row.items() if k != "asker"} for row in rows}
+    return {row["asker"]: _without(row, "asker") for row in rows}
 
 
 def _jury_states(run: Run, jury: Epoch | None) -> dict[str, int]:
@@ -244,3 +298,237 @@ def _jury_states(run: Run, jury: Epoch | None) -> dict[str, int]:
         return states
     rows = JuryVerdict.objects.filter(run=run).values_list("state").annotate(Count("pk"))
     return states | dict(rows.order_by())
+
+
+# -- Judges ----------------------------------------------------------------------------------------
+
+NO_JUDGEMENTS = dict.fromkeys(("judgements", "verdicts", "n_flipped", "both"), 0)
+NOT_ASKED = {"first": 0, "decisive": 0, "cost": 0, "seconds_per_call": None}
+
+
+@dataclass(frozen=True)
+class JudgeStanding:
+    """A judge in its open epoch, as the judges' leaderboard shows it. Money in nano-dollars.
+
+    `calibration` is the newest against people, `honeypots` the newest on honeypots; None where
+    there is none. `n_flipped` of `both`: verdicts that changed with the order, of all those with
+    two. `first` of `decisive`: calls that preferred the answer shown first.
+    """
+
+    epoch: Epoch
+    calibration: Calibration | None
+    honeypots: Calibration | None
+    verdicts: int
+    judgements: int
+    n_flipped: int
+    both: int
+    first: int
+    decisive: int
+    cost: int
+    seconds_per_call: float | None
+    marks: list[FeedbackShare]
+
+    @property
+    def judge(self) -> Judge:
+        return self.epoch.judge
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.epoch.rater.trusted_at is not None
+
+    @property
+    def agreement(self) -> Estimate | None:
+        """Decisive agreement with people, or Pearson's correlation for a judge of scores."""
+        if self.calibration is None:
+            return None
+        against: Estimate = self.calibration.report["against_all"]
+        estimate: Estimate = against["decisive" if self.calibration.kind == "pairs" else "pearson"]
+        return estimate
+
+    @property
+    def lift(self) -> Estimate | None:
+        """How far that is above what length alone reaches."""
+        if self.calibration is None:
+            return None
+        report = self.calibration.report
+        lift: Estimate = (
+            report["longer"]["lift_decisive"]
+            if self.calibration.kind == "pairs"
+            else report["length"]["lift"]
+        )
+        return lift
+
+    @property
+    def false_wins(self) -> Estimate | None:
+        return None if self.honeypots is None else self.honeypots.report["false_wins"]
+
+    @property
+    def flip_rate(self) -> float | None:
+        return self.n_flipped / self.both if self.both else None
+
+    @property
+    def first_position_rate(self) -> float | None:
+        return self.first / self.decisive if self.decisive else None
+
+    @property
+    def cost_per_verdict(self) -> int | None:
+        return round(self.cost / self.verdicts) if self.verdicts else None
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """One epoch of a judge: its calibrations and drift checks, newest first."""
+
+    epoch: Epoch
+    calibrations: list[Calibration]
+    checks: list[DriftCheck]
+    problems: list[str]
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.epoch.rater.trusted_at is not None
+
+
+@dataclass(frozen=True)
+class FullJudgeReport:
+    """All that a judge's page shows. `standing` is None for a jury."""
+
+    judge: Judge
+    standing: JudgeStanding | None
+    epochs: list[EpochReport]
+    drift_checks: DriftCheckSet | None
+    marks: list[FeedbackShare]
+
+
+def list_standings(actor: Actor = ANONYMOUS) -> list[JudgeStanding]:
+    """Return the judges' leaderboard in six queries: trusted ones first, by the lower bound of
+    their agreement, then by name. Juries are not measured themselves, so they are not on it.
+
+    Nothing on it comes from an arena that is not listed for `actor`.
+    """
+
+    def place(standing: JudgeStanding) -> tuple[bool, float, str]:
+        low = (standing.agreement or {}).get("low")
+        lowest = -2.0  # below any correlation
+        return not standing.is_trusted, -(lowest if low is None else low), standing.judge.name
+
+    judges = Judge.objects.listed_for(actor).exclude(protocol=Judge.Protocol.JURY)
+    epochs = Epoch.objects.open().filter(judge__in=judges)
+    return sorted(_read_standings(epochs, actor), key=place)
+
+
+def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
+    """Return all of a judge's calibrations, epochs and drift checks, newest first; of the arenas
+    those alone that are listed for `actor`."""
+    epochs = judge.epochs.select_related("rater", "judge").order_by("-number")
+    calibrations = list(
+        Calibration.objects.listed_for(actor)
+        .filter(epoch__judge=judge)
+        .select_related("label_set", "arena", "epoch")
+        .order_by("-made_at", "-pk")
+    )
+    checks = list(
+        DriftCheck.objects.filter(epoch__judge=judge)
+        .select_related("run", "canary__label_set")
+        .order_by("-begun_at", "-pk")
+    )
+    reports = [
+        EpochReport(
+            epoch,
+            [calibration for calibration in calibrations if calibration.epoch_id == epoch.pk],
+            [check for check in checks if check.epoch_id == epoch.pk],
+            _visible_problems(epoch, actor),
+        )
+        for epoch in epochs
+    ]
+    open_epoch = Epoch.objects.open().filter(judge=judge)
+    standings = [] if judge.is_jury else _read_standings(open_epoch, actor)
+    drift_checks = DriftCheckSet.objects.filter(judge=judge).select_related("label_set").first()
+    marks = feedback_shares(count_feedback([judge.pk], _listed_runs(actor)).get(judge.pk, {}))
+    return FullJudgeReport(judge, standings[0] if standings else None, reports, drift_checks, marks)
+
+
+def _visible_problems(epoch: Epoch, actor: Actor) -> list[str]:
+    """What keeps it from being trusted, by the calibrations that `actor` may see.
+
+    A trusted judge has no problems: it may be trusted for a calibration that `actor` cannot see.
+    """
+    if epoch.rater.trusted_at and not epoch.ended_at:
+        return []
+    return trust_problems(epoch, Calibration.objects.listed_for(actor))
+
+
+def _listed_runs(actor: Actor) -> QuerySet[Run]:
+    """Trials, and the runs of arenas that are listed for `actor`."""
+    if actor.is_operator:
+        return Run.objects.all()
+    return Run.objects.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
+
+
+def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding]:
+    epochs = list(chosen.select_related("judge", "rater").order_by("pk"))
+    ids = [epoch.pk for epoch in epochs]
+    runs = _listed_runs(actor)
+    newest = _newest_calibrations(ids, actor)
+    judgements = _count_judgements(ids, runs)
+    calls = _count_calls([epoch.asker for epoch in epochs], runs)
+    marks = count_feedback([epoch.judge_id for epoch in epochs], runs)
+    return [
+        JudgeStanding(
+            epoch=epoch,
+            calibration=newest.get((epoch.pk, False)),
+            honeypots=newest.get((epoch.pk, True)),
+            **(judgements.get(epoch.pk) or NO_JUDGEMENTS),
+            **(calls.get(epoch.asker) or NOT_ASKED),
+            marks=feedback_shares(marks.get(epoch.judge_id, {})),
+        )
+        for epoch in epochs
+    ]
+
+
+def _newest_calibrations(
+    epochs: Iterable[int], actor: Actor
+) -> dict[tuple[int, bool], Calibration]:
+    """Map (epoch, on honeypots?) to the newest calibration; only these are read."""
+    kinds = Calibration.objects.listed_for(actor).filter(epoch__in=epochs).order_by()
+    newest = kinds.values("epoch", "kind").annotate(newest=Max("pk")).values("newest")
+    calibrations = Calibration.objects.filter(pk__in=newest).select_related("label_set", "arena")
+    return {
+        (calibration.epoch_id, calibration.kind == LabelSet.Kind.HONEYPOTS): calibration
+        for calibration in calibrations.order_by("made_at", "pk")
+    }
+
+
+def _count_judgements(epochs: Iterable[int], runs: QuerySet[Run]) -> dict[int, dict[str, int]]:
+    rows = (
+        Judgement.objects.filter(epoch__in=epochs, run__in=runs)
+        .values("epoch")
+        .annotate(
+            judgements=Count("pk"),
+            verdicts=Count("pk", filter=Q(state=Judgement.State.VOTED)),
+            n_flipped=Count("pk", filter=Q(flipped=True)),
+            both=Count("pk", filter=Q(flipped__isnull=False)),
+        )
+        .order_by()
+    )
+    return {row["epoch"]: _without(row, "epoch") for row in rows}
+
+
+def _count_calls(askers: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[str, Any]]:
+    first = Q(verdict__outcome="left")
+    rows = (
+        Call.objects.filter(asker__in=askers, run__in=runs)
+        .values("asker")
+        .annotate(
+            first=Count("pk", filter=first),
+            decisive=Count("pk", filter=first | Q(verdict__outcome="right")),
+            cost=Sum(F("cost") + F("uncertain"), default=0),
+            seconds_per_call=Avg("seconds"),
+        )
+        .order_by()
+    )
+    return {row["asker"]: _without(row, "asker") for row in rows}
+
+
+def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}

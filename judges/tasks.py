@@ -1,19 +1,19 @@
-"""Doorbells: load, call a service. The database knows what there is to do."""
+"""Celery tasks of judges. The database knows what is due, so running a task twice is harmless."""
 
 from celery import shared_task
 from django.utils import timezone
 
-from arena.calls.services import MOST_RUNG, calls_to_ring, sweep
-from judges.services.blocking import pause_blocked_judges
-from judges.services.canaries import watch
-from judges.services.decisions import Looked, write_decisions
-from judges.services.judging import judge_call, settle_ready
-from judges.services.ordering import give_up_left_behind
+from arena import tasks as arena_tasks
+from arena.calls.scheduling import MOST_RUNG, calls_to_ring, sweep
+from judges.services.calls import judge_call, settle_ready
+from judges.services.decisions import SeenBoards, write_decisions
+from judges.services.drift import run_drift_checks
+from judges.services.runs import cancel_stale_orders, pause_blocked_judges
 
 
 @shared_task(ignore_result=True)
 def make_call(call_id: int, then_ring: bool = False) -> None:
-    """Make one call of a judge; a doorbell rung twice, or for nothing, does no harm."""
+    """Make one call of a judge, if it is still due."""
     judge_call(call_id=call_id)
     if then_ring:
         ring_calls()
@@ -21,18 +21,19 @@ def make_call(call_id: int, then_ring: bool = False) -> None:
 
 @shared_task(ignore_result=True)
 def sweep_calls() -> None:
-    """Free, settle and give up what was left behind, and ring for calls that are due."""
+    """Recover what killed workers left behind, and enqueue the calls that are due."""
     sweep(now=timezone.now())
-    give_up_left_behind(now=timezone.now())
+    cancel_stale_orders(now=timezone.now())
     settle_ready(now=timezone.now())
     ring_calls()
 
 
 def ring_calls() -> int:
-    """Ring for every call that may be made now, and say how many there were.
+    """Enqueue every call that may be made now; return how many there were.
 
-    Judges that were blocked meanwhile are stopped first: whoever lets a run go on rings here. Of a
-    full batch the middle one rings for the next, so workers need not wait for the sweep.
+    Judges that were blocked are paused first, because a resumed run enqueues its calls here. In a
+    large batch, the call in the middle enqueues the next batch, so that workers need not wait for
+    the sweep.
     """
     pause_blocked_judges(now=timezone.now())
     calls = calls_to_ring(now=timezone.now())
@@ -44,15 +45,20 @@ def ring_calls() -> int:
 
 @shared_task(ignore_result=True)
 def watch_canaries() -> None:
-    """Evaluate canaries' checks that are through, and begin those that are due."""
-    watch(now=timezone.now())
+    """Evaluate complete drift checks, and begin those that are due."""
+    run_drift_checks(now=timezone.now())
     ring_calls()
 
 
-_looked: Looked = {}
+_seen: SeenBoards = {}
 
 
 @shared_task(ignore_result=True)
 def watch_decisions() -> None:
-    """Write what has become known, and tell the teams."""
-    write_decisions(now=timezone.now(), looked=_looked)
+    """Store new conclusive decisions, and notify the teams."""
+    write_decisions(now=timezone.now(), seen=_seen)
+
+
+def enqueue_on_commit() -> None:
+    """Have workers start new or resumed calls at once."""
+    arena_tasks.enqueue_on_commit(ring_calls)

@@ -2,20 +2,20 @@
 
 from django.urls import path
 
-from judges.views import decision, judges, ordering, runs, verdicts
+from judges.views import decisions, judges, orders, runs, verdicts
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
 
 urlpatterns = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
-    path(f"{IN_ARENA}/new/", ordering.order_run, name="order_run"),
-    path(f"{IN_ARENA}/criteria/", ordering.set_arena_criteria, name="arena_criteria"),
+    path(f"{IN_ARENA}/new/", orders.order_run, name="order_run"),
+    path(f"{IN_ARENA}/criteria/", orders.set_arena_criteria, name="arena_criteria"),
     path(f"{IN_ARENA}/<int:pk>/", runs.judge_run, name="judge_run"),
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/marks/", verdicts.mark_verdict, name="mark_verdict"),
-    path("teams/<slug:slug>/arenas/<slug:arena>/", decision.decision, name="decision"),
+    path("teams/<slug:slug>/arenas/<slug:arena>/", decisions.decision, name="decision"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),

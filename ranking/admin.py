@@ -1,4 +1,4 @@
-"""The admin of ranking: boards may be set, what was published may be read."""
+"""The admin of ranking: settings of boards can be changed, published results only read."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ from ranking.models import (
 )
 
 
-class Published(admin.ModelAdmin):
-    """Rows that refreshes write: to be looked at, not to be changed."""
+class PublishedAdmin(admin.ModelAdmin):
+    """Rows that refreshes write: read-only."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -50,7 +50,7 @@ class BoardAdmin(admin.ModelAdmin):
 
 
 @admin.register(Snapshot)
-class SnapshotAdmin(Published):
+class SnapshotAdmin(PublishedAdmin):
     list_display = [
         "board",
         "is_current",
@@ -67,84 +67,84 @@ class SnapshotAdmin(Published):
 
 
 @admin.register(Standing)
-class StandingAdmin(Published):
+class StandingAdmin(PublishedAdmin):
     list_display = ["snapshot", "candidate", "rank", "score", "low", "high", "votes", "status"]
     list_filter = ["status"]
     list_select_related = ["snapshot", "candidate"]
 
 
 @admin.register(EloInterval)
-class EloIntervalAdmin(Published):
+class EloIntervalAdmin(PublishedAdmin):
     list_display = ["standing", "low", "high"]
     list_select_related = ["standing"]
 
 
 @admin.register(ArenaRefresh)
-class ArenaRefreshAdmin(Published):
+class ArenaRefreshAdmin(PublishedAdmin):
     list_display = ["arena", "started_at", "seconds", "leased_until", "problem"]
     list_select_related = ["arena"]
 
 
 @admin.register(BoardPage)
-class BoardPageAdmin(Published):
+class BoardPageAdmin(PublishedAdmin):
     list_display = ["arena", "key", "epoch", "etag"]
     list_select_related = ["arena"]
 
 
-# -- What refreshes keep for themselves ------------------------------------------------------------
+# -- Running tallies and caches --------------------------------------------------------------------
 
 
-class Kept(Published):
-    """Rows that must stay what the votes come to: `rebuild_tallies` makes them anew."""
+class StoredAdmin(PublishedAdmin):
+    """Rows that must match the votes, so not even deleted; `rebuild_tallies` repairs them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
 @admin.register(Tally)
-class TallyAdmin(Kept):
+class TallyAdmin(StoredAdmin):
     list_display = ["arena", "raters", "category", "n_raters", "n_prompts", "version"]
     list_filter = ["raters", "arena"]
     list_select_related = ["arena"]
 
 
 @admin.register(TallyMember)
-class TallyMemberAdmin(Kept):
+class TallyMemberAdmin(StoredAdmin):
     list_display = ["tally", "rater", "prompt", "n_votes"]
     list_select_related = ["tally", "rater", "prompt"]
 
 
 @admin.register(TalliedTrust)
-class TalliedTrustAdmin(Kept):
+class TalliedTrustAdmin(StoredAdmin):
     list_display = ["arena", "rater"]
     list_select_related = ["arena", "rater"]
 
 
 @admin.register(ClusterTally)
-class ClusterTallyAdmin(Kept):
+class ClusterTallyAdmin(StoredAdmin):
     list_display = ["arena", "raters", "prompt", "rater"]
     list_select_related = ["arena", "prompt", "rater"]
 
 
 @admin.register(TallyDelta)
-class TallyDeltaAdmin(Kept):
+class TallyDeltaAdmin(StoredAdmin):
     list_display = ["arena", "raters", "n_cells"]
     list_select_related = ["arena"]
 
 
 @admin.register(EloCheckpoint)
-class EloCheckpointAdmin(Published):
+class EloCheckpointAdmin(PublishedAdmin):
     list_display = ["board", "vote_id", "n_votes", "settings"]
     list_select_related = ["board"]
 
 
 @admin.register(SnapshotMatrices)
-class SnapshotMatricesAdmin(Published):
+class SnapshotMatricesAdmin(PublishedAdmin):
     list_display = ["snapshot"]
     list_select_related = ["snapshot__board"]
 
 
 @admin.register(ResponseStyle)
-class ResponseStyleAdmin(Published):
+class ResponseStyleAdmin(PublishedAdmin):
     list_display = ["response", "words", "headings", "list_items", "bold"]
     list_select_related = ["response"]

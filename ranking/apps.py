@@ -8,4 +8,4 @@ class RankingConfig(AppConfig):
     verbose_name = "Ranking: boards and snapshots"
 
     def ready(self) -> None:
-        import_module("ranking.receivers")
+        import_module("ranking.signals")

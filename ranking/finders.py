@@ -1,4 +1,4 @@
-"""Where static files come from that a Python package ships."""
+"""The static file that a Python package ships: plotly.min.js."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ class PlotlyStorage(FileSystemStorage):
 
 
 class PlotlyFinder(BaseFinder):
-    """Finds `plotly/plotly.min.js`, and nothing else of what lies beside it in its package."""
+    """Finds `plotly/plotly.min.js` and none of the package's other files."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         spec = find_spec("plotly")
@@ -29,9 +29,9 @@ class PlotlyFinder(BaseFinder):
         return []
 
     def find(self, path: str, find_all: bool = False, **_: Any) -> Any:
-        """Return the file's place on disk; as a list of places with `find_all`."""
-        found = [self.storage.path(NAME)] if path == f"{self.storage.prefix}/{NAME}" else []
-        return found if find_all else next(iter(found), None)
+        """Return the file's path, or with `find_all` a list of paths."""
+        paths = [self.storage.path(NAME)] if path == f"{self.storage.prefix}/{NAME}" else []
+        return paths if find_all else next(iter(paths), None)
 
     def list(self, ignore_patterns: Any) -> Iterator[tuple[str, Storage]]:
         yield NAME, self.storage

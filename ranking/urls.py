@@ -2,28 +2,20 @@
 
 from django.urls import path
 
-from ranking.views import (
-    badges,
-    beside_boards,
-    boards,
-    candidates,
-    comparisons,
-    embeds,
-    methodology,
-)
+from ranking.views import boards, candidates, embeds, methodology
 
 urlpatterns = [
     path("", boards.index, name="index"),
     path("a/<slug:slug>/", boards.board, name="board"),
     path("a/<slug:slug>/results.csv", boards.board_csv, name="board_csv"),
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),
-    path("a/<slug:slug>/matrix/", beside_boards.win_matrix, name="win_matrix"),
-    path("a/<slug:slug>/compare/", beside_boards.compare, name="compare"),
-    path("a/<slug:slug>/side-by-side/", beside_boards.side_by_side, name="side_by_side"),
-    path("a/<slug:slug>/history/", beside_boards.history, name="history"),
+    path("a/<slug:slug>/matrix/", boards.win_matrix, name="win_matrix"),
+    path("a/<slug:slug>/compare/", boards.compare, name="compare"),
+    path("a/<slug:slug>/side-by-side/", boards.side_by_side, name="side_by_side"),
+    path("a/<slug:slug>/history/", boards.history, name="history"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
-    path("a/<slug:slug>/badge/<int:pk>.svg", badges.badge, name="badge"),
+    path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),
     path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
-    path("a/<slug:slug>/comparisons/<uuid:key>/", comparisons.comparison, name="comparison"),
+    path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
 ]

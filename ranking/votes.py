@@ -1,4 +1,4 @@
-"""The only door from rows to arrays: votes as the tallies and the replays read them."""
+"""Votes and covariances read from the database as arrays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.models import Outcome, Rater
+from arena.models import Rater
 from arena.models.voting import VoteQuerySet
-from ranking.models import Tallied, TallyMember
-from ranking.tallies import Cells
+from arena.outcomes import OUTCOMES
+from ranking.models import SnapshotMatrices, Tallied, TallyMember
+from ranking.tallies import VoteCounts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-OUTCOMES = [Outcome.LEFT, Outcome.RIGHT, Outcome.TIE, Outcome.BOTH_BAD]
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
-PLACES = {outcome.value: place for place, outcome in enumerate(OUTCOMES)}
+PLACES = {outcome: place for place, outcome in enumerate(OUTCOMES)}
 KINDS: dict[str, str] = {
     Tallied.PEOPLE.value: Rater.Kind.PERSON.value,
     Tallied.JUDGES.value: Rater.Kind.JUDGE.value,
@@ -43,18 +43,18 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """N votes in the order in which they were read.
+    """N votes in the order in which they were read. Missing ids are 0.
 
     Attributes
     ----------
     pk, left, right, rater : (N,) int64, ids
-    prompt : (N,) int64, its id or 0 where it is not known
-    source_row : (N,) int64, the row of its file or 0
+    prompt : (N,) int64, its id or 0 if unknown
+    source_row : (N,) int64, the row of the imported file or 0
     outcome : (N,) int64, a place in OUTCOMES
-    preference : (N,) float64, the soft verdict for left, NaN where there is none
+    preference : (N,) float64, the soft verdict for left, NaN without one
     category : (N,) str objects, the prompt's or ""
     kind : (N,) str objects, the rater's
-    trusted : (N,) bool, whether the tallies of the trusted count its rater
+    trusted : (N,) bool, whether the tallies of the trusted count the rater
     """
 
     pk: Ints
@@ -74,7 +74,7 @@ class Votes:
 
     @property
     def score(self) -> Floats:
-        """(N,) the left answer's: 1, 0, a half, or the soft verdict; both bad is a half."""
+        """(N,) the left answer's score: 1, 0, a half, or the soft verdict; "both bad" is a half."""
         hard = np.array([1.0, 0.0, 0.5, 0.5])[self.outcome]
         soft = ~np.isnan(self.preference) & (self.outcome != BOTH_BAD)
         return np.where(soft, self.preference, hard)
@@ -83,32 +83,34 @@ class Votes:
         return Votes(*(column[chosen] for column in vars(self).values()))
 
     def of(self, raters: str, category: str = "") -> "Votes":
-        """The votes of one question."""
-        mine: Bools = self.kind == KINDS[TRUSTED.get(raters, raters)]
+        """The votes of one question; the category "" is all of them."""
+        chosen: Bools = self.kind == KINDS[TRUSTED.get(raters, raters)]
         if raters in TRUSTED:
-            mine &= self.trusted
+            chosen &= self.trusted
         if category:
-            mine &= self.category == category
-        return self.where(mine)
+            chosen &= self.category == category
+        return self.where(chosen)
 
     def questions(self) -> set[tuple[str, str]]:
-        """Each (raters, category) that a vote is here for; the category "" is all of them."""
-        found = set()
+        """Each (raters, category) that any of the votes is for."""
+        questions = set()
         for raters in Tallied.values:
-            mine = set(self.of(raters).category.tolist())
-            found |= {(raters, name) for name in mine | {""}} if mine else set()
-        return found
+            categories = set(self.of(raters).category.tolist())
+            if categories:
+                questions |= {(raters, category) for category in categories | {""}}
+        return questions
 
-    def cells(self) -> Cells:
-        """What they add up to."""
-        return Cells.count(
+    def count(self) -> VoteCounts:
+        return VoteCounts.count(
             self.left, self.right, self.outcome, self.preference, self.prompt, self.rater
         )
 
 
 def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozenset()) -> Votes:
-    """The first `limit` of the votes, in the order they are asked for; one query. `trusted`: the
-    ids of the raters whose votes the tallies of the trusted count."""
+    """Read the first `limit` votes of a queryset, in its order, in one query.
+
+    `trusted`: the ids of the raters whose votes the tallies of the trusted count.
+    """
     rows = list(votes.values_list(*COLUMNS)[:limit])
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     pk, left, right, outcome, preference, prompt, category, rater, kind, row = columns
@@ -128,8 +130,37 @@ def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozen
 
 
 def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
-    """The names of those whose votes a question counts, in alphabetical order."""
+    """The names of the raters whose votes a question counts, in alphabetical order."""
     voted = TallyMember.objects.filter(
         tally__arena=arena_id, tally__raters=raters, tally__category=category, n_votes__gt=0
     )
     return sorted(str(rater) for rater in Rater.objects.filter(pk__in=voted.values("rater")))
+
+
+# -- The covariance that a snapshot keeps ----------------------------------------------------------
+
+
+def pack_covariance(candidates: Ints, covariance: Floats) -> dict[str, bytes]:
+    """The fields of `SnapshotMatrices` for R candidates, ids ascending, and their (R, R)."""
+    return {
+        "candidates": candidates.astype("<i8").tobytes(),
+        "covariance": covariance.astype("<f4").tobytes(),
+    }
+
+
+def unpack_covariance(matrices: SnapshotMatrices) -> tuple[Ints, Floats]:
+    """The ids of the R candidates ranked when the intervals were made, and (R, R) Elo squared."""
+    candidates = np.frombuffer(bytes(matrices.candidates), "<i8").astype(np.int64)
+    covariance = np.frombuffer(bytes(matrices.covariance), "<f4").astype(np.float64)
+    return candidates, covariance.reshape(len(candidates), len(candidates))
+
+
+def covariance_among(matrices: SnapshotMatrices, candidates: Ints) -> Floats:
+    """(K, K) in Elo squared for K candidates, ids ascending; NaN where it is unknown."""
+    known, stored = unpack_covariance(matrices)
+    # Candidates may have left the board since the intervals were made.
+    shared = np.isin(known, candidates)
+    at = np.searchsorted(candidates, known[shared])
+    wide = np.full((len(candidates),) * 2, np.nan)
+    wide[np.ix_(at, at)] = stored[np.ix_(shared, shared)]
+    return wide

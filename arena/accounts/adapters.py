@@ -1,4 +1,8 @@
-"""Where allauth asks how this site wants it: who may sign up, where to go next, mail, limits."""
+"""django-allauth's adapters: who may sign up, where sign-in leads, what is mailed.
+
+The session remembers the invitation that this browser opened last, by its id: sessions are stored
+in the database, and the link's secret must not be.
+"""
 
 import logging
 from types import SimpleNamespace
@@ -17,30 +21,71 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from arena.accounts.invited import is_invited, may_sign_up, note_account
-from arena.services.deliveries import absolute
-from arena.services.invitations import InvitationRefused
-from arena.views.visitors import client_address
+from arena.models import Invitation
+from arena.services import teams
+from arena.services.rate_limits import client_address
+from arena.services.teams import InvitationError
+from arena.services.webhooks import absolute_url
 
 log = logging.getLogger(__name__)
-TRIES_FOR_A_NAME = 3
+
+SESSION_KEY = "invitation"
+NAME_ATTEMPTS = 3
 TAKEN = (
-    "There is an account with your address already. Sign in to it with its password; then it can be"
-    " connected to {name} on this page."
+    "There is already an account with your email address. Sign in to it with its password, then"
+    " connect it to {name} on this page."
 )
 WELCOME = (
-    "Your account is made, and you are signed in. Make a team to compare your own prompts: it holds"
-    " your arenas, and you can invite others to it."
+    "Your account has been created, and you are signed in. To compare your own prompts, create a"
+    " team: it holds your arenas, and you can invite others to it."
 )
-NO_ADDRESS = "{name} did not tell us your e-mail address, so no account can be made of it."
+NO_ADDRESS = "{name} did not share your email address, so no account could be created."
+
+
+# -- The invitation that this browser opened -------------------------------------------------------
+
+
+def remember_invitation(request: HttpRequest, invitation: Invitation | None) -> None:
+    """Store the invitation of a link; 0 for a link without one."""
+    request.session[SESSION_KEY] = invitation.pk if invitation else 0
+
+
+def forget_invitation(request: HttpRequest) -> None:
+    request.session.pop(SESSION_KEY, None)
+
+
+def current_invitation(request: HttpRequest) -> Invitation | None:
+    """Return the invitation, whether or not it can still be used."""
+    invitations = Invitation.objects.select_related("team", "created_by")
+    return invitations.filter(pk=_invitation_id(request)).first()
+
+
+def is_invited(request: HttpRequest) -> bool:
+    """Whether the invitation can still be used."""
+    key = _invitation_id(request)
+    return bool(key) and Invitation.objects.open(timezone.now()).filter(pk=key).exists()
+
+
+def can_sign_up(request: HttpRequest) -> bool:
+    """Whether the invitation can still create an account."""
+    key = _invitation_id(request)
+    return bool(key) and teams.can_create_account(invitation_id=key, now=timezone.now())
+
+
+def _invitation_id(request: HttpRequest) -> int:
+    return int(request.session.get(SESSION_KEY, 0))
+
+
+# -- Accounts --------------------------------------------------------------------------------------
 
 
 class ProveAddress(EmailVerificationStage):
-    """Whoever signed up opens a link in a mail first; whose account an operator made need not.
+    """Whoever signed up must first confirm their address.
 
-    Their address may be nobody's, and they were let in before there was any sign-up.
+    Accounts that an administrator created need not: their address may belong to nobody.
     """
 
     def handle(self) -> Any:
@@ -52,25 +97,25 @@ class ProveAddress(EmailVerificationStage):
 
 class Accounts(DefaultAccountAdapter):
     error_messages = DefaultAccountAdapter.error_messages | {
-        "email_taken": "There is an account with this address already. Sign in, or say that you"
-        " have forgotten your password.",
+        "email_taken": "There is already an account with this address. Sign in, or reset your"
+        " password.",
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         if settings.SIGN_UP == "invited":
-            return may_sign_up(request)
+            return can_sign_up(request)
         return bool(settings.SIGN_UP == "open")
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Lead whoever came by an invitation back to it."""
+        """Return to the invitation, if there is one."""
         return reverse("open_invitation") if is_invited(request) else reverse("index")
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        """Lead whoever is new to the teams, where everything of their own begins."""
+        """Return to the invitation, else start with the teams."""
         return reverse("open_invitation") if is_invited(request) else reverse("teams")
 
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> Any:
-        """Tell whoever is new, and was not on the way to some page, what to do first."""
+        """Greet new users, unless they were on their way to some page."""
         response = super().post_login(request, user, **kwargs)
         if kwargs["signup"] and response.get("Location") == reverse("teams"):
             messages.success(request, WELCOME)
@@ -80,7 +125,7 @@ class Accounts(DefaultAccountAdapter):
         return [f"{__name__}.{ProveAddress.__name__}"]
 
     def is_safe_url(self, url: str) -> bool:
-        """Only this host is led to."""
+        """Allow redirects to this host only."""
         request = self.request
         return url_has_allowed_host_and_scheme(
             url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
@@ -90,7 +135,7 @@ class Accounts(DefaultAccountAdapter):
         return client_address(request)
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Pages answer with pages."""
+        """Always answer with pages, never with JSON."""
         return False
 
     def add_message(
@@ -101,65 +146,65 @@ class Accounts(DefaultAccountAdapter):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Keep the messages of connecting accounts; of all else the pages themselves tell."""
+        """Show only the messages about connecting accounts; the pages say the rest."""
         if message_template and message_template.startswith("socialaccount/"):
             super().add_message(request, level, message_template, *args, **kwargs)
 
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
-        """Save a new account; a name that somebody else took a moment ago is made anew."""
-        for _ in range(TRIES_FOR_A_NAME):
+        """Save a new account; try another user name if this one was taken in the meantime."""
+        for _ in range(NAME_ATTEMPTS):
             try:
                 with transaction.atomic():
                     saved = super().save_user(request, user, form, commit)
-                    use_link_up(request, saved)
+                    use_up_invitation(request, saved)
                     return saved
             except IntegrityError as error:
-                taken = error
-        raise taken
+                last_error = error
+        raise last_error
 
-    # Whoever asks for a mail chooses the Host header: what is mailed names the site as we know it.
+    # Emails must use SITE_URL: whoever requests one chooses the Host header.
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         account, _, secret = key.partition("-")
-        return absolute(reverse("account_reset_password_from_key", args=[account, secret]))
+        return absolute_url(reverse("account_reset_password_from_key", args=[account, secret]))
 
     def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
-        return absolute(reverse("account_confirm_email", args=[emailconfirmation.key]))
+        return absolute_url(reverse("account_confirm_email", args=[emailconfirmation.key]))
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        url = absolute(reverse("account_reset_password"))
+        url = absolute_url(reverse("account_reset_password"))
         self.send_mail("account/email/account_already_exists", email, {"password_reset_url": url})
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send one mail, or say on a page that it could not be sent."""
-        here = SimpleNamespace(domain=urlsplit(settings.SITE_URL).netloc)
+        """Show an error page if the email cannot be sent."""
+        site = SimpleNamespace(domain=urlsplit(settings.SITE_URL).netloc)
         try:
-            super().send_mail(template_prefix, email, context | {"current_site": here})
+            super().send_mail(template_prefix, email, context | {"current_site": site})
         except OSError as error:
-            log.error("No mail could be sent (%s): %s", template_prefix, type(error).__name__)
-            page = render(self.request, "account/mail_trouble.html", status=503)
+            log.error("Cannot send email (%s): %s", template_prefix, type(error).__name__)
+            page = render(self.request, "account/email_failed.html", status=503)
             raise ImmediateHttpResponse(page) from None
 
 
-def use_link_up(request: HttpRequest, user: Any) -> None:
-    """Note whose account the link made, where one is needed; what is noted fails with the account.
+def use_up_invitation(request: HttpRequest, user: Any) -> None:
+    """Record the account that the invitation created, where sign-up needs one.
 
-    The link was looked at before the form was, so somebody else may have been faster.
+    Somebody else may have used the link since the form was opened. Then the account is not created.
     """
     if settings.SIGN_UP != "invited":
         return
     try:
-        note_account(request, user)
-    except InvitationRefused:
+        teams.record_account(invitation_id=_invitation_id(request), user=user, now=timezone.now())
+    except InvitationError:
         page = render(request, "account/signup_closed.html")
         raise ImmediateHttpResponse(page) from None
 
 
 class SignInServers(DefaultSocialAccountAdapter):
-    """Signing in with the operator's OpenID Connect server.
+    """Signing in with the site's OpenID Connect server.
 
-    An account that is there already is never taken over by an address alone: whoever has its
-    password connects it.
+    An email address alone never takes over an existing account: whoever has its password can
+    connect it.
     """
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
@@ -173,14 +218,14 @@ class SignInServers(DefaultSocialAccountAdapter):
 
     @transaction.atomic
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
-        """Save a new account; a form would have had it noted already."""
+        """Save a new account; with a form, `Accounts.save_user` has used up the invitation."""
         user = super().save_user(request, sociallogin, form)
         if form is None:
-            use_link_up(request, user)
+            use_up_invitation(request, user)
         return user
 
-    def _refuse(self, request: HttpRequest, sentence: str) -> None:
-        messages.error(request, sentence.format(name=settings.OIDC_NAME))
+    def _refuse(self, request: HttpRequest, message: str) -> None:
+        messages.error(request, message.format(name=settings.OIDC_NAME))
         raise ImmediateHttpResponse(redirect("sign_in"))
 
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:

@@ -1,4 +1,4 @@
-"""allauth's forms with our words, and without the texts that stand in for labels."""
+"""django-allauth's forms with our labels, and without placeholders."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from django.core.validators import MaxLengthValidator
 from arena.accounts.limits import LONGEST_ADDRESS
 
 
-class Plain(forms.Form):
-    """Fields named by their labels alone; `hints` are read out with their fields."""
+class PlainForm(forms.Form):
+    """Sets labels and help texts, and limits the length of addresses."""
 
     labels: dict[str, str] = {}
     hints: dict[str, str] = {}
@@ -25,37 +25,39 @@ class Plain(forms.Form):
             self.fields[name].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
 
 
-RULES = "At least eight characters, and none of the passwords that everybody uses."
+RULES = "At least eight characters, and not a common password."
 
 
-class SignInForm(Plain, allauth.LoginForm):
-    labels = {"login": "User name or e-mail address", "password": "Password"}
+class SignInForm(PlainForm, allauth.LoginForm):
+    labels = {"login": "User name or email address", "password": "Password"}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Password managers keep the pair under this name.
+        # Password managers look for this name.
         self.fields["login"].widget.attrs |= {"autocomplete": "username", "autocapitalize": "none"}
 
     def user_credentials(self) -> dict[str, str]:
-        """Name the account once, by name or address: under both keys a known address would be
-        checked twice, and the time that takes would tell that it is known."""
-        given = self.cleaned_data
-        return {"username": given["login"], "password": given["password"]}
+        """Pass the login only once: with a second key, a known address would be checked twice, and
+        the time this takes would reveal that it is known."""
+        return {
+            "username": self.cleaned_data["login"],
+            "password": self.cleaned_data["password"],
+        }
 
 
-class SignUpForm(Plain, allauth.SignupForm):
-    labels = {"email": "E-mail address", "password1": "Password"}
+class SignUpForm(PlainForm, allauth.SignupForm):
+    labels = {"email": "Email address", "password1": "Password"}
     hints = {
-        "email": "Your user name is made of what stands before the @.",
+        "email": "Your user name will be the part before the @.",
         "password1": RULES,
     }
 
 
-class ForgottenPasswordForm(Plain, allauth.ResetPasswordForm):
-    labels = {"email": "E-mail address"}
+class ForgottenPasswordForm(PlainForm, allauth.ResetPasswordForm):
+    labels = {"email": "Email address"}
 
 
-class NewPasswordForm(Plain, allauth.ResetPasswordKeyForm):
+class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):
     labels = {"password1": "New password"}
     hints = {"password1": RULES}
 

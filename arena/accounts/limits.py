@@ -1,4 +1,4 @@
-"""How often one address may try something, and how often it is tried with one account."""
+"""Limits on attempts: from one network address, and for one account."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,18 +10,17 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from arena.services.limits import allow
-from arena.views.visitors import client_address
+from arena.services.rate_limits import allow, client_address
 
-LONGEST_ADDRESS = 254  # as the tables of accounts have it; names are shorter
+LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
 MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """So many tries in `window` from one address; of those with one account, and from all.
+    """Attempts within `window`: from one address, for one account from there, and for it in all.
 
-    One address alone never uses up what an account takes from all: it would shut its owner out.
+    One address alone must not use up `per_account`, or it could lock the owner out.
     """
 
     per_address: int
@@ -32,54 +31,58 @@ class Limit:
 
 LIMITS = {
     "sign-in": Limit(20, 10, 500, MINUTES),
-    # With each of these a mail is sent.
+    # Each of these attempts sends an email.
     "sign-up": Limit(60, 5, 10, HOUR),
     "forgotten-password": Limit(20, 5, 10, HOUR),
     "new-password": Limit(20, 20, 20, MINUTES),
     "invitation": Limit(60, 60, 60, MINUTES),
 }
 WAIT = {MINUTES: "five minutes", HOUR: "an hour"}
-FROM_HERE = "Too many tries from your network address."
-WITH_IT_FROM_HERE = "Too many tries with this name or e-mail address from your network address."
-WITH_IT = "Too many tries with this name or e-mail address, from other places too."
+FROM_ADDRESS = "Too many attempts from your network address."
+FOR_ACCOUNT_FROM_ADDRESS = (
+    "Too many attempts with this user name or email address from your network address."
+)
+FOR_ACCOUNT = (
+    "Too many attempts with this user name or email address, including from other networks."
+)
 
 
 def too_many(request: HttpRequest, action: str, name: str = "") -> str:
-    """Count a try at `action`, on the account `name` if it is about one; '' where it may be.
+    """Count an attempt at `action`, for the account `name` if there is one.
 
-    Else a sentence that says whose tries were too many, and how long to wait.
+    Return '' if it is allowed, else a message that says how long to wait.
     """
     limit, now = LIMITS[action], timezone.now()
-    # A try that is refused for one reason is not counted for the next. The address is first, before
-    # any account is looked up, so that no name keeps a try from being counted.
-    for key, most, why in _counted(action, limit, client_address(request), name.strip()):
-        if not allow(key=key, limit=most, window=limit.window, now=now):
-            return f"{why} Wait {WAIT[limit.window]}, then try again."
+    # An attempt that exceeds one limit is not counted against the next. The address comes first,
+    # before any account is looked up, so that no name keeps an attempt from being counted.
+    for key, attempts, message in _counters(action, limit, client_address(request), name.strip()):
+        if not allow(key=key, limit=attempts, window=limit.window, now=now):
+            return f"{message} Wait {WAIT[limit.window]}, then try again."
     return ""
 
 
-def _counted(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, str]]:
-    """What a try counts against, one after the other: a key, how often, and why no more."""
-    yield f"{action}:{address}", limit.per_address, FROM_HERE
+def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, str]]:
+    """Yield, in order, the key, the limit and the message of each counter."""
+    yield f"{action}:{address}", limit.per_address, FROM_ADDRESS
     if not name:
         return
-    account = _account(name)
+    account = _account_key(name)
     here = _digest(f"{account} {address}")
-    yield f"{action}:here:{here}", limit.per_account_here, WITH_IT_FROM_HERE
-    yield f"{action}:{account}", limit.per_account, WITH_IT
+    yield f"{action}:here:{here}", limit.per_account_here, FOR_ACCOUNT_FROM_ADDRESS
+    yield f"{action}:{account}", limit.per_account, FOR_ACCOUNT
 
 
-def _account(name: str) -> str:
-    """One key for an account, by whatever it is named; what finds none has the name's digest.
+def _account_key(name: str) -> str:
+    """Return the same key for all names of an account, and a digest for an unknown name.
 
-    So unknown names are counted too, and the table of limits is no list of addresses.
+    So unknown names are counted too, without storing addresses in the table of limits.
     """
-    # PostgreSQL refuses to look for some of what is not printable, SQLite for what is very long.
+    # PostgreSQL rejects some unprintable characters, SQLite very long texts.
     if name.isprintable() and len(name) <= LONGEST_ADDRESS:
         named = Q(username__iexact=name) | Q(email__iexact=name)
         users = get_user_model().objects.filter(named | Q(emailaddress__email__iexact=name))
-        if found := users.order_by("pk").values_list("pk", flat=True).first():
-            return f"account:{found}"
+        if user_id := users.order_by("pk").values_list("pk", flat=True).first():
+            return f"account:{user_id}"
     return f"name:{_digest(name.upper().casefold())}"
 
 

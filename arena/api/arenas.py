@@ -1,4 +1,4 @@
-"""Arenas: listed, made, read, set up."""
+"""The API of arenas."""
 
 from typing import Any
 
@@ -11,15 +11,18 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability, Actor, needed_to_change, teams_of
-from arena.api.core.conditional import check_match
-from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
-from arena.api.core.fields import Changes, Text
-from arena.api.core.problems import Unprocessable
-from arena.api.core.schema import described
+from arena.actors import Actor, TeamPermission, needed_to_change, teams_of
+from arena.api.core.errors import Unprocessable
+from arena.api.core.schema import operation
+from arena.api.core.serializers import PatchSerializer, Text
+from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
-from arena.services.arenas import LONGEST_DESCRIPTION, create_team_arena, update_arena
-from arena.services.catalog import LONGEST_CRITERIA
+from arena.services.arenas import (
+    LONGEST_CRITERIA,
+    LONGEST_DESCRIPTION,
+    create_team_arena,
+    update_arena,
+)
 
 TAG = "Arenas"
 TEXTS = ("question", "description", "criteria")
@@ -42,7 +45,7 @@ SHOWN = SENT | {
 
 
 class ArenaShown(serializers.ModelSerializer[Arena]):
-    """An arena; `page` is its board. To a token without the scope `read` the texts are null."""
+    """An arena; `page` is its leaderboard. Texts are null for tokens without the scope `read`."""
 
     question = serializers.CharField(allow_null=True)
     description = serializers.CharField(allow_null=True)
@@ -68,17 +71,17 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
         ]
 
     def to_representation(self, arena: Arena) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(arena)
-        reads = self.context["view"].actor.has_scope(Ability.READ)
-        return shown if reads else shown | dict.fromkeys(TEXTS)
+        data: dict[str, Any] = super().to_representation(arena)
+        can_read = self.context["view"].actor.has_scope(TeamPermission.READ)
+        return data if can_read else data | dict.fromkeys(TEXTS)
 
     def get_page(self, arena: Arena) -> str:
         url: str = self.context["request"].build_absolute_uri(arena.get_absolute_url())
         return url
 
 
-class ArenaChanges(Changes):
-    """What may be changed; what is not named stays."""
+class ArenaChanges(PatchSerializer):
+    """Changes to an arena; omitted members stay as they are."""
 
     name = serializers.CharField(max_length=120)
     question = serializers.CharField(max_length=200, required=False)
@@ -90,17 +93,19 @@ class ArenaChanges(Changes):
 
 
 class ArenaGiven(ArenaChanges):
-    """A new arena; without a slug it gets one by its name, without a team a token's own."""
+    """A new arena. By default, its slug is made from its name, and its team is the token's."""
 
     visibility = serializers.ChoiceField(
         choices=Arena.Visibility.choices, default=Arena.Visibility.UNLISTED
     )
-    team = serializers.SlugField(required=False, help_text="Its slug. A token's own unless said.")
+    team = serializers.SlugField(
+        required=False, help_text="The team's slug; by default the token's team."
+    )
     slug = serializers.SlugField(
         max_length=60,
         required=False,
-        help_text="Its address. By its name unless said; a private arena's ends in letters drawn "
-        "by chance, and so does an unlisted one's unless it is said here.",
+        help_text="The arena's address, by default made from its name. The address of a private "
+        "arena ends in random letters; so does that of an unlisted one, unless given here.",
     )
 
 
@@ -115,80 +120,80 @@ class ArenaFilters(filters.FilterSet):
 
 class Arenas(ListEndpoint):
     tag = TAG
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
     filterset_class = ArenaFilters
 
-    @described("list_arenas", "List the arenas", answer=ArenaShown(many=True), shown=SHOWN)
+    @operation("list_arenas", "List the arenas", answer=ArenaShown(many=True), shown=SHOWN)
     def get(self, request: Request) -> Response:
         return self.page(Arena.objects.listed_for(self.actor).select_related("team"), ArenaShown)
 
-    @described(
+    @operation(
         "create_arena",
-        "Make an arena for a team of yours",
+        "Create an arena for one of your teams",
         body=ArenaGiven,
         sent=SENT,
         answer=ArenaShown,
         shown=SHOWN,
         status=201,
-        description="In the example, put your own team's slug in place of `search`; a token needs "
-        "no `team`.",
+        description="In the example, replace `search` by your team's slug; tokens need no `team`.",
     )
     def post(self, request: Request) -> Response:
-        given = self.given(ArenaGiven)
-        team = team_named(self.actor, given.pop("team", ""))
-        arena = create_team_arena(team=team, by=self.actor, **given)
+        data = self.validated(ArenaGiven)
+        team = find_submitting_team(self.actor, data.pop("team", ""))
+        arena = create_team_arena(team=team, by=self.actor, **data)
         shown = ArenaShown(arena, context=self.get_serializer_context())
-        place = reverse("api_arena", args=[arena.slug])
-        return Response(shown.data, status=201, headers={"Location": place})
+        location = reverse("api_arena", args=[arena.slug])
+        return Response(shown.data, status=201, headers={"Location": location})
 
 
 class OneArena(ArenaEndpoint):
     tag = TAG
-    abilities = {"PATCH": Ability.SUBMIT}
+    abilities = {"PATCH": TeamPermission.SUBMIT}
     has_match = True
 
-    @described("retrieve_arena", "Retrieve an arena", answer=ArenaShown, shown=SHOWN)
+    @operation("retrieve_arena", "Retrieve an arena", answer=ArenaShown, shown=SHOWN)
     def get(self, request: Request, slug: str) -> Response:
         return Response(self._shown(self.arena))
 
-    @described(
+    @operation(
         "update_arena",
-        "Change what is said about an arena",
+        "Change an arena's settings",
         body=ArenaChanges,
-        sent={"criteria": "The shorter one, where both are right."},
+        sent={"criteria": "The shorter one, if both are right."},
         answer=ArenaShown,
         shown=SHOWN,
-        description="For owners, signed in; no token may. The `criteria` alone are changed by "
-        "members too, and by tokens with the scope `submit`.",
+        description="Only owners who are signed in can do this; tokens cannot. The `criteria` can "
+        "also be changed by members, and by tokens with the scope `submit`.",
     )
     def patch(self, request: Request, slug: str) -> Response:
-        self.require(Ability.SUBMIT, self.arena.team_id)
-        given = self.given(ArenaChanges, partial=True)
-        self.require(needed_to_change(given), self.arena.team_id)
+        self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        data = self.validated(ArenaChanges, partial=True)
+        self.require(needed_to_change(data), self.arena.team_id)
         with transaction.atomic():
             locked = Arena.objects.select_for_update(of=("self",), no_key=True).select_related(
                 "team"
             )
             arena = get_object_or_404(locked, pk=self.arena.pk)
             check_match(request, self._shown(arena))
-            changed = update_arena(arena=arena, by=self.actor, **given)
+            changed = update_arena(arena=arena, by=self.actor, **data)
         return Response(self._shown(changed))
 
     def _shown(self, arena: Arena) -> Any:
         return ArenaShown(arena, context=self.get_serializer_context()).data
 
 
-def team_named(actor: Actor, slug: str) -> Team:
-    """Return the team that is to own something new: the one named, else a token's own.
+def find_submitting_team(actor: Actor, slug: str) -> Team:
+    """Return the team that is to own something new: the one named, else the token's.
 
-    What exists, but is not the actor's, is told like what does not exist.
+    Raises Unprocessable for an unknown team, or one that the actor may not know of, and
+    PermissionDenied for viewers.
     """
     if not slug and actor.token is not None:
         return actor.token.team
     team = teams_of(actor).filter(slug=slug).first()
     if team is None:
-        sentence = f"You have no team {slug!r}." if slug else "Name the team that this is for."
-        raise Unprocessable(sentence, [{"pointer": "#/team", "detail": sentence}])
-    if not actor.may(Ability.SUBMIT, team):
-        raise PermissionDenied("As a viewer of this team you may read, but not make anything.")
+        detail = f"You have no team {slug!r}." if slug else "Specify the team."
+        raise Unprocessable(detail, [{"pointer": "#/team", "detail": detail}])
+    if not actor.may(TeamPermission.SUBMIT, team):
+        raise PermissionDenied("You are a viewer of this team: you have read-only access.")
     return team

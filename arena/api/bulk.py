@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from arena.api.core.problems import Unprocessable
-from arena.importers.base import BadRow, kind_of, shown
+from arena.api.core.errors import Unprocessable
+from arena.files.rows import UploadRow
+from arena.files.tables import Columns, Problem, refuse_repeated
 from arena.services.reports import UploadReport
-from arena.uploads import Columns, Given, Problem
+from arena.validation import InputError, json_type, quoted
 
-R = TypeVar("R")
 ATOMIC = OpenApiParameter(
     "atomic",
     bool,
-    description="Refuse all rows with 422 if one cannot go in; false unless said.",
+    description="Refuse all rows with 422 if one cannot go in; false by default.",
 )
 
 
@@ -38,49 +38,35 @@ class ReportShown(serializers.Serializer[Any]):
 
 
 @dataclass(frozen=True)
-class Kind(Generic[R]):
-    """A kind of rows: the body's member that lists them, and what a row may have.
-
-    `free` names the member of a row that holds further texts by name, if there is one.
-    """
+class Kind(Generic[UploadRow]):
+    """A kind of rows: the body's member that lists them, and what a row may have."""
 
     member: str
-    columns: Columns[R]
-    free: str = ""
+    columns: Columns[UploadRow]
 
-    def parsed(self, index: int, row: Any) -> R:
-        """Return what a row says; raises BadRow."""
-        if not isinstance(row, dict):
-            raise BadRow(None, f"is {kind_of(row)}, not an object")
-        known = {*self.columns.synonyms, self.free}
-        for name in row:
-            if name not in known:
-                raise BadRow(name, "is not a member of such a row")
-        others = self._others(row)
-        return self.columns.parse(Given(row=index, fields=row, others=others))
-
-    def _others(self, row: dict[str, Any]) -> dict[str, Any]:
-        others = row.get(self.free) if self.free else None
-        if others is None:
-            return {}
-        if not isinstance(others, dict):
-            raise BadRow(self.free, f"is {kind_of(others)}, not an object")
-        for name in others:
-            if not self.columns.takes_other(name):
-                raise BadRow(self.free, f"has {shown(name)}. {self.columns.why_not[:-1]}")
-        return others
-
-    def read(self, rows: list[Any]) -> tuple[list[R], list[Problem]]:
+    def read(self, rows: list[Any]) -> tuple[list[UploadRow], list[Problem]]:
         """Return the rows that can be used, and what is wrong with the others."""
-        good, bad, seen = list[R](), list[Problem](), dict[Any, int]()
+        good, bad, seen = list[UploadRow](), list[Problem](), dict[tuple[str, Hashable], int]()
         for index, row in enumerate(rows):
             try:
-                parsed = self.parsed(index, row)
-                _refuse_twice(index, self.columns.key(parsed), seen)
+                parsed = self._parsed(index, row)
+                refuse_repeated(index, parsed.key, seen)
                 good.append(parsed)
-            except BadRow as problem:
-                bad.append(_problem(index, problem))
+            except InputError as error:
+                subject = f"The member {quoted(error.column)}" if error.column else "The row"
+                bad.append(Problem(index, error.column or "", f"{subject} {error.reason}."))
         return good, bad
+
+    def _parsed(self, index: int, row: Any) -> UploadRow:
+        if not isinstance(row, dict):
+            raise InputError(f"is {json_type(row)}, not an object")
+        fields = {self.columns.exported.get(name, name): value for name, value in row.items()}
+        if len(fields) < len(row):
+            raise InputError("names a member twice")
+        for name in row:
+            if not self.columns.has_member(name):
+                raise InputError("is not a member of such a row", name)
+        return self.columns.parse(index, fields, {})
 
     def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
         """Return what is told of each row that did not go in."""
@@ -95,7 +81,10 @@ class Kind(Generic[R]):
 
 
 def bring_in(
-    kind: Kind[R], rows: list[Any], *, upsert: Callable[[list[R], list[Problem]], UploadReport]
+    kind: Kind[UploadRow],
+    rows: list[Any],
+    *,
+    upsert: Callable[[list[UploadRow], list[Problem]], UploadReport],
 ) -> dict[str, Any]:
     """Have `upsert` write the rows that can go in, told which could not be read; return the report.
 
@@ -104,21 +93,7 @@ def bring_in(
     report = upsert(*kind.read(rows))
     errors = kind.errors(report.problems)
     if not report.written:
-        raise Unprocessable(f"Nothing was written, because of {_rows(len(errors))}.", errors)
+        count = "one row" if len(errors) == 1 else f"{len(errors):,} rows"
+        raise Unprocessable(f"Nothing was written, because of {count} that cannot go in.", errors)
     counts = {name: getattr(report, name) for name in ("added", "changed", "unchanged")}
     return counts | {"refused": errors, "missing": report.missing}
-
-
-def _refuse_twice(index: int, key: tuple[str, Hashable], seen: dict[Any, int]) -> None:
-    earlier = seen.setdefault(key, index)
-    if earlier != index:
-        raise BadRow(key[0], f"is the same as in row {earlier}")
-
-
-def _problem(index: int, bad: BadRow) -> Problem:
-    subject = f"The member {shown(bad.column)}" if bad.column else "The row"
-    return Problem(index, bad.column or "", f"{subject} {bad.reason}.")
-
-
-def _rows(n: int) -> str:
-    return "one row that cannot go in" if n == 1 else f"{n:,} rows that cannot go in"

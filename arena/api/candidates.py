@@ -1,4 +1,4 @@
-"""Candidates of an arena: listed, entered, revised as the next version, retired."""
+"""The API of candidates and their versions."""
 
 from functools import cached_property
 from typing import Any
@@ -12,19 +12,18 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability, may_change, may_enter, may_retire
-from arena.api.arenas import team_named
-from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
-from arena.api.core.fields import Changes, Text
-from arena.api.core.permissions import refuse_unless
-from arena.api.core.schema import described
-from arena.api.reading import Reader
+from arena.actors import TeamPermission, can_change, can_enter, can_retire
+from arena.api.arenas import find_submitting_team
+from arena.api.core.requests import refuse_unless
+from arena.api.core.schema import operation
+from arena.api.core.serializers import FieldVisibility, PatchSerializer, Text
+from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
 
 TAG = "Candidates"
-MADE_OF = ("model", "variant", "system_prompt", "user_template", "parameters", "notes")
-HIDDEN = ("version", "team", *MADE_OF)
+CONFIGURATION = ("model", "variant", "system_prompt", "user_template", "parameters", "notes")
+HIDDEN = ("version", "team", *CONFIGURATION)
 PRIVACY = ("private_until_votes", "private_until")
 SENT = {
     "name": "short-answers",
@@ -57,8 +56,9 @@ SHOWN = {
 class CandidateShown(serializers.ModelSerializer[Candidate]):
     """One version of a candidate.
 
-    Until it is disclosed, `name` is a mask for all but its own team, and what it is made of is
-    null. Its endpoint is for its team alone. To a token without the scope `read` all that is null.
+    Until it is disclosed, only its own team sees its name and configuration: for others, `name` is
+    a mask, and the configuration is null. The endpoint is visible only to its own team. For tokens
+    without the scope `read`, the configuration is always null.
     """
 
     team = serializers.SlugRelatedField[Team](slug_field="slug", read_only=True, allow_null=True)
@@ -79,7 +79,7 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
             "version",
             "team",
             "endpoint",
-            *MADE_OF,
+            *CONFIGURATION,
             "private_until_votes",
             "private_until",
             "disclosed_at",
@@ -88,17 +88,17 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
         ]
 
     def to_representation(self, candidate: Candidate) -> dict[str, Any]:
-        reader: Reader = self.context["reader"]
-        shown: dict[str, Any] = super().to_representation(candidate)
+        reader: FieldVisibility = self.context["reader"]
+        data: dict[str, Any] = super().to_representation(candidate)
         if not reader.is_of_team(candidate):
-            shown["endpoint"] = None
+            data["endpoint"] = None
         if reader.knows(candidate):
-            return shown if reader.reads else shown | dict.fromkeys(MADE_OF)
-        return shown | dict.fromkeys(HIDDEN) | {"name": str(candidate)}
+            return data if reader.reads else data | dict.fromkeys(CONFIGURATION)
+        return data | dict.fromkeys(HIDDEN) | {"name": str(candidate)}
 
 
-class CandidateChanges(Changes):
-    """What the next version is to have; what is not named stays. Privacy is asked for anew."""
+class CandidateChanges(PatchSerializer):
+    """Changes for the next version. Omitted members stay as they are, except privacy."""
 
     system_prompt = Text(required=False)
     user_template = Text(required=False)
@@ -106,7 +106,7 @@ class CandidateChanges(Changes):
         max_length=100,
         allow_blank=True,
         required=False,
-        help_text="Where its answers are generated: one that the operator lists.",
+        help_text="Where its answers are generated: an endpoint configured by the administrators.",
     )
     model = serializers.CharField(max_length=200, allow_blank=True, required=False)
     variant = serializers.CharField(max_length=200, allow_blank=True, required=False)
@@ -119,21 +119,26 @@ class CandidateChanges(Changes):
 
 
 class CandidateGiven(CandidateChanges):
-    """A new candidate; without a team it is a token's own."""
+    """A new candidate, by default of the token's team."""
 
     name = serializers.CharField(max_length=200)
-    team = serializers.SlugField(required=False, help_text="Its slug. A token's own unless said.")
+    team = serializers.SlugField(
+        required=False, help_text="The team's slug; by default the token's team."
+    )
 
 
 class CandidateFilters(filters.FilterSet):
-    """What is hidden of a candidate is not found by it either."""
+    """Filters by hidden fields match only candidates that the actor knows."""
 
-    name = filters.CharFilter(method="of_known", help_text="With this name alone, every version.")
+    name = filters.CharFilter(method="of_known", help_text="A candidate's name, in all versions.")
     team = filters.CharFilter(
-        method="of_known", field_name="team__slug", help_text="Of this team alone, by its slug."
+        method="of_known", field_name="team__slug", help_text="The slug of a team."
     )
     retired = filters.BooleanFilter(
-        field_name="retired_at", lookup_expr="isnull", exclude=True, help_text="Retired, or not."
+        field_name="retired_at",
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="Archived, or not.",
     )
 
     class Meta:
@@ -145,21 +150,19 @@ class CandidateFilters(filters.FilterSet):
 
 
 class OfCandidates(ArenaEndpoint):
-    """Whatever is about an arena's candidates."""
+    """The base of all endpoints about an arena's candidates."""
 
     tag = TAG
 
     @cached_property
-    def reader(self) -> Reader:
-        """What the actor may read in this arena."""
-        return Reader(self.actor, self.arena)
+    def reader(self) -> FieldVisibility:
+        return FieldVisibility(self.actor, self.arena)
 
     @cached_property
     def candidate(self) -> Candidate:
-        """The candidate that the path names."""
-        found: Candidate = get_object_or_404(self.candidates(), pk=self.kwargs["pk"])
-        found.arena = self.arena
-        return found
+        candidate: Candidate = get_object_or_404(self.candidates(), pk=self.kwargs["pk"])
+        candidate.arena = self.arena
+        return candidate
 
     def candidates(self) -> QuerySet[Candidate]:
         return Candidate.objects.revealed().filter(arena=self.arena).select_related("team")
@@ -168,81 +171,79 @@ class OfCandidates(ArenaEndpoint):
         return {**super().get_serializer_context(), "reader": self.reader}
 
     def shown(self, candidate: Candidate, **options: Any) -> Response:
-        """Answer with one candidate."""
         data = CandidateShown(candidate, context=self.get_serializer_context()).data
         return Response(data, **options)
 
     def created(self, candidate: Candidate) -> Response:
-        """Answer with a candidate that is new, and where it is."""
-        place = reverse("api_candidate", args=[self.arena.slug, candidate.pk])
-        return self.shown(candidate, status=201, headers={"Location": place})
+        location = reverse("api_candidate", args=[self.arena.slug, candidate.pk])
+        return self.shown(candidate, status=201, headers={"Location": location})
 
     def require_change(self) -> None:
-        """Refuse whoever may not write new versions of the candidate, or bring answers of it."""
-        refuse_unless(self.actor, may_change(self.actor, self.candidate))
+        """Refuse actors who may not revise the candidate or submit its answers."""
+        refuse_unless(self.actor, can_change(self.actor, self.candidate))
 
 
 class Candidates(OfCandidates, ListEndpoint):
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
     queryset = Candidate.objects.none()
     filterset_class = CandidateFilters
 
-    @described(
+    @operation(
         "list_candidates",
-        "List the candidates of an arena, every version",
+        "List the candidates of an arena, in all versions",
         answer=CandidateShown(many=True),
         shown=SHOWN,
     )
     def get(self, request: Request, slug: str) -> Response:
         return self.page(self.candidates(), CandidateShown)
 
-    @described(
+    @operation(
         "register_candidate",
-        "Enter a candidate",
+        "Add a candidate",
         body=CandidateGiven,
         sent=SENT,
         answer=CandidateShown,
         shown=SHOWN,
         status=201,
-        description="With an endpoint and a model its answers are generated, without an endpoint "
-        "they are uploaded. `private_until_votes` and `private_until` keep its name and what it "
-        "is made of from the public, and cannot be changed later.",
+        description="With an endpoint and a model, its answers are generated; without an endpoint, "
+        "they are uploaded. `private_until_votes` and `private_until` hide its name and its "
+        "configuration from the public, and cannot be changed later.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        arena, given = self.arena, self.given(CandidateGiven)
-        team = self._entering(given.pop("team", ""))
+        arena, data = self.arena, self.validated(CandidateGiven)
+        team = self._find_team(data.pop("team", ""))
         if team is not None:
-            refuse_unless(self.actor, may_enter(self.actor, arena, team))
+            refuse_unless(self.actor, can_enter(self.actor, arena, team))
         candidate = register_candidate(
-            arena=arena, team=team, by=self.actor, now=timezone.now(), **given
+            arena=arena, team=team, by=self.actor, now=timezone.now(), **data
         )
         return self.created(candidate)
 
-    def _entering(self, slug: str) -> Team | None:
-        """The team that enters it; operators enter into arenas of no team without one."""
+    def _find_team(self, slug: str) -> Team | None:
+        """The team of the new candidate; administrators need none in an arena without a team."""
         if not slug and self.actor.is_operator:
             return self.arena.team
         if not slug and self.actor.token is None:
-            self.require(Ability.SUBMIT, self.arena.team_id)
+            self.require(TeamPermission.SUBMIT, self.arena.team_id)
             return self.arena.team
-        return team_named(self.actor, slug)
+        return find_submitting_team(self.actor, slug)
 
 
 class OneCandidate(OfCandidates):
-    @described("retrieve_candidate", "Retrieve a candidate", answer=CandidateShown, shown=SHOWN)
+    @operation("retrieve_candidate", "Retrieve a candidate", answer=CandidateShown, shown=SHOWN)
     def get(self, request: Request, slug: str, pk: int) -> Response:
         return self.shown(self.candidate)
 
 
 class Versions(OfCandidates, ListEndpoint):
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
 
-    @described(
+    @operation(
         "list_versions",
         "List the versions of a candidate",
         answer=CandidateShown(many=True),
         shown=SHOWN,
-        description="To the public a version that is not disclosed yet stands alone.",
+        description="To the public, a version that is not disclosed yet is listed alone.",
     )
     def get(self, request: Request, slug: str, pk: int) -> Response:
         rows = self.candidates()
@@ -252,52 +253,53 @@ class Versions(OfCandidates, ListEndpoint):
             known_to(self.reader, rows).filter(name=self.candidate.name), CandidateShown
         )
 
-    @described(
+    @operation(
         "revise_candidate",
-        "Write the next version of a candidate",
+        "Revise a candidate",
         body=CandidateChanges,
         sent={"system_prompt": "Answer in one short sentence."},
         answer=CandidateShown,
         shown=SHOWN | {"id": 18, "version": 2, "system_prompt": "Answer in one short sentence."},
         status=201,
         or_status=200,
-        description="A version with which nothing was made yet is changed in place. What changes "
-        "nothing answers with the version as it is. Where the version before is not disclosed yet, "
-        "name `private_until_votes` or `private_until`: null makes the next one public at once.",
+        description="Creates the next version. A version that has not been used yet is changed in "
+        "place, and a request without changes returns it as it is. If the previous version is not "
+        "disclosed yet, `private_until_votes` or `private_until` is required: null makes the next "
+        "one public at once.",
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
         self.require_change()
-        given = self.given(CandidateChanges)
+        data = self.validated(CandidateChanges)
         revised = revise_candidate(
             candidate=self.candidate,
             by=self.actor,
             now=timezone.now(),
-            says_privacy=not given.keys().isdisjoint(PRIVACY),
-            **given,
+            says_privacy=not data.keys().isdisjoint(PRIVACY),
+            **data,
         )
         return self.shown(revised) if revised.pk == pk else self.created(revised)
 
 
 class Retire(OfCandidates):
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
 
-    @described(
+    @operation(
         "retire_candidate",
-        "Retire a candidate, for good",
+        "Archive a candidate, for good",
         answer=CandidateShown,
         shown=SHOWN | {"retired_at": "2026-11-22T09:00:00Z"},
-        description="It is shown to no rater any more, and a run that generates its answers is "
-        "cancelled. Its votes count, and it stays on the board. "
-        "Its own team may, and the arena's team may retire those of other teams.",
+        description="Raters no longer see it, and any run that generates its answers is cancelled. "
+        "Its votes still count, and it stays on the leaderboard. The arena's team can also archive "
+        "candidates of other teams.",
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
-        refuse_unless(self.actor, may_retire(self.actor, self.candidate))
+        refuse_unless(self.actor, can_retire(self.actor, self.candidate))
         retire_candidate(candidate=self.candidate, by=self.actor, now=timezone.now())
         return self.shown(self.candidate)
 
 
-def known_to(reader: Reader, rows: QuerySet[Candidate]) -> QuerySet[Candidate]:
-    """Those of `rows` whose name the reader may know."""
+def known_to(reader: FieldVisibility, rows: QuerySet[Candidate]) -> QuerySet[Candidate]:
+    """Keep the candidates whose name the reader may know."""
     if reader.actor.is_operator:
         return rows
     own = Q(team__in=reader.teams)

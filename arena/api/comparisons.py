@@ -1,6 +1,6 @@
-"""Comparisons and votes: all that a rater's own client needs.
+"""The API for raters: comparisons, votes and skips.
 
-Before the vote a comparison is two texts, and nothing that tells whose they are or what was drawn.
+Before the vote, a comparison reveals two texts, but neither their authors nor how it was drawn.
 """
 
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability
-from arena.api.core.endpoint import ArenaEndpoint
-from arena.api.core.fields import Given
-from arena.api.core.problems import TooMany, Unprocessable
-from arena.api.core.schema import described
+from arena.actors import TeamPermission
+from arena.api.core.errors import TooMany, Unprocessable
+from arena.api.core.schema import operation
+from arena.api.core.serializers import StrictSerializer
+from arena.api.core.views import ArenaEndpoint
 from arena.models import Comparison, Outcome, Rater, Vote
-from arena.services import voting
-from arena.services.raters import (
-    TooManyNames,
-    may_have_another,
+from arena.services import comparisons, voting
+from arena.services.voting import (
+    TooManyNamesError,
+    allow_comparison,
     rater_of_name,
     rater_of_person,
 )
@@ -57,8 +57,8 @@ VOTED = OPEN | {
 
 
 @dataclass(frozen=True)
-class Ballot:
-    """A comparison as its rater may see it, with the rater's last vote on it if there is one."""
+class IssuedComparison:
+    """A comparison with the last vote of its rater, if there is one."""
 
     comparison: Any
     vote: Vote | None
@@ -74,7 +74,7 @@ class Ballot:
 
     @property
     def names(self) -> dict[str, str] | None:
-        """The candidates' names: for whoever's vote stands, and as the public knows them."""
+        """The candidates' public names, once the rater has voted."""
         if self.state != "voted":
             return None
         return {"left": str(self.comparison.left), "right": str(self.comparison.right)}
@@ -85,8 +85,8 @@ class NamesShown(serializers.Serializer[Any]):
     right = serializers.CharField()
 
 
-class ComparisonShown(serializers.Serializer[Ballot]):
-    """A comparison as its rater sees it; `candidates` are their names, once the vote stands."""
+class ComparisonShown(serializers.Serializer[IssuedComparison]):
+    """A comparison as its rater sees it; `candidates` holds their names after the vote."""
 
     key = serializers.UUIDField(source="comparison.key")
     state = serializers.ChoiceField(choices=["open", "voted", "skipped", "expired", "undone"])
@@ -107,36 +107,34 @@ class ComparisonShown(serializers.Serializer[Ballot]):
     candidates = NamesShown(source="names", allow_null=True)
 
     @extend_schema_field(serializers.ChoiceField(choices=Outcome.choices, allow_null=True))
-    def get_outcome(self, ballot: Ballot) -> str | None:
+    def get_outcome(self, ballot: IssuedComparison) -> str | None:
         return ballot.vote.outcome if ballot.vote and ballot.state == "voted" else None
 
 
-class RaterGiven(Given):
-    """Who is to be asked: a token names a rater of its arena; a person rates for themselves."""
+class RaterGiven(StrictSerializer):
+    """With a token, `rater` is the name of a rater; people vote for themselves and omit it."""
 
     rater = serializers.CharField(max_length=200, required=False)
 
 
-class VoteGiven(Given):
-    """A verdict."""
-
+class VoteGiven(StrictSerializer):
     outcome = serializers.ChoiceField(choices=Outcome.choices)
 
 
 class Comparisons(ArenaEndpoint):
     tag = TAG
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
 
     @extend_schema(
         operation_id="next_comparison",
         summary="Get the next comparison for a rater",
-        description="One that waits for the rater comes first, so asking twice shows the same two "
-        "answers. A token names the `rater`, in an arena of its own team, whoever else may vote "
-        "there.",
+        description="A comparison that awaits the rater's vote comes first, so repeating the "
+        "request returns the same one. With a token, `rater` is required, and the arena must "
+        "belong to the token's team; who else may vote there does not matter.",
         request=RaterGiven,
         responses={
             200: ComparisonShown,
-            204: OpenApiResponse(None, description="Nothing is left for this rater."),
+            204: OpenApiResponse(None, description="This rater has no comparisons left."),
         },
         examples=[
             OpenApiExample("A body", value={"rater": "anna"}, request_only=True),
@@ -146,69 +144,68 @@ class Comparisons(ArenaEndpoint):
     def post(self, request: Request, slug: str) -> Response:
         arena, rater = self.arena, self._rater()
         if rater.blocked_at:
-            raise voting.Blocked
-        if not may_have_another(rater=rater, now=timezone.now()):
-            raise TooMany("This rater was given as many comparisons as a minute allows.", MINUTE)
-        comparison = voting.issue_comparison(arena=arena, rater=rater, now=timezone.now())
+            raise voting.BlockedError
+        if not allow_comparison(rater=rater, now=timezone.now()):
+            raise TooMany("This rater has reached the limit of comparisons per minute.", MINUTE)
+        comparison = comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now())
         if comparison is None:
             return Response(status=204)
-        place = reverse("api_comparison", args=[arena.slug, comparison.key])
-        found = Comparison.objects.with_texts().get(pk=comparison.pk)
-        return Response(ComparisonShown(Ballot(found, None)).data, headers={"Location": place})
+        issued = IssuedComparison(Comparison.objects.with_texts().get(pk=comparison.pk), None)
+        location = reverse("api_comparison", args=[arena.slug, comparison.key])
+        return Response(ComparisonShown(issued).data, headers={"Location": location})
 
     def _rater(self) -> Rater:
-        """The person signed in, or the one whom the token names in an arena of its team."""
-        name = self.given(RaterGiven).get("rater")
+        """The signed-in person, or the rater that a token names in an arena of its team."""
+        name = self.validated(RaterGiven).get("rater")
         if self.actor.token is None:
             if name is not None:
-                error = {"pointer": "#/rater", "detail": "You rate for yourself: name nobody."}
+                error = {"pointer": "#/rater", "detail": "You vote for yourself: omit `rater`."}
                 raise Unprocessable(error["detail"], [error])
             return rater_of_person(user_id=self.actor.user.pk)
-        self.require(Ability.SUBMIT, self.arena.team_id)
+        self.require(TeamPermission.SUBMIT, self.arena.team_id)
         if name is None:
-            error = {"pointer": "#/rater", "detail": "A token names the rater it asks for."}
+            error = {"pointer": "#/rater", "detail": "With a token, specify the rater."}
             raise Unprocessable(error["detail"], [error])
         try:
             return rater_of_name(arena=self.arena, name=name, now=timezone.now())
-        except TooManyNames as refusal:
-            raise TooMany(refusal.sentence, HOUR) from None
+        except TooManyNamesError as error:
+            raise TooMany(error.message, HOUR) from None
 
 
 class OfComparison(ArenaEndpoint):
-    """Whatever is about a comparison that was issued to whoever asks."""
+    """The base of all endpoints about a comparison that was issued to the actor."""
 
     tag = TAG
 
     @cached_property
     def comparison(self) -> Any:
-        """The comparison that the path names, if it is the actor's; nobody else's is here."""
+        """Raises Http404 for comparisons of other raters."""
         issued = self.arena.comparisons.filter(issued_at__isnull=False).with_texts()
-        found = get_object_or_404(issued.select_related("rater"), key=self.kwargs["key"])
-        if not self._is_mine(found.rater):
+        comparison = get_object_or_404(issued.select_related("rater"), key=self.kwargs["key"])
+        if not self._is_actors(comparison.rater):
             raise Http404
-        return found
+        return comparison
 
-    def _is_mine(self, rater: Rater) -> bool:
-        """A token's are those of the raters named in its team's arena."""
+    def _is_actors(self, rater: Rater) -> bool:
+        """A token acts for the raters that were named in its team's arena."""
         if self.actor.token is None:
             return rater.user_id is not None and rater.user_id == self.actor.user.pk
         is_named = rater.arena_id == self.arena.pk and rater.kind == Rater.Kind.PERSON
-        return is_named and self.actor.may(Ability.SUBMIT, self.arena.team_id)
+        return is_named and self.actor.may(TeamPermission.SUBMIT, self.arena.team_id)
 
     def shown(self) -> Response:
-        """Answer with the comparison as it stands."""
-        found = Comparison.objects.with_texts().get(pk=self.comparison.pk)
-        vote = found.votes.filter(rater=found.rater_id).order_by("-pk").first()
-        return Response(ComparisonShown(Ballot(found, vote)).data)
+        comparison = Comparison.objects.with_texts().get(pk=self.comparison.pk)
+        vote = comparison.votes.filter(rater=comparison.rater_id).order_by("-pk").first()
+        return Response(ComparisonShown(IssuedComparison(comparison, vote)).data)
 
 
 class OneComparison(OfComparison):
     is_open = False
-    abilities = {"GET": Ability.SUBMIT}
+    abilities = {"GET": TeamPermission.SUBMIT}
 
-    @described(
+    @operation(
         "retrieve_comparison",
-        "Retrieve a comparison that was given to you",
+        "Retrieve a comparison that was issued to you",
         answer=ComparisonShown,
         shown=OPEN,
     )
@@ -217,32 +214,32 @@ class OneComparison(OfComparison):
 
 
 class CastVote(OfComparison):
-    abilities = {"POST": Ability.SUBMIT, "DELETE": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT, "DELETE": TeamPermission.SUBMIT}
 
-    @described(
+    @operation(
         "cast_vote",
         "Vote on a comparison",
         body=VoteGiven,
         sent={"outcome": "left"},
         answer=ComparisonShown,
         shown=VOTED,
-        description="The same vote again is the same vote; another one is refused with 409.",
+        description="Repeating the same vote has no effect; a different vote fails with 409.",
     )
     def post(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison
-        outcome = self.given(VoteGiven)["outcome"]
+        outcome = self.validated(VoteGiven)["outcome"]
         voting.cast_vote(
             comparison=comparison, rater=comparison.rater, outcome=outcome, now=timezone.now()
         )
         return self.shown()
 
-    @described(
+    @operation(
         "undo_vote",
         "Undo your last vote",
         answer=None,
         shown=None,
         status=204,
-        description="Within 30 seconds. The two answers go to somebody else.",
+        description="Possible within 30 seconds. The pair then goes to another rater.",
     )
     def delete(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison
@@ -251,14 +248,14 @@ class CastVote(OfComparison):
 
 
 class Skip(OfComparison):
-    abilities = {"POST": Ability.SUBMIT}
+    abilities = {"POST": TeamPermission.SUBMIT}
 
-    @described(
+    @operation(
         "skip_comparison",
-        "Pass on a comparison",
+        "Skip a comparison",
         answer=ComparisonShown,
         shown=OPEN | {"state": "skipped"},
-        description="A skip is missing data, never a tie. Whoever has voted cannot skip any more.",
+        description="A skip counts as missing data, never as a tie. After a vote, it is refused.",
     )
     def post(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison

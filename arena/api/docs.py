@@ -1,4 +1,4 @@
-"""The description of the API, and the page to read and try it."""
+"""The API's OpenAPI schema and its documentation page."""
 
 from functools import cache
 from threading import Lock
@@ -13,15 +13,15 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.utils import extend_schema
 
-from arena.api.core.endpoint import Endpoint
+from arena.api.core.views import ApiEndpoint
 
 PUBLIC = "public, max-age=300"
-_one_at_a_time = Lock()
+_schema_lock = Lock()
 
 
 @extend_schema(exclude=True)
-class Schema(Endpoint):
-    """The whole API in OpenAPI 3.1, the same for everybody."""
+class SchemaView(ApiEndpoint):
+    """The OpenAPI 3.1 schema, which is the same for everybody."""
 
     is_throttled = False
 
@@ -32,38 +32,38 @@ class Schema(Endpoint):
 
 
 @extend_schema(exclude=True)
-class NotHere(Endpoint):
-    """Whatever else is asked for under /api/v1/."""
+class NotFound(ApiEndpoint):
+    """All other addresses under /api/v1/."""
 
     is_throttled = False
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Nobody needs a name, a scope or a method to be told that nothing is here."""
+        """Answer 404 before checking authentication, scopes or methods."""
         raise Http404
 
 
 @never_cache
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """The page to read the description and try it, with the rights of whoever is signed in."""
+    """Swagger UI, which sends requests as the signed-in person."""
     return render(request, "api/docs.html", {"csrf": get_token(request)})
 
 
 @require_safe
 def root(request: HttpRequest) -> HttpResponse:
-    """Lead whoever opens the API's own address to its description."""
+    """Redirect the API's base address to its documentation."""
     return redirect("api_docs")
 
 
 def schema() -> bytes:
-    """Return the description as JSON; it is the same until the process ends."""
-    with _one_at_a_time:  # two generators in one process trip over each other
-        return _made()
+    """Return the schema as JSON, which is generated once per process."""
+    with _schema_lock:  # generators are not thread-safe
+        return _generate_schema()
 
 
 @cache
-def _made() -> bytes:
+def _generate_schema() -> bytes:
     generator: Any = SchemaGenerator()
-    described = generator.get_schema(request=None, public=True)
-    body: bytes = OpenApiJsonRenderer2().render(described)
+    openapi = generator.get_schema(request=None, public=True)
+    body: bytes = OpenApiJsonRenderer2().render(openapi)
     return body

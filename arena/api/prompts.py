@@ -1,4 +1,4 @@
-"""Prompts of an arena: listed, brought in many at a time, changed, retired."""
+"""The API of prompts, with bulk upload."""
 
 from functools import cached_property
 from typing import Any
@@ -12,24 +12,29 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability
+from arena.actors import TeamPermission
 from arena.api.bulk import ATOMIC, Kind, ReportShown, bring_in
-from arena.api.core import parsing
-from arena.api.core.conditional import check_match
-from arena.api.core.endpoint import ArenaEndpoint, ListEndpoint
-from arena.api.core.fields import Changes, Given, Rows, Text, yes_or_no
-from arena.api.core.schema import described
-from arena.api.reading import Reader
-from arena.importers.base import MOST_VARIABLES
+from arena.api.core import requests
+from arena.api.core.schema import operation
+from arena.api.core.serializers import (
+    FieldVisibility,
+    PatchSerializer,
+    RowsField,
+    StrictSerializer,
+    Text,
+    yes_or_no,
+)
+from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
+from arena.files.tables import PROMPTS
 from arena.models import Prompt
 from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
-from arena.uploads import PROMPTS
+from arena.validation import MOST_VARIABLES
 
 TAG = "Prompts"
-KIND = Kind("prompts", PROMPTS, free="variables")
-MOST = f"At most {MOST_VARIABLES}. Teams that may enter candidates see them."
-SAID = ("text", "category")
-OF_ITS_TEAM = ("reference", "rubric")
+KIND = Kind("prompts", PROMPTS)
+VARIABLES_HELP = f"At most {MOST_VARIABLES}. Visible to teams that can add candidates."
+PUBLIC = ("text", "category")
+TEAM_ONLY = ("reference", "rubric")
 ROW = {
     "external_id": "refund-1",
     "text": "How do I get my money back?",
@@ -50,8 +55,8 @@ REPORT = {
 class PromptShown(serializers.ModelSerializer[Prompt]):
     """A prompt. References and rubrics are null for everybody but the arena's team.
 
-    Variables are null for all but that team, and the teams that may enter candidates. To a token
-    without the scope `read` its text and its category are null as well.
+    Variables are null for all but that team and the teams that can add candidates. For tokens
+    without the scope `read`, the text and the category are null too.
     """
 
     text = serializers.CharField(allow_null=True)
@@ -62,57 +67,64 @@ class PromptShown(serializers.ModelSerializer[Prompt]):
 
     class Meta:
         model = Prompt
-        fields = ["external_id", "text", "category", "variables", *OF_ITS_TEAM, "retired_at"]
+        fields = ["external_id", "text", "category", "variables", *TEAM_ONLY, "retired_at"]
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
-        reader: Reader = self.context["reader"]
-        shown: dict[str, Any] = super().to_representation(prompt)
+        reader: FieldVisibility = self.context["reader"]
+        data: dict[str, Any] = super().to_representation(prompt)
         hidden = (
-            *(() if reader.reads else SAID),
+            *(() if reader.reads else PUBLIC),
             *(() if reader.sees_variables else ("variables",)),
-            *(() if reader.is_of_arena else OF_ITS_TEAM),
+            *(() if reader.is_of_arena else TEAM_ONLY),
         )
-        return shown | dict.fromkeys(hidden)
+        return data | dict.fromkeys(hidden)
 
 
 class PromptRowGiven(serializers.Serializer[Any]):
-    """A prompt to bring in. Without an id it is known by its text, or gets the next free id."""
+    """A prompt to upload. Without an id, it is matched by its text or gets the next free id.
+
+    `id` is another name for `external_id`, as in exports.
+    """
 
     text = Text(allow_blank=False)
     external_id = serializers.CharField(max_length=200, required=False)
     category = serializers.CharField(max_length=100, required=False)
     reference = Text(required=False)
     rubric = Text(required=False)
-    variables = serializers.DictField(child=Text(), required=False, help_text=MOST)
+    variables = serializers.DictField(child=Text(), required=False, help_text=VARIABLES_HELP)
+    retired = serializers.BooleanField(required=False, help_text="For new prompts only.")
 
 
 @extend_schema_field(PromptRowGiven(many=True))
-class PromptRows(Rows):
+class PromptRows(RowsField):
     pass
 
 
-class PromptsGiven(Given):
+class PromptsGiven(StrictSerializer):
     """Up to 10,000 prompts."""
 
     prompts = PromptRows()
 
 
-class PromptChanges(Changes):
-    """What may be changed of a prompt that has no answers yet; `retired` may be at any time."""
+class PromptChanges(PatchSerializer):
+    """Changes to a prompt that has not been used yet; `retired` can be changed at any time."""
 
     text = Text(allow_blank=False)
     category = serializers.CharField(max_length=100, allow_blank=True)
     reference = Text()
     rubric = Text()
-    variables = serializers.DictField(child=Text(), help_text=MOST)
+    variables = serializers.DictField(child=Text(), help_text=VARIABLES_HELP)
     retired = serializers.BooleanField()
 
 
 class PromptFilters(filters.FilterSet):
-    category = filters.CharFilter(help_text="Of this category alone.")
-    external_id = filters.CharFilter(help_text="With this id alone.")
+    category = filters.CharFilter(help_text="A category.")
+    external_id = filters.CharFilter(help_text="The id of a prompt.")
     retired = filters.BooleanFilter(
-        field_name="retired_at", lookup_expr="isnull", exclude=True, help_text="Retired, or not."
+        field_name="retired_at",
+        lookup_expr="isnull",
+        exclude=True,
+        help_text="Archived, or not.",
     )
 
     class Meta:
@@ -121,29 +133,28 @@ class PromptFilters(filters.FilterSet):
 
 
 class OfPrompts(ArenaEndpoint):
-    """Whatever is about an arena's prompts."""
+    """The base of all endpoints about an arena's prompts."""
 
     tag = TAG
 
     @cached_property
-    def reader(self) -> Reader:
-        return Reader(self.actor, self.arena)
+    def reader(self) -> FieldVisibility:
+        return FieldVisibility(self.actor, self.arena)
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "reader": self.reader}
 
     def prompts(self) -> Any:
-        """The prompts of the arena that may be read."""
         return Prompt.objects.revealed().filter(arena=self.arena)
 
 
 class Prompts(OfPrompts, ListEndpoint):
-    abilities = {"POST": Ability.SUBMIT}
-    body_limit = parsing.BULK_BODY
+    abilities = {"POST": TeamPermission.SUBMIT}
+    body_limit = requests.BULK_BODY
     queryset = Prompt.objects.none()
     filterset_class = PromptFilters
 
-    @described(
+    @operation(
         "list_prompts",
         "List the prompts of an arena",
         answer=PromptShown(many=True),
@@ -152,20 +163,20 @@ class Prompts(OfPrompts, ListEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         return self.page(self.prompts().defer("html"), PromptShown)
 
-    @described(
+    @operation(
         "upsert_prompts",
-        "Bring in up to 10,000 prompts",
+        "Upload up to 10,000 prompts",
         body=PromptsGiven,
         sent={"prompts": [ROW]},
         answer=ReportShown,
         shown=REPORT,
         parameters=[ATOMIC],
-        description="New ones are added, those known by id or by text are changed while nothing "
-        "was made with them. Rows that cannot go in are listed; all others go in together.",
+        description="New prompts are added. Existing ones, matched by id or text, are changed if "
+        "they have not been used yet. Rows with errors are listed; all others are saved together.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require(Ability.SUBMIT, self.arena.team_id)
-        rows, atomic = self.given(PromptsGiven)["prompts"], yes_or_no(request, "atomic")
+        self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        rows, atomic = self.validated(PromptsGiven)["prompts"], yes_or_no(request, "atomic")
         report = bring_in(
             KIND,
             rows,
@@ -177,39 +188,39 @@ class Prompts(OfPrompts, ListEndpoint):
 
 
 class OnePrompt(OfPrompts):
-    abilities = {"PATCH": Ability.SUBMIT}
+    abilities = {"PATCH": TeamPermission.SUBMIT}
     has_match = True
 
-    @described("retrieve_prompt", "Retrieve a prompt by its id", answer=PromptShown, shown=SHOWN)
+    @operation("retrieve_prompt", "Retrieve a prompt by its id", answer=PromptShown, shown=SHOWN)
     def get(self, request: Request, slug: str, external_id: str) -> Response:
         return Response(self._shown(self._find(external_id)))
 
-    @described(
+    @operation(
         "update_prompt",
-        "Change a prompt, retire it or bring it back",
+        "Change, archive or restore a prompt",
         body=PromptChanges,
         sent={"retired": True},
         answer=PromptShown,
         shown=SHOWN | {"retired_at": "2026-11-22T09:00:00Z"},
-        description="A prompt that has answers or comparisons cannot be changed, only retired.",
+        description="A prompt that has answers or comparisons can be archived but not changed.",
     )
     def patch(self, request: Request, slug: str, external_id: str) -> Response:
-        self.require(Ability.SUBMIT, self.arena.team_id)
-        given = self.given(PromptChanges, partial=True)
+        self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        changes = self.validated(PromptChanges, partial=True)
         with transaction.atomic():
-            # The arena first, as the services lock them: the other way round two could meet.
+            # The services lock the arena first: another order could deadlock.
             arenas = self.arenas().select_for_update(of=("self",), no_key=True)
             get_object_or_404(arenas, pk=self.arena.pk)
             prompt = self._find(external_id, lock=True)
             check_match(request, self._shown(prompt))
-            self._change(prompt, given)
+            self._change(prompt, changes)
             changed = self._find(external_id)
         return Response(self._shown(changed))
 
-    def _change(self, prompt: Prompt, given: dict[str, Any]) -> None:
-        retired = given.pop("retired", None)
-        if given:
-            revise_prompt(prompt=prompt, by=self.actor, **given)
+    def _change(self, prompt: Prompt, changes: dict[str, Any]) -> None:
+        retired = changes.pop("retired", None)
+        if changes:
+            revise_prompt(prompt=prompt, by=self.actor, **changes)
         if retired:
             retire_prompt(prompt=prompt, by=self.actor, now=timezone.now())
         elif retired is not None:
@@ -218,7 +229,7 @@ class OnePrompt(OfPrompts):
     def _find(self, external_id: str, *, lock: bool = False) -> Prompt:
         rows = self.prompts()
         if lock:
-            # NO KEY: a vote's comparison refers to it, and holds a pair that is counted here.
+            # NO KEY: a vote refers to the prompt while it holds a pair that is counted here.
             rows = rows.select_for_update(of=("self",), no_key=True)
         prompt: Prompt = get_object_or_404(rows, external_id=external_id)
         return prompt

@@ -1,4 +1,4 @@
-"""Who you are here, and your teams."""
+"""The API of the actor and their teams."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability, Actor, teams_of
-from arena.api.core.endpoint import Endpoint, ListEndpoint
-from arena.api.core.fields import Dollars
-from arena.api.core.schema import described
+from arena.actors import TeamPermission, teams_of
+from arena.api.core.schema import operation
+from arena.api.core.serializers import Dollars
+from arena.api.core.views import ApiEndpoint, ListEndpoint
 from arena.models import Membership, Role, Team
-from arena.services.budgets import committed_by
+from arena.services.runs import committed_by
 
 TEAM = {"slug": "search", "name": "Search", "role": "owner"}
 
@@ -34,7 +34,7 @@ class TeamShown(serializers.ModelSerializer[Team]):
 
 
 class TeamWithBudget(TeamShown):
-    """A team with its money, in dollars: `committed` is spent, or may be by unfinished runs."""
+    """A team with amounts in dollars: `committed` is spent or reserved by unfinished runs."""
 
     budget = Dollars(read_only=True)
     committed = serializers.SerializerMethodField()
@@ -47,7 +47,7 @@ class TeamWithBudget(TeamShown):
 
 
 class ActorShown(serializers.Serializer[Any]):
-    """Who asks: a token with its scopes, or a person."""
+    """The actor: a token with its scopes, or a person, who has roles instead."""
 
     kind = serializers.ChoiceField(choices=["token", "person"])
     name = serializers.CharField()
@@ -56,29 +56,26 @@ class ActorShown(serializers.Serializer[Any]):
     teams = TeamShown(many=True)
 
 
-class OfTeams(Endpoint):
-    """Whatever is about the teams of whoever asks."""
+class OfTeams(ApiEndpoint):
+    """The base of all endpoints about the actor's teams."""
 
     tag = "You and your teams"
     is_open = False
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "roles": self._roles()}
+        memberships = Membership.objects.filter(user=self.actor.user)
+        roles = dict(memberships.values_list("team", "role")) if self.actor.user else {}
+        return {**super().get_serializer_context(), "roles": roles}
 
     def teams(self) -> Any:
-        """The teams that exist for whoever asks."""
+        """The teams that the actor may know of."""
         return teams_of(self.actor).order_by("pk")
-
-    def _roles(self) -> dict[int, str]:
-        user = self.actor.user
-        mine = Membership.objects.filter(user=user) if user else Membership.objects.none()
-        return dict(mine.values_list("team", "role"))
 
 
 class Me(OfTeams):
-    @described(
+    @operation(
         "retrieve_me",
-        "Who you are here, and your own teams",
+        "Retrieve yourself and your teams",
         answer=ActorShown,
         shown={
             "kind": "token",
@@ -89,36 +86,30 @@ class Me(OfTeams):
         },
     )
     def get(self, request: Request) -> Response:
-        teams = list(self.actor.teams_with(Ability.READ).order_by("pk"))
-        shown = ActorShown(_described(self.actor, teams), context=self.get_serializer_context())
-        return Response(shown.data)
+        actor, token = self.actor, self.actor.token
+        data = {
+            "kind": "person" if token is None else "token",
+            "name": actor.name if token is None else str(token),
+            "is_operator": actor.is_operator,
+            "scopes": [] if token is None else token.scopes,
+            "teams": list(actor.teams_with(TeamPermission.READ).order_by("pk")),
+        }
+        return Response(ActorShown(data, context=self.get_serializer_context()).data)
 
 
 class Teams(OfTeams, ListEndpoint):
-    @described("list_teams", "List your teams", answer=TeamShown(many=True), shown=TEAM)
+    @operation("list_teams", "List your teams", answer=TeamShown(many=True), shown=TEAM)
     def get(self, request: Request) -> Response:
         return self.page(self.teams(), TeamShown)
 
 
 class OneTeam(OfTeams):
-    @described(
+    @operation(
         "retrieve_team",
-        "Retrieve a team of yours with its budget",
+        "Retrieve one of your teams with its budget",
         answer=TeamWithBudget,
         shown=TEAM | {"budget": 25.0, "committed": 3.2},
     )
     def get(self, request: Request, slug: str) -> Response:
         team = get_object_or_404(self.teams(), slug=slug)
         return Response(TeamWithBudget(team, context=self.get_serializer_context()).data)
-
-
-def _described(actor: Actor, teams: list[Team]) -> dict[str, Any]:
-    """What is told of the actor; a person has no scopes but roles."""
-    token = actor.token
-    return {
-        "kind": "person" if token is None else "token",
-        "name": actor.name if token is None else str(token),
-        "is_operator": actor.is_operator,
-        "scopes": [] if token is None else token.scopes,
-        "teams": teams,
-    }

@@ -1,23 +1,13 @@
-"""The paths of the API; the last one answers for all that are not there."""
+"""The addresses of the API; the last route answers 404 for all others."""
 
 from django.urls import path, re_path, register_converter
 from django.urls.converters import PathConverter
 
-from arena.api import (
-    answer_runs,
-    answers,
-    arenas,
-    candidates,
-    comparisons,
-    docs,
-    prompts,
-    responses,
-    teams,
-)
+from arena.api import arenas, candidates, comparisons, docs, prompts, responses, runs, teams
 
 
 class ExternalId(PathConverter):
-    """The id that a team gave a prompt: slashes may be in it, control characters may not."""
+    """A prompt's external id, which may contain slashes but no control characters."""
 
     regex = r"[^\x00-\x1f\x7f]+"
 
@@ -47,18 +37,18 @@ urlpatterns = [
     path(f"{CANDIDATE}versions/", candidates.Versions.as_view(), name="api_versions"),
     path(f"{CANDIDATE}retire/", candidates.Retire.as_view(), name="api_retire_candidate"),
     path(f"{CANDIDATE}responses/", responses.Responses.as_view(), name="api_responses"),
-    path(f"{CANDIDATE}answers/", answers.Answers.as_view(), name="api_answers"),
-    path(ANSWER_RUN, answer_runs.OneAnswerRun.as_view(), name="api_answer_run"),
-    path(f"{ANSWER_RUN}pause/", answer_runs.Pause.as_view(), name="api_pause_answer_run"),
-    path(f"{ANSWER_RUN}resume/", answer_runs.Resume.as_view(), name="api_resume_answer_run"),
-    path(f"{ANSWER_RUN}cancel/", answer_runs.Cancel.as_view(), name="api_cancel_answer_run"),
-    path(f"{ANSWER_RUN}retry/", answer_runs.Retry.as_view(), name="api_retry_answer_run"),
+    path(f"{CANDIDATE}answers/", runs.AnswerRuns.as_view(), name="api_answers"),
+    path(ANSWER_RUN, runs.OneAnswerRun.as_view(), name="api_answer_run"),
+    path(f"{ANSWER_RUN}pause/", runs.PauseAnswerRun.as_view(), name="api_pause_answer_run"),
+    path(f"{ANSWER_RUN}resume/", runs.ResumeAnswerRun.as_view(), name="api_resume_answer_run"),
+    path(f"{ANSWER_RUN}cancel/", runs.CancelAnswerRun.as_view(), name="api_cancel_answer_run"),
+    path(f"{ANSWER_RUN}retry/", runs.RetryAnswerRun.as_view(), name="api_retry_answer_run"),
     path(f"{ARENA}comparisons/", comparisons.Comparisons.as_view(), name="api_comparisons"),
     path(COMPARISON, comparisons.OneComparison.as_view(), name="api_comparison"),
     path(f"{COMPARISON}vote/", comparisons.CastVote.as_view(), name="api_vote"),
     path(f"{COMPARISON}skip/", comparisons.Skip.as_view(), name="api_skip"),
-    path("schema/", docs.Schema.as_view(), name="api_schema"),
+    path("schema/", docs.SchemaView.as_view(), name="api_schema"),
     path("docs/", docs.docs, name="api_docs"),
-    # A line break is a character of a path like any other.
-    re_path(r"^[\s\S]*$", docs.NotHere.as_view(), name="api_not_here"),
+    # A path may contain line breaks.
+    re_path(r"^[\s\S]*$", docs.NotFound.as_view(), name="api_not_here"),
 ]

@@ -1,4 +1,4 @@
-"""What models can do: probed once, and learned from servers that turn a parameter down."""
+"""What models support: probed once, and learned from servers that reject a parameter."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,15 +6,21 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
-from arena.calls.endpoints import endpoint_named, provider_for
 from arena.calls.models import Capability
-from arena.calls.providers.base import LOGPROBS, SCHEMA, Request, Stopped, Unsupported
-from arena.calls.providers.probing import probe
-from arena.calls.remembering import Remembered
+from arena.calls.providers.base import (
+    LOGPROBS,
+    SCHEMA,
+    EndpointStoppedError,
+    Request,
+    UnsupportedParameterError,
+)
+from arena.calls.providers.probe import probe
+from arena.calls.remembered import Remembered
+from arena.endpoints import endpoint_named, provider_for
 
-# A parameter that the server does not take, and the name it wants instead, as they are stored.
+# Separates a rejected parameter from the name the server wants instead, as stored.
 ARROW = " -> "
-# What of a request stands for an ability, by the parameter's name.
+# Capabilities by the request parameter that needs them.
 ABILITIES = {
     SCHEMA: "json_schema",
     LOGPROBS: "logprobs",
@@ -24,19 +30,19 @@ ABILITIES = {
 
 
 def capability_of(endpoint: str, model: str) -> Capability | None:
-    """Return what is known of a model, remembered for a few seconds; None before anything is."""
+    """Return what is known of a model, cached for a few seconds; None if nothing is."""
     return _remembered.get((endpoint, model))
 
 
 def probe_endpoint(endpoint: str, model: str, now: datetime) -> Capability:
-    """Try out what a model can do, and store it; costs a handful of tiny requests.
+    """Probe what a model supports with a handful of tiny requests, and store it.
 
-    Raises UnknownEndpoint, or Stopped with a sentence where nothing can be asked at all.
+    Raises UnknownEndpointError, or EndpointStoppedError if nothing can be asked.
     """
-    found = probe(provider_for(endpoint_named(endpoint)), model)
-    if not found.ok:
-        raise Stopped(found.problem)
-    able = {name: getattr(found, name) for name in ABILITIES.values()}
+    result = probe(provider_for(endpoint_named(endpoint)), model)
+    if not result.ok:
+        raise EndpointStoppedError(result.problem)
+    able = {name: getattr(result, name) for name in ABILITIES.values()}
     values = able | {"probed_at": now, "dropped": []}
     capability, _ = Capability.objects.update_or_create(
         endpoint=endpoint, model=model, defaults=values
@@ -45,8 +51,8 @@ def probe_endpoint(endpoint: str, model: str, now: datetime) -> Capability:
 
 
 @transaction.atomic
-def note_unsupported(*, endpoint: str, model: str, error: Unsupported) -> None:
-    """Remember that a server does not take a parameter, so that nobody sends it again."""
+def note_unsupported(*, endpoint: str, model: str, error: UnsupportedParameterError) -> None:
+    """Remember that a server rejects a parameter, so that it is not sent again."""
     Capability.objects.get_or_create(endpoint=endpoint, model=model)
     row = Capability.objects.select_for_update().get(endpoint=endpoint, model=model)
     if error.parameter in ABILITIES:
@@ -57,13 +63,13 @@ def note_unsupported(*, endpoint: str, model: str, error: Unsupported) -> None:
     transaction.on_commit(_remembered.forget)
 
 
-def entry_of(error: Unsupported) -> str:
-    """How a parameter that was turned down is written, with the name wanted instead if any."""
+def entry_of(error: UnsupportedParameterError) -> str:
+    """A rejected parameter as stored, with the name wanted instead if any."""
     return ARROW.join(filter(None, [error.parameter, error.instead]))
 
 
 def fitted(request: Request, capability: Capability | None) -> tuple[Request, list[str]]:
-    """Return `request` without what the model is known not to take, and what was left out."""
+    """Return `request` without unsupported parameters, and what was left out."""
     if capability is None:
         return request, []
     entries = [name for name, able in ABILITIES.items() if getattr(capability, able) is False]
@@ -71,7 +77,7 @@ def fitted(request: Request, capability: Capability | None) -> tuple[Request, li
 
 
 def without(request: Request, entries: Sequence[str]) -> tuple[Request, list[str]]:
-    """Take `entries` out of `request`; return it, and those that it had."""
+    """Return `request` without `entries`, and those of them it had."""
     dropped = []
     for entry in entries:
         name, _, instead = entry.partition(ARROW)

@@ -1,12 +1,15 @@
-"""Money, in whole nano-dollars: what a request may cost, what it did cost, how that is written."""
+"""Money in whole nano-dollars: costs of requests, how amounts are written, and a run's sums."""
 
 from dataclasses import replace
 from decimal import Decimal
 
-from arena.calls.amounts import NANO
-from arena.calls.prices import Rate
-from arena.calls.providers.base import Reply, Request
-from arena.calls.sent import what_is_sent
+from django.core.exceptions import ValidationError
+
+from arena.calls.pricing import Rate
+from arena.calls.providers.base import Reply, Request, what_is_sent
+from arena.db import sql
+from arena.models import Run
+from arena.validation import NANO
 
 DEFAULT_MAX_TOKENS = 2048
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -24,16 +27,16 @@ def cost(rate: Rate, tokens_in: int, tokens_out: int) -> int:
 
 
 def limited(request: Request) -> Request:
-    """Return `request` with a limit on its answer: without one its price would have none."""
+    """Return `request` with an output limit, without which its cost would be unbounded."""
     if output_limit(request) is not None:
         return request
     return replace(request, parameters={**request.parameters, "max_tokens": DEFAULT_MAX_TOKENS})
 
 
 def output_limit(request: Request) -> int | None:
-    """Return the most tokens that `request` lets the model answer; None where it names none.
+    """Return the output limit of `request` in tokens, or None.
 
-    Of two limits the larger counts, since a server may know only one of the names.
+    Of two limits the larger counts, because a server may know only one of the names.
     """
     given = [request.parameters.get(name) for name in LIMITS]
     limits = [int(value) for value in given if isinstance(value, int) and value > 0]
@@ -41,11 +44,11 @@ def output_limit(request: Request) -> int | None:
 
 
 def worst_cost(rate: Rate, request: Request) -> int:
-    """Return what `request` costs at most.
+    """Return the most that `request` can cost.
 
-    No tokenizer makes more tokens of a text than its UTF-8 has bytes; what a server adds by itself
-    (roles, separators) is covered by a fixed number per message and per request. Several answers
-    (`n`, `best_of`) are paid each.
+    No tokenizer makes more tokens than the text has UTF-8 bytes; what a server adds (roles,
+    separators) is covered by a fixed number per message and per request. `n` and `best_of` multiply
+    the answers.
     """
     texts, messages = what_is_sent(request)
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
@@ -54,39 +57,141 @@ def worst_cost(rate: Rate, request: Request) -> int:
 
 
 def most_out(request: Request) -> int:
-    """Return the most tokens that the answers to `request` may have together."""
+    """Return the most tokens that all answers to `request` may have."""
     answers = [request.parameters.get(name) for name in ("n", "best_of")]
     several = max([1, *(int(n) for n in answers if isinstance(n, int))])
     return several * (output_limit(request) or DEFAULT_MAX_TOKENS)
 
 
 def expected_cost(rate: Rate, request: Request, tokens_out: int) -> int:
-    """Return what `request` will cost, if four characters are a token and it is answered so."""
+    """Estimate the cost of `request`, at four characters per token and `tokens_out` answered."""
     return cost(rate, expected_tokens_in(request), tokens_out)
 
 
 def expected_tokens_in(request: Request) -> int:
-    """Estimate the tokens of what is sent by the rule of thumb of four characters each."""
+    """Estimate the tokens of a request, at four characters each."""
     texts, _ = what_is_sent(request)
     return -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN)
 
 
 def billed(rate: Rate, reply: Reply, at_most: int) -> int:
-    """Return what `reply` costs; `at_most` where the server does not say how long it was."""
+    """Return the cost of `reply`, or `at_most` if the server reported no token counts."""
     if reply.tokens_in is None or reply.tokens_out is None:
         return at_most
     return cost(rate, reply.tokens_in, reply.tokens_out)
 
 
 def cap_in_words(nano: int | None) -> str:
-    """Write a run's cap for the trail: only what costs nothing needs none."""
+    """Write a run's cap for the audit log; only a free run has none."""
     return "nothing to pay" if nano is None else dollars(nano)
 
 
 def dollars(nano: int | None) -> str:
-    """Write an amount as people do: $12.30, and $0.0012 where cents are too coarse."""
+    """Write an amount: $12.30, and $0.0012 where cents are too coarse."""
     if nano is None:
         return "no limit"
     amount = Decimal(nano) / NANO
     places = next((n for n in (2, 4, 6) if not amount or abs(amount) >= Decimal(10) ** (1 - n)), 9)
     return f"-${-amount:,.{places}f}" if amount < 0 else f"${amount:,.{places}f}"
+
+
+# -- A run's sums ----------------------------------------------------------------------------------
+
+# Reserved before a request, settled after it; together never above the cap. Callers hold the lock
+# on the call's row in the same transaction, so a run's sums are always those of its calls.
+# Raw SQL, because the ORM sends a number beside F() as 32 bits: $2.15 would overflow.
+RESERVE = """
+    UPDATE arena_run SET reserved = reserved + %s
+    WHERE id = %s AND state = 'open' AND cap >= settled + reserved + uncertain + %s
+    RETURNING id
+"""
+# The run is read from the row: calls move between runs during a request.
+BOOK = """
+    UPDATE arena_run SET
+        reserved = reserved - %s, settled = settled + %s, uncertain = uncertain + %s
+    WHERE id = (SELECT run_id FROM arena_call WHERE id = %s)
+    RETURNING id
+"""
+MOVE = """
+    UPDATE arena_run SET
+        reserved = reserved + %s, settled = settled + %s, uncertain = uncertain + %s,
+        cap = cap + %s
+    WHERE id = %s
+    RETURNING id
+"""
+RAISE_CAP = """
+    UPDATE arena_run SET cap = %s WHERE id = %s AND settled + reserved + uncertain <= %s
+    RETURNING id
+"""
+IS_OVER = "SELECT 1 FROM arena_run WHERE id = %s AND cap < settled + reserved + uncertain"
+
+
+class BudgetDeniedError(Exception):
+    """A run has no money for a request, or is no longer open.
+
+    `passes`: there may be money once the requests under way are settled.
+    """
+
+    def __init__(self, reason: str, *, passes: bool = False) -> None:
+        super().__init__(reason)
+        self.passes = passes
+
+
+def reserve(*, run_id: int | None, amount: int) -> None:
+    """Reserve `amount` nano-dollars of an open run's cap, or raise BudgetDeniedError."""
+    if not sql.one(RESERVE, amount, run_id, amount):
+        raise _denial(run_id, amount)
+
+
+def book(call_id: int, *, released: int, cost: int, uncertain: int) -> None:
+    """Release the reservation of a call's request; add what it cost, or may have cost."""
+    sql.one(BOOK, released, cost, uncertain, call_id)
+
+
+def move(run_id: int, *, reserved: int, cost: int, uncertain: int) -> None:
+    """Add the sums of moved calls to a run; negative for the run they leave.
+
+    The cap moves by the same amount, so that neither run gains or loses money to spend.
+    """
+    moved = reserved + cost + uncertain
+    sql.one(MOVE, reserved, cost, uncertain, moved, run_id)
+
+
+def is_over_its_cap(run_id: int) -> bool:
+    """Whether a server billed more than possible, so that the cap is exceeded."""
+    return sql.one(IS_OVER, run_id) is not None
+
+
+def raise_cap(*, run_id: int, cap: int) -> None:
+    """Set a run's cap in nano-dollars. Raises ValidationError below what is spent or reserved."""
+    with sql.single_statement():
+        if sql.one(RAISE_CAP, cap, run_id, cap):
+            return
+    run = Run.objects.get(pk=run_id)
+    raise ValidationError(
+        f"This run has already spent or reserved {dollars(committed(run))},"
+        f" so its cap cannot be {dollars(cap)}."
+    )
+
+
+def committed(run: Run) -> int:
+    """Return what counts towards a run's cap, in nano-dollars."""
+    return run.settled + run.reserved + run.uncertain
+
+
+def _denial(run_id: int | None, amount: int) -> BudgetDeniedError:
+    if run_id is None:
+        return BudgetDeniedError("This call belongs to no run, so it has no money.")
+    run = Run.objects.get(pk=run_id)
+    if run.state != Run.State.OPEN:
+        return BudgetDeniedError("The run is no longer open.", passes=True)
+    if run.cap is None:
+        return BudgetDeniedError(
+            "This run has no spending cap, and its model costs money. Set a cap."
+        )
+    spent = run.settled + run.uncertain
+    return BudgetDeniedError(
+        f"The cap of {dollars(run.cap)} is reached: {dollars(spent)} is spent, and the next"
+        f" request may cost up to {dollars(amount)}. Raise the cap and resume the run.",
+        passes=spent + amount <= run.cap,
+    )

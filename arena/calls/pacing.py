@@ -1,9 +1,9 @@
-"""How fast an endpoint may be asked, shared by all workers: the generic cell rate algorithm.
+"""Rate limits of endpoints, shared by all workers: the generic cell rate algorithm.
 
-One row per endpoint holds the time at which all that was asked so far will have been within the
-limits (ITU-T I.371, the "virtual scheduling" form). One statement decides and counts, so however
-many workers ask at once, in no minute more requests are sent than the operator allows. Tokens are
-counted before the answer is known, by what it may hold at most; what it did not hold is given back.
+One row per endpoint holds the time at which all requests so far will be within the limits (ITU-T
+I.371, "virtual scheduling"). One statement decides and counts, so no minute holds more requests
+than the operator allows, however many workers ask at once. Tokens are counted before the answer, by
+the most it can have; the rest is given back.
 """
 
 import secrets
@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from django.db.models import F
 
 from arena.calls.models import EndpointPace
-from arena.calls.ringing import is_paced
-from arena.conf.endpoints import Endpoint
-from arena.services import statements
+from arena.calls.scheduling import is_paced
+from arena.db import sql
+from arena.endpoints import Endpoint
 
 MINUTE = 60.0
-BURST = 20  # a burst of this part of a minute's worth may be sent at once
-ALWAYS = 1e15  # seconds: the leeway of what is not limited
+BURST = 20  # one twentieth of a minute's requests may be sent at once
+ALWAYS = 1e15  # seconds: the leeway without a limit
 LEAST_JITTER, MOST_JITTER = 0.05, 5.0
 _jitter = secrets.SystemRandom()
 
@@ -43,7 +43,7 @@ HOLD = f"""
 
 
 def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | None:
-    """Count one request of `tokens` and return None; or the time to come again, counting nothing.
+    """Count one request of `tokens` and return None, or return when to try again.
 
     An endpoint without limits costs no query.
     """
@@ -55,23 +55,23 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
     wide = tokens * token_step
     new = (endpoint.name, at + step, at + wide)
     grown = (at, at, step, at, at, wide)
-    with statements.alone():
-        taken = statements.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
+    with sql.single_statement():
+        taken = sql.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
     return None if taken else _when(endpoint, now, leeway, token_leeway)
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
-    """Let nobody ask a paced endpoint before `until`: it has said so itself."""
+    """Let nobody ask a paced endpoint before `until`, as its server demanded."""
     if not is_paced(endpoint):
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))
     full = [at + leeway if step else at for step, leeway in limits]
-    with statements.alone():
-        statements.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
+    with sql.single_statement():
+        sql.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
 
 
 def give_back(*, endpoint: Endpoint, tokens: int) -> None:
-    """Take back what was counted for an answer that was shorter than it might have been."""
+    """Return tokens that were counted but not used."""
     step, _ = _tokens(endpoint)
     if tokens > 0 and step > 0:
         pace = EndpointPace.objects.filter(endpoint=endpoint.name)
@@ -79,7 +79,7 @@ def give_back(*, endpoint: Endpoint, tokens: int) -> None:
 
 
 def _requests(endpoint: Endpoint) -> tuple[float, float]:
-    """Seconds per request, and how far ahead of them one may be.
+    """Return (seconds per request, seconds of leeway).
 
     With b requests at once and one per T seconds, b - 1 + ceil(60 / T) can fall into a minute;
     T is chosen so that this is the limit.
@@ -93,9 +93,10 @@ def _requests(endpoint: Endpoint) -> tuple[float, float]:
 
 
 def _tokens(endpoint: Endpoint) -> tuple[float, float]:
-    """Seconds per token, and how far ahead; a request larger than that is let in when all is paid.
+    """Return (seconds per token, seconds of leeway).
 
-    So a minute holds the limit, and at most one request that began within it.
+    A request larger than the leeway is let in when nothing is owed, so a minute holds the limit and
+    at most one request more.
     """
     limit = endpoint.tokens_per_minute
     if not limit:
@@ -106,7 +107,7 @@ def _tokens(endpoint: Endpoint) -> tuple[float, float]:
 
 
 def _when(endpoint: Endpoint, now: datetime, leeway: float, token_leeway: float) -> datetime:
-    """When the one who was turned away may come again: a little apart from the others."""
+    """When to try again, with jitter."""
     kept = EndpointPace.objects.get(endpoint=endpoint.name)
     at = now.timestamp()
     wait = max(0.0, kept.requests_until - leeway - at, kept.tokens_until - token_leeway - at)

@@ -1,1 +1,0 @@
-"""One machine runs everything: broker of files, supervisor, beat inside the worker."""

@@ -8,7 +8,7 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
-from arena.embedded import lifeline
+from arena.embedded import supervisor
 
 SETTINGS = {
     "workers": 1,
@@ -19,7 +19,7 @@ SETTINGS = {
     "graceful_timeout": 2,
     "loglevel": "warning",
     "proc_name": "ringside-web",
-    "post_fork": lambda arbiter, worker: lifeline.end_with_parent(),
+    "post_fork": lambda arbiter, worker: supervisor.end_with_parent(),
 }
 
 
@@ -40,5 +40,5 @@ class Web(BaseApplication):
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
-    lifeline.hold()
+    supervisor.hold()
     Web(int(sys.argv[1])).run()

@@ -12,7 +12,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
 from arena.celery import app
-from arena.embedded import lifeline
+from arena.embedded import supervisor
 
 ARGUMENTS = [
     "--quiet",
@@ -39,7 +39,7 @@ def beat() -> None:
 
 
 if __name__ == "__main__":
-    lifeline.hold()
+    supervisor.hold()
     # Celery warns whoever runs it as root, as a person does who tries this in a container.
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(start_beat)

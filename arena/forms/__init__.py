@@ -1,1 +1,0 @@
-"""Forms: what people fill in; what they may do and what is right is decided elsewhere."""

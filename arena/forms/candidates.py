@@ -1,4 +1,4 @@
-"""What is filled in about a candidate."""
+"""The forms of candidates and of their versions."""
 
 import hashlib
 from datetime import UTC, datetime, time
@@ -8,39 +8,41 @@ from django import forms
 from django.conf import settings
 from django.utils.html import format_html
 
-from arena.calls.prices import SCRIPTED_MODEL, known_models
-from arena.forms.blaming import blame
+from arena.calls.pricing import SCRIPTED_MODEL, known_models
+from arena.forms.base import add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ObjectField
-from arena.forms.readers import from_when, who_reads
 from arena.models import Arena, Candidate, Team
 from arena.services.candidate_checks import (
     DEFAULTS,
-    CandidateRefused,
+    KNOWN,
+    CandidateError,
     check_name_is_free,
     check_privacy,
-    checked_candidate_name,
-    checked_fields,
+    clean_candidate_name,
+    clean_fields,
 )
-from arena.services.parameters import KNOWN
 
-PLAIN = ("temperature", "max_tokens", "top_p", "seed")
-MADE_OF = ("system_prompt", "user_template", "endpoint", "model", "notes")
-OPERATORS = "The operators of this site"
+PARAMETERS = ("temperature", "max_tokens", "top_p", "seed")
+CONFIGURATION = ("system_prompt", "user_template", "endpoint", "model", "notes")
+ADMINISTRATORS = "The site’s administrators"
 
 
 def _area(rows: int) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": rows, "spellcheck": "false"})
 
 
-def _number(label: str, whole: bool = False) -> forms.Field:
-    widget = forms.NumberInput(attrs={"step": "1" if whole else "any"})
-    kind: Any = forms.IntegerField if whole else forms.FloatField
-    field: forms.Field = kind(label=label, required=False, widget=widget)
-    return field
+def _number(label: str) -> forms.FloatField:
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(label=label, required=False, widget=widget)
+
+
+def _whole_number(label: str) -> forms.IntegerField:
+    widget = forms.NumberInput(attrs={"step": "1"})
+    return forms.IntegerField(label=label, required=False, widget=widget)
 
 
 class VersionForm(forms.Form):
-    """What a version of a candidate is made of, and how long its name stays private."""
+    """A version's configuration, and how long it stays private."""
 
     system_prompt = forms.CharField(
         label="System prompt", required=False, strip=False, widget=_area(6)
@@ -50,13 +52,13 @@ class VersionForm(forms.Form):
         required=False,
         strip=False,
         widget=_area(5),
-        help_text="{{ prompt }} stands for the prompt’s text, and other names for the prompt’s own"
-        " variables. Empty: the prompt’s text alone.",
+        help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables."
+        " If empty, the prompt’s text is sent as it is.",
     )
     endpoint = forms.ChoiceField(
-        label="Where its answers come from",
+        label="Answers from",
         required=False,
-        help_text="The operator of this site lists the endpoints.",
+        help_text="The site’s administrators configure the endpoints.",
     )
     model = forms.CharField(
         label="Model",
@@ -65,28 +67,28 @@ class VersionForm(forms.Form):
         widget=forms.TextInput(
             attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
         ),
-        help_text="As the endpoint calls it, best with its date or version. At scripted write"
-        f" {SCRIPTED_MODEL}.",
+        help_text="The name that the endpoint uses, ideally with its date or version. For the"
+        f" scripted endpoint, {SCRIPTED_MODEL}.",
     )
     temperature = _number("Temperature")
-    max_tokens = _number("Most tokens", whole=True)
-    top_p = _number("Top p")
-    seed = _number("Seed", whole=True)
+    max_tokens = _whole_number("Maximum tokens")
+    top_p = _number("Top-p")
+    seed = _whole_number("Seed")
     more_parameters = ObjectField(
         label="More parameters",
-        help_text='A JSON object, as in {"presence_penalty": 0.5}.',
-        error_messages={"invalid": 'This is not JSON. Write an object, as in {"stop": ["END"]}.'},
+        help_text='A JSON object, for example {"presence_penalty": 0.5}.',
+        error_messages={"invalid": 'Enter a JSON object, for example {"stop": ["END"]}.'},
     )
     notes = forms.CharField(
         label="Notes",
         required=False,
         strip=False,
         widget=_area(2),
-        help_text="For your team, and for whoever reads the candidate’s page.",
+        help_text="For your team and for readers of the candidate’s page.",
     )
-    private_until_votes = forms.IntegerField(label="Until this many votes", required=False)
+    private_until_votes = forms.IntegerField(label="Private until this many votes", required=False)
     private_until = forms.DateField(
-        label="Until this day",
+        label="Private until this date",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
@@ -97,21 +99,22 @@ class VersionForm(forms.Form):
         self.now = now
         for name in ("system_prompt", "user_template"):
             field = self.fields[name]
-            # Whoever types a prompt in reads here who will read it, before anybody else does.
-            said = who_reads(arena, "it")
-            field.help_text = format_html("<strong>{}</strong> {}", said, field.help_text)
+            # Authors learn who will read the prompt before they enter it.
+            notice = visibility_text(arena, "it")
+            field.help_text = format_html("<strong>{}</strong> {}", notice, field.help_text)
         endpoint = self.fields["endpoint"]
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()
-        endpoint.error_messages["invalid_choice"] = "The operator has listed no such endpoint."
+        endpoint.error_messages["invalid_choice"] = "There is no such endpoint."
 
     @classmethod
     def of(cls, candidate: Candidate, *, now: datetime) -> "VersionForm":
-        """The form as a candidate fills it in, as private as it still is."""
-        given = candidate.parameters
-        initial = {name: getattr(candidate, name) for name in MADE_OF}
-        initial |= {name: given.get(name) for name in PLAIN}
-        initial["more_parameters"] = {k: v for k, v in given.items() if k not in PLAIN}
+        parameters = candidate.parameters
+        initial = {name: getattr(candidate, name) for name in CONFIGURATION}
+        initial |= {name: parameters.get(name) for name in PARAMETERS}
+        initial["more_parameters"] = {
+            name: value for name, value in parameters.items() if name not in PARAMETERS
+        }
         if candidate.disclosed_at is None:
             until = candidate.private_until
             initial["private_until_votes"] = candidate.private_until_votes
@@ -124,43 +127,38 @@ class VersionForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         super().clean()
-        for name in PLAIN:
+        for name in PARAMETERS:
             value = self.cleaned_data.get(name)
-            if value is not None and (wrong := KNOWN[name](value)):
-                self.add_error(name, f"It {wrong}.")
+            if value is not None and (problem := KNOWN[name](value)):
+                self.add_error(name, f"It {problem}.")
         if not self.errors:
             self.check()
         return self.cleaned_data
 
     def check(self) -> None:
-        """Blame what the service would turn down, before anything is written."""
-        chosen = self.cleaned_data
+        """Show the errors that the service would raise, before anything is written."""
+        data = self.cleaned_data
+        parameters = data["more_parameters"]
+        if isinstance(parameters, dict):
+            parameters = parameters | {
+                name: data[name] for name in PARAMETERS if data[name] is not None
+            }
+        fields = {name: data[name] for name in CONFIGURATION} | {"parameters": parameters}
         try:
-            self.made_of = checked_fields(self.arena, DEFAULTS | self.fields_given())
-            check_privacy(chosen["private_until_votes"], chosen["private_until"], self.now)
-        except CandidateRefused as refusal:
-            self.blame(refusal)
+            self.configuration = clean_fields(self.arena, DEFAULTS | fields)
+            check_privacy(data["private_until_votes"], data["private_until"], self.now)
+        except CandidateError as error:
+            self.add_candidate_error(error)
 
-    def blame(self, refusal: CandidateRefused) -> None:
-        """Put a refusal where it belongs; the parameters have several fields."""
-        if refusal.field == "parameters":
-            self.add_error("more_parameters", refusal.sentence)
+    def add_candidate_error(self, error: CandidateError) -> None:
+        """Like `add_service_error`, for parameters, which have several fields."""
+        if error.field == "parameters":
+            self.add_error("more_parameters", error.message)
         else:
-            blame(self, refusal)
-
-    def fields_given(self) -> dict[str, Any]:
-        chosen = self.cleaned_data
-        return {name: chosen[name] for name in MADE_OF} | {"parameters": self._parameters()}
-
-    def _parameters(self) -> Any:
-        chosen = self.cleaned_data
-        more = chosen["more_parameters"]
-        if not isinstance(more, dict):
-            return more
-        return more | {name: chosen[name] for name in PLAIN if chosen[name] is not None}
+            add_service_error(self, error)
 
     def says_privacy(self) -> bool:
-        """Did the form ask for it? It does not while a version can be changed in place."""
+        """Whether the form had these fields: not while a version can be changed in place."""
         return self.add_prefix("private_until_votes") in self.data
 
     def privacy(self) -> dict[str, Any]:
@@ -168,30 +166,30 @@ class VersionForm(forms.Form):
         return {name: self.cleaned_data[name] for name in names}
 
     def readers(self) -> str:
-        """Who will read the texts, and from when on, as far as this form decides that."""
-        given = self.privacy() if self.says_privacy() else None
-        when = from_when(given["private_until_votes"], given["private_until"]) if given else ""
-        return who_reads(self.arena, "these texts", when)
+        """Say who will read the texts, and from when on if this form decides that."""
+        when = ""
+        if self.says_privacy():
+            data = self.cleaned_data
+            when = disclosure_text(data["private_until_votes"], data["private_until"])
+        return visibility_text(self.arena, "these texts", when)
 
     def known_models(self) -> list[tuple[str, str]]:
-        """Models that the endpoints are known to have, as (endpoint, model)."""
+        """Suggestions, as (endpoint, model)."""
         return known_models()
 
     def fingerprint(self) -> str:
-        """Name what was filled in, so that what is saved is what was looked at."""
-        filled = {name: self.data.get(self.add_prefix(name), "") for name in sorted(self.fields)}
-        return hashlib.sha256(repr(filled).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        """A digest of the input, so that only what was previewed is saved."""
+        values = {name: self.data.get(self.add_prefix(name), "") for name in sorted(self.fields)}
+        return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class CandidateForm(VersionForm):
-    """A new candidate."""
-
     team = forms.ChoiceField(label="Team")
     name = forms.CharField(
         label="Name",
         max_length=200,
         error_messages={"required": "Give the candidate a name."},
-        help_text="As the board shows it. Versions are counted by themselves.",
+        help_text="Shown on the leaderboard. Versions are numbered automatically.",
     )
     field_order = ["team", "name"]
 
@@ -200,7 +198,7 @@ class CandidateForm(VersionForm):
         self.teams = {str(team.pk) if team else "": team for team in teams}
         field = self.fields["team"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(key, str(team or OPERATORS)) for key, team in self.teams.items()]
+        field.choices = [(key, str(team or ADMINISTRATORS)) for key, team in self.teams.items()]
         field.required = "" not in self.teams
         field.initial = next(iter(self.teams))
         if len(self.teams) == 1:
@@ -213,21 +211,22 @@ class CandidateForm(VersionForm):
 
     def clean_name(self) -> str:
         try:
-            return checked_candidate_name(self.cleaned_data["name"])
-        except CandidateRefused as refusal:
-            raise forms.ValidationError(refusal.sentence) from None
+            return clean_candidate_name(self.cleaned_data["name"])
+        except CandidateError as error:
+            raise forms.ValidationError(error.message) from None
 
     def check(self) -> None:
         super().check()
         team = self.team_chosen
         try:
             check_name_is_free(self.arena, self.cleaned_data["name"], team.pk if team else None)
-        except CandidateRefused as refusal:
-            self.blame(refusal)
+        except CandidateError as error:
+            self.add_candidate_error(error)
 
 
 def endpoint_choices() -> list[tuple[str, str]]:
-    """The endpoints that the operator listed, by name alone."""
-    named = {"scripted": "scripted: no real model, to try things out"}
-    listed = [(name, f"Generated at {named.get(name, name)}") for name in settings.MODEL_ENDPOINTS]
-    return [("", "We upload them"), *listed]
+    names = {"scripted": "scripted (not a real model, for testing)"}
+    return [
+        ("", "Uploads"),
+        *((name, f"Generated at {names.get(name, name)}") for name in settings.MODEL_ENDPOINTS),
+    ]

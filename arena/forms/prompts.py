@@ -1,30 +1,29 @@
-"""What is filled in about prompts, and the files that are uploaded."""
+"""The forms of prompts, and of pasted or uploaded rows."""
 
 import json
 from typing import Any
 
 from django import forms
 
-from arena.importers.base import MOST_VARIABLES, BadRow
-from arena.importers.formats import json_object
+from arena.files.reader import decode_json, json_object
+from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
 from arena.models import Arena, Prompt
-from arena.uploads import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
+from arena.validation import MOST_VARIABLES, InputError
 
 NOTHING = "Paste something, or choose a file."
-BOTH = "There is a text and a file. Send one of the two."
-ATOMIC = "Take all rows or none"
+BOTH = "You pasted a text and chose a file. Send only one of them."
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
 class ObjectField(forms.JSONField):
-    """A JSON object, written as people read it; nothing where there is none."""
+    """A JSON object, shown indented; an empty field is an empty object."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
-        super().__init__(required=False, widget=widget, **fields)
+        super().__init__(required=False, widget=widget, **options)
 
     def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, str) else shown_json(value)
+        return value if isinstance(value, str) else format_json(value)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         return data
@@ -33,13 +32,13 @@ class ObjectField(forms.JSONField):
         if value in self.empty_values:
             return {}
         try:
-            return json_object(value)
-        except BadRow:
+            return json_object(decode_json(value))
+        except InputError:
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
 
 
 class UploadForm(forms.Form):
-    """A text that was pasted, or a file."""
+    """Either a pasted text or a file."""
 
     pasted = forms.CharField(
         required=False,
@@ -50,13 +49,13 @@ class UploadForm(forms.Form):
         required=False,
         widget=forms.FileInput(attrs={"accept": FILES}),
         error_messages={"empty": "The file is empty."},
-        help_text=f"CSV, JSON Lines or a JSON list, as programs save them: at most "
-        f"{AT_MOST_ROWS:,} rows and {AT_MOST_BYTES // 1_000_000} MB.",
+        help_text=f"CSV, JSON Lines or a JSON list, with up to {AT_MOST_ROWS:,} rows and "
+        f"{AT_MOST_BYTES // 1_000_000} MB.",
     )
     atomic = forms.BooleanField(
-        label=ATOMIC,
+        label="All rows or none",
         required=False,
-        help_text="Otherwise the good rows go in, and the others are listed with their reasons.",
+        help_text="Otherwise, valid rows are saved and the others are listed with their errors.",
     )
 
     def clean(self) -> dict[str, Any]:
@@ -69,67 +68,58 @@ class UploadForm(forms.Form):
             raise forms.ValidationError(NOTHING)
         return self.cleaned_data
 
-    def data_of_file(self) -> bytes:
-        """Return the file's bytes; b'' where the text was pasted."""
+    def file_bytes(self) -> bytes:
+        """Return b'' if a text was pasted."""
         file = self.cleaned_data.get("file")
         return file.read(AT_MOST_BYTES + 1) if file else b""
 
 
 class AddPromptsForm(UploadForm):
-    """Prompts, pasted or in a file."""
-
     category = forms.CharField(
-        label="Category of those that name none",
+        label="Category for prompts without one",
         required=False,
         max_length=100,
-        help_text="Boards can be read for each category by itself.",
+        help_text="The leaderboard can be filtered by category.",
     )
     field_order = ["pasted", "file", "category", "atomic"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["pasted"].label = "Prompts"
-        self.fields[
-            "pasted"
-        ].help_text = (
-            "One in each line; or, for prompts of several lines, with --- in a line between them."
-        )
-        self.fields["file"].label = "Or a file of prompts"
-        self.fields["file"].help_text += (
-            " It has a column text, and may have id, category, reference (the expected answer) and"
-            " rubric. Every other column is a variable of the prompt, which teams that may enter"
-            f" candidates see. Names that are understood: {PROMPTS.accepted}."
+        pasted, file = self.fields["pasted"], self.fields["file"]
+        pasted.label = "Prompts"
+        pasted.help_text = "One per line. Separate prompts of several lines with a line ---."
+        file.label = "Or a file of prompts"
+        file.help_text += (
+            " The column text is required; id, category, reference (the expected answer) and"
+            " rubric are optional. Every other column is a variable of the prompt, visible to teams"
+            f" that can add candidates. Accepted column names: {PROMPTS.accepted}."
         )
 
 
 class UploadAnswersForm(UploadForm):
-    """Answers, pasted or in a file."""
+    field_order = ["file", "pasted", "atomic"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["file"].label = "File of answers"
         self.fields["pasted"].label = "Or the same, pasted"
         self.fields["file"].help_text += (
-            " It has a column prompt_id (or prompt, with the prompt’s text) and a column answer."
-            " It may have tokens_in, tokens_out, seconds and cost (in dollars). Names that are"
-            f" understood: {RESPONSES.accepted}."
+            " The columns prompt_id (or prompt, with the prompt’s text) and answer are required;"
+            " tokens_in, tokens_out, seconds and cost (in dollars) are optional. Accepted column"
+            f" names: {RESPONSES.accepted}."
         )
 
-    field_order = ["file", "pasted", "atomic"]
-
-    def data_of_file(self) -> bytes:
-        """A text that was pasted is read as a file is."""
-        return super().data_of_file() or self.cleaned_data["pasted"].encode()
+    def file_bytes(self) -> bytes:
+        """A pasted text is read like a file."""
+        return super().file_bytes() or self.cleaned_data["pasted"].encode()
 
 
 class PromptForm(forms.Form):
-    """One prompt."""
-
     text = forms.CharField(
         label="Prompt",
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6}),
-        error_messages={"required": "A prompt has a text."},
+        error_messages={"required": "Enter the prompt’s text."},
     )
     category = forms.CharField(label="Category", required=False, max_length=100)
     reference = forms.CharField(
@@ -137,10 +127,10 @@ class PromptForm(forms.Form):
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Shown to judges whose rubric wants one, never to raters or candidates.",
+        help_text="Shown to LLM judges whose rubric uses it, never to raters or candidates.",
     )
     rubric = forms.CharField(
-        label="Rubric of this prompt",
+        label="Rubric for this prompt",
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -148,29 +138,25 @@ class PromptForm(forms.Form):
     )
     variables = ObjectField(
         label="Variables",
-        help_text='What candidates’ templates may use besides {{ prompt }}, as in {"customer":'
-        f' "Ada"}}: at most {MOST_VARIABLES}. Teams that may enter candidates see them.',
+        help_text='Values for templates besides {{ prompt }}, for example {"customer": "Ada"}.'
+        f" At most {MOST_VARIABLES}. Visible to teams that can add candidates.",
         error_messages={
-            "invalid": 'The variables are not an object of names and texts, as in {"customer":'
-            ' "Ada"}.'
+            "invalid": 'Enter a JSON object of names and texts, for example {"customer": "Ada"}.'
         },
     )
 
     @classmethod
     def of(cls, prompt: Prompt) -> "PromptForm":
-        """The form as a prompt fills it in."""
         return cls(initial={name: getattr(prompt, name) for name in cls.base_fields})
 
 
 class FilterForm(forms.Form):
-    """Which prompts are listed."""
-
-    q = forms.CharField(label="Words", required=False)
+    q = forms.CharField(label="Search", required=False)
     category = forms.ChoiceField(label="Category", required=False)
     state = forms.ChoiceField(
         label="State",
         required=False,
-        choices=[("", "Active"), ("retired", "Retired"), ("all", "All")],
+        choices=[("", "Active"), ("retired", "Archived"), ("all", "All")],
     )
 
     def __init__(self, *args: Any, arena: Arena, **kwargs: Any) -> None:
@@ -181,6 +167,6 @@ class FilterForm(forms.Form):
         category.choices = [("", "All"), *((name, name) for name in names.distinct() if name)]
 
 
-def shown_json(value: Any) -> str:
-    """Write an object as people read it."""
+def format_json(value: Any) -> str:
+    """Indent an object; return '' for an empty one."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""

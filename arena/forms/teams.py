@@ -1,25 +1,25 @@
-"""What is filled in about teams."""
+"""The forms of teams, invitations, tokens and webhooks."""
 
 from django import forms
 
 from arena.models import Role
-from arena.services import invitations, teams, tokens
+from arena.services import teams
 
 ROLES = [
-    (Role.MEMBER, "Member: enters candidates, orders runs"),
-    (Role.VIEWER, "Viewer: reads"),
-    (Role.OWNER, "Owner: all that, and manages the team"),
+    (Role.MEMBER, "Member: adds candidates, starts runs"),
+    (Role.VIEWER, "Viewer: read-only"),
+    (Role.OWNER, "Owner: also manages the team"),
 ]
 SCOPES = [
-    ("read", "Read: boards, candidates, verdicts of the team"),
-    ("submit", "Submit: arenas, prompts, candidates, answers, votes"),
-    ("judge", "Judge: order runs of judges, which cost money"),
+    ("read", "Read: leaderboards, candidates, and the team’s verdicts"),
+    ("submit", "Submit: arenas, prompts, candidates, answers and votes"),
+    ("judge", "Judge: start judge runs, which cost money"),
 ]
 
 
 class TeamForm(forms.Form):
     name = forms.CharField(
-        label="Name of the team",
+        label="Team name",
         max_length=teams.LONGEST_NAME,
         error_messages={"required": "Give the team a name."},
     )
@@ -30,26 +30,36 @@ class RoleForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    role = forms.ChoiceField(label="They will be", choices=ROLES)
+    role = forms.ChoiceField(label="Role", choices=ROLES)
     note = forms.CharField(
-        label="Whom is it for?",
+        label="Who is it for?",
         required=False,
-        max_length=invitations.LONGEST_NOTE,
-        help_text="For you, to tell the links apart.",
+        max_length=teams.LONGEST_NOTE,
+        help_text="A note for your team, to tell the links apart.",
     )
 
 
 class TokenForm(forms.Form):
     name = forms.CharField(
         label="Where is it used?",
-        max_length=tokens.LONGEST_NAME,
-        help_text="As in “CI of the help centre”.",
-        error_messages={"required": "Give the token a name that says where it is used."},
+        max_length=teams.LONGEST_TOKEN_NAME,
+        help_text="For example, “CI of the help centre”.",
+        error_messages={"required": "Say where the token is used."},
     )
     scopes = forms.MultipleChoiceField(
-        label="What may it do?",
+        label="What can it do?",
         choices=SCOPES,
         initial=["read"],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one thing that the token may do."},
+        error_messages={"required": "Choose at least one scope."},
+    )
+
+
+class WebhookForm(forms.Form):
+    # No URLField: one place checks addresses, with its own messages.
+    url = forms.CharField(
+        label="Address",
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ringside"}),
+        error_messages={"required": "Enter the address to send notifications to."},
     )

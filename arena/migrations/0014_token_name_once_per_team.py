@@ -1,6 +1,6 @@
 from collections import defaultdict
-
 from django.db import migrations, models
+
 
 LONGEST_NAME = 100
 

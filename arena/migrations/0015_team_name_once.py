@@ -1,7 +1,7 @@
-import hashlib
 from unicodedata import normalize
-
 from django.db import migrations, models
+import hashlib
+
 
 JOINERS = ("\u200c", "\u200d")
 

@@ -1,4 +1,4 @@
-"""What a team is told, and how it gets there: the page, e-mail, webhooks."""
+"""Notices to teams, and their delivery by e-mail and webhooks."""
 
 from datetime import datetime
 
@@ -6,12 +6,12 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from arena.models.catalog import Arena
+from arena.models.arenas import Arena
 from arena.models.teams import Membership, Team
 
 
 class Notice(models.Model):
-    """One thing that a team is told, once: `key` says what it is about."""
+    """A notice to a team; `key` names its cause, so that a team gets it once."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="notices")
     arena = models.ForeignKey(Arena, models.CASCADE, null=True, blank=True, related_name="+")
@@ -37,9 +37,9 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 
 class Webhook(models.Model):
-    """An address that a team wants notices sent to.
+    """An address to which a team's notices are sent.
 
-    The secret that signs them is derived from the site's key and `salt`: it is kept nowhere.
+    The secret that signs them is derived from the site's key and `salt`, and never stored.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="webhooks")
@@ -65,21 +65,21 @@ class Webhook(models.Model):
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def due(self, now: datetime) -> "DeliveryQuerySet":
-        """What is to be sent now: due, or abandoned by a worker whose lease ended."""
+        """Deliveries to send now: those waiting, and those whose worker let its lease end."""
         waiting = Q(state=Delivery.State.WAITING, due_at__lte=now)
         return self.filter(waiting | Q(state=Delivery.State.RUNNING, lease_expires_at__lte=now))
 
-    def unrung(self, now: datetime) -> "DeliveryQuerySet":
-        """What is due and in no queue, as far as is known: a message may be lost."""
-        on_its_way = Q(state=Delivery.State.WAITING, lease_expires_at__gt=now)
-        return self.due(now).exclude(on_its_way)
+    def not_enqueued(self, now: datetime) -> "DeliveryQuerySet":
+        """Deliveries that are due and not known to be in a queue; a message may be lost."""
+        enqueued = Q(state=Delivery.State.WAITING, lease_expires_at__gt=now)
+        return self.due(now).exclude(enqueued)
 
 
 class Delivery(models.Model):
     """A notice on its way to one webhook or one member's e-mail address.
 
-    `attempts` is the fence: a worker that lost its lease finds another number there. While it
-    waits, `lease_expires_at` is when it is rung for again, unless a worker has answered.
+    `attempts` is the fence: a worker that lost its lease finds another number there. While the
+    delivery waits, `lease_expires_at` is when it is enqueued again unless a worker claims it.
     """
 
     class State(models.TextChoices):

@@ -1,11 +1,11 @@
-"""Runs: ordered batches of votes or answers, with their money."""
+"""Runs: batches of votes or answers, and what they cost."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from arena.models.catalog import Arena, Candidate
+from arena.models.arenas import Arena, Candidate
 from arena.models.teams import Team
 
 
@@ -20,17 +20,17 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
 
     def not_over(self) -> "RunQuerySet":
-        """Runs whose caps are held for them yet: paused ones may go on."""
+        """Unfinished runs whose caps are still reserved; paused ones may be resumed."""
         return self.exclude(state__in=[Run.State.DONE, Run.State.CANCELLED])
 
 
 class Run(models.Model):
-    """An ordered batch of votes, `per_pair` for each pair, or of one candidate's answers.
+    """A batch of votes, `per_pair` for each pair, or of one candidate's answers.
 
-    A run without an arena tries judges on labelled items; `team` is whose budget pays. Money is in
-    nano-dollars: `settled` is what servers billed, `reserved` is held for requests under way,
-    `uncertain` is what requests that were cut off may have cost at most. Their sum never passes
-    `cap` (null: no money is spent).
+    A run without an arena tries judges on labelled items. The budget of `team` pays. Money is in
+    nano-dollars: `settled` is what servers billed, `reserved` is held for requests under way, and
+    `uncertain` is the most that interrupted requests may have cost. Their sum never exceeds `cap`
+    (null: no money is spent).
     """
 
     class Kind(models.TextChoices):
@@ -99,9 +99,9 @@ class Run(models.Model):
 
     @property
     def in_arena(self) -> Arena:
-        """The arena of a run that has one; trials of judges on labelled items have none."""
+        """The run's arena; raises ValueError for a trial on labelled items, which has none."""
         if self.arena is None:
-            raise ValueError(f"{self} belongs to no arena.")
+            raise ValueError(f"{self} has no arena.")
         return self.arena
 
     @property
@@ -110,7 +110,7 @@ class Run(models.Model):
 
     @property
     def can_be_resumed(self) -> bool:
-        """A run whose ordering was cut short goes on with what was written."""
+        """An ordered run whose ordering was interrupted continues with what was written."""
         return self.state in (self.State.PAUSED, self.State.ORDERED)
 
     @property

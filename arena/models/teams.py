@@ -1,4 +1,4 @@
-"""Teams, who belongs to them, what they may be reached and acted for with, and what was done."""
+"""Teams: members, invitations, API tokens, the audit log; idempotency keys and rate limits."""
 
 from datetime import datetime
 
@@ -11,11 +11,12 @@ from django.urls import reverse
 
 
 class Team(models.Model):
-    """People who bring arenas and candidates together.
+    """People who own arenas and candidates together.
 
     `budget` is what the operator lets the team spend on models, in nano-dollars: the caps of its
-    unfinished runs and the cost of its ended ones never pass it together. `name_key` is the same
-    for all names that read alike; null where another team had such a name before that was refused.
+    unfinished runs and the cost of its finished ones never exceed it together. `name_key` is the
+    same for all names that read alike; null if another team had such a name before this was
+    checked.
     """
 
     slug = models.SlugField(max_length=60, unique=True)
@@ -35,7 +36,7 @@ class Team(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a person is in a team. Each may do all that the ones below it may."""
+    """A person's role in a team. Each can do everything that the roles below it can."""
 
     OWNER = "owner", "Owner"
     MEMBER = "member", "Member"
@@ -46,8 +47,6 @@ ROLES = [role.value for role in Role]
 
 
 class Membership(models.Model):
-    """A person in a team."""
-
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="team_memberships"
@@ -68,25 +67,26 @@ class Membership(models.Model):
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def unused(self, now: datetime) -> "InvitationQuerySet":
-        """Links that nobody has used or withdrawn, and whose week is not over."""
+        """Links that are not used, revoked or expired."""
         return self.filter(expires_at__gt=now, accepted_at=None, revoked_at=None)
 
     def open(self, now: datetime) -> "InvitationQuerySet":
-        """Links that still work: whoever made one is an owner of its team yet, or an operator.
+        """Links that work: their creator is still an owner of the team, or an operator.
 
-        No command makes any, so one that nobody made is of an account that was deleted.
+        A link without a creator belonged to an account that was deleted; no command creates any.
         """
         owners = Membership.objects.filter(
             team=OuterRef("team"), user=OuterRef("created_by"), role=Role.OWNER
         )
-        # No joins: an update says again what a link must be, once its row is locked.
-        makers = get_user_model().objects.filter(pk=OuterRef("created_by"), is_active=True)
-        may_invite = Q(Exists(makers.filter(is_staff=True))) | Q(Exists(makers), Exists(owners))
-        return self.unused(now).filter(may_invite)
+        # No joins, so that an update repeats these conditions once the row is locked.
+        creators = get_user_model().objects.filter(pk=OuterRef("created_by"), is_active=True)
+        can_invite = Q(Exists(creators.filter(is_staff=True)))
+        can_invite |= Q(Exists(creators), Exists(owners))
+        return self.unused(now).filter(can_invite)
 
 
 class Invitation(models.Model):
-    """A link that makes one person a member. Only the digest of its secret is kept."""
+    """A link that makes one person a member. Only the digest of its secret is stored."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role)
@@ -128,7 +128,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
 
 class ApiToken(models.Model):
-    """A secret that lets a program act for a team. Only its digest and its first letters are kept.
+    """A secret that lets a program act for a team. Only its digest and prefix are stored.
 
     `scopes` are some of read, submit and judge.
     """
@@ -172,7 +172,7 @@ class ApiToken(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did what for a team, and when. Append-only; names stay when accounts go."""
+    """Who did what for a team, and when. Append-only; names outlive their accounts."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="audit_entries")
     user = models.ForeignKey(
@@ -191,3 +191,43 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.by} {self.action}: {self.subject}"
+
+
+# -- Idempotency keys and rate limits --------------------------------------------------------------
+
+
+class IdempotentRequest(models.Model):
+    """A POST with an Idempotency-Key, and the reply that every repetition of it gets.
+
+    `owner` is the caller (`token:5`, `user:7`); `fingerprint` holds two digests: of method, path
+    and body, and of the caller's rights at the time. `status` is null only inside the transaction
+    of the first request: the row is committed together with its reply.
+    """
+
+    owner = models.CharField(max_length=40)
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(default=bytes)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "key"], name="idempotency_key_once_per_owner"),
+        ]
+        indexes = [models.Index(fields=["created_at"], name="idempotent_request_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.owner} {self.key}"
+
+
+class RateLimit(models.Model):
+    """The number of uses of `key` in the window that began at `window_started_at`."""
+
+    key = models.CharField(max_length=120, primary_key=True)
+    window_started_at = models.DateTimeField()
+    hits = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return self.key

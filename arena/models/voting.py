@@ -1,35 +1,83 @@
-"""Comparisons issued to raters, and their votes."""
+"""Raters, the comparisons issued to them, their votes, and the pairs to show next."""
 
 import uuid
 from datetime import datetime
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from arena.models.catalog import REVEALED, Arena, Candidate, Prompt, Response
-from arena.models.imports import Sourced
-from arena.models.raters import Rater
+from arena import outcomes
+from arena.models.arenas import REVEALED, Arena, Candidate, Prompt, Response, Sourced
 from arena.models.runs import Run
 
 
-class Outcome(models.TextChoices):
-    """The only spelling of a verdict."""
+class Rater(models.Model):
+    """A voter: a person (signed in, anonymous or named by a file or program), judge or jury."""
 
-    LEFT = "left", "Left is better"
-    RIGHT = "right", "Right is better"
-    TIE = "tie", "Tie"
-    BOTH_BAD = "both_bad", "Both are bad"
+    class Kind(models.TextChoices):
+        PERSON = "person", "Person"
+        JUDGE = "judge", "Judge"
+        JURY = "jury", "Jury"
+
+    kind = models.CharField(max_length=10, choices=Kind)
+    name = models.CharField(max_length=200, blank=True)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="rater"
+    )
+    arena = models.ForeignKey(
+        Arena,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Set for raters that a file brought: their names mean something there only.",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    blocked_at = models.DateTimeField(null=True, blank=True)
+    trusted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since when the votes of this judge or jury may narrow people's intervals.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["arena", "kind", "name"],
+                condition=Q(arena__isnull=False),
+                name="rater_name_once_per_arena",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["person", "judge", "jury"]), name="rater_kind_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or f"rater {self.pk}"
+
+
+# -- Comparisons and votes -------------------------------------------------------------------------
+
+
+class Outcome(models.TextChoices):
+    """The outcomes as choices of a field."""
+
+    LEFT = outcomes.LEFT, outcomes.LABELS[outcomes.LEFT]
+    RIGHT = outcomes.RIGHT, outcomes.LABELS[outcomes.RIGHT]
+    TIE = outcomes.TIE, outcomes.LABELS[outcomes.TIE]
+    BOTH_BAD = outcomes.BOTH_BAD, outcomes.LABELS[outcomes.BOTH_BAD]
 
 
 class ComparisonQuerySet(models.QuerySet["Comparison"]):
     def open(self, now: datetime) -> "ComparisonQuerySet":
-        """Issued, and still waiting for its rater: not skipped, not expired, never voted on."""
+        """Comparisons still waiting for their rater: not skipped, not expired, never voted on."""
         return self.filter(Q(expires_at__gt=now), skipped_at=None, votes__isnull=True)
 
     def with_texts(self) -> "ComparisonQuerySet":
-        """With everything that a page shows of a comparison, in one query."""
+        """Load everything that a page shows of a comparison, in one query."""
         return self.select_related(
             "arena", "prompt", "left", "right", "left_response", "right_response"
         )
@@ -38,9 +86,9 @@ class ComparisonQuerySet(models.QuerySet["Comparison"]):
 class Comparison(Sourced):
     """One prompt and two candidates' responses, sides fixed, issued to one rater.
 
-    The candidates stand beside the responses because every fit reads them, and because an arena
-    without texts has no responses. `key` is the only name a page gives a comparison: its id would
-    tell in which order comparisons were made.
+    The candidates are stored beside the responses because every fit reads them, and because an
+    arena without texts has no responses. Pages identify a comparison by `key` alone: its id would
+    reveal the order in which comparisons were made.
     """
 
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -90,27 +138,27 @@ class Comparison(Sourced):
         return reverse("comparison", args=[self.arena.slug, self.key])
 
 
-# Spelled as the partial indexes spell them, so that finding these among millions is cheap.
+# Exactly the conditions of the partial indexes, so that finding these among millions is cheap.
 TO_ADD = Q(source__isnull=True, tallied=False, voided_at__isnull=True)
 TO_TAKE_OUT = Q(tallied=True, voided_at__isnull=False)
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
     def live(self) -> "VoteQuerySet":
-        """Votes that count: not voided, and not of an import that is still hidden."""
+        """Votes that count: not voided, and not from an import that is still hidden."""
         return self.filter(REVEALED, voided_at=None)
 
     def to_add(self) -> "VoteQuerySet":
-        """Cast here, and not in the tallies yet."""
+        """Votes cast here that are not in the tallies yet."""
         return self.filter(TO_ADD)
 
     def to_take_out(self) -> "VoteQuerySet":
-        """In the tallies, and voided since."""
-        whole = Q(source=None) | Q(source__tallied_at__isnull=False)
-        return self.filter(TO_TAKE_OUT).filter(whole)
+        """Votes in the tallies that have been voided since."""
+        fully_tallied = Q(source=None) | Q(source__tallied_at__isnull=False)
+        return self.filter(TO_TAKE_OUT).filter(fully_tallied)
 
     def in_tallies(self) -> "VoteQuerySet":
-        """Counted by the tallies as they stand; whoever asks keeps refreshes out meanwhile."""
+        """Votes that the tallies count now; the caller must keep refreshes out meanwhile."""
         counted = Q(source=None) | Q(source_row__lte=F("source__tallied_row"))
         return self.filter(counted, tallied=True)
 
@@ -124,11 +172,11 @@ class VoteQuerySet(models.QuerySet["Vote"]):
 class Vote(Sourced):
     """A rater's outcome for a comparison. Append-only: voided with a reason, never edited.
 
-    `preference`, where given, is the soft verdict: the probability that the left answer is
-    better. It is the vote's score; `outcome` is the side it leans to.
+    `preference`, if given, is a soft verdict: the probability that the left answer is better. It is
+    then the vote's score, and `outcome` is the side that it leans to.
     """
 
-    # The indexes below begin with the arena and with the rater: none of their own slows a vote.
+    # No indexes of their own, which would slow a vote: those below begin with arena and rater.
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes", db_index=False)
     comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")
     rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes", db_index=False)
@@ -159,7 +207,7 @@ class Vote(Sourced):
                 name="vote_one_live_per_rater_and_comparison",
             ),
             models.CheckConstraint(
-                condition=Q(outcome__in=["left", "right", "tie", "both_bad"]),
+                condition=Q(outcome__in=list(outcomes.OUTCOMES)),
                 name="vote_outcome_known",
             ),
             models.CheckConstraint(
@@ -186,3 +234,63 @@ class Vote(Sourced):
 
     def __str__(self) -> str:
         return f"{self.outcome} by {self.rater_id}"
+
+
+# -- Pairs and demands -----------------------------------------------------------------------------
+
+
+class Pair(models.Model):
+    """Two candidates of an arena, lower id first: how likely they are drawn, how often shown.
+
+    `low_left` and `high_left` count the comparisons issued with each of them on the left; they
+    never differ by more than one. `low_went_left` says how the last one was issued; a coin decided
+    if the counts were equal.
+    """
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="pairs")
+    low = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    high = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    shared_prompts = models.PositiveIntegerField(default=0)
+    weight = models.FloatField(default=1.0)
+    low_left = models.PositiveIntegerField(default=0)
+    high_left = models.PositiveIntegerField(default=0)
+    low_went_left = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["low", "high"], name="pair_once"),
+            models.CheckConstraint(condition=Q(low__lt=F("high")), name="pair_lower_id_first"),
+            models.CheckConstraint(condition=Q(weight__gte=0), name="pair_weight_not_negative"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.low_id} and {self.high_id}"
+
+
+class PairDemandQuerySet(models.QuerySet["PairDemand"]):
+    def open(self, arena: Arena) -> "PairDemandQuerySet":
+        return self.filter(arena=arena, remaining__gt=0)
+
+
+class PairDemand(models.Model):
+    """A pair to show `remaining` more times: for a run, or because a vote was undone."""
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="demands")
+    pair = models.ForeignKey(Pair, models.CASCADE, related_name="demands")
+    run = models.ForeignKey(Run, models.CASCADE, null=True, blank=True, related_name="demands")
+    prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, blank=True, related_name="+")
+    draw_probability = models.FloatField(null=True, blank=True)
+    remaining = models.PositiveIntegerField()
+
+    objects = PairDemandQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "pair"], name="demand_once_per_run_and_pair"),
+        ]
+        indexes = [
+            models.Index(fields=["arena"], condition=Q(remaining__gt=0), name="demand_still_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pair_id} x {self.remaining}"

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from arena.importers.base import BadRow, checked_text, shown
-from arena.words import listed
+from arena.validation import InputError, clean_text, join_names, quoted
 
 Part = Literal["system prompt", "user template"]
 
@@ -80,7 +79,7 @@ def render_messages(
     prompt by `prompt_id`, or by its first words) and a message that would be too long.
     """
     values = {**variables, PROMPT: prompt}
-    called = shown(prompt_id or prompt)
+    called = quoted(prompt_id or prompt)
     user = (
         _filled(user_template, "user template", values, called) if user_template.strip() else prompt
     )
@@ -137,15 +136,15 @@ def _opened(found: re.Match[str], part: Part, line: int) -> str | _Variable:
     name = inside.strip()
     if not closed:
         raise TemplateError(
-            f"{where} {shown('{{' + inside)} opens a variable that is not closed with two braces. "
+            f"{where} {quoted('{{' + inside)} opens a variable that is not closed with two braces. "
             f"Two braces that are meant as text are written {LITERAL}."
         )
     if not name:
         raise TemplateError(f"{where} {{{{ }}}} names no variable; write {{{{ prompt }}}}.")
     if not name.isidentifier():
         raise TemplateError(
-            f"{where} {shown(name)} is not a variable's name, which is one word of letters, digits "
-            "and underscores."
+            f"{where} {quoted(name)} is not a variable's name, which is one word of letters, "
+            "digits and underscores."
         )
     return _Variable(name, line)
 
@@ -159,14 +158,14 @@ def _check_size(template: str, part: Part) -> None:
             f"The {part} has {len(template):,} characters; at most {TEXT_LIMIT:,} will do."
         )
     try:
-        checked_text(template, part)
-    except BadRow as bad:
-        raise TemplateError(f"The {part} {bad.reason}.") from None
+        clean_text(template)
+    except InputError as error:
+        raise TemplateError(f"The {part} {error.reason}.") from None
 
 
 def _unknown(names: list[str], known: Collection[str], part: Part) -> str:
     if len(names) > 1:
-        used, there = listed(map(_braced, names)), _all_of(known)
+        used, there = join_names(map(_braced, names)), _all_of(known)
         return f"The {part} uses {used}, which no prompt has; there is {there}."
     [name] = names
     says = f"The {part} uses {_braced(name)}, which no prompt has"
@@ -188,7 +187,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 
 def _all_of(known: Collection[str]) -> str:
-    return listed(map(_braced, sorted(known, key=lambda name: (name != PROMPT, name))))
+    return join_names(map(_braced, sorted(known, key=lambda name: (name != PROMPT, name))))
 
 
 def _braced(name: str) -> str:

@@ -6,7 +6,7 @@ bounded: whatever is too long, too deep or too big comes out as plain text inste
 
 from html import escape
 
-from arena.rendering.markdown import TooDeep, to_html
+from arena.rendering.markdown import NestingError, to_html
 from arena.rendering.sanitize import sanitize
 
 __all__ = ["MAX_HTML_BYTES", "MAX_TEXT_BYTES", "RENDERER_VERSION", "render_markdown"]
@@ -31,7 +31,7 @@ def render_markdown(text: str) -> str:
         return _plain(text)
     try:
         html = to_html(text)
-    except TooDeep:
+    except NestingError:
         return _plain(text)
     if len(html.encode()) > MAX_HTML_BYTES:
         return _plain(text)

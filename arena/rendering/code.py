@@ -37,7 +37,7 @@ MAX_SECONDS = 0.5
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
-class _TooSlow(Exception):
+class _HighlightTimeoutError(Exception):
     """The lexer used up its time."""
 
 
@@ -66,7 +66,7 @@ def _highlighted(code: str, language: str) -> str | None:
     lexer = get_lexer_by_name(language, stripnl=False)
     try:
         return format_tokens(_in_time(lexer.get_tokens(code)), _FORMATTER)
-    except _TooSlow:
+    except _HighlightTimeoutError:
         return None
 
 
@@ -75,4 +75,4 @@ def _in_time(tokens: Iterator[tuple[TokenType, str]]) -> Iterator[tuple[TokenTyp
     for token in tokens:
         yield token
         if monotonic() > deadline:
-            raise _TooSlow
+            raise _HighlightTimeoutError

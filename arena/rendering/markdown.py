@@ -28,7 +28,7 @@ ALIGNMENTS = {
 }
 
 
-class TooDeep(Exception):
+class NestingError(Exception):
     """Quotes or lists are nested so deeply that the parser would drop what is inside."""
 
 
@@ -37,7 +37,7 @@ def to_html(text: str) -> str:
     env: dict[str, Any] = {}
     tokens = _MARKDOWN.parse(text, env)
     if any(token.level >= MAX_NESTING - 2 for token in tokens):
-        raise TooDeep
+        raise NestingError
     html: str = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)
     return html
 

@@ -41,7 +41,7 @@ QUALITY: dict[str, tuple[float, ...]] = {
 
 
 @dataclass(frozen=True)
-class Rater:
+class SampleRater:
     """One invented rater: a name and the habits that decide what they answer."""
 
     name: str
@@ -55,7 +55,7 @@ class Slot(NamedTuple):
 
     prompt: str
     pair: tuple[str, str]
-    rater: Rater
+    rater: SampleRater
 
     @property
     def key(self) -> str:
@@ -74,10 +74,10 @@ def noise(*key: str) -> float:
     return sum(draw(*key, str(part)) for part in range(12)) - 6
 
 
-def make_rater(number: int) -> Rater:
+def make_rater(number: int) -> SampleRater:
     """The rater of this number, always the same."""
     name = f"sample-rater-{number:02}"
-    return Rater(
+    return SampleRater(
         name=name,
         standard=2.8 + 2.0 * draw(name, "standard"),
         tie_width=0.4 + 1.7 * draw(name, "tie"),
@@ -98,7 +98,7 @@ def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
     return slots
 
 
-def willing_raters(prompt: str, pair: tuple[str, str]) -> list[Rater]:
+def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
     """All raters in the order in which they take this comparison, the active ones earlier."""
     return sorted(RATERS, key=lambda rater: draw(prompt, *pair, rater.name) / rater.activity)
 

@@ -1,38 +1,57 @@
-"""Arenas of teams: made, and set up."""
+"""Arenas: created, changed, deleted."""
 
 from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
-from arena.access import Actor
-from arena.importers.base import BadRow, checked_name, checked_text
-from arena.models import Arena, Candidate, Run, Team
+from arena.actors import Actor
+from arena.errors import ServiceError
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Pair,
+    Prompt,
+    Rater,
+    Response,
+    Run,
+    Team,
+    Vote,
+)
+from arena.models.arenas import DELETED
 from arena.services import audit
-from arena.services.catalog import CriteriaRefused, create_arena, set_criteria
-from arena.services.deadlocks import hold_arena
-from arena.services.names import hidden_character
-from arena.services.refusals import Refused
+from arena.services.locks import lock_arena
+from arena.services.runs import deduct_spent
+from arena.signals import announce, arena_created
+from arena.validation import InputError, clean_name, clean_text, invisible_character
 
-LONGEST_SLUG = 60
+LONGEST_CRITERIA = 4000
 LONGEST_DESCRIPTION = 20_000
-# A page stands at each of these already, where the arena's slug would be.
-NOT_SLUGS = {"new"}
-TRIES = 50
-# 41 bits: an address that is drawn is found by nobody who tries, and taken by nobody before.
-DRAWN_LENGTH = 8
-DRAWN_FROM = "abcdefghjkmnpqrstuvwxyz0123456789"
+LONGEST_SLUG = 60
+RESERVED_SLUGS = {"new"}  # pages with these addresses exist
+MAX_SLUG_NUMBER = 49
+# 41 bits: nobody finds a random address by trying, and none is taken.
+RANDOM_LENGTH = 8
+RANDOM_LETTERS = "abcdefghjkmnpqrstuvwxyz0123456789"
+DELETED_AT_ONCE = 500
 
 
-class ArenaRefused(Refused):
-    """An arena that cannot be made, or cannot be so."""
+class CriteriaError(ServiceError):
+    """Criteria that cannot be changed."""
+
+
+class ArenaError(ServiceError):
+    """An arena that cannot be created or changed."""
 
 
 class ArenaFields(TypedDict, total=False):
-    """What its team may say about an arena, besides its name."""
+    """An arena's settings, besides its name."""
 
     question: str
     description: str
@@ -43,183 +62,280 @@ class ArenaFields(TypedDict, total=False):
 
 
 class NamedArenaFields(ArenaFields, total=False):
-    """What its team may change about an arena."""
-
     name: str
+
+
+# -- Any arena -------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def create_arena(
+    *,
+    slug: str,
+    name: str,
+    question: str = "Which answer helps more?",
+    description: str = "",
+    is_sample: bool = False,
+    team: Team | None = None,
+    visibility: str = Arena.Visibility.PUBLIC,
+    voters: str = Arena.Voters.ANYONE,
+    open_to_teams: bool = False,
+) -> Arena:
+    """Create an arena. Raises ValidationError with the messages of its fields."""
+    arena = Arena(
+        slug=slug,
+        name=name,
+        question=question,
+        description=description,
+        is_sample=is_sample,
+        team=team,
+        visibility=visibility,
+        voters=voters,
+        open_to_teams=open_to_teams,
+    )
+    arena.full_clean()
+    arena.save()
+    announce(arena_created, arena_id=arena.pk)
+    return arena
+
+
+@transaction.atomic
+def set_criteria(*, arena: Arena, criteria: str) -> None:
+    """Set what makes an answer better here, as judges are told.
+
+    Refused while a judge run is unfinished, which would hold verdicts under two sets of criteria.
+    Raises CriteriaError.
+    """
+    criteria = criteria.strip()
+    if len(criteria) > LONGEST_CRITERIA:
+        raise CriteriaError(
+            f"The criteria have {len(criteria):,} characters; the limit is {LONGEST_CRITERIA:,}.",
+            field="criteria",
+        )
+    run = arena.runs.filter(kind=Run.Kind.JUDGE).not_over().first()
+    if run is not None and criteria != arena.criteria:
+        raise CriteriaError(
+            f"Run {run.pk} uses the current criteria. Wait until it is finished, or cancel it, "
+            "then change them.",
+            field="criteria",
+        )
+    Arena.objects.filter(pk=arena.pk).update(criteria=criteria)
+    arena.criteria = criteria
+
+
+# -- A team's arenas -------------------------------------------------------------------------------
 
 
 def create_team_arena(
     *, team: Team, by: Actor, name: str, slug: str = "", **fields: Unpack[ArenaFields]
 ) -> Arena:
-    """Make an arena of `team`; without a slug it gets a free one by its name.
+    """Create an arena of `team`; without a slug it gets a free one made from its name.
 
-    A private arena's slug ends in letters drawn by chance, and so does an unlisted one's unless it
-    is given: "this address is taken" must not tell a stranger that there is one. Raises
-    ArenaRefused.
+    A private arena's slug ends in random letters, and so does an unlisted one's unless it is given:
+    "this address is taken" must not tell a stranger that it exists. Raises ArenaError.
     """
     visibility = fields.get("visibility", Arena.Visibility.PUBLIC)
     named: dict[str, Any] = {**fields, "name": name}
     if visibility == Arena.Visibility.PRIVATE or (
         visibility == Arena.Visibility.UNLISTED and not slug
     ):
-        return _create(team, by, named, _drawn_slug(slug or slugify(name) or "arena"))
+        return _create(team, by, named, _random_slug(slug or slugify(name) or "arena"))
     if slug:
         return _create(team, by, named, slug)
-    for number in range(1, TRIES):
-        candidate = _slug_of(name, number)
-        if candidate in NOT_SLUGS or Arena.objects.filter(slug=candidate).exists():
+    for number in range(1, MAX_SLUG_NUMBER + 1):
+        suffix = "" if number == 1 else f"-{number}"
+        slug = (slugify(name)[: LONGEST_SLUG - len(suffix)].strip("-") or "arena") + suffix
+        if slug in RESERVED_SLUGS or Arena.objects.filter(slug=slug).exists():
             continue
         try:
-            return _create(team, by, named, candidate)
-        except ArenaRefused as refusal:
-            if refusal.field != "slug":
+            return _create(team, by, named, slug)
+        except ArenaError as error:  # the slug was taken meanwhile
+            if error.field != "slug":
                 raise
-    raise ArenaRefused("There are many arenas of this name. Choose another one.", field="name")
+    raise ArenaError("Too many arenas have this name. Choose another name.", field="name")
 
 
-def _slug_of(name: str, number: int) -> str:
-    suffix = "" if number == 1 else f"-{number}"
-    return (slugify(name)[: LONGEST_SLUG - len(suffix)].strip("-") or "arena") + suffix
-
-
-def _drawn_slug(beginning: str) -> str:
-    drawn = get_random_string(DRAWN_LENGTH, DRAWN_FROM)
-    return f"{beginning[: LONGEST_SLUG - DRAWN_LENGTH - 1].rstrip('-')}-{drawn}"
+def _random_slug(beginning: str) -> str:
+    letters = get_random_string(RANDOM_LENGTH, RANDOM_LETTERS)
+    return f"{beginning[: LONGEST_SLUG - RANDOM_LENGTH - 1].rstrip('-')}-{letters}"
 
 
 def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
-    fields = _checked(fields)
+    fields = _clean_fields(fields)
     criteria = fields.pop("criteria", "")
-    if slug in NOT_SLUGS:
-        raise ArenaRefused(f"An arena cannot have the address {slug!r}.", field="slug")
-    _check_together(Arena(team=team, **fields))
+    if slug in RESERVED_SLUGS:
+        raise ArenaError(f"The address {slug!r} is reserved. Choose another one.", field="slug")
+    _check_combination(Arena(team=team, **fields))
     try:
         with transaction.atomic():
             arena = create_arena(slug=slug, team=team, **fields)
             _set_criteria(arena, criteria)
             audit.record(team=team, by=by, action="made an arena", subject=arena, arena=arena.slug)
     except ValidationError as invalid:
-        raise _in_words(invalid) from None
+        raise _first_error(invalid) from None
     except IntegrityError:
-        raise ArenaRefused("Another arena has this address already.", field="slug") from None
+        raise ArenaError("Another arena already has this address.", field="slug") from None
     return arena
 
 
 def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields]) -> Arena:
-    """Change what the team says about its arena; what is not named stays. Raises ArenaRefused."""
-    wanted = _checked(dict(fields))
+    """Change settings of an arena; those not given stay as they are. Raises ArenaError."""
+    clean = _clean_fields(dict(fields))
     with transaction.atomic():
-        found = hold_arena(arena.pk)
-        changed = sorted(name for name, value in wanted.items() if getattr(found, name) != value)
+        locked = lock_arena(arena.pk)
+        changed = sorted(name for name, value in clean.items() if getattr(locked, name) != value)
         if not changed:
-            return found
-        _check_changes(found, changed, wanted)
-        _set_criteria(found, wanted.pop("criteria", found.criteria))
-        for name, value in wanted.items():
-            setattr(found, name, value)
-        _check_together(found)
+            return locked
+        _check_changes(locked, changed, clean)
+        _set_criteria(locked, clean.pop("criteria", locked.criteria))
+        for name, value in clean.items():
+            setattr(locked, name, value)
+        _check_combination(locked)
         try:
-            found.full_clean()
+            locked.full_clean()
         except ValidationError as invalid:
-            raise _in_words(invalid) from None
-        found.save()
+            raise _first_error(invalid) from None
+        locked.save()
         audit.record(
-            team=found.team,
+            team=locked.team,
             by=by,
             action="changed an arena",
-            subject=found,
-            arena=found.slug,
+            subject=locked,
+            arena=locked.slug,
             fields=changed,
         )
-    return found
+    return locked
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields without space around them, if the database can keep them."""
-    checked = {}
+def _clean_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields stripped of surrounding space, if the database can store them."""
+    clean = {}
     for name, value in fields.items():
         try:
-            checked[name] = _value(name, value)
-        except BadRow as bad:
-            raise ArenaRefused(f"The {name} {bad.reason}.", field=name) from None
-    return checked
+            clean[name] = _clean_value(name, value)
+        except InputError as error:
+            raise ArenaError(f"The {name} {error.reason}.", field=name) from None
+    return clean
 
 
-def _value(name: str, value: Any) -> Any:
+def _clean_value(name: str, value: Any) -> Any:
     if name in ("name", "question"):
-        text = checked_name(value, name, limit=120 if name == "name" else 200)
-        if name == "name" and (hidden := hidden_character(text)):
-            raise BadRow(name, hidden)
+        text = clean_name(value, limit=120 if name == "name" else 200)
+        if name == "name" and (hidden := invisible_character(text)):
+            raise InputError(hidden)
         return text
     if name in ("description", "criteria"):
-        text = checked_text(value, name).replace("\r\n", "\n").strip()
-        # What criteria may have is checked where they are set.
+        text = clean_text(value).replace("\r\n", "\n").strip()
+        # The length of criteria is checked where they are set.
         if name == "description" and len(text) > LONGEST_DESCRIPTION:
-            raise BadRow(
-                name, f"is {len(text):,} characters long; the limit is {LONGEST_DESCRIPTION:,}"
+            raise InputError(
+                f"is {len(text):,} characters long; the limit is {LONGEST_DESCRIPTION:,}"
             )
         return text
     return value
 
 
-def _check_changes(arena: Arena, changed: list[str], wanted: dict[str, Any]) -> None:
-    """Refuse what an arena in use cannot become any more."""
+def _check_changes(arena: Arena, changed: list[str], fields: dict[str, Any]) -> None:
+    """Raise ArenaError for changes that an arena in use does not allow."""
     if "question" in changed and arena.votes.exists():
-        raise ArenaRefused(
-            "People have voted on this question, so it stays as it is. Make another arena to ask "
-            "another question.",
+        raise ArenaError(
+            "This arena already has votes, so its question cannot be changed. Create another arena "
+            "to ask another question.",
             field="question",
         )
-    if wanted.get("visibility") == Arena.Visibility.PRIVATE and guests_at_work(arena).exists():
-        raise ArenaRefused(
-            "Other teams have candidates in this arena, so it cannot become private: they would "
-            "lose sight of their own. Retire those first.",
+    if fields.get("visibility") != Arena.Visibility.PRIVATE:
+        return
+    of_guests = Q(team__isnull=False) & ~Q(team=arena.team_id)
+    if Candidate.objects.filter(of_guests, arena=arena, retired_at=None).exists():
+        raise ArenaError(
+            "Other teams have candidates in this arena and could no longer see them, so it cannot "
+            "become private. Archive those candidates first.",
             field="visibility",
         )
-    if wanted.get("visibility") == Arena.Visibility.PRIVATE and _paid_by_guests(arena).exists():
-        raise ArenaRefused(
-            "Another team pays for a run in this arena that is not over, so it cannot become "
-            "private: they would lose sight of their money. Retiring the candidate ends its run.",
+    if Run.objects.not_over().filter(of_guests, arena=arena).exists():
+        raise ArenaError(
+            "Another team pays for an unfinished run in this arena and could no longer see it, so "
+            "the arena cannot become private. Archive the candidate to cancel its run.",
             field="visibility",
         )
 
 
-def guests_at_work(arena: Arena) -> Any:
-    """Return the candidates that other teams have entered, and that nobody has retired."""
-    entered = Candidate.objects.filter(arena=arena, team__isnull=False, retired_at=None)
-    return entered.exclude(team=arena.team_id)
-
-
-def _paid_by_guests(arena: Arena) -> QuerySet[Run]:
-    """Return the runs for which other teams' budgets are held."""
-    return (
-        Run.objects.not_over().filter(arena=arena, team__isnull=False).exclude(team=arena.team_id)
-    )
-
-
-def _check_together(arena: Arena) -> None:
+def _check_combination(arena: Arena) -> None:
     private = arena.visibility == Arena.Visibility.PRIVATE
     if private and arena.open_to_teams:
-        raise ArenaRefused(
-            "A private arena cannot be open to other teams, which do not see it. Let it be "
-            "unlisted, or keep it to your own team.",
+        raise ArenaError(
+            "Other teams cannot see a private arena, so it cannot be open to them. Make it "
+            "unlisted, or close it to other teams.",
             field="open_to_teams",
         )
     if arena.team_id is None and (private or arena.voters == Arena.Voters.MEMBERS):
-        raise ArenaRefused("This arena has no team that could have it to itself.")
+        raise ArenaError(
+            "This arena belongs to no team, so it cannot be limited to a team's members."
+        )
 
 
 def _set_criteria(arena: Arena, criteria: str) -> None:
     try:
         set_criteria(arena=arena, criteria=criteria)
-    except CriteriaRefused as refusal:
-        raise ArenaRefused(refusal.sentence, field=refusal.field) from None
+    except CriteriaError as error:
+        raise ArenaError(error.message, field=error.field) from None
 
 
-def _in_words(invalid: ValidationError) -> ArenaRefused:
-    """The first thing that the model has to say, with the field that it is about."""
-    found = getattr(invalid, "message_dict", {"": invalid.messages})
-    field, sentences = next(iter(found.items()))
-    if field == "slug" and "already exists" in sentences[0]:
-        return ArenaRefused("Another arena has this address already.", field="slug")
-    return ArenaRefused(sentences[0], field="" if field == "__all__" else field)
+def _first_error(invalid: ValidationError) -> ArenaError:
+    """Return the model's first error message, with its field."""
+    by_field = getattr(invalid, "message_dict", {"": invalid.messages})
+    field, messages = next(iter(by_field.items()))
+    if field == "slug" and "already exists" in messages[0]:
+        return ArenaError("Another arena already has this address.", field="slug")
+    return ArenaError(messages[0], field="" if field == "__all__" else field)
+
+
+# -- Deleting --------------------------------------------------------------------------------------
+
+
+def delete_arena(*, arena: Arena, by: Actor) -> None:
+    """Delete an arena with everything in it, a batch at a time.
+
+    The arena is hidden first. After an interruption it stays hidden; call this again.
+    """
+    _hide(arena, by)
+    for rows in (
+        Vote.objects.filter(arena=arena),
+        Comparison.objects.filter(arena=arena),
+        Response.objects.filter(prompt__arena=arena),
+        Pair.objects.filter(arena=arena),
+        Candidate.objects.filter(arena=arena),
+        Prompt.objects.filter(arena=arena),
+        Rater.objects.filter(arena=arena),
+    ):
+        _delete_all(rows)
+    with transaction.atomic():
+        Arena.objects.filter(pk=arena.pk).update(founded_by=None)
+        arena.delete()
+
+
+def _delete_all(rows: QuerySet[Any]) -> None:
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:DELETED_AT_ONCE]):
+        rows.model.objects.filter(pk__in=ids).delete()
+
+
+@transaction.atomic
+def _hide(arena: Arena, by: Actor) -> None:
+    """Hide the arena from every page, by attaching it to an import that is never revealed.
+
+    Its runs are cancelled, so that nothing more is paid for; their cost is deducted from the
+    teams' budgets, because the runs are deleted too.
+    """
+    hiding_import, is_first_call = Import.objects.get_or_create(
+        arena=arena,
+        sha256=DELETED,
+        defaults={"file_name": "", "format": DELETED, "started_at": timezone.now()},
+    )
+    Arena.objects.filter(pk=arena.pk).update(founded_by=hiding_import)
+    unfinished = Run.objects.not_over().filter(arena=arena)
+    unfinished.update(state=Run.State.CANCELLED, closed_at=timezone.now())
+    if is_first_call:
+        deduct_spent(runs=Run.objects.filter(arena=arena))
+        audit.record(
+            team=arena.team, by=by, action="deleted an arena", subject=arena, arena=arena.slug
+        )

@@ -1,8 +1,8 @@
-"""The audit trail: who did what for a team."""
+"""The audit log: who did what for a team."""
 
 from typing import Any
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import AuditEntry, Team
 
 LONGEST_SUBJECT = 300
@@ -11,10 +11,10 @@ LONGEST_SUBJECT = 300
 def record(
     *, team: Team | None, by: Actor, action: str, subject: object = "", **details: Any
 ) -> AuditEntry | None:
-    """Note what `by` did for `team`, in the transaction that does it, and return the entry.
+    """Record what `by` did for `team`, in the same transaction, and return the entry.
 
-    `action` is a verb in the past ("registered a candidate"); no secret is ever in `details`.
-    What has no team is the operators' own, and leaves no trail here.
+    `action` is in the past tense ("registered a candidate"); `details` never hold secrets. Without
+    a team nothing is recorded.
     """
     if team is None:
         return None

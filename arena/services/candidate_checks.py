@@ -1,28 +1,42 @@
-"""What a candidate may be: its name, its texts, where its answers come from, how long it hides."""
+"""What a candidate may be: its name, its texts, its endpoint, its parameters, its privacy."""
 
+import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from django.conf import settings
 
-from arena.access import Actor, is_open_to
-from arena.calls.prices import known_models
-from arena.importers.base import BadRow, checked_name, checked_text
+from arena.actors import Actor, is_open_to
+from arena.calls.pricing import known_models
+from arena.errors import ServiceError
 from arena.models import Arena, Candidate
-from arena.prompting import TemplateError, check_template, variables_in
-from arena.services.deadlocks import hold_arena
-from arena.services.names import hidden_character, without_joiners
-from arena.services.parameters import ParametersRefused, checked_parameters
-from arena.services.refusals import Refused
+from arena.prompting.templates import Part, TemplateError, check_template, variables_in
+from arena.services.locks import lock_arena
+from arena.validation import (
+    InputError,
+    clean_details,
+    clean_name,
+    clean_text,
+    invisible_character,
+    json_type,
+    quoted,
+    without_joiners,
+)
 
-LONGEST_NOTES = 10_000
-MOST_PRIVATE_VOTES = 10_000
-LONGEST_PRIVATE = timedelta(days=366)
-OTHER = "Choose another one."
-# As it is read: l, I and 1 look alike, and so do o and 0.
+MAX_TOKENS = 200_000
+MAX_PARAMETERS_LENGTH = 10_000
+MAX_NOTES_LENGTH = 10_000
+MAX_PRIVATE_VOTES = 10_000
+MAX_PRIVATE_TIME = timedelta(days=366)
+CLOSED = (
+    "This arena is closed to candidates from other teams. Existing candidates stay as they are, "
+    "and you can archive them."
+)
+# The mask of an undisclosed candidate as people read it: l, I and 1 look alike, and so do o and 0.
 _MASK = re.compile(r"und[il1|]sc[il1|][o0]sed\s*\d+(\s*v\s*\d+)?")
 # Cyrillic, Greek and Armenian letters that look like those of "undisclosed".
 _LOOKS_LIKE = str.maketrans(
@@ -45,18 +59,12 @@ _LOOKS_LIKE = str.maketrans(
 _VERSION = re.compile(r"(?P<base>.+) v(?P<number>\d{1,9})")
 
 
-class CandidateRefused(Refused):
-    """A candidate that cannot be entered, changed or retired."""
-
-
-CLOSED = (
-    "This arena is not open to candidates of other teams. Those that are in it stay as they are, "
-    "and can be retired."
-)
+class CandidateError(ServiceError):
+    """A candidate that cannot be registered, changed or archived."""
 
 
 class CandidateFields(TypedDict, total=False):
-    """What a candidate is made of; a new version takes over what is not named."""
+    """The content of a candidate; a new version copies the fields that are not given."""
 
     system_prompt: str
     user_template: str
@@ -76,7 +84,7 @@ DEFAULTS: dict[str, Any] = {
     "parameters": {},
     "notes": "",
 }
-WORDS = {
+FIELD_NAMES = {
     "system_prompt": "system prompt",
     "user_template": "user template",
     "variant": "variant",
@@ -85,129 +93,226 @@ WORDS = {
 }
 
 
-def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
-    """Return the arena that `candidate` is in, or is to enter; refuse a guest's in a closed one.
+# -- Parameters ------------------------------------------------------------------------------------
 
-    The arena's row is held, so that it cannot close meanwhile: call this in a transaction.
+# Only those named here: a request's address, key, model, messages, number of answers and tools are
+# not a team's to choose, and neither is whatever a server may invent.
+
+
+class ParametersError(ServiceError):
+    """Parameters that cannot be sent."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, field="parameters")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number from `least` to `most`."""
+
+    least: float
+    most: float
+    whole: bool = False
+
+    def check(self, value: Any) -> str:
+        kind = int if self.whole else (int, float)
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        if is_number and self.least <= value <= self.most:
+            return ""
+        expected = "a whole number" if self.whole else "a number"
+        return f"is {_quote(value)}, not {expected} from {self.least:,} to {self.most:,}"
+
+
+def _check_word(value: Any) -> str:
+    return "" if isinstance(value, str) and 0 < len(value) <= 50 else "is not a word"
+
+
+def _check_flag(value: Any) -> str:
+    return "" if isinstance(value, bool) else f"is {_quote(value)}, not true or false"
+
+
+def _check_texts(value: Any) -> str:
+    texts = [value] if isinstance(value, str) else value
+    is_list = isinstance(texts, list) and len(texts) <= 16
+    if is_list and all(isinstance(text, str) for text in texts):
+        return ""
+    return "is not a text or a list of at most 16 texts"
+
+
+def _check_object(value: Any) -> str:
+    return "" if isinstance(value, dict) else f"is {json_type(value)}, not an object"
+
+
+KNOWN: Mapping[str, Callable[[Any], str]] = {
+    "temperature": Number(0, 2).check,
+    "max_tokens": Number(1, MAX_TOKENS, whole=True).check,
+    "max_completion_tokens": Number(1, MAX_TOKENS, whole=True).check,
+    "top_p": Number(0, 1).check,
+    "top_k": Number(-1, 100_000, whole=True).check,
+    "min_p": Number(0, 1).check,
+    "seed": Number(-(2**31), 2**31 - 1, whole=True).check,
+    "presence_penalty": Number(-2, 2).check,
+    "frequency_penalty": Number(-2, 2).check,
+    "repetition_penalty": Number(0, 10).check,
+    "logit_bias": _check_object,
+    "stop": _check_texts,
+    "stop_sequences": _check_texts,
+    "response_format": _check_object,
+    "reasoning_effort": _check_word,
+    "verbosity": _check_word,
+    "thinking": _check_object,
+    "chat_template_kwargs": _check_object,
+    "enable_thinking": _check_flag,
+}
+
+
+def clean_parameters(parameters: Any) -> dict[str, Any]:
+    """Return `parameters` if each is known and its value valid; raise ParametersError if not."""
+    if not isinstance(parameters, dict):
+        raise ParametersError(f"The parameters are {json_type(parameters)}, not an object.")
+    _check_size(parameters)
+    if unknown := [name for name in parameters if name not in KNOWN]:
+        raise ParametersError(
+            f"The parameter {quoted(unknown[0])} is not supported. Choose from "
+            f"{', '.join(sorted(KNOWN))}."
+        )
+    for name, value in parameters.items():
+        if wrong := KNOWN[name](value):
+            raise ParametersError(f"The parameter {name} {wrong}.")
+    return parameters
+
+
+def _check_size(parameters: dict[str, Any]) -> None:
+    try:
+        clean_details({str(name): value for name, value in parameters.items()})
+        size = len(json.dumps(parameters, allow_nan=False))
+    except InputError as error:
+        raise ParametersError(f"The parameter {error.column} {error.reason}.") from None
+    except (ValueError, TypeError):
+        raise ParametersError(
+            "The parameters contain a number that JSON cannot represent."
+        ) from None
+    if size > MAX_PARAMETERS_LENGTH:
+        raise ParametersError(
+            f"The parameters are {size:,} characters long; the limit is {MAX_PARAMETERS_LENGTH:,}."
+        )
+
+
+def _quote(value: Any) -> str:
+    return quoted(value) if isinstance(value, int | float | str) else json_type(value)
+
+
+# -- Name, texts, endpoint, privacy ----------------------------------------------------------------
+
+
+def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
+    """Return the candidate's arena, locked; raise CandidateError if it is closed to the team.
+
+    Call it in a transaction: the lock keeps the arena from closing meanwhile.
     """
-    arena = hold_arena(candidate.arena_id)
+    arena = lock_arena(candidate.arena_id)
     if not is_open_to(by, arena, candidate.team_id):
-        raise CandidateRefused(CLOSED)
+        raise CandidateError(CLOSED)
     return arena
 
 
-def checked_candidate_name(name: Any) -> str:
-    """Return a name that can stand on a board, or raise CandidateRefused."""
+def clean_candidate_name(name: Any) -> str:
+    """Return a name that can appear on a leaderboard, or raise CandidateError."""
     try:
-        found = checked_name(name, "name")
-    except BadRow as bad:
-        raise CandidateRefused(f"The name {bad.reason}.", field="name") from None
-    if hidden := hidden_character(found):
-        raise CandidateRefused(f"The name {hidden}.", field="name")
-    if _MASK.fullmatch(_as_read(found)):
-        raise CandidateRefused(
-            f"“{found}” is how candidates are shown whose name is not public yet. "
+        candidate_name = clean_name(name)
+    except InputError as error:
+        raise CandidateError(f"The name {error.reason}.", field="name") from None
+    if hidden := invisible_character(candidate_name):
+        raise CandidateError(f"The name {hidden}.", field="name")
+    # As people read it who do not look closely.
+    plain = without_joiners(unicodedata.normalize("NFKC", candidate_name)).casefold()
+    if _MASK.fullmatch(plain.translate(_LOOKS_LIKE).strip()):
+        raise CandidateError(
+            f"“{candidate_name}” is reserved for candidates whose name is still private. "
             "Choose another name.",
             field="name",
         )
-    return found
-
-
-def _as_read(name: str) -> str:
-    """A name as somebody reads it who does not look closely."""
-    seen = without_joiners(unicodedata.normalize("NFKC", name))
-    return seen.casefold().translate(_LOOKS_LIKE).strip()
+    return candidate_name
 
 
 def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
-    """Raise CandidateRefused where `name` is taken, or reads like a version of another one."""
+    """Raise CandidateError if `name` is taken, or reads like a version of another candidate."""
     taken = arena.candidates.filter(name__iexact=name).order_by("-version").first()
     if taken is not None and taken.team_id == team_id:
-        raise CandidateRefused(
-            f"You have a candidate named {taken.name} in this arena already. Edit it to write its "
-            "next version, or choose another name.",
+        raise CandidateError(
+            f"You already have a candidate named {taken.name} in this arena. Edit it to create "
+            "the next version, or choose another name.",
             field="name",
         )
     if taken is not None:
-        raise CandidateRefused(f"The name {name} is taken in this arena. {OTHER}", field="name")
+        raise CandidateError(
+            f"The name {name} is already taken in this arena. Choose another name.", field="name"
+        )
     reads_like = _VERSION.fullmatch(name)
     if reads_like and arena.candidates.filter(name__iexact=reads_like["base"]).exists():
-        raise CandidateRefused(
-            f"{name} would read like version {reads_like['number']} of {reads_like['base']}. "
-            f"{OTHER}",
+        raise CandidateError(
+            f"{name} reads like version {reads_like['number']} of {reads_like['base']}. "
+            "Choose another name.",
             field="name",
         )
 
 
-def checked_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a candidate of `arena` is made of, or raise CandidateRefused."""
-    checked: dict[str, Any] = {
-        name: _text(name, value) for name, value in fields.items() if name in WORDS
+def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a candidate of `arena`, or raise CandidateError."""
+    clean: dict[str, Any] = {
+        name: _clean_text(name, value) for name, value in fields.items() if name in FIELD_NAMES
     }
-    _check_notes(checked["notes"])
-    known = _known_variables(arena, checked["system_prompt"], checked["user_template"])
-    try:
-        check_template(checked["system_prompt"], known=known, part="system prompt")
-    except TemplateError as error:
-        raise CandidateRefused(str(error), field="system_prompt") from None
-    try:
-        check_template(checked["user_template"], known=known, part="user template")
-    except TemplateError as error:
-        raise CandidateRefused(str(error), field="user_template") from None
-    checked["endpoint"] = _endpoint(fields["endpoint"], checked["model"])
-    checked["parameters"] = _parameters(fields["parameters"])
-    return checked
-
-
-def _text(name: str, value: Any) -> str:
-    try:
-        if name in ("model", "variant"):
-            return checked_name(value, name, required=False)
-        return checked_text(value, name).replace("\r\n", "\n")
-    except BadRow as bad:
-        raise CandidateRefused(f"The {WORDS[name]} {bad.reason}.", field=name) from None
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    try:
-        return checked_parameters(value)
-    except ParametersRefused as refusal:
-        raise CandidateRefused(refusal.sentence, field=refusal.field) from None
-
-
-def _check_notes(notes: str) -> None:
-    if len(notes) > LONGEST_NOTES:
-        raise CandidateRefused(
-            f"The notes have {len(notes):,} characters; at most {LONGEST_NOTES:,} will do.",
+    if len(clean["notes"]) > MAX_NOTES_LENGTH:
+        raise CandidateError(
+            f"The notes have {len(clean['notes']):,} characters; the limit is "
+            f"{MAX_NOTES_LENGTH:,}.",
             field="notes",
         )
+    known = _known_variables(arena, clean["system_prompt"], clean["user_template"])
+    parts: dict[str, Part] = {
+        "system_prompt": "system prompt",
+        "user_template": "user template",
+    }
+    for name, part in parts.items():
+        try:
+            check_template(clean[name], known=known, part=part)
+        except TemplateError as error:
+            raise CandidateError(str(error), field=name) from None
+    clean["endpoint"] = _clean_endpoint(fields["endpoint"], clean["model"])
+    try:
+        clean["parameters"] = clean_parameters(fields["parameters"])
+    except ParametersError as error:
+        raise CandidateError(error.message, field=error.field) from None
+    return clean
 
 
-def _endpoint(endpoint: Any, model: str) -> str:
+def _clean_text(name: str, value: Any) -> str:
+    try:
+        if name in ("model", "variant"):
+            return clean_name(value, required=False)
+        return clean_text(value).replace("\r\n", "\n")
+    except InputError as error:
+        raise CandidateError(f"The {FIELD_NAMES[name]} {error.reason}.", field=name) from None
+
+
+def _clean_endpoint(endpoint: Any, model: str) -> str:
     if endpoint == "":
         return ""
     if endpoint not in settings.MODEL_ENDPOINTS:
-        raise CandidateRefused(
-            f"There is no endpoint of this name. The operator of this site has listed "
+        raise CandidateError(
+            f"There is no endpoint with this name. Choose from "
             f"{', '.join(sorted(settings.MODEL_ENDPOINTS))}.",
             field="endpoint",
         )
     if not model:
-        raise CandidateRefused(
-            f"Name the model that is to be asked at this endpoint{_as_in(endpoint)}.",
-            field="model",
-        )
+        example = next((model for where, model in known_models() if where == endpoint), "")
+        hint = f", such as {example}" if example else ""
+        raise CandidateError(f"Enter the model to use at this endpoint{hint}.", field="model")
     return str(endpoint)
 
 
-def _as_in(endpoint: str) -> str:
-    """An example of a model there, where one is known."""
-    first = next((model for where, model in known_models() if where == endpoint), "")
-    return f", as in {first}" if first else ""
-
-
 def _known_variables(arena: Arena, *templates: str) -> set[str]:
-    """The variables that any active prompt has; none are looked for where no template has any."""
+    """Return the variables of the active prompts; none are read when no template uses any."""
     try:
         used = {name for template in templates for name in variables_in(template)}
     except TemplateError:
@@ -222,14 +327,14 @@ def variables_of(arena: Arena) -> set[str]:
 
 
 def check_privacy(votes: int | None, until: datetime | None, now: datetime) -> None:
-    """Raise CandidateRefused unless a name may stay private so long."""
-    if votes is not None and not 1 <= votes <= MOST_PRIVATE_VOTES:
-        raise CandidateRefused(
-            f"A name can stay private for 1 to {MOST_PRIVATE_VOTES:,} votes.",
+    """Raise CandidateError if a name cannot stay private for so long."""
+    if votes is not None and not 1 <= votes <= MAX_PRIVATE_VOTES:
+        raise CandidateError(
+            f"A name can stay private for 1 to {MAX_PRIVATE_VOTES:,} votes.",
             field="private_until_votes",
         )
-    if until is not None and not now < until <= now + LONGEST_PRIVATE:
-        raise CandidateRefused(
-            "A name can stay private until a time that is yet to come, and for a year at most.",
+    if until is not None and not now < until <= now + MAX_PRIVATE_TIME:
+        raise CandidateError(
+            "Choose a date in the future, at most one year from now.",
             field="private_until",
         )

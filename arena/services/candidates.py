@@ -1,43 +1,52 @@
-"""Candidates: entered, revised as the next version, retired."""
+"""Candidates: registered, revised as the next version, archived, and their names made public."""
 
 from datetime import datetime
 from typing import Any, Unpack
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Q
+from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef, Q, Subquery, When
+from django.db.models.functions import Coalesce
 
-from arena.access import Actor, may_change, may_retire
-from arena.calls.services import cancel_run
-from arena.models import Arena, Call, Candidate, Comparison, Run, Team
+from arena.actors import SYSTEM, Actor, can_change, can_retire
+from arena.calls.runs import cancel_run
+from arena.models import (
+    Arena,
+    Call,
+    Candidate,
+    Comparison,
+    Pair,
+    Rater,
+    Response,
+    Run,
+    Team,
+    Vote,
+)
+from arena.models.arenas import ArenaQuerySet
 from arena.services import audit
 from arena.services.candidate_checks import (
     DEFAULTS,
+    CandidateError,
     CandidateFields,
-    CandidateRefused,
     check_is_open,
     check_name_is_free,
     check_privacy,
-    checked_candidate_name,
-    checked_fields,
+    clean_candidate_name,
+    clean_fields,
 )
-from arena.services.deadlocks import hold_arena, tried_twice
-from arena.services.pairing import sync_pairs
+from arena.services.locks import lock_arena, retry_on_deadlock
+from arena.services.pairs import sync_pairs
 
-MOST_CANDIDATES = 200
-SAY_PRIVACY = (
-    "The version before is not public yet. Say how long the next one stays private, or that it is "
-    "public at once: with nothing (in the API null) for both the votes and the time."
+MAX_CANDIDATES = 200
+PRIVACY_REQUIRED = (
+    "The previous version is still private. Choose how long the next one stays private, or leave "
+    "both fields empty (null in the API) to make it public at once."
 )
-# A guest's trail names nobody of another team.
-THE_HOST = Actor(known_as="the arena's team")
-__all__ = [
-    "CandidateFields",
-    "CandidateRefused",
-    "is_fixed",
-    "register_candidate",
-    "retire_candidate",
-    "revise_candidate",
-]
+# A guest team's audit log names nobody of another team.
+HOST_TEAM = Actor(display_name="the arena's team")
+# Jury votes are left out: they repeat those of the members.
+DISCLOSING_KINDS = [Rater.Kind.PERSON, Rater.Kind.JUDGE]
+# Raters whose votes do not count towards disclosure; the app that has such raters registers them.
+_ignored_raters: list[Q] = []
 
 
 def register_candidate(
@@ -51,13 +60,13 @@ def register_candidate(
     private_until: datetime | None = None,
     **fields: Unpack[CandidateFields],
 ) -> Candidate:
-    """Enter the first version of a candidate. Without a team it is the operators' own.
+    """Register the first version of a candidate; without a team it belongs to the arena's.
 
-    Its name stays private until it has so many votes or until that time, whichever is first. Raises
-    CandidateRefused.
+    Its name stays private until it has `private_until_votes` votes or until `private_until`,
+    whichever comes first. Raises CandidateError.
     """
-    name = checked_candidate_name(name)
-    made_of = checked_fields(arena, DEFAULTS | dict(fields))
+    name = clean_candidate_name(name)
+    content = clean_fields(arena, DEFAULTS | dict(fields))
     check_privacy(private_until_votes, private_until, now)
     draft = Candidate(
         arena=arena,
@@ -67,9 +76,9 @@ def register_candidate(
         private_until_votes=private_until_votes,
         private_until=private_until,
         disclosed_at=_disclosed_at(private_until_votes, private_until, now),
-        **made_of,
+        **content,
     )
-    return _enter(draft, by=by)
+    return _register(draft, by=by)
 
 
 def _disclosed_at(votes: int | None, until: datetime | None, now: datetime) -> datetime | None:
@@ -77,21 +86,20 @@ def _disclosed_at(votes: int | None, until: datetime | None, now: datetime) -> d
 
 
 @transaction.atomic
-def _enter(draft: Candidate, *, by: Actor) -> Candidate:
-    """Write a first version."""
+def _register(draft: Candidate, *, by: Actor) -> Candidate:
     arena = check_is_open(draft, by=by)
     check_name_is_free(arena, draft.name, draft.team_id)
-    _check_room(draft)
+    _check_limit(draft)
     return _write(draft, by, "registered a candidate")
 
 
-def _check_room(draft: Candidate) -> None:
+def _check_limit(draft: Candidate) -> None:
     """Refuse one candidate too many; of several at once one or two may slip through."""
-    theirs = Candidate.objects.filter(arena=draft.arena_id, team=draft.team_id, retired_at=None)
-    if theirs.count() >= MOST_CANDIDATES:
-        raise CandidateRefused(
-            f"A team may have {MOST_CANDIDATES} candidates in an arena, every version counted. "
-            "Retire one first."
+    active = Candidate.objects.filter(arena=draft.arena_id, team=draft.team_id, retired_at=None)
+    if active.count() >= MAX_CANDIDATES:
+        raise CandidateError(
+            f"A team can have {MAX_CANDIDATES} candidates in an arena, counting every version. "
+            "Archive one first."
         )
 
 
@@ -100,17 +108,16 @@ def _write(draft: Candidate, by: Actor, action: str) -> Candidate:
         with transaction.atomic():
             draft.save(force_insert=True)
     except IntegrityError:
-        raise CandidateRefused(
-            f"Somebody else has just entered {draft.own_name} in this arena. Look at what is there "
-            "now, then try again.",
+        raise CandidateError(
+            f"Someone else has just added {draft.own_name}. Check it, then try again.",
             field="name",
         ) from None
-    _note(draft, by, action)
+    _record(draft, by, action)
     return draft
 
 
-def is_fixed(candidate: Candidate) -> bool:
-    """Is there anything that was made with this version as it is?"""
+def is_in_use(candidate: Candidate) -> bool:
+    """Return whether anything was made with this version, so that it cannot be changed."""
     return (
         candidate.retired_at is not None
         or candidate.responses.exists()
@@ -129,20 +136,21 @@ def revise_candidate(
     says_privacy: bool = True,
     **changes: Unpack[CandidateFields],
 ) -> Candidate:
-    """Write the next version of `candidate`, or change it in place while nothing was made with it.
+    """Write the next version of `candidate`, or change it in place while it is not in use.
 
-    A new version is private only if it is asked for anew; the rules of one that is there stay. What
-    was private becomes public by no silence: without `says_privacy` that is refused. What changes
-    nothing returns the candidate as it is. Raises CandidateRefused.
+    A new version is private only if that is given again; a version changed in place keeps its
+    rules. A private candidate never becomes public by omission: the next version needs
+    `says_privacy`. Changes that change nothing return the candidate as it is. Raises
+    CandidateError.
     """
     # Checked before anything is locked: it may have to read the variables of every prompt.
-    seen = Candidate.objects.select_related("arena").get(pk=candidate.pk)
-    made_of = checked_fields(seen.arena, _made_of(seen) | dict(changes))
-    if made_of == _made_of(seen):
-        return seen
+    before = Candidate.objects.select_related("arena").get(pk=candidate.pk)
+    content = clean_fields(before.arena, _content(before) | dict(changes))
+    if content == _content(before):
+        return before
     return _revise(
-        seen,
-        made_of,
+        before,
+        content,
         by=by,
         now=now,
         private_until_votes=private_until_votes,
@@ -151,15 +159,15 @@ def revise_candidate(
     )
 
 
-def _made_of(candidate: Candidate) -> dict[str, Any]:
+def _content(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in DEFAULTS}
 
 
-@tried_twice
+@retry_on_deadlock
 @transaction.atomic
 def _revise(
-    seen: Candidate,
-    made_of: dict[str, Any],
+    before: Candidate,
+    content: dict[str, Any],
     *,
     by: Actor,
     now: datetime,
@@ -167,123 +175,111 @@ def _revise(
     private_until: datetime | None,
     says_privacy: bool,
 ) -> Candidate:
-    """Write what was checked, unless somebody has changed what was `seen`."""
-    check_is_open(seen, by=by)
-    # NO KEY: the standings of a refresh refer to it. Whoever brings answers, or orders them, holds
-    # this row as well, so none arrive between the look and the change.
-    found = Candidate.objects.select_for_update(no_key=True).get(pk=seen.pk)
-    if _made_of(found) != _made_of(seen):
-        raise CandidateRefused(
-            f"Somebody else has just changed {found.own_name}. Look at what is there now, then "
-            "try again."
+    """Write the checked content, unless someone has changed the candidate since `before`."""
+    check_is_open(before, by=by)
+    # NO KEY: the standings of a refresh refer to it. Uploading or ordering answers locks this row
+    # as well, so none arrive between the check and the change.
+    candidate = Candidate.objects.select_for_update(no_key=True).get(pk=before.pk)
+    if _content(candidate) != _content(before):
+        raise CandidateError(
+            f"Someone else has just changed {candidate.own_name}. Check it, then try again."
         )
-    if is_fixed(found):
-        if found.disclosed_at is None and not says_privacy:
-            raise CandidateRefused(SAY_PRIVACY, field="private_until_votes")
+    if is_in_use(candidate):
+        if candidate.disclosed_at is None and not says_privacy:
+            raise CandidateError(PRIVACY_REQUIRED, field="private_until_votes")
         check_privacy(private_until_votes, private_until, now)
         return _next_version(
-            found,
+            candidate,
             by,
-            made_of,
+            content,
             private_until_votes=private_until_votes,
             private_until=private_until,
             disclosed_at=_disclosed_at(private_until_votes, private_until, now),
         )
     if private_until_votes is not None or private_until is not None:
-        _check_same_rules(found, private_until_votes, private_until)
-    for name, value in made_of.items():
-        setattr(found, name, value)
-    found.save()
-    _note(found, by, "changed a candidate")
-    return found
+        _check_same_privacy(candidate, private_until_votes, private_until)
+    for name, value in content.items():
+        setattr(candidate, name, value)
+    candidate.save()
+    _record(candidate, by, "changed a candidate")
+    return candidate
 
 
-def _check_same_rules(found: Candidate, votes: int | None, until: datetime | None) -> None:
-    if (votes, until) != (found.private_until_votes, found.private_until):
-        raise CandidateRefused(
-            "How long the name stays private was fixed when the candidate was entered, and cannot "
+def _check_same_privacy(candidate: Candidate, votes: int | None, until: datetime | None) -> None:
+    if (votes, until) != (candidate.private_until_votes, candidate.private_until):
+        raise CandidateError(
+            "How long the name stays private was set when the candidate was registered and cannot "
             "be changed.",
             field="private_until_votes",
         )
 
 
 def _next_version(
-    found: Candidate, by: Actor, made_of: dict[str, Any], **privacy: Any
+    candidate: Candidate, by: Actor, content: dict[str, Any], **privacy: Any
 ) -> Candidate:
     draft = Candidate(
-        arena_id=found.arena_id,
-        team_id=found.team_id,
-        name=found.name,
-        version=_free_version(found),
+        arena_id=candidate.arena_id,
+        team_id=candidate.team_id,
+        name=candidate.name,
+        version=_free_version(candidate),
         created_by=by.user,
-        **made_of,
+        **content,
         **privacy,
     )
-    _check_room(draft)
+    _check_limit(draft)
     return _write(draft, by, "wrote the next version of a candidate")
 
 
-def _free_version(found: Candidate) -> int:
-    """The number after the last one, past those that another candidate's name reads like."""
-    siblings = Candidate.objects.filter(arena=found.arena_id)
-    last = siblings.filter(name=found.name).aggregate(last=Max("version"))["last"]
-    names = set(siblings.filter(name__startswith=f"{found.name} v").values_list("name", flat=True))
+def _free_version(candidate: Candidate) -> int:
+    """Return the next version number, skipping those that another candidate's name reads like."""
+    others = Candidate.objects.filter(arena=candidate.arena_id)
+    last = others.filter(name=candidate.name).aggregate(last=Max("version"))["last"]
+    alike = others.filter(name__startswith=f"{candidate.name} v")
+    names = set(alike.values_list("name", flat=True))
     number = int(last) + 1
-    while f"{found.name} v{number}" in names:
+    while f"{candidate.name} v{number}" in names:
         number += 1
     return number
 
 
-@tried_twice
+@retry_on_deadlock
 @transaction.atomic
 def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
-    """Have `candidate` shown to nobody any more. What it was stays on the board, for good.
+    """Archive `candidate`: it is no longer shown to raters, its leaderboard entry stays.
 
-    The run that generates its answers ends, also where it was retired before: no money is held for
-    what nobody asks. A guest that the arena's team retires is in the trails of both, under the name
-    that each knows.
+    Unfinished runs of its answers are cancelled, even if it was archived before, so that no money
+    is held for calls that nobody makes. If the arena's team archives a guest's candidate, both
+    teams' audit logs say so, each under the name that the team knows.
     """
-    hold_arena(candidate.arena_id)
-    found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
-    ended, sent_away = _end_runs(found, now), _is_sent_away(found, by)
-    if found.retired_at is None:
-        found.retired_at = now
-        found.save()
-        sync_pairs(arena=found.arena, touched=found)
-        if sent_away:
+    lock_arena(candidate.arena_id)
+    locked = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    unfinished = Run.objects.of_answers().not_over().filter(candidate=locked)
+    run_ids = list(unfinished.values_list("pk", flat=True))
+    cancelled = [run_id for run_id in run_ids if cancel_run(run_id=run_id, now=now)]
+    details = {"runs_cancelled": cancelled} if cancelled else {}
+    is_guest = locked.team_id not in (None, locked.arena.team_id)
+    by_host = is_guest and not can_change(by, locked) and can_retire(by, locked)
+    if locked.retired_at is None:
+        locked.retired_at = now
+        locked.save()
+        sync_pairs(arena=locked.arena, touched=locked)
+        if by_host:
             audit.record(
-                team=found.arena.team,
+                team=locked.arena.team,
                 by=by,
                 action="retired a guest's candidate",
-                subject=found,
-                arena=found.arena.slug,
-                candidate=found.pk,
+                subject=locked,
+                arena=locked.arena.slug,
+                candidate=locked.pk,
             )
-        _note(found, THE_HOST if sent_away else by, "retired a candidate", **ended)
-    elif ended:
-        _note(found, THE_HOST if sent_away else by, "cancelled a run of answers", **ended)
-    candidate.retired_at = found.retired_at
+        _record(locked, HOST_TEAM if by_host else by, "retired a candidate", **details)
+    elif cancelled:
+        _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
+    candidate.retired_at = locked.retired_at
 
 
-def _end_runs(candidate: Candidate, now: datetime) -> dict[str, list[int]]:
-    """Cancel the unfinished run of its answers; return what the trail says of it, if anything."""
-    unfinished = Run.objects.of_answers().not_over().filter(candidate=candidate)
-    ended = [
-        run_id
-        for run_id in unfinished.values_list("pk", flat=True)
-        if cancel_run(run_id=run_id, now=now)
-    ]
-    return {"runs_cancelled": ended} if ended else {}
-
-
-def _is_sent_away(candidate: Candidate, by: Actor) -> bool:
-    """Is it another team's than the arena's, and `by` of the arena's alone?"""
-    is_own = candidate.team_id in (None, candidate.arena.team_id)
-    return not is_own and not may_change(by, candidate) and may_retire(by, candidate)
-
-
-def _note(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
-    """The trail is its own team's, which knows its name."""
+def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
+    """Record an act in the audit log of the candidate's own team, which knows its name."""
     audit.record(
         team=candidate.team or candidate.arena.team,
         by=by,
@@ -292,4 +288,73 @@ def _note(candidate: Candidate, by: Actor, action: str, **details: object) -> No
         arena=candidate.arena.slug,
         candidate=candidate.pk,
         **details,
+    )
+
+
+# -- Disclosure: when the name and texts of a private candidate become public ----------------------
+
+
+def ignore_raters(raters: Q) -> None:
+    """Leave the votes of these raters, given as a filter of raters, out of disclosure."""
+    _ignored_raters.append(raters)
+
+
+def votes_so_far() -> Case:
+    """Return an annotation: human and LLM-judge votes of a candidate that votes will disclose.
+
+    None for all other candidates.
+    """
+    waits = Q(disclosed_at=None, private_until_votes__isnull=False)
+    votes = _votes_on("left") + _votes_on("right")
+    return Case(When(waits, then=votes), default=None, output_field=IntegerField())
+
+
+def _votes_on(side: str) -> Coalesce:
+    where = f"comparison__{side}"
+    live = Vote.objects.live().filter(rater__kind__in=DISCLOSING_KINDS, **{where: OuterRef("pk")})
+    for raters in _ignored_raters:
+        live = live.exclude(rater__in=Rater.objects.filter(raters))
+    count = live.order_by().values(where).annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(count), 0)
+
+
+def disclose_due(*, now: datetime) -> int:
+    """Disclose the candidates that have enough votes or whose date has come; return how many."""
+    undisclosed = Candidate.objects.undisclosed().annotate(so_far=votes_so_far())
+    due = Q(private_until__lte=now) | Q(so_far__gte=F("private_until_votes"))
+    rows = undisclosed.filter(due).order_by("pk").values_list("pk", "so_far")
+    return sum(_disclose(pk, votes, now) for pk, votes in rows)
+
+
+@transaction.atomic
+def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
+    locked = Candidate.objects.select_for_update(of=("self",), no_key=True).select_related("arena")
+    candidate = locked.undisclosed().filter(pk=pk).first()
+    if candidate is None:
+        return False
+    candidate.disclosed_at = now
+    # Saved as an instance: signals tell caches of pages that still show its mask.
+    candidate.save(update_fields=["disclosed_at"])
+    audit.record(
+        team=candidate.team or candidate.arena.team,
+        by=SYSTEM,
+        action="disclosed a candidate",
+        subject=candidate,
+        arena=candidate.arena.slug,
+        votes=votes,
+    )
+    return True
+
+
+def with_ballots(arenas: ArenaQuerySet) -> Any:
+    """Annotate `has_texts` and `is_results_only`.
+
+    An arena is results only if it has comparisons, but no answer of any candidate's: it came so.
+    One that is being set up has neither.
+    """
+    shared = Pair.objects.filter(arena=OuterRef("pk"), shared_prompts__gt=0)
+    compared = Comparison.objects.filter(arena=OuterRef("pk"))
+    answered = Response.objects.filter(candidate__arena=OuterRef("pk"))
+    return arenas.annotate(
+        has_texts=Exists(shared), is_results_only=Exists(compared) & ~Exists(answered)
     )

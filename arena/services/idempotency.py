@@ -1,8 +1,8 @@
-"""Requests that are carried out once, however often they are sent.
+"""Idempotency keys: requests that are carried out once, however often they are sent.
 
-The key is written in the transaction that does the work, and so is the answer: a crash leaves
-neither. A second request with the key waits for the first one's transaction, at the unique
-constraint on PostgreSQL and for its turn to write on SQLite, so no half-done request is ever seen.
+The key and the reply are written in the transaction that does the work, so a crash leaves neither.
+A second request with the same key waits for the first one's transaction: at the unique constraint
+on PostgreSQL, at the write lock on SQLite. No half-done request is ever seen.
 """
 
 import hashlib
@@ -15,28 +15,28 @@ from http import HTTPStatus
 from django.db import OperationalError, connection, transaction
 
 from arena.models import IdempotentRequest
-from arena.services.deadlocks import tried_twice
+from arena.services.locks import retry_on_deadlock
 
 KEPT_FOR = timedelta(hours=24)
-HALF = 32  # digits: a fingerprint is of what was asked, and then of what whoever asked might do
+HALF = 32  # hex digits of a fingerprint for the request; the other half is for the rights
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 LOCK_NOT_AVAILABLE = "55P03"
-# Statements of their own text: PostgreSQL takes no parameters in SET.
-WAIT_A_WHILE = "SET LOCAL lock_timeout = '20s'"
-WAIT_AS_EVER = "SET LOCAL lock_timeout TO DEFAULT"
+# Literal statements, because PostgreSQL takes no parameters in SET.
+SET_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '20s'"
+RESET_LOCK_TIMEOUT = "SET LOCAL lock_timeout TO DEFAULT"
 
 
-class KeyOfAnotherRequest(Exception):
-    """The key came with another request before."""
+class IdempotencyKeyError(Exception):
+    """The key was already used for a different request."""
 
 
-class FirstStillAtWork(Exception):
-    """The first request with the key has been at work for longer than the second would wait."""
+class FirstRequestRunningError(Exception):
+    """The first request with the key is still running after the longest wait."""
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An answer: status, headers and body to the byte."""
+class StoredReply:
+    """A reply, byte for byte."""
 
     status: int
     headers: dict[str, str]
@@ -44,27 +44,28 @@ class Reply:
     is_repeated: bool = False
 
 
-@tried_twice
+@retry_on_deadlock
 def carry_out_once(
     *,
     owner: str,
     key: str,
     fingerprint: str,
     now: datetime,
-    work: Callable[[], Reply],
+    work: Callable[[], StoredReply],
     rights: str = "",
-) -> Reply:
-    """Return what `work` answers, or what it answered when the key came first.
+) -> StoredReply:
+    """Return the reply of `work`, or its stored reply if the key was used before.
 
-    `work` runs in this transaction. What it raises undoes everything, the key included, and so does
-    an answer that asks for another try (429, 5xx). Whoever has other `rights` by now, and would be
-    refused, is refused. Raises KeyOfAnotherRequest, FirstStillAtWork.
+    `work` runs in this transaction. An exception rolls back everything, the key included; a reply
+    that asks for a retry (429, 5xx) removes the key. If the caller's `rights` have changed and the
+    request would now be refused, the refusal is returned. Raises IdempotencyKeyError and
+    FirstRequestRunningError.
     """
     with transaction.atomic():
-        asked = fingerprint[:HALF] + hashlib.sha256(rights.encode()).hexdigest()[:HALF]
-        claim, is_first = _claim(owner, key, asked, now)
+        fingerprint = fingerprint[:HALF] + hashlib.sha256(rights.encode()).hexdigest()[:HALF]
+        claim, is_first = _claim(owner, key, fingerprint, now)
         if not is_first:
-            return _reply_again(claim, asked, work)
+            return _reply_again(claim, fingerprint, work)
         reply = work()
         if reply.status == HTTPStatus.TOO_MANY_REQUESTS or reply.status >= 500:
             claim.delete()
@@ -75,20 +76,20 @@ def carry_out_once(
 
 
 def forget_old_requests(*, now: datetime) -> int:
-    """Delete keys that have had their day; return how many."""
+    """Delete expired keys; return how many were deleted."""
     deleted, _ = IdempotentRequest.objects.filter(created_at__lte=now - KEPT_FOR).delete()
     return deleted
 
 
 def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[IdempotentRequest, bool]:
-    """Write the key, or find the row of the request that wrote it; say whether this is the first.
+    """Write the key, or find its row; return whether this is the first request with it.
 
-    Waits for whoever is at work under the key.
+    Waits for a running request with the same key.
     """
-    mine = IdempotentRequest.objects.filter(owner=owner, key=key)
-    with _waiting_a_while():
-        mine.filter(created_at__lte=now - KEPT_FOR).delete()
-        return mine.get_or_create(
+    rows = IdempotentRequest.objects.filter(owner=owner, key=key)
+    with _lock_timeout():
+        rows.filter(created_at__lte=now - KEPT_FOR).delete()
+        return rows.get_or_create(
             defaults={
                 "owner": owner,
                 "key": key,
@@ -98,17 +99,19 @@ def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[Idemp
         )
 
 
-def _reply_again(claim: IdempotentRequest, asked: str, work: Callable[[], Reply]) -> Reply:
-    if claim.fingerprint[:-HALF] != asked[:-HALF]:
-        raise KeyOfAnotherRequest
-    if claim.fingerprint != asked and (reply := _tried(work)).status in REFUSED:
+def _reply_again(
+    claim: IdempotentRequest, fingerprint: str, work: Callable[[], StoredReply]
+) -> StoredReply:
+    if claim.fingerprint[:-HALF] != fingerprint[:-HALF]:
+        raise IdempotencyKeyError
+    if claim.fingerprint != fingerprint and (reply := _try_out(work)).status in REFUSED:
         return reply
     assert claim.status is not None, "a key is committed together with its answer"
-    return replace(Reply(claim.status, claim.headers, bytes(claim.body)), is_repeated=True)
+    return replace(StoredReply(claim.status, claim.headers, bytes(claim.body)), is_repeated=True)
 
 
-def _tried(work: Callable[[], Reply]) -> Reply:
-    """Return what `work` would answer; nothing of it is written."""
+def _try_out(work: Callable[[], StoredReply]) -> StoredReply:
+    """Return the reply that `work` would give, and roll back what it writes."""
     with transaction.atomic():
         reply = work()
         transaction.set_rollback(True)
@@ -116,18 +119,18 @@ def _tried(work: Callable[[], Reply]) -> Reply:
 
 
 @contextmanager
-def _waiting_a_while() -> Iterator[None]:
-    """Wait for another's lock for seconds, not for ever; raises FirstStillAtWork."""
+def _lock_timeout() -> Iterator[None]:
+    """Limit the wait for another request's lock; raise FirstRequestRunningError after it."""
     if connection.vendor != "postgresql":
         yield
         return
     with connection.cursor() as cursor:
-        cursor.execute(WAIT_A_WHILE)
+        cursor.execute(SET_LOCK_TIMEOUT)
     try:
         yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") == LOCK_NOT_AVAILABLE:
-            raise FirstStillAtWork from None
+            raise FirstRequestRunningError from None
         raise
     with connection.cursor() as cursor:
-        cursor.execute(WAIT_AS_EVER)
+        cursor.execute(RESET_LOCK_TIMEOUT)

@@ -6,16 +6,18 @@ checked before, the importer holds the arena's lock, and what the database still
 """
 
 import uuid
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
-from django.db import transaction
-from django.db.models import Max
+from django.db import connection, transaction
+from django.db.models import DateTimeField, Field, JSONField, Max, Model, UUIDField
 
-from arena.blinding import names_itself
-from arena.importers.base import CandidateRecord, PromptRecord, ResponseRecord, Row, VoteRecord
+from arena.files.reader import Row
+from arena.files.rows import ResponseRow, VoteRow
 from arena.models import Arena, Candidate, Comparison, Import, Prompt, Rater, Response, Vote
-from arena.services.import_insert import Values, insert
+from arena.self_identification import self_identifies
 
 REMEMBERED = 100_000
 DELETED_AT_ONCE = 2_000
@@ -25,6 +27,8 @@ MODELS: dict[str, type[Any]] = {
     "responses": Response,
     "votes": Vote,
 }
+PROMPT = ("external_id", "category", "text", "reference", "rubric", "variables")
+CANDIDATE = ("name", "model", "variant", "system_prompt", "user_template", "notes", "parameters")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),
     *("names_itself", "source", "source_row"),
@@ -33,6 +37,11 @@ VOTE = (
     *("arena", "comparison", "rater", "outcome", "preference", "cast_at", "void_reason"),
     *("details", "source", "source_row", "tallied"),
 )
+# Fields whose values the two databases store differently.
+ADAPTED = (DateTimeField, JSONField, UUIDField)
+# SQLite takes 32,766 values in a statement.
+ROWS_PER_STATEMENT = 500
+Values = tuple[Any, ...]
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -71,9 +80,8 @@ class Writer:
         self.source = source
         self.prompts: Ids[str] = Ids(self._prompt_ids)
         self.raters: Ids[tuple[str, str]] = Ids(self._rater_ids)
-        self.candidates = {one.own_name: one for one in arena.candidates.all()}
-        self.responses: dict[tuple[int, int], tuple[int, bool]] | None = None
-        self.giving_away: set[int] = set()
+        self.candidates = {candidate.own_name: candidate for candidate in arena.candidates.all()}
+        self.self_identifying: set[int] = set()
 
     def rows_written(self, kind: str) -> tuple[int, int]:
         """Return how many rows of this file are there, and the number of the last one."""
@@ -84,7 +92,7 @@ class Writer:
         """Write a batch of good rows, all of one kind, in one transaction."""
         if kind == "responses":
             # Reading long answers takes a while: not while voters wait for the write lock.
-            self.giving_away = self._giving_away(rows)
+            self.self_identifying = {row.number for row in rows if self._identifies(row.content)}
         write = {
             "prompts": self._prompts,
             "candidates": self._candidates,
@@ -94,181 +102,141 @@ class Writer:
         with transaction.atomic():
             write(rows)
 
-    def _giving_away(self, rows: list[Row]) -> set[int]:
-        """Return the numbers of the rows whose answer says who wrote it."""
-        records = [(row.number, cast(ResponseRecord, row.record)) for row in rows]
-        authors = [self.candidates[record.candidate] for _, record in records]
-        return {
-            number
-            for (number, record), author in zip(records, authors, strict=True)
-            if names_itself(record.text, names=(author.name, author.model))
-        }
+    def _identifies(self, response: ResponseRow) -> bool:
+        author = self.candidates[response.candidate]
+        return self_identifies(response.text, names=(author.name, author.model))
 
-    def _sourced(self, row: Row) -> dict[str, Any]:
-        return {"source_id": self.source.pk, "source_row": row.number}
+    def _common(self, row: Row, names: Sequence[str]) -> dict[str, Any]:
+        """Return what a row is created with: its source, and the fields that are called alike."""
+        fields = {name: getattr(row.content, name) for name in names}
+        if getattr(row.content, "retired", False):
+            fields["retired_at"] = self.source.started_at
+        return fields | {"source_id": self.source.pk, "source_row": row.number}
 
     def _prompts(self, rows: list[Row]) -> None:
-        records = [(row, cast(PromptRecord, row.record)) for row in rows]
-        known = self.prompts.of(record.external_id for _, record in records)
+        known = self.prompts.of(row.content.external_id for row in rows)
         Prompt.objects.bulk_create(
-            Prompt(
-                arena_id=self.arena.pk,
-                external_id=record.external_id,
-                category=record.category,
-                text=record.text,
-                reference=record.reference,
-                rubric=record.rubric,
-                variables=record.variables,
-                retired_at=self.source.started_at if record.retired else None,
-                **self._sourced(row),
-            )
-            for row, record in records
-            if record.external_id not in known
+            Prompt(arena_id=self.arena.pk, **self._common(row, PROMPT))
+            for row in rows
+            if row.content.external_id not in known
         )
 
     def _candidates(self, rows: list[Row]) -> None:
-        records = [(row, cast(CandidateRecord, row.record)) for row in rows]
         Candidate.objects.bulk_create(
-            Candidate(
-                arena_id=self.arena.pk,
-                name=record.name,
-                model=record.model,
-                variant=record.variant,
-                system_prompt=record.system_prompt,
-                user_template=record.user_template,
-                notes=record.notes,
-                parameters=record.parameters,
-                retired_at=self.source.started_at if record.retired else None,
-                **self._sourced(row),
-            )
-            for row, record in records
-            if record.name not in self.candidates
+            Candidate(arena_id=self.arena.pk, **self._common(row, CANDIDATE))
+            for row in rows
+            if row.content.name not in self.candidates
         )
 
     def _responses(self, rows: list[Row]) -> None:
-        records = [(row, cast(ResponseRecord, row.record)) for row in rows]
-        prompts = self.prompts.of(record.prompt for _, record in records)
-        known = self._known_responses()
-        new = [
-            (row, record, self.candidates[record.candidate], prompts[record.prompt])
-            for row, record in records
+        prompts = self.prompts.of(row.content.prompt_id for row in rows)
+        keys = [
+            (self.candidates[row.content.candidate].pk, prompts[row.content.prompt_id])
+            for row in rows
         ]
         Response.objects.bulk_create(
             Response(
-                candidate_id=candidate.pk,
-                prompt_id=prompt_id,
-                text=record.text,
-                names_itself=row.number in self.giving_away,
-                **self._sourced(row),
+                candidate_id=candidate,
+                prompt_id=prompt,
+                names_itself=row.number in self.self_identifying,
+                **self._common(row, ("text",)),
             )
-            for row, record, candidate, prompt_id in new
-            if (candidate.pk, prompt_id) not in known
+            for row, (candidate, prompt) in zip(rows, keys, strict=True)
+            if (candidate, prompt) not in self.responses
         )
 
     def _votes(self, rows: list[Row]) -> None:
-        records = [cast(VoteRecord, row.record) for row in rows]
-        self._make_candidates(records)
+        votes = [row.content for row in rows]
+        self._create_candidates(votes)
         prompts = self.prompts.made(
-            (record.prompt for record in records if record.prompt is not None), self._make_prompts
+            (vote.prompt for vote in votes if vote.prompt), self._create_prompts
         )
         raters = self.raters.made(
-            ((record.rater_kind, record.rater) for record in records), self._make_raters
+            ((vote.rater_kind, vote.rater) for vote in votes), self._create_raters
         )
         insert(Comparison, COMPARISON, (self._comparison(row, prompts, raters) for row in rows))
-        compared = self._comparison_ids(rows)
+        numbers = (rows[0].number, rows[-1].number)
+        inserted = Comparison.objects.filter(source=self.source, source_row__range=numbers)
+        comparisons = dict(inserted.values_list("source_row", "pk"))
         insert(
             Vote,
             VOTE,
             (
                 (
                     self.arena.pk,
-                    compared[row.number],
-                    raters[record.rater_kind, record.rater],
-                    record.outcome,
-                    record.preference,
-                    record.cast_at or self.source.started_at,
+                    comparisons[row.number],
+                    raters[vote.rater_kind, vote.rater],
+                    vote.outcome,
+                    vote.preference,
+                    vote.cast_at or self.source.started_at,
                     "",
-                    record.details or None,
+                    vote.details or None,
                     self.source.pk,
                     row.number,
                     True,  # counted with its import
                 )
-                for row, record in zip(rows, records, strict=True)
+                for row, vote in zip(rows, votes, strict=True)
             ),
         )
 
     def _comparison(
         self, row: Row, prompts: dict[str, int], raters: dict[tuple[str, str], int]
     ) -> Values:
-        record = cast(VoteRecord, row.record)
-        left, right = self.candidates[record.left].pk, self.candidates[record.right].pk
-        prompt = None if record.prompt is None else prompts[record.prompt]
-        answers = self._answers(left, right, prompt)
+        vote = row.content
+        left, right = self.candidates[vote.left].pk, self.candidates[vote.right].pk
+        prompt = prompts[vote.prompt] if vote.prompt else None
+        answers = [self.responses.get((candidate, prompt or 0)) for candidate in (left, right)]
+        left_answer, right_answer = answers if all(answers) else (None, None)
         return (
             uuid.uuid4(),
             self.arena.pk,
-            raters[record.rater_kind, record.rater],
+            raters[vote.rater_kind, vote.rater],
             prompt,
             left,
             right,
-            answers[0][0] if answers else None,
-            answers[1][0] if answers else None,
-            any(names for _, names in answers),
+            left_answer and left_answer[0],
+            right_answer and right_answer[0],
+            any(answer and answer[1] for answer in (left_answer, right_answer)),
             self.source.pk,
             row.number,
         )
 
-    def _comparison_ids(self, rows: list[Row]) -> dict[int, int]:
-        numbers = (rows[0].number, rows[-1].number)
-        made = Comparison.objects.filter(source=self.source, source_row__range=numbers)
-        return {row: pk for row, pk in made.values_list("source_row", "pk") if row is not None}
-
-    def _answers(self, left: int, right: int, prompt_id: int | None) -> list[tuple[int, bool]]:
-        """Return both candidates' answers (id, names itself), or none unless there are two."""
-        if prompt_id is None:
-            return []
-        known = self._known_responses()
-        pair = [known.get((candidate, prompt_id)) for candidate in (left, right)]
-        answers = [answer for answer in pair if answer is not None]
-        return answers if len(answers) == 2 else []
-
     # -- What a row names ------------------------------------------------------------------------
 
-    def _known_responses(self) -> dict[tuple[int, int], tuple[int, bool]]:
-        """Return the answers that were in the arena when this file was begun."""
-        if self.responses is None:
-            rows = Response.objects.filter(prompt__arena=self.arena).values_list(
-                "candidate_id", "prompt_id", "pk", "names_itself"
-            )
-            self.responses = {(a, b): (pk, names) for a, b, pk, names in rows.iterator()}
-        return self.responses
+    @cached_property
+    def responses(self) -> dict[tuple[int, int], tuple[int, bool]]:
+        """The answers that were in the arena when this file was begun: id, identifies itself."""
+        rows = Response.objects.filter(prompt__arena=self.arena).values_list(
+            "candidate_id", "prompt_id", "pk", "names_itself"
+        )
+        return {(a, b): (pk, names) for a, b, pk, names in rows.iterator()}
 
     def _prompt_ids(self, names: Collection[str]) -> dict[str, int]:
-        found = Prompt.objects.filter(arena=self.arena, external_id__in=names)
-        return dict(found.values_list("external_id", "pk"))
+        prompts = Prompt.objects.filter(arena=self.arena, external_id__in=names)
+        return dict(prompts.values_list("external_id", "pk"))
 
     def _rater_ids(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        found = Rater.objects.filter(arena=self.arena, name__in={name for _, name in names})
-        return {(kind, name): pk for kind, name, pk in found.values_list("kind", "name", "pk")}
+        raters = Rater.objects.filter(arena=self.arena, name__in={name for _, name in names})
+        return {(kind, name): pk for kind, name, pk in raters.values_list("kind", "name", "pk")}
 
-    def _make_prompts(self, names: list[str]) -> None:
+    def _create_prompts(self, names: list[str]) -> None:
         Prompt.objects.bulk_create(
             Prompt(arena=self.arena, external_id=name, source=self.source) for name in names
         )
 
-    def _make_raters(self, names: list[tuple[str, str]]) -> None:
+    def _create_raters(self, names: list[tuple[str, str]]) -> None:
         Rater.objects.bulk_create(
             Rater(arena=self.arena, kind=kind, name=name) for kind, name in names
         )
 
-    def _make_candidates(self, records: list[VoteRecord]) -> None:
-        named = dict.fromkeys(name for record in records for name in (record.left, record.right))
-        made = Candidate.objects.bulk_create(
+    def _create_candidates(self, votes: list[VoteRow]) -> None:
+        names = dict.fromkeys(name for vote in votes for name in (vote.left, vote.right))
+        created = Candidate.objects.bulk_create(
             Candidate(arena=self.arena, name=name, source=self.source)
-            for name in named
+            for name in names
             if name not in self.candidates
         )
-        self.candidates |= {candidate.name: candidate for candidate in made}
+        self.candidates |= {candidate.name: candidate for candidate in created}
 
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:
@@ -279,3 +247,29 @@ def discard(arena: Arena, imports: Collection[Import]) -> None:
             model.objects.filter(pk__in=ids).delete()
     Rater.objects.filter(arena=arena, votes=None, comparisons=None).delete()
     Import.objects.filter(pk__in=[one.pk for one in imports]).delete()
+
+
+def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -> None:
+    """Insert bare values: votes come by the million, and model instances cost most of the time.
+
+    Columns that are not named must be nullable or have a default in the database.
+    """
+    fields = [cast("Field[Any, Any]", model._meta.get_field(name)) for name in columns]
+    quote = connection.ops.quote_name
+    names = ", ".join(quote(str(field.column)) for field in fields)
+    table = quote(model._meta.db_table)
+    adapted = [(i, field) for i, field in enumerate(fields) if isinstance(field, ADAPTED)]
+    waiting = iter(rows)
+    with connection.cursor() as cursor:
+        while some := [_adapt(values, adapted) for values in islice(waiting, ROWS_PER_STATEMENT)]:
+            row = f"({', '.join(['%s'] * len(fields))})"
+            marks = ", ".join([row] * len(some))
+            statement = " ".join(["INSERT INTO", table, "(", names, ") VALUES", marks])
+            cursor.execute(statement, list(chain.from_iterable(some)))
+
+
+def _adapt(values: Values, adapted: "Sequence[tuple[int, Field[Any, Any]]]") -> list[Any]:
+    row = list(values)
+    for i, field in adapted:
+        row[i] = field.get_db_prep_save(row[i], connection)
+    return row

@@ -4,46 +4,53 @@ Until the reveal nobody reads a row of it. An import that is killed is resumed b
 call again; a file that was imported before is known by its SHA-256 and adds nothing.
 """
 
+import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from arena.importers import find_files
-from arena.importers.base import Row, SourceFile
-from arena.models import Arena, Import, Response
-from arena.models.imports import DELETED
-from arena.services.import_check import (
-    CheckedFile,
-    Problems,
-    Progress,
-    changed,
-    check_files,
-    fingerprint,
-    known_in,
-    write_rejects,
-)
-from arena.services.import_lock import ImportRefused, one_import_at_a_time
+from arena.files.reader import Row
+from arena.files.source import FileError, Source, unreadable
+from arena.formats import find_files
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows, digest
+from arena.models import Arena, Import, Prompt, Response
+from arena.models.arenas import DELETED, REVEALED
 from arena.services.import_rows import Writer, discard
-from arena.services.pairing import sync_pairs
+from arena.services.locks import exclusive_lock
+from arena.services.pairs import sync_pairs
 from arena.signals import announce, arena_created, votes_changed
+from arena.validation import InputError
 
 FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 500, 50, 2_000
 BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
+CHUNK = 1 << 20
+BUSY = "Another import into this arena is running. Wait until it has ended, then try again."
+# Called with what is done ("checking", "writing"), the file, rows done, rows in all (about).
+Progress = Callable[[str, Path, int, int], None]
 
 
-class BadRows(ImportRefused):
+class ArenaImportError(Exception):
+    """An import that was not made; the message is a sentence for people."""
+
+
+class BadRowsError(ArenaImportError):
     """Rows were bad and not to be skipped; nothing was written."""
 
-    def __init__(self, problems: Problems) -> None:
-        super().__init__(str(problems))
-        self.problems = problems
+    def __init__(self, rejected: RejectedRows) -> None:
+        super().__init__(str(rejected))
+        self.rejected = rejected
 
 
 @dataclass(frozen=True)
@@ -59,16 +66,32 @@ class Options:
     progress: Progress = lambda *told: None
 
 
-@dataclass
-class FileReport:
-    """What became of one file. `known`: it had been imported before, and added nothing."""
+@dataclass(kw_only=True)
+class ImportedFile(ImportFile):
+    """A file: its fingerprint, the numbers of its bad rows (ascending), and what became of it.
 
-    path: Path
-    kind: str
+    `known`: it had been imported before, and added nothing.
+    """
+
+    sha256: str
+    lines: int
+    good: int = 0
     added: int = 0
-    rejected: int = 0
+    bad: MutableSequence[int] = field(default_factory=lambda: array("Q"))
     rejects: Path | None = None
     known: bool = False
+
+    def good_rows(self) -> Iterator[Row]:
+        """Read the file again, without the rows that were found bad."""
+        bad = iter(self.bad)
+        next_bad = next(bad, None)
+        for row in self.rows():
+            if row.number == next_bad:
+                next_bad = next(bad, None)
+            elif isinstance(row.content, InputError):
+                raise _changed(self.path)
+            else:
+                yield row
 
 
 @dataclass
@@ -76,39 +99,49 @@ class ImportReport:
     """What an import did, file by file, and the first of the rows that it left out."""
 
     arena: Arena
-    files: list[FileReport] = field(default_factory=list)
-    problems: Problems = field(default_factory=Problems)
+    files: list[ImportedFile]
+    rejected: RejectedRows
 
 
 def import_files(
     *, slug: str, paths: Sequence[Path], now: datetime, options: Options | None = None
 ) -> ImportReport:
-    """Import `paths` into the arena `slug`, which is made when it is new.
+    """Import `paths` into the arena `slug`, which is created when it is new.
 
-    Raises FileProblem or ImportRefused with a sentence for people; BadRows, before anything is
-    written, where rows are bad and are not to be skipped.
+    Raises FileError or ArenaImportError with a sentence for people; BadRowsError, before anything
+    is written, where rows are bad and are not to be skipped.
     """
     options = options or Options()
     arena = _arena(slug, options)
     try:
-        with one_import_at_a_time(slug):
-            files = _fingerprints(find_files(paths, options.format_name))
-            # Asked again under the lock: another import may just have made it.
+        with exclusive_import(slug):
+            files = [
+                ImportedFile(**vars(file), **_fingerprint(file.path))
+                for file in find_files(paths, options.format_name)
+            ]
+            # The same content twice counts once.
+            files = list({file.sha256: file for file in reversed(files)}.values())[::-1]
+            # Asked again under the lock: another import may just have created it.
             arena = Arena.objects.filter(slug=slug).first() or arena
             return _import(arena, files, options, now)
     except DatabaseError as error:
-        raise ImportRefused(
+        raise ArenaImportError(
             f"The database stopped the import: {str(error).strip()}. What was written stays "
-            "hidden; the same import again goes on from there."
+            "hidden; run the same import again to resume it."
         ) from error
+
+
+def exclusive_import(slug: str) -> AbstractContextManager[None]:
+    """Hold the arena's import lock; raises ArenaImportError while somebody else holds it."""
+    return exclusive_lock(f"import-{slug}", busy=ArenaImportError(BUSY))
 
 
 def _arena(slug: str, options: Options) -> Arena:
     """Return the arena of that slug, or a new one, checked and not yet saved."""
     if arena := Arena.objects.filter(slug=slug).first():
         if arena.founded_by and arena.founded_by.format == DELETED:
-            raise ImportRefused(
-                f"{slug} is being deleted; run delete_arena once more, then bring it anew."
+            raise ArenaImportError(
+                f"{slug} is being deleted; run delete_arena once more, then import it again."
             )
         return arena
     arena = Arena(
@@ -121,93 +154,178 @@ def _arena(slug: str, options: Options) -> Arena:
         arena.full_clean()
     except ValidationError as error:
         reasons = [f"{field}: {' '.join(words)}" for field, words in error.message_dict.items()]
-        raise ImportRefused(f"No arena can be made. {' '.join(reasons)}") from None
+        raise ArenaImportError(f"The arena cannot be created. {' '.join(reasons)}") from None
     return arena
 
 
-def _fingerprints(files: list[SourceFile]) -> list[CheckedFile]:
-    """Return the files with what they are known by; the same content twice counts once."""
-    found = [CheckedFile(file, *fingerprint(file.path)) for file in files]
-    return list({one.sha256: one for one in reversed(found)}.values())[::-1]
+def _fingerprint(path: Path) -> dict[str, Any]:
+    """Return the SHA-256 of a file and how many lines it has, by these names."""
+    sha, lines = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                sha.update(chunk)
+                lines += chunk.count(b"\n")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return {"sha256": sha.hexdigest(), "lines": lines}
+
+
+def _changed(path: Path) -> FileError:
+    return FileError(
+        f"{path} has changed while it was imported. Nothing of it is shown; try again."
+    )
 
 
 def _import(
-    arena: Arena, files: list[CheckedFile], options: Options, now: datetime
+    arena: Arena, files: list[ImportedFile], options: Options, now: datetime
 ) -> ImportReport:
-    known = _known_files(arena, files)
-    new = [one for one in files if one.sha256 not in known]
-    problems = _checked(arena, new, options)
+    if arena.pk is not None:
+        revealed = set(
+            arena.imports.filter(revealed_at__isnull=False).values_list("sha256", flat=True)
+        )
+        for file in files:
+            file.known = file.sha256 in revealed
+    new = [file for file in files if not file.known]
+    rejected = _check(arena, new, options)
     if new:
-        _write_all(arena, new, options, now)
+        _write(arena, new, options, now)
     else:
-        _ring(arena, founded=True)
+        _announce(arena, founded=True)
     if Response.objects.filter(candidate__arena=arena).exists():
         sync_pairs(arena=arena)
         announce(votes_changed, arena_id=arena.pk, reason="import")  # there are pairs to weigh now
-    reports = [
-        FileReport(
-            path=one.file.path,
-            kind=one.file.kind,
-            added=one.added,
-            rejected=len(one.bad),
-            rejects=one.rejects,
-            known=one.sha256 in known,
-        )
-        for one in files
-    ]
-    return ImportReport(arena, reports, problems)
+    return ImportReport(arena, files, rejected)
 
 
-def _known_files(arena: Arena, files: list[CheckedFile]) -> set[str]:
-    if arena.pk is None:
-        return set()
-    sums = [one.sha256 for one in files]
-    revealed = arena.imports.filter(sha256__in=sums, revealed_at__isnull=False)
-    return set(revealed.values_list("sha256", flat=True))
+# -- The first reading: every row is checked, nothing is written -----------------------------------
 
 
-def _checked(arena: Arena, files: list[CheckedFile], options: Options) -> Problems:
+def _check(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
     """Read every file once; refuse bad rows, or put them aside where they are to be skipped."""
-    problems = check_files(files, known_in(arena, files), options.progress)
-    if problems.count and not options.skip_bad:
-        raise BadRows(problems)
-    if files and not any(one.good for one in files):
-        raise BadRows(problems)
-    for one in files:
-        if one.bad:
-            write_rejects(one, options.rejects_folder)
-    return problems
+    checker, rejected = Checker(_known(arena, files)), RejectedRows()
+    for file in files:
+        _check_file(file, checker, rejected, options.progress)
+    nothing_left = bool(files) and not any(file.good for file in files)
+    if nothing_left or (rejected.count and not options.skip_bad):
+        raise BadRowsError(rejected)
+    for file in files:
+        if file.bad:
+            file.rejects = _write_rejects(file, options.rejects_folder)
+    return rejected
 
 
-# -- Writing, hidden -----------------------------------------------------------------------------
+def _check_file(
+    file: ImportedFile, checker: Checker, rejected: RejectedRows, progress: Progress
+) -> None:
+    for row in file.rows():
+        try:
+            if isinstance(row.content, InputError):
+                raise row.content
+            checker.check(row.content)
+            file.good += 1
+        except InputError as error:
+            file.bad.append(row.number)
+            rejected.add(file.path, row.line, error)
+        if row.number % 1000 == 0:
+            progress("checking", file.path, row.line, file.lines)
+    progress("checking", file.path, file.lines, file.lines)
+    if not file.good and not file.bad:
+        raise FileError(f"{file.path} has no rows.")
 
 
-def _write_all(arena: Arena, files: list[CheckedFile], options: Options, now: datetime) -> None:
+def _known(arena: Arena, files: list[ImportedFile]) -> Known:
+    """Return what `arena` has that stays: everything but rows of other, abandoned imports."""
+    if arena.pk is None:
+        return Known()
+    ours = Import.objects.filter(arena=arena, sha256__in=[file.sha256 for file in files])
+    stays = REVEALED | Q(source__in=list(ours))
+    known = Known()
+    fields = ("external_id", "category", "text", "reference", "rubric", "variables")
+    for name, *content in Prompt.objects.filter(stays, arena=arena).values_list(*fields).iterator():
+        known.prompts[name] = digest(*content)
+    for candidate in arena.candidates.filter(stays):
+        known.candidates[candidate.own_name] = digest(
+            candidate.model,
+            candidate.variant,
+            candidate.system_prompt,
+            candidate.user_template,
+            candidate.notes,
+            candidate.parameters,
+        )
+    if "responses" in {file.kind for file in files}:
+        rows = Response.objects.filter(stays, prompt__arena=arena)
+        for row in rows.select_related("candidate", "prompt").iterator(chunk_size=500):
+            known.responses[row.candidate.own_name, row.prompt.external_id] = digest(row.text)
+    return known
+
+
+def _write_rejects(file: ImportedFile, folder: Path | None) -> Path:
+    """Copy the bad rows, as they are, to `<file>.rejects.<ext>` beside the file or in `folder`.
+
+    Under the same header, so that the copy can be corrected and imported by itself.
+    """
+    path, bad = file.path, set(file.bad)
+    target = (folder or path.parent) / f"{path.stem}.rejects{path.suffix}"
+    draft = target.with_name(f"{target.name}.draft")
+    try:
+        with Source.at(path).open() as stream, draft.open("wb") as copy:
+            place = _copy(stream, copy, file.format.preamble(path))
+            for row in file.rows():
+                if row.number in bad:
+                    _copy(stream, None, row.start - place)
+                    place = row.start + _copy(stream, copy, row.end - row.start)
+        draft.replace(target)
+    except OSError as error:
+        raise FileError(
+            f"The rejected rows cannot be written to {target}: {error.strerror}. "
+            "Name another folder with --rejects."
+        ) from None
+    return target
+
+
+def _copy(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
+    """Copy the next `size` bytes, or skip them; a copy ends with a line break."""
+    left, last = size, b"\n"
+    while left and (chunk := source.read(min(CHUNK, left))):
+        left -= len(chunk)
+        if target is not None:
+            target.write(chunk)
+            last = chunk[-1:]
+    if target is not None and last != b"\n":
+        target.write(b"\n")
+    return size
+
+
+# -- Writing, hidden -------------------------------------------------------------------------------
+
+
+def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:
     imports = _open(arena, files, now)
-    abandoned = arena.imports.hidden().exclude(pk__in=[one.pk for one in imports])
+    abandoned = arena.imports.hidden().exclude(pk__in=[source.pk for source in imports])
     discard(arena, list(abandoned))
-    for one, source in zip(files, imports, strict=True):
-        _write_file(arena, one, source, options.progress)
+    for file, source in zip(files, imports, strict=True):
+        _write_file(arena, file, source, options.progress)
     _reveal(arena, imports)
 
 
 @transaction.atomic
-def _open(arena: Arena, files: list[CheckedFile], now: datetime) -> list[Import]:
-    """Find or make the Import of each file, and have one of them found a hidden arena."""
+def _open(arena: Arena, files: list[ImportedFile], now: datetime) -> list[Import]:
+    """Find or create the Import of each file, and have one of them found a hidden arena."""
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
     if arena.pk is None:
         arena.save()
     imports = [
         Import.objects.get_or_create(
             arena=arena,
-            sha256=one.sha256,
+            sha256=file.sha256,
             defaults={
-                "file_name": one.file.path.name[-255:],
-                "format": one.file.importer.name,
+                "file_name": file.path.name[-255:],
+                "format": file.format.NAME,
                 "started_at": now,
             },
         )[0]
-        for one in files
+        for file in files
     ]
     if hidden and arena.founded_by not in imports:
         arena.founded_by = imports[0]
@@ -215,22 +333,26 @@ def _open(arena: Arena, files: list[CheckedFile], now: datetime) -> list[Import]
     return imports
 
 
-def _write_file(arena: Arena, one: CheckedFile, source: Import, progress: Progress) -> None:
+def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Progress) -> None:
     """Write the good rows that are not there yet, in batches that each take a moment."""
-    writer, kind, path = Writer(arena=arena, source=source), one.file.kind, one.file.path
-    done, last = writer.rows_written(kind)
-    rows = (row for row in one.good_rows() if row.number > last)
+    writer = Writer(arena=arena, source=source)
+    done, last = writer.rows_written(file.kind)
+    rows = (row for row in file.good_rows() if row.number > last)
     size = FIRST_BATCH
     while batch := _batch(rows, size):
         started = time.monotonic()
-        writer.write(batch, kind)
-        size = _next_size(len(batch), time.monotonic() - started)
+        writer.write(batch, file.kind)
+        # As many rows as fit into the time a transaction may take, growing at most twofold.
+        seconds = max(time.monotonic() - started, 0.001)
+        wanted = min(len(batch) * BATCH_SECONDS / seconds, len(batch) * 2)
+        size = int(min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH))
         done += len(batch)
-        progress("writing", path, done, one.good)
-    one.added, _ = writer.rows_written(kind)
-    if fingerprint(path)[0] != one.sha256 or (kind == "votes" and one.added != one.good):
-        raise changed(path)
-    source.rows_added, source.rows_rejected = one.added, len(one.bad)
+        progress("writing", file.path, done, file.good)
+    file.added, _ = writer.rows_written(file.kind)
+    is_short = file.kind == "votes" and file.added != file.good
+    if is_short or _fingerprint(file.path)["sha256"] != file.sha256:
+        raise _changed(file.path)
+    source.rows_added, source.rows_rejected = file.added, len(file.bad)
     source.save(update_fields=["rows_added", "rows_rejected"])
 
 
@@ -238,36 +360,27 @@ def _batch(rows: Iterator[Row], size: int) -> list[Row]:
     """Take the next `size` rows, or fewer where they are large."""
     batch: list[Row] = []
     room = BATCH_BYTES
-    for row in rows:
+    for row in islice(rows, size):
         batch.append(row)
         room -= row.end - row.start
-        if len(batch) == size or room <= 0:
+        if room <= 0:
             break
     return batch
-
-
-def _next_size(size: int, seconds: float) -> int:
-    """Return how many rows fit into the time a transaction may take, growing at most twofold."""
-    wanted = min(size * BATCH_SECONDS / max(seconds, 0.001), size * 2)
-    return int(min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH))
-
-
-# -- The reveal ----------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def _reveal(arena: Arena, imports: list[Import]) -> None:
     """Show every row of these imports, and the arena they founded, by one update.
 
-    Its time is that of the update, not that at which the import began: a board that was fitted
-    in between must see that it is behind.
+    Its time is that of the update, not that at which the import began: a leaderboard that was
+    fitted in between must see that it is behind.
     """
-    ids = [one.pk for one in imports]
+    ids = [source.pk for source in imports]
     Import.objects.filter(pk__in=ids).update(revealed_at=timezone.now())
-    _ring(arena, founded=arena.founded_by in imports)
+    _announce(arena, founded=arena.founded_by in imports)
 
 
-def _ring(arena: Arena, *, founded: bool) -> None:
+def _announce(arena: Arena, *, founded: bool) -> None:
     if founded:
         announce(arena_created, arena_id=arena.pk)
     announce(votes_changed, arena_id=arena.pk, reason="import")

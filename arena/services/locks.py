@@ -1,24 +1,38 @@
-"""Work that is done by one at a time, held by a lock that dies with the process that holds it."""
+"""Locks, and retries after deadlocks.
+
+Code that locks several of an arena's rows takes them in one order: the arena, its candidates or
+prompts, runs and answers, pairs, and ranking's row of refreshes. All are locked NO KEY, so that
+inserts that only refer to them, as every vote does, do not wait.
+"""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from filelock import FileLock, Timeout
 
+from arena.models import Arena
 
-def one_at_a_time(work: str, *, busy: Exception) -> AbstractContextManager[None]:
-    """Hold the lock on `work`; raises `busy` while somebody else holds it.
+ROLLED_BACK = ("40P01", "40001")  # PostgreSQL's codes for a deadlock and a serialization failure
+P = ParamSpec("P")
+R = TypeVar("R")
 
-    Within a transaction PostgreSQL holds it until the end of that, because nobody else sees before
-    what was written. `work` becomes part of a file's name: letters, digits, hyphens and
-    underscores.
+
+def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None]:
+    """Hold the lock named `work`; raise `busy` while another process holds it.
+
+    The lock ends with the process. In a transaction PostgreSQL holds it until the end of the
+    transaction, because others see the changes only then. `work` is part of a file name: letters,
+    digits, hyphens and underscores.
     """
     if connection.vendor == "postgresql":
-        held = _transaction_lock if connection.in_atomic_block else _session_lock
-        return held(_key_of(work), busy)
+        lock = _transaction_lock if connection.in_atomic_block else _session_lock
+        digest = hashlib.sha256(f"ringside {work}".encode()).digest()
+        return lock(int.from_bytes(digest[:8], "big", signed=True), busy)
     return _file_lock(Path(f"{connection.settings_dict['NAME']}.{work}.lock"), busy)
 
 
@@ -37,30 +51,54 @@ def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
 
 @contextmanager
 def _transaction_lock(key: int, busy: Exception) -> Iterator[None]:
-    """A transaction that failed cannot give back a lock of its session; this one ends with it."""
-    if not _ask("pg_try_advisory_xact_lock", key):
+    """Take a lock that ends with the transaction, because a failed one could not release it."""
+    if not _call_lock_function("pg_try_advisory_xact_lock", key):
         raise busy
     yield
 
 
 @contextmanager
 def _session_lock(key: int, busy: Exception) -> Iterator[None]:
-    if not _ask("pg_try_advisory_lock", key):
+    if not _call_lock_function("pg_try_advisory_lock", key):
         raise busy
     try:
         yield
     finally:
-        # A connection that broke has given the lock back already.
+        # A broken connection has already released the lock.
         with suppress(DatabaseError):
-            _ask("pg_advisory_unlock", key)
+            _call_lock_function("pg_advisory_unlock", key)
 
 
-def _key_of(work: str) -> int:
-    digest = hashlib.sha256(f"ringside {work}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def _ask(function: str, key: int) -> bool:
+def _call_lock_function(function: str, key: int) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s)", [key])
         return bool(cursor.fetchone()[0])
+
+
+def lock_arena(arena_id: int) -> Arena:
+    """Lock an arena's row until the end of the transaction: always the first lock taken."""
+    return Arena.objects.select_for_update(no_key=True).get(pk=arena_id)
+
+
+def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:
+    """Call `work` once more if the database rolled it back in favour of another transaction.
+
+    Only for work that is one transaction and nothing else. Inside an outer transaction nothing is
+    retried: that one is rolled back too, and its owner has to retry it.
+    """
+
+    @wraps(work)
+    def retried(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return work(*args, **kwargs)
+        except OperationalError as error:
+            if connection.in_atomic_block or not _was_rolled_back(error):
+                raise
+        return work(*args, **kwargs)
+
+    return retried
+
+
+def _was_rolled_back(error: OperationalError) -> bool:
+    """Return whether a deadlock or conflict rolled back a transaction that would succeed alone."""
+    return getattr(error.__cause__, "sqlstate", None) in ROLLED_BACK

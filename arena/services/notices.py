@@ -1,4 +1,4 @@
-"""What a team is told, once, and to whom it is delivered besides its page."""
+"""Notices to teams: written once, and queued for webhooks and e-mail."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import transaction
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, Delivery, Membership, Notice, Team
 from arena.services.audit import record
 
-LONGEST_SENTENCE = 500
+MAX_SENTENCE_LENGTH = 500
 
 
 @transaction.atomic
@@ -25,14 +25,14 @@ def notify(
     details: Mapping[str, Any] | None = None,
     now: datetime,
 ) -> Notice | None:
-    """Tell `team` something, and queue it for its webhooks and for members who want e-mail.
+    """Write a notice to `team` and queue it for its webhooks and for members who want e-mail.
 
-    `key` says what it is about: a second notice with the same one is none, and None is returned.
-    `path` is the page to read more on; `details` go out with webhooks.
+    `key` names the cause: if the team already has a notice with it, nothing is written and None is
+    returned. `path` is the page with more; `details` are sent to webhooks.
     """
     fields = {
         "kind": kind,
-        "sentence": clipped(sentence),
+        "sentence": clip_sentence(sentence),
         "path": path,
         "arena": arena,
         "details": dict(details or {}),
@@ -46,22 +46,22 @@ def notify(
     members = members.exclude(user__email="").order_by("pk")
     Delivery.objects.bulk_create(
         [
-            *(Delivery(notice=notice, webhook=one, due_at=now) for one in webhooks),
-            *(Delivery(notice=notice, membership=one, due_at=now) for one in members),
+            *(Delivery(notice=notice, webhook=webhook, due_at=now) for webhook in webhooks),
+            *(Delivery(notice=notice, membership=member, due_at=now) for member in members),
         ]
     )
     return notice
 
 
-def clipped(sentence: str) -> str:
-    """The sentence on one line, no longer than is kept."""
+def clip_sentence(sentence: str) -> str:
+    """Return the sentence on one line, cut to the length that is stored."""
     line = " ".join(sentence.split())
-    return line if len(line) <= LONGEST_SENTENCE else f"{line[: LONGEST_SENTENCE - 1]}…"
+    return line if len(line) <= MAX_SENTENCE_LENGTH else f"{line[: MAX_SENTENCE_LENGTH - 1]}…"
 
 
 @transaction.atomic
 def set_notices_by_email(*, membership: Membership, wanted: bool, by: Actor) -> Membership:
-    """Send the team's notices to this member by e-mail too, or stop that."""
+    """Turn e-mail for the team's notices on or off for this member."""
     changed = Membership.objects.filter(pk=membership.pk).exclude(notices_by_email=wanted)
     if changed.update(notices_by_email=wanted):
         action = "switched notices by e-mail on" if wanted else "switched notices by e-mail off"

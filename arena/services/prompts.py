@@ -1,33 +1,55 @@
-"""Prompts: brought in, revised, retired and brought back."""
+"""Prompts: uploaded, revised, archived and restored.
 
-from collections.abc import Mapping, Sequence
+An upload is planned against what the arena has before anything is written. Whether two prompts
+have the same text is decided by the final state, not row by row: rows may swap two texts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
+from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers.subjects import subject_of
-from arena.importers.base import BadRow, checked_name, checked_text, checked_variables, shown
+from arena.actors import Actor
+from arena.errors import ServiceError
+from arena.files.rows import PromptRow
+from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
+from arena.models.arenas import subject_of
 from arena.services import audit
-from arena.services.deadlocks import hold_arena
-from arena.services.pairing import sync_pairs
-from arena.services.prompt_plan import CONTENT, DOUBLE, FIXED, Plan, apply, key_of
-from arena.services.refusals import Refused
+from arena.services.locks import lock_arena
+from arena.services.pairs import sync_pairs
 from arena.services.reports import UploadReport
-from arena.uploads import Problem, PromptRow, check_length
+from arena.validation import (
+    CATEGORY_LIMIT,
+    InputError,
+    check_prompt_length,
+    clean_name,
+    clean_text,
+    clean_variables,
+    quoted,
+)
 
 BATCH = 500
+CONTENT = ("text", "category", "reference", "rubric", "variables")
+IN_USE = (
+    "Prompt {id} already has answers or comparisons, so it cannot be changed. Archive it and add a "
+    "new one."
+)
+DUPLICATE = "Prompt {id} already has the same text."
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
-class PromptRefused(Refused):
-    """A prompt that cannot be changed so."""
+class PromptError(ServiceError):
+    """A prompt that cannot be changed this way."""
 
 
 class PromptFields(TypedDict, total=False):
-    """What a prompt says; what is not named stays."""
+    """The content of a prompt; fields that are not given stay as they are."""
 
     text: str
     category: str
@@ -36,7 +58,193 @@ class PromptFields(TypedDict, total=False):
     variables: dict[str, str]
 
 
-# -- Bringing in -----------------------------------------------------------------------------------
+# -- Planning an upload ----------------------------------------------------------------------------
+
+
+def prompt_key(text: str, variables: Mapping[str, str]) -> Key:
+    """Return what no two prompts of an arena may have in common."""
+    return text.replace("\r\n", "\n").strip(), tuple(sorted(variables.items()))
+
+
+def apply_changes(prompt: Prompt, changes: Mapping[str, Any]) -> None:
+    """Set the changed fields of `prompt`, without saving it."""
+    for name, value in changes.items():
+        setattr(prompt, name, value)
+    prompt.html, prompt.html_version = None, 0
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A new or changed prompt and the numbers of its rows; `before` holds the replaced values."""
+
+    prompt: Prompt
+    rows: list[int]
+    before: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class PromptChangePlan:
+    """The prompts that an upload adds and changes, and a report of what it cannot do.
+
+    Call `take`, `refuse_in_use`, `refuse_duplicates` and `count`, in this order.
+    """
+
+    arena: Arena
+    report: UploadReport
+    drafts: dict[str, _Draft] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        prompts = self.arena.prompts.defer("html").order_by("pk")
+        self.by_id = {prompt.external_id: prompt for prompt in prompts}
+        self.by_text = _by_text(self.by_id.values())
+        self.row_ids: set[str] = set()
+        self.next_number = 1
+
+    def take(self, rows: Sequence[PromptRow]) -> None:
+        """Sort the rows: new, changed, unchanged, or refused with a reason."""
+        self.row_ids = {row.external_id for row in rows}
+        for row in rows:
+            self._take_row(row)
+
+    def _take_row(self, row: PromptRow) -> None:
+        if row.external_id:
+            known = self.by_id.get(row.external_id)
+        elif known := self.by_text.get(prompt_key(row.text, row.variables)):
+            row = replace(row, text=known.text)  # found by its text, so the text does not change
+        if known is None:
+            self._add(row)
+        else:
+            self._change(row, known)
+
+    def _add(self, row: PromptRow) -> None:
+        prompt = Prompt(
+            arena=self.arena,
+            external_id=row.external_id or self._free_id(),
+            retired_at=timezone.now() if row.retired else None,
+            **{name: getattr(row, name) for name in CONTENT},
+        )
+        self.by_id[prompt.external_id] = prompt
+        self.by_text.setdefault(_key(prompt), prompt)
+        self.drafts[prompt.external_id] = _Draft(prompt, [row.row])
+
+    def _change(self, row: PromptRow, prompt: Prompt) -> None:
+        changes = {
+            name: value
+            for name in CONTENT
+            if (value := getattr(row, name)) and value != getattr(prompt, name)
+        }
+        draft = self.drafts.get(prompt.external_id)
+        name = prompt.external_id
+        column = "external_id"
+        if not changes and draft:
+            draft.rows.append(row.row)
+        elif not changes:
+            self.report.unchanged += 1
+        elif draft:
+            self._refuse_row(row.row, column, f"An earlier row already changes prompt {name}.")
+        elif prompt.retired_at is not None:
+            self._refuse_row(row.row, column, f"Prompt {name} is archived.")
+        else:
+            self._draft_change(row, prompt, changes)
+
+    def _draft_change(self, row: PromptRow, prompt: Prompt, changes: dict[str, Any]) -> None:
+        before = {name: getattr(prompt, name) for name in changes}
+        if self.by_text.get(_key(prompt)) is prompt:
+            del self.by_text[_key(prompt)]
+        apply_changes(prompt, changes)
+        self.by_text.setdefault(_key(prompt), prompt)
+        self.drafts[prompt.external_id] = _Draft(prompt, [row.row], before)
+
+    def _free_id(self) -> str:
+        """Return the next id that no prompt has and no row claims."""
+        while (name := f"p{self.next_number}") in self.by_id or name in self.row_ids:
+            self.next_number += 1
+        return name
+
+    def refuse_in_use(self, prompt_ids: Iterable[int]) -> None:
+        """Withdraw the changes of prompts that something was already made with."""
+        drafts = {draft.prompt.pk: draft for draft in self.drafts.values() if draft.before}
+        for prompt_id in prompt_ids:
+            name = quoted(drafts[prompt_id].prompt.external_id)
+            self._withdraw(drafts[prompt_id], "external_id", IN_USE.format(id=name))
+
+    def refuse_duplicates(self) -> None:
+        """Refuse rows that would leave two prompts with the same text.
+
+        A prompt that keeps its text comes before one that takes it, and an earlier row before a
+        later one. A prompt whose change is refused keeps its old text, so the draft that was to
+        take that text is refused in turn.
+        """
+        # Imported prompts may share a text, and stay as they are.
+        holders = _by_text(
+            prompt
+            for name, prompt in self.by_id.items()
+            if name not in self.drafts or _keeps_text(self.drafts[name])
+        )
+        for draft in list(self.drafts.values()):
+            unsettled: _Draft | None = draft
+            while unsettled is not None:
+                unsettled = self._settle(unsettled, holders)
+
+    def _settle(self, draft: _Draft, holders: dict[Key, Prompt]) -> _Draft | None:
+        """Give `draft` its text or refuse it; return the draft that thereby loses its text."""
+        if _keeps_text(draft):
+            return None
+        holder = holders.setdefault(_key(draft.prompt), draft.prompt)
+        if holder is draft.prompt:
+            return None
+        self._withdraw(draft, "text", DUPLICATE.format(id=quoted(holder.external_id)))
+        if draft.prompt.pk is None:
+            return None
+        ousted = holders.get(_key(draft.prompt))
+        holders[_key(draft.prompt)] = draft.prompt
+        return self.drafts.get(ousted.external_id) if ousted else None
+
+    def _withdraw(self, draft: _Draft, column: str, message: str) -> None:
+        del self.drafts[draft.prompt.external_id]
+        apply_changes(draft.prompt, draft.before)
+        for row in draft.rows:
+            self._refuse_row(row, column, message)
+
+    def _refuse_row(self, row: int, column: str, message: str) -> None:
+        self.report.refused.append(Problem(row, column, message))
+
+    @property
+    def new(self) -> list[Prompt]:
+        return [draft.prompt for draft in self.drafts.values() if draft.prompt.pk is None]
+
+    @property
+    def changed(self) -> list[Prompt]:
+        return [draft.prompt for draft in self.drafts.values() if draft.prompt.pk is not None]
+
+    def count(self) -> None:
+        """Count the accepted rows in the report."""
+        report, drafts = self.report, self.drafts.values()
+        report.added, report.changed = len(self.new), len(self.changed)
+        report.unchanged += sum(len(draft.rows) - 1 for draft in drafts)
+
+
+def _key(prompt: Prompt) -> Key:
+    return prompt_key(prompt.text, prompt.variables)
+
+
+def _by_text(prompts: Iterable[Prompt]) -> dict[Key, Prompt]:
+    """Map keys to prompts, the first where several share one."""
+    by_text: dict[Key, Prompt] = {}
+    for prompt in prompts:
+        by_text.setdefault(_key(prompt), prompt)
+    return by_text
+
+
+def _keeps_text(draft: _Draft) -> bool:
+    """Return whether the draft changes an existing prompt without changing its text."""
+    if draft.prompt.pk is None:
+        return False
+    before = {name: getattr(draft.prompt, name) for name in ("text", "variables")} | draft.before
+    return prompt_key(before["text"], before["variables"]) == _key(draft.prompt)
+
+
+# -- Uploading -------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -48,16 +256,16 @@ def upsert_prompts(
     unread: Sequence[Problem] = (),
     atomic: bool = False,
 ) -> UploadReport:
-    """Bring in prompts: new ones are added, those that are known by id or by text are changed.
+    """Add new prompts and change those known by id or by text.
 
-    What a row leaves empty stays as it is. A row that cannot go in is named in the report, as those
-    are that could not be read (`unread`); with `atomic` it keeps all others out too.
+    Fields that a row leaves empty stay as they are. The report names the refused rows and those
+    that could not be read (`unread`); with `atomic`, one of them keeps out all others too.
     """
-    hold_arena(arena.pk)
-    plan = Plan(arena, UploadReport(refused=list(unread)))
+    lock_arena(arena.pk)
+    plan = PromptChangePlan(arena, UploadReport(refused=list(unread)))
     plan.take(rows)
-    plan.refuse_fixed(fixed_prompts(arena, [prompt.pk for prompt in plan.changed]))
-    plan.refuse_doubles()
+    plan.refuse_in_use(prompts_in_use(arena, [prompt.pk for prompt in plan.changed]))
+    plan.refuse_duplicates()
     plan.count()
     report = plan.report
     if atomic and report.problems:
@@ -79,125 +287,119 @@ def upsert_prompts(
     return report
 
 
-def fixed_prompts(arena: Arena, ids: Sequence[int]) -> set[int]:
+def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
     """Return those of `ids` that have answers or comparisons, or are being answered."""
-    fixed: set[int] = set()
+    askers = [candidate.asker for candidate in arena.candidates.exclude(endpoint="").only("pk")]
+    in_use: set[int] = set()
     for start in range(0, len(ids), BATCH):
-        some = ids[start : start + BATCH]
+        batch = ids[start : start + BATCH]
         compared = Comparison.objects.filter(prompt=OuterRef("pk"))
         answered = Response.objects.filter(prompt=OuterRef("pk"))
-        found = Prompt.objects.filter(Exists(answered) | Exists(compared), pk__in=some)
-        fixed.update(found.values_list("pk", flat=True))
-        fixed |= _being_answered(arena, some)
-    return fixed
+        prompts = Prompt.objects.filter(Exists(answered) | Exists(compared), pk__in=batch)
+        in_use.update(prompts.values_list("pk", flat=True))
+        subjects = {subject_of(pk): pk for pk in batch}
+        calls = Call.objects.filter(asker__in=askers, subject__in=subjects)
+        in_use.update(subjects[subject] for subject in calls.values_list("subject", flat=True))
+    return in_use
 
 
-def _being_answered(arena: Arena, ids: Sequence[int]) -> set[int]:
-    """Prompts that a call to a model is about."""
-    askers = [candidate.asker for candidate in arena.candidates.exclude(endpoint="").only("pk")]
-    subjects = {subject_of(pk): pk for pk in ids}
-    calls = Call.objects.filter(asker__in=askers, subject__in=subjects)
-    return {subjects[subject] for subject in calls.values_list("subject", flat=True)}
-
-
-# -- One prompt ------------------------------------------------------------------------------------
+# -- Single prompts --------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def add_prompt(*, prompt: Prompt, by: Actor) -> None:
-    """Write a prompt that an operator has filled in, checked; its text may be unknown."""
+    """Save a new prompt whose fields are already checked; its text may be unknown."""
     prompt.save(force_insert=True)
     sync_pairs(arena=prompt.arena)
-    _note(prompt, by, "added a prompt")
+    _record(prompt, by, "added a prompt")
 
 
 @transaction.atomic
 def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields]) -> Prompt:
-    """Change a prompt that nothing was made with yet. Raises PromptRefused."""
-    arena = hold_arena(prompt.arena_id)
-    found = Prompt.objects.select_for_update().get(pk=prompt.pk)
-    checked = checked_changes(changes)
-    wanted = {name: value for name, value in checked.items() if getattr(found, name) != value}
-    if not wanted:
-        return found
-    if fixed_prompts(arena, [found.pk]):
-        raise PromptRefused(FIXED.format(id=shown(found.external_id)))
-    was = key_of(found.text, found.variables)
-    apply(found, wanted)
-    if key_of(found.text, found.variables) != was:
-        _refuse_double(found)
-    found.save()
-    _note(found, by, "changed a prompt")
-    return found
+    """Change a prompt that is not in use yet. Raises PromptError."""
+    arena = lock_arena(prompt.arena_id)
+    locked = Prompt.objects.select_for_update().get(pk=prompt.pk)
+    clean = clean_changes(changes)
+    differing = {name: value for name, value in clean.items() if getattr(locked, name) != value}
+    if not differing:
+        return locked
+    if prompts_in_use(arena, [locked.pk]):
+        raise PromptError(IN_USE.format(id=quoted(locked.external_id)))
+    key_before = _key(locked)
+    apply_changes(locked, differing)
+    if _key(locked) != key_before:
+        _check_unique(locked)
+    locked.save()
+    _record(locked, by, "changed a prompt")
+    return locked
 
 
 @transaction.atomic
-def check_is_no_double(*, prompt: Prompt) -> None:
-    """Raise PromptRefused where another prompt says what `prompt`, unsaved, does.
+def check_is_unique(*, prompt: Prompt) -> None:
+    """Raise PromptError if another prompt has the text of `prompt`, which is not saved yet.
 
-    To be called in the transaction that saves it: until the end of that no other brings prompts.
+    Call it in the transaction that saves the prompt: until then nobody else adds prompts.
     """
-    hold_arena(prompt.arena_id)
-    _refuse_double(prompt)
+    lock_arena(prompt.arena_id)
+    _check_unique(prompt)
 
 
-def _refuse_double(prompt: Prompt) -> None:
-    wanted = key_of(prompt.text, prompt.variables)
+def _check_unique(prompt: Prompt) -> None:
     others = Prompt.objects.filter(arena=prompt.arena_id).exclude(pk=prompt.pk)
-    said = others.order_by("pk").values_list("external_id", "text", "variables")
-    for name, text, variables in said.iterator():
-        if key_of(text, variables) == wanted:
-            raise PromptRefused(DOUBLE.format(id=shown(name)), field="text")
+    rows = others.order_by("pk").values_list("external_id", "text", "variables")
+    for name, text, variables in rows.iterator():
+        if prompt_key(text, variables) == _key(prompt):
+            raise PromptError(DUPLICATE.format(id=quoted(name)), field="text")
 
 
-def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a prompt is to say, as it is kept. Raises PromptRefused."""
-    checked = {}
+def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a prompt as they are stored. Raises PromptError."""
+    clean = {}
     for name, value in changes.items():
         try:
-            checked[name] = _value(name, value)
-        except BadRow as bad:
-            raise PromptRefused(f"The {name} {bad.reason}.", field=name) from None
-    return checked
+            clean[name] = _clean_value(name, value)
+        except InputError as error:
+            raise PromptError(f"The {name} {error.reason}.", field=name) from None
+    return clean
 
 
-def _value(name: str, value: Any) -> Any:
+def _clean_value(name: str, value: Any) -> Any:
     if name == "category":
-        return checked_name(value, name, limit=100, required=False)
+        return clean_name(value, limit=CATEGORY_LIMIT, required=False)
     if name == "variables":
-        return checked_variables(value, name)
-    text = checked_text(value, name).replace("\r\n", "\n").strip()
+        return clean_variables(value)
+    text = clean_text(value).replace("\r\n", "\n").strip()
     if name == "text" and not text:
-        raise BadRow(name, "is empty")
-    check_length(text, name)
+        raise InputError("is empty")
+    check_prompt_length(text, name)
     return text
 
 
 @transaction.atomic
 def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
-    """Have `prompt` shown to nobody any more; its votes go on counting."""
+    """Archive `prompt`: it is no longer shown to raters, its votes still count."""
     _set_retired(prompt, now, by, "retired a prompt")
 
 
 @transaction.atomic
 def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
-    """Have a retired prompt shown again."""
+    """Restore an archived prompt."""
     _set_retired(prompt, None, by, "brought back a prompt")
 
 
 def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:
-    # The arena first, as whoever revises a prompt does: its row is taken for the pairs, too.
-    hold_arena(prompt.arena_id)
-    found = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
-    if (found.retired_at is None) != (at is None):
-        found.retired_at = at
-        found.save(update_fields=["retired_at"])
-        sync_pairs(arena=found.arena)
-        _note(found, by, action)
-    prompt.retired_at = found.retired_at
+    # The arena first, as everywhere: `sync_pairs` locks its row too.
+    lock_arena(prompt.arena_id)
+    locked = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
+    if (locked.retired_at is None) != (at is None):
+        locked.retired_at = at
+        locked.save(update_fields=["retired_at"])
+        sync_pairs(arena=locked.arena)
+        _record(locked, by, action)
+    prompt.retired_at = locked.retired_at
 
 
-def _note(prompt: Prompt, by: Actor, action: str) -> None:
+def _record(prompt: Prompt, by: Actor, action: str) -> None:
     audit.record(
         team=prompt.arena.team,
         by=by,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from arena.uploads import Problem
+from arena.files.tables import Problem
 
 
 @dataclass

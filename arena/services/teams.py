@@ -1,63 +1,88 @@
-"""Teams and who belongs to them. A team never loses its last owner.
+"""Teams: their members, budget, invitations and API tokens.
 
-Whatever counts owners holds the lock on the team's row, so that two owners who demote each other
-at once cannot both succeed.
+A team never loses its last owner. Whatever counts owners locks the team's row, so that two owners
+who demote each other at once cannot both succeed.
 """
 
+import hashlib
+import secrets
+import string
+from collections.abc import Collection
 from datetime import datetime, timedelta
-from string import ascii_lowercase, digits
 
+from allauth.account import app_settings as accounts
+from allauth.account.models import EmailAddress
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
-from arena.access import Actor
-from arena.calls.amounts import MOST, NANO
+from arena.actors import Actor, TeamPermission
 from arena.calls.money import dollars
-from arena.models import Membership, Role, Team
+from arena.errors import ServiceError
+from arena.models import ApiToken, Invitation, Membership, Role, Team
 from arena.services.audit import record
-from arena.services.invitations import revoke_invitations_of
-from arena.services.limits import allow
-from arena.services.names import hidden_character, key_of
-from arena.services.refusals import Refused
+from arena.services.rate_limits import allow
+from arena.validation import MOST, NANO, invisible_character, name_key
 
 LONGEST_NAME = 120
 LONGEST_SLUG = 60
+LONGEST_NOTE = 200
+LONGEST_TOKEN_NAME = 100
 MOST_BUDGET = MOST * NANO
-KEPT_SLUGS = {"new"}
-# Each brings tokens, whose requests are counted by team: many teams must not be many requests.
+# A user's new teams are limited because request limits apply per team.
 MOST_NEW_TEAMS = 10
+MOST_OPEN = 100
+MOST_TOKENS = 50
 HOUR = timedelta(hours=1)
+INVITATION_LIFETIME = timedelta(days=7)
+LAST_USE_INTERVAL = timedelta(minutes=1)  # how often a token's last use is written at most
+RESERVED_SLUGS = {"new"}
+SCOPES = (TeamPermission.READ, TeamPermission.SUBMIT, TeamPermission.JUDGE)
+LETTERS = string.ascii_lowercase + string.digits
+RANDOM_BYTES = 32
+ACCOUNT_CREATED = "This invitation was already used to create an account. Ask for a new one."
+UNKNOWN_INVITATION = "This link is no longer valid. Ask the person who sent it for a new one."
 
 
-class TeamRefused(Refused):
-    """The change cannot be made; the message is a sentence for people."""
+class TeamError(ServiceError):
+    """A change to a team that cannot be made."""
 
 
-class LastOwner(TeamRefused):
-    """Somebody must stay who can manage the team."""
-
+class LastOwnerError(TeamError):
     def __init__(self, team: Team) -> None:
-        super().__init__(
-            f"{team} needs an owner: make somebody else one first, then this can be done."
-        )
+        super().__init__(f"{team} needs at least one owner. Make another member an owner first.")
+
+
+class InvitationError(ServiceError):
+    """An invitation that cannot be created or accepted."""
+
+
+class TokenError(ServiceError):
+    """A token that cannot be created."""
+
+
+# -- Teams and members -----------------------------------------------------------------------------
 
 
 @transaction.atomic
 def create_team(*, name: str, by: Actor) -> Team:
-    """Make a team, whose first owner is `by`. Raises TeamRefused."""
-    name = _checked_name(name)
-    slug = _checked_slug(name)
+    """Create a team whose first owner is `by`. Raises TeamError."""
+    name = _clean_team_name(name)
+    slug = _team_slug(name)
     _check_is_free(name)
-    _check_pace(by)
+    _check_rate(by)
     try:
         with transaction.atomic():
-            team = Team.objects.create(name=name, slug=slug, name_key=key_of(name))
+            team = Team.objects.create(name=name, slug=slug, name_key=name_key(name))
     except IntegrityError:
         if not Team.objects.filter(slug=slug).exists():
             raise _taken(name) from None
-        raise TeamRefused(f"The address /teams/{slug}/ is taken. Choose another name.") from None
+        raise TeamError(
+            f"The address /teams/{slug}/ is already taken. Choose another name."
+        ) from None
     Membership.objects.create(team=team, user=by.user, role=Role.OWNER)
     record(team=team, by=by, action="made the team", subject=team)
     return team
@@ -65,18 +90,17 @@ def create_team(*, name: str, by: Actor) -> Team:
 
 @transaction.atomic
 def rename_team(*, team: Team, name: str, by: Actor) -> Team:
-    """Give `team` another name; its address stays, since others hold links to it.
-
-    Raises TeamRefused.
-    """
-    name, before = _checked_name(name), team.name
+    """Rename `team`; its address stays, because there are links to it. Raises TeamError."""
+    name, before = _clean_team_name(name), team.name
     if name == before:
         return team
     _check_is_free(name, team)
-    team.name, team.name_key = name, key_of(name)
+    team.name, team.name_key = name, name_key(name)
     try:
         with transaction.atomic():
-            team.save(update_fields=["name", "name_key"])  # boards that name it hear of it
+            team.save(
+                update_fields=["name", "name_key"]
+            )  # saved as an instance: signals tell its leaderboards
     except IntegrityError:
         team.refresh_from_db(fields=["name", "name_key"])
         raise _taken(name) from None
@@ -86,12 +110,12 @@ def rename_team(*, team: Team, name: str, by: Actor) -> Team:
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: str, by: Actor, now: datetime) -> Membership:
-    """Make a member an owner, a member or a viewer. Raises TeamRefused.
+    """Make a member an owner, a member or a viewer. Raises TeamError.
 
-    Whoever is no owner any more has no links out that still bring somebody in.
+    The open invitations of someone who is no longer an owner are revoked.
     """
     if role not in Role.values:
-        raise TeamRefused("Choose what they are: owner, member or viewer.")
+        raise TeamError("Choose a role: owner, member or viewer.")
     member = _locked(membership)
     if member.role == role:
         return member
@@ -114,11 +138,11 @@ def change_role(*, membership: Membership, role: str, by: Actor, now: datetime) 
 
 @transaction.atomic
 def remove_member(*, membership: Membership, by: Actor, now: datetime) -> None:
-    """Take somebody out of their team, and their links with them; or they leave it themselves."""
+    """Remove a member from their team, or let them leave, and revoke their invitations."""
     member = _locked(membership)
     _keep_an_owner(member)
-    left = by.user is not None and by.user.pk == member.user_id
-    action = "left the team" if left else "removed a member"
+    is_leaving = by.user is not None and by.user.pk == member.user_id
+    action = "left the team" if is_leaving else "removed a member"
     revoked = revoke_invitations_of(member=member, now=now)
     record(team=member.team, by=by, action=action, subject=member.user, role=member.role, **revoked)
     member.delete()
@@ -126,9 +150,9 @@ def remove_member(*, membership: Membership, by: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def set_budget(*, team: Team, budget: int, by: Actor) -> Team:
-    """Let `team` spend `budget` nano-dollars on models, all told. Raises TeamRefused."""
+    """Set what `team` may spend on models in total, in nano-dollars. Raises TeamError."""
     if not 0 <= budget <= MOST_BUDGET:
-        raise TeamRefused(f"A budget is between $0 and ${MOST:,}.")
+        raise TeamError(f"The budget must be between $0 and ${MOST:,}.")
     team = Team.objects.select_for_update(no_key=True).get(pk=team.pk)
     before, team.budget = team.budget, budget
     team.save(update_fields=["budget"])
@@ -139,65 +163,282 @@ def set_budget(*, team: Team, budget: int, by: Actor) -> Team:
 
 
 def _locked(membership: Membership) -> Membership:
-    """Return the membership as it stands, while nobody else changes who is in its team."""
+    """Return the current membership, with its team locked against other changes of members."""
     Team.objects.select_for_update(no_key=True).get(pk=membership.team_id)
-    found = Membership.objects.select_related("team", "user").filter(pk=membership.pk).first()
-    if found is None:
-        raise TeamRefused("They are not in the team any more.")
-    return found
+    current = Membership.objects.select_related("team", "user").filter(pk=membership.pk).first()
+    if current is None:
+        raise TeamError("This person is no longer in the team.")
+    return current
 
 
 def _keep_an_owner(member: Membership) -> None:
-    """Raise LastOwner if the team would have none without this member."""
+    """Raise LastOwnerError if this member is the team's only owner."""
     owners = Membership.objects.filter(team=member.team, role=Role.OWNER).exclude(pk=member.pk)
     if member.role == Role.OWNER and not owners.exists():
-        raise LastOwner(member.team)
+        raise LastOwnerError(member.team)
 
 
-def _checked_name(name: str) -> str:
+def _clean_team_name(name: str) -> str:
     name = " ".join(name.split())
     if not name:
-        raise TeamRefused("Give the team a name.", field="name")
+        raise TeamError("Enter a name for the team.", field="name")
     if len(name) > LONGEST_NAME:
-        raise TeamRefused(f"The name of a team has at most {LONGEST_NAME} characters.")
-    if hidden := hidden_character(name):
-        raise TeamRefused(f"The name {hidden}.", field="name")
+        raise TeamError(f"A team name can have at most {LONGEST_NAME} characters.")
+    if hidden := invisible_character(name):
+        raise TeamError(f"The name {hidden}.", field="name")
     return name
 
 
-def _check_pace(by: Actor) -> None:
-    """Refuse one new team too many. A team that is not made after all is not counted."""
+def _check_rate(by: Actor) -> None:
+    """Raise TeamError for too many new teams. Teams that are not created do not count."""
     if by.user is None or by.is_operator:
         return
     key, now = f"new-teams:{by.user.pk}", timezone.now()
     if not allow(key=key, limit=MOST_NEW_TEAMS, window=HOUR, now=now):
-        raise TeamRefused(
-            f"You have made {MOST_NEW_TEAMS} teams within an hour. Wait until it is over, or "
-            "invite people to a team that you have."
+        raise TeamError(
+            f"You can create {MOST_NEW_TEAMS} teams an hour. Try again later, or invite people to "
+            "an existing team."
         )
 
 
 def _check_is_free(name: str, team: Team | None = None) -> None:
-    """Refuse a name that reads like that of another team than `team`."""
-    key = key_of(name)
+    """Raise TeamError if `name` reads like the name of a team other than `team`."""
+    key = name_key(name)
     others = Team.objects.exclude(pk=team.pk) if team else Team.objects.all()
-    if found := others.filter(name_key=key).first():
-        raise _taken(found.name)
-    # Teams that were called alike before that was refused; there are few, or none.
-    for without_key in others.filter(name_key=None).only("name"):
-        if key_of(without_key.name) == key:
-            raise _taken(without_key.name)
+    if other := others.filter(name_key=key).first():
+        raise _taken(other.name)
+    # Teams without a key had similar names before those were refused; there are few, or none.
+    for other in others.filter(name_key=None).only("name"):
+        if name_key(other.name) == key:
+            raise _taken(other.name)
 
 
-def _taken(name: str) -> TeamRefused:
-    return TeamRefused(f"There is a team called {name} already. Choose another name.", field="name")
+def _taken(name: str) -> TeamError:
+    return TeamError(f"A team named {name} already exists. Choose another name.", field="name")
 
 
-def _checked_slug(name: str) -> str:
-    """Return the address that a name gives; one without a Latin letter or digit gets any."""
+def _team_slug(name: str) -> str:
+    """Return the slug for a name; a random one if it has no Latin letter or digit."""
     slug = slugify(name)[:LONGEST_SLUG].strip("-_")
-    if slug in KEPT_SLUGS:
-        raise TeamRefused(
-            f"The address /teams/{slug}/ is kept for another page. Choose another name."
+    if slug in RESERVED_SLUGS:
+        raise TeamError(f"The address /teams/{slug}/ is reserved. Choose another name.")
+    return slug or f"team-{get_random_string(8, LETTERS)}"
+
+
+# -- Invitations -----------------------------------------------------------------------------------
+
+# A link makes one person a member, within a week. Its secret is shown once.
+
+
+@transaction.atomic
+def create_invitation(
+    *, team: Team, role: str, note: str, by: Actor, now: datetime
+) -> tuple[Invitation, str]:
+    """Return a new invitation to `team` and the secret of its link. Raises InvitationError."""
+    if role not in Role.values:
+        raise InvitationError("Choose a role: owner, member or viewer.")
+    note = " ".join(note.split())
+    if len(note) > LONGEST_NOTE:
+        raise InvitationError(f"The note can have at most {LONGEST_NOTE} characters.")
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if team.invitations.open(now).count() >= MOST_OPEN:
+        raise InvitationError(f"A team can have {MOST_OPEN} open invitations. Revoke one first.")
+    secret = secrets.token_urlsafe(32)
+    invitation = Invitation.objects.create(
+        team=team,
+        role=role,
+        note=note,
+        digest=digest_secret(secret),
+        created_by=by.user,
+        expires_at=now + INVITATION_LIFETIME,
+    )
+    record(team=team, by=by, action="made an invitation", subject=note, role=role)
+    return invitation, secret
+
+
+@transaction.atomic
+def revoke_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> bool:
+    """Revoke `invitation`; return whether this call did it."""
+    revoked = Invitation.objects.unused(now).filter(pk=invitation.pk).update(revoked_at=now)
+    if revoked:
+        record(team=invitation.team, by=by, action="revoked an invitation", subject=invitation.note)
+    return bool(revoked)
+
+
+def revoke_invitations_of(*, member: Membership, now: datetime) -> dict[str, int]:
+    """Revoke the open invitations that `member` created; return details for the audit log."""
+    invitations = member.team.invitations.unused(now).filter(created_by=member.user_id)
+    revoked = invitations.update(revoked_at=now)
+    return {"invitations_revoked": revoked} if revoked else {}
+
+
+@transaction.atomic
+def accept_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> Membership:
+    """Make `by` a member of the invitation's team and close the link. Raises InvitationError."""
+    team, role = invitation.team, invitation.role
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if member := Membership.objects.filter(team=team, user=by.user).first():
+        raise InvitationError(f"You are already in {team}, as {member.role}.")
+    open_invitation = Invitation.objects.open(now).filter(pk=invitation.pk)
+    if not open_invitation.update(accepted_at=now, accepted_by=by.user):
+        current = Invitation.objects.select_related("team").filter(pk=invitation.pk).first()
+        raise InvitationError(closed_reason(current, now) or UNKNOWN_INVITATION)
+    membership = Membership.objects.create(team=team, user=by.user, role=role)
+    record(team=team, by=by, action="joined the team", subject=invitation.note, role=role)
+    return membership
+
+
+def can_create_account(*, invitation_id: int, now: datetime) -> bool:
+    """Return whether a new user can sign up by this link; each creates one account."""
+    invitations = Invitation.objects.open(now).select_related("made_account")
+    invitation = invitations.filter(pk=invitation_id).first()
+    return invitation is not None and _has_room(invitation)
+
+
+@transaction.atomic
+def record_account(*, invitation_id: int, user: User, now: datetime) -> None:
+    """Record that `user` has just signed up by the link, so that it creates no other account.
+
+    An unused account that the link created before is deleted, so that a mistyped address, or a
+    stranger who found the link, keeps nobody out. Raises InvitationError.
+    """
+    locked = Invitation.objects.open(now).select_for_update(of=("self",), no_key=True)
+    invitation = locked.filter(pk=invitation_id).first()
+    if invitation is None or not _has_room(invitation):
+        raise InvitationError(ACCOUNT_CREATED)
+    if before := invitation.made_account:
+        before.delete()
+    Invitation.objects.filter(pk=invitation_id).update(made_account=user)
+
+
+def _has_room(invitation: Invitation) -> bool:
+    """Return whether the link created no account, or one that nobody can have used.
+
+    If e-mail addresses must be verified, nobody signs in before that; otherwise everybody is signed
+    in at once.
+    """
+    account = invitation.made_account
+    if account is None:
+        return True
+    must_verify = accounts.EMAIL_VERIFICATION == accounts.EmailVerificationMethod.MANDATORY
+    if not must_verify or account.last_login or account.is_staff:
+        return False
+    verified = EmailAddress.objects.filter(user=account, verified=True)
+    return not (verified.exists() or Membership.objects.filter(user=account).exists())
+
+
+def find_invitation(secret: str) -> Invitation | None:
+    """Return the invitation whose link holds `secret`, open or not."""
+    invitations = Invitation.objects.select_related("team", "created_by")
+    return invitations.filter(digest=digest_secret(secret)).first()
+
+
+def closed_reason(invitation: Invitation | None, now: datetime) -> str:
+    """Return why the link cannot be used; '' if it can."""
+    if invitation is None:
+        return UNKNOWN_INVITATION
+    if invitation.accepted_at is not None:
+        return (
+            "This invitation has already been used. Each link is for one person: ask for another."
         )
-    return slug or f"team-{get_random_string(8, ascii_lowercase + digits)}"
+    ask_again = f"Ask an owner of {invitation.team} for a new one."
+    if invitation.revoked_at is not None:
+        return f"This invitation was revoked. {ask_again}"
+    if invitation.expires_at <= now:
+        return f"This invitation has expired. {ask_again}"
+    if not Invitation.objects.open(now).filter(pk=invitation.pk).exists():
+        return f"The person who sent this invitation can no longer invite people. {ask_again}"
+    return ""
+
+
+# -- API tokens ------------------------------------------------------------------------------------
+
+# A token is `rs_<8 characters>_<64 hexadecimal digits>`: 256 random bits behind a prefix that may
+# be shown. Only the SHA-256 of the whole is stored, which is enough for a secret that nobody can
+# guess.
+
+
+@transaction.atomic
+def create_token(
+    *, team: Team, name: str, scopes: Collection[str], by: Actor
+) -> tuple[ApiToken, str]:
+    """Return a new token of `team` and its secret, which is not stored. Raises TokenError."""
+    name = _clean_token_name(name)
+    if not scopes:
+        raise TokenError("Choose at least one scope.", field="scopes")
+    if unknown := sorted(set(scopes) - set(SCOPES)):
+        raise TokenError(f"Unknown scope “{unknown[0]}”. Choose from read, submit and judge.")
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if team.tokens.live().count() >= MOST_TOKENS:
+        raise TokenError(f"A team can have {MOST_TOKENS} tokens. Revoke one first.")
+    prefix, secret = _new_secret()
+    token = ApiToken(
+        team=team,
+        name=name,
+        prefix=prefix,
+        digest=digest_secret(secret),
+        can_read=TeamPermission.READ in scopes,
+        can_submit=TeamPermission.SUBMIT in scopes,
+        can_judge=TeamPermission.JUDGE in scopes,
+        created_by=by.user,
+    )
+    try:
+        with transaction.atomic():
+            token.save(force_insert=True)
+    except IntegrityError:  # as when a form is sent twice
+        raise TokenError(
+            "A token with this name already exists. Revoke it, or choose another name.",
+            field="name",
+        ) from None
+    record(team=team, by=by, action="made a token", subject=token, scopes=token.scopes)
+    return token, secret
+
+
+@transaction.atomic
+def revoke_token(*, token: ApiToken, by: Actor, now: datetime) -> bool:
+    """Revoke `token` for good; return whether this call did it."""
+    revoked = ApiToken.objects.live().filter(pk=token.pk).update(revoked_at=now)
+    if revoked:
+        record(team=token.team, by=by, action="revoked a token", subject=token)
+    return bool(revoked)
+
+
+def find_token(secret: str, now: datetime) -> ApiToken | None:
+    """Return the live token with this secret, with its team, or None.
+
+    Every text takes the same path: its digest, one query. Its last use is written once a minute at
+    most.
+    """
+    digest = digest_secret(secret)
+    token = ApiToken.objects.live().select_related("team").filter(digest=digest).first()
+    if token is not None:
+        _record_use(token, now)
+    return token
+
+
+def digest_secret(secret: str) -> str:
+    """Return the digest that is stored of a secret; lone surrogates have one too."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _record_use(token: ApiToken, now: datetime) -> None:
+    recently = now - LAST_USE_INTERVAL
+    if token.last_used_at is not None and token.last_used_at > recently:
+        return
+    stale = Q(last_used_at=None) | Q(last_used_at__lte=recently)
+    ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    token.last_used_at = now
+
+
+def _new_secret() -> tuple[str, str]:
+    prefix = "rs_" + "".join(secrets.choice(LETTERS) for _ in range(8))
+    return prefix, f"{prefix}_{secrets.token_hex(RANDOM_BYTES)}"
+
+
+def _clean_token_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name:
+        raise TokenError("Enter a name that says where the token is used.", field="name")
+    if len(name) > LONGEST_TOKEN_NAME:
+        raise TokenError(f"A token name can have at most {LONGEST_TOKEN_NAME} characters.")
+    return name

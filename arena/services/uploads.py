@@ -7,17 +7,17 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from arena.access import Actor
-from arena.blinding import names_itself
-from arena.importers.base import shown
+from arena.actors import Actor
+from arena.files.rows import ResponseRow
+from arena.files.tables import Problem
 from arena.models import Candidate, Comparison, Prompt, Response
+from arena.self_identification import self_identifies
 from arena.services import audit
-from arena.services.candidate_checks import CandidateRefused, check_is_open
-from arena.services.deadlocks import tried_twice
-from arena.services.pairing import sync_pairs
+from arena.services.candidate_checks import CandidateError, check_is_open
+from arena.services.locks import retry_on_deadlock
+from arena.services.pairs import sync_pairs
 from arena.services.reports import UploadReport
-from arena.uploads import Problem, ResponseRow
-from arena.words import listed
+from arena.validation import join_names, quoted
 
 BATCH = 500
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
@@ -44,15 +44,15 @@ def upsert_responses(
     # Reading long answers takes a while: not while voters wait for the write lock.
     told = {id(row): _tells_who(candidate, row.text) for row in rows}
     while True:  # each round refuses at least one answer more
-        with suppress(_ShownMeanwhile):
+        with suppress(_ShownMeanwhileError):
             return _upsert(candidate, rows, unread, lambda row: told[id(row)], by, atomic)
 
 
-class _ShownMeanwhile(Exception):
+class _ShownMeanwhileError(Exception):
     """A new text was written over one that somebody was shown in the same moment."""
 
 
-@tried_twice
+@retry_on_deadlock
 @transaction.atomic
 def _upsert(
     candidate: Candidate,
@@ -67,21 +67,21 @@ def _upsert(
     found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
     _check_takes_answers(found)
     plan = _Plan(found, tells_who, UploadReport(refused=list(unread)))
-    for row in rows:
+    for row in plan.own(rows):
         plan.take(row)
     plan.refuse_compared()
     return _carry_out(plan, by=by, atomic=atomic)
 
 
 def _tells_who(candidate: Candidate, text: str) -> bool:
-    return names_itself(text, names=(candidate.name, candidate.model))
+    return self_identifies(text, names=(candidate.name, candidate.model))
 
 
 def _check_takes_answers(candidate: Candidate) -> None:
     if candidate.retired_at is not None:
-        raise CandidateRefused(f"{candidate.own_name} is retired, so it takes no more answers.")
+        raise CandidateError(f"{candidate.own_name} is retired, so it takes no more answers.")
     if candidate.endpoint:
-        raise CandidateRefused(
+        raise CandidateError(
             f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. Register "
             "a candidate without an endpoint to bring answers of your own."
         )
@@ -149,6 +149,19 @@ class _Plan:
                 self._by_text.setdefault(_plain(text), []).append(name)
         return self._by_text
 
+    def own(self, rows: Sequence[ResponseRow]) -> list[ResponseRow]:
+        """Return the rows of this candidate: an export has those of all, and says whose they are.
+
+        Where no row names it, names of candidates mean something else, and all rows are its own.
+        """
+        names = {self.candidate.own_name, str(self.candidate)}
+        if not any(row.candidate in names for row in rows):
+            return list(rows)
+        for row in rows:
+            if row.candidate and row.candidate not in names:
+                self._refuse(row, f"is an answer of {quoted(row.candidate)}", "candidate")
+        return [row for row in rows if not row.candidate or row.candidate in names]
+
     def take(self, row: ResponseRow) -> None:
         """Sort one row in: added, changed, unchanged, unmatched, or refused with a reason."""
         name = self._prompt_of(row)
@@ -157,9 +170,9 @@ class _Plan:
         pk, is_retired = self.prompts[name]
         answer = self.answers.get(pk)
         if pk in self.rows:
-            self._refuse(row, f"answers prompt {shown(name)}, as row {self.rows[pk]:,} does")
+            self._refuse(row, f"answers prompt {quoted(name)}, as row {self.rows[pk]:,} does")
         elif answer is None and is_retired:
-            self._refuse(row, f"answers prompt {shown(name)}, which is retired")
+            self._refuse(row, f"answers prompt {quoted(name)}, which is retired")
         elif answer is None:
             self._draft(row, pk, None)
             self.report.added += 1
@@ -181,7 +194,7 @@ class _Plan:
             return found[0]
         if found:
             self._refuse(
-                row, f"names a text that several prompts have: {listed(found, 5)}", "prompt"
+                row, f"names a text that several prompts have: {join_names(found, 5)}", "prompt"
             )
             return None
         return self._known(row, row.prompt)
@@ -189,7 +202,7 @@ class _Plan:
     def _known(self, row: ResponseRow, name: str) -> str | None:
         if name in self.prompts:
             return name
-        sentence = f"There is no prompt {shown(name)} in this arena."
+        sentence = f"There is no prompt {quoted(name)} in this arena."
         column = "prompt_id" if row.prompt_id else "prompt"
         self.report.unmatched.append(Problem(row.row, column, sentence))
         return None
@@ -220,14 +233,14 @@ class _Plan:
             self.report.changed -= 1
 
     def check_not_shown(self) -> None:
-        """Raise _ShownMeanwhile where a text that was written over was shown after the first look.
+        """Raise _ShownMeanwhileError if an overwritten text was shown after the first look.
 
         Ten thousand rows take seconds to write, and voters are not kept waiting so long.
         """
         if not connection.features.has_select_for_update:
             return  # who writes is alone until the commit
         if compared([pk for pk, prompt in self.retold.items() if prompt in self.drafts]):
-            raise _ShownMeanwhile
+            raise _ShownMeanwhileError
 
     def missing(self, drafted: Iterable[int]) -> list[str]:
         """Return the ids of the active prompts without an answer."""

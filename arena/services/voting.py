@@ -1,71 +1,132 @@
-"""Votes: cast, skip, undo."""
+"""Votes: who casts them, how they are cast, skipped and undone, and how they are voided."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, QuerySet
 
-from arena.models import Comparison, Outcome, Pair, PairDemand, Rater, Run, Vote
-from arena.services import statements
-from arena.services.deadlocks import tried_twice
-from arena.services.issuing import SignInFirst, VoteRefused, check_admission, issue_comparison
-from arena.services.voiding import take_out
+from arena.actors import Actor
+from arena.db import sql
+from arena.errors import ServiceError
+from arena.models import Arena, AuditEntry, Comparison, Outcome, Pair, PairDemand, Rater, Run, Vote
+from arena.services import audit
+from arena.services.comparisons import VoteError, check_admission
+from arena.services.locks import retry_on_deadlock
+from arena.services.rate_limits import allow
 from arena.signals import announce, votes_changed
+from arena.validation import InputError, clean_name
 
-__all__ = [
-    "AlreadyVoted",
-    "Blocked",
-    "Expired",
-    "NotIssuedToYou",
-    "SignInFirst",
-    "Skipped",
-    "TooLateToUndo",
-    "Undone",
-    "UnknownOutcome",
-    "VoteRefused",
-    "cast_vote",
-    "issue_comparison",
-    "skip_comparison",
-    "undo_vote",
-]
-
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
 UNDONE = "undone by the rater"
+VOIDED_AT_ONCE = 1000
 
 
-class NotIssuedToYou(VoteRefused):
-    sentence = "This pair was given to somebody else. Here is one for you."
+class RaterError(ServiceError):
+    """An invalid rater name."""
 
 
-class Expired(VoteRefused):
-    sentence = "This pair had been open for too long, so it went back. Here is a fresh one."
+class TooManyNamesError(VoteError):
+    message = "Too many new raters were named in this arena within an hour. Try again later."
 
 
-class Skipped(VoteRefused):
-    sentence = "You skipped this pair. Here is the next one."
+class NotIssuedToYouError(VoteError):
+    message = "This pair was assigned to another rater. Here is one for you."
 
 
-class AlreadyVoted(VoteRefused):
-    sentence = "You had already voted on this pair; your first vote counts."
+class ExpiredError(VoteError):
+    message = "This pair expired before you voted. Here is a new one."
 
 
-class UnknownOutcome(VoteRefused):
-    sentence = "That is not one of the answers. Choose left, right, tie or both bad."
+class SkippedError(VoteError):
+    message = "You skipped this pair. Here is the next one."
 
 
-class Undone(VoteRefused):
-    sentence = "You undid your vote on this pair and have seen the names; somebody else gets it."
+class AlreadyVotedError(VoteError):
+    message = "You have already voted on this pair; your first vote counts."
 
 
-class Blocked(VoteRefused):
-    sentence = "The operator of this site has set your votes aside; no more can be cast."
+class UnknownOutcomeError(VoteError):
+    message = "Unknown outcome. Choose left, right, tie or both bad."
 
 
-class TooLateToUndo(VoteRefused):
-    sentence = "A vote can be undone for 30 seconds; this one stands."
+class UndoneError(VoteError):
+    message = "You withdrew your vote on this pair and saw the names, so it goes to another rater."
 
 
-@tried_twice
+class BlockedError(VoteError):
+    message = "The site's administrators have excluded your votes and closed voting for you."
+
+
+class TooLateToUndoError(VoteError):
+    message = "A vote can be undone within 30 seconds. This one is final."
+
+
+# -- Raters ----------------------------------------------------------------------------------------
+
+
+class NotAJudgeError(ValueError):
+    """Only judges and juries can be trusted; the message is a sentence for people."""
+
+
+def rater_of_person(*, user_id: int) -> Rater:
+    """Return the rater of a signed-in person, the same one in every arena."""
+    rater, _ = Rater.objects.get_or_create(user_id=user_id, defaults={"kind": Rater.Kind.PERSON})
+    return rater
+
+
+def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
+    """Return the person that a team's program calls `name` in this arena, new or known.
+
+    Raises RaterError and TooManyNamesError.
+    """
+    try:
+        name = clean_name(name)
+    except InputError as error:
+        raise RaterError(f"The rater's name {error.reason}.", field="rater") from None
+    known = Rater.objects.filter(arena=arena, kind=Rater.Kind.PERSON, name=name).first()
+    if known is not None:
+        return known
+    limit = settings.NEW_RATERS_PER_HOUR
+    if not allow(key=f"new-raters:arena:{arena.pk}", limit=limit, window=HOUR, now=now):
+        raise TooManyNamesError
+    rater, _ = Rater.objects.get_or_create(arena=arena, kind=Rater.Kind.PERSON, name=name)
+    return rater
+
+
+def allow_comparison(*, rater: Rater, now: datetime) -> bool:
+    """Count one more comparison for `rater`; return whether it is within this minute's limit."""
+    limit = settings.VOTES_PER_MINUTE
+    return allow(key=f"issue:{rater.pk}", limit=limit, window=MINUTE, now=now)
+
+
+@transaction.atomic
+def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
+    """Trust a judge's or jury's votes, past and future, or stop; return whether that is a change.
+
+    Trusted votes narrow people's intervals. The arenas where the rater has voted are told on
+    commit. Raises NotAJudgeError.
+    """
+    rater = Rater.objects.select_for_update().filter(pk=rater_id).first()
+    if rater is None or rater.kind == Rater.Kind.PERSON:
+        raise NotAJudgeError(f"Rater {rater_id} is not a judge or jury, so it cannot be trusted.")
+    if trusted == (rater.trusted_at is not None):
+        return False
+    rater.trusted_at = now if trusted else None
+    rater.save(update_fields=["trusted_at"])
+    votes = Vote.objects.filter(arena=OuterRef("pk"), rater=rater_id)
+    for arena_id in Arena.objects.filter(Exists(votes)).values_list("pk", flat=True):
+        announce(votes_changed, arena_id=arena_id, reason="trust")
+    return True
+
+
+# -- Casting, skipping, undoing --------------------------------------------------------------------
+
+
+@retry_on_deadlock
 def cast_vote(
     *,
     comparison: Comparison,
@@ -74,16 +135,16 @@ def cast_vote(
     now: datetime,
     preference: float | None = None,
 ) -> Vote:
-    """Record the outcome of a comparison issued to `rater`; the same vote again is the same vote.
+    """Record the outcome of a comparison issued to `rater`; voting the same again changes nothing.
 
-    Raises a VoteRefused that says why. Whether there is a vote already is the database's answer:
-    the unique constraint decides between two requests that arrive together.
+    Raises a VoteError. The database's unique constraint decides between two requests that arrive
+    together.
     """
     if outcome not in Outcome.values:
-        raise UnknownOutcome
+        raise UnknownOutcomeError
     _check_rater(comparison, rater)
     if comparison.skipped_at or (comparison.expires_at and comparison.expires_at <= now):
-        return _vote_before(comparison, rater, outcome)
+        return _earlier_vote(comparison, rater, outcome)
     vote = Vote(
         arena_id=comparison.arena_id,
         comparison=comparison,
@@ -93,16 +154,16 @@ def cast_vote(
         cast_at=now,
     )
     if not _insert(vote):
-        return _vote_before(comparison, rater, outcome)
+        return _earlier_vote(comparison, rater, outcome)
     announce(votes_changed, arena_id=comparison.arena_id)
     return vote
 
 
 def _insert(vote: Vote) -> bool:
-    """Write the vote unless its rater ever had one on this comparison; say whether it is new."""
-    with statements.alone():
-        row = statements.one(
-            statements.CAST,
+    """Write the vote unless its rater ever voted on this comparison; return whether it is new."""
+    with sql.single_statement():
+        row = sql.one(
+            sql.CAST,
             vote.arena_id,
             vote.comparison_id,
             vote.rater_id,
@@ -119,52 +180,52 @@ def _insert(vote: Vote) -> bool:
     return True
 
 
-def _vote_before(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
-    """Return the standing vote if it says the same, else raise why no vote can be cast."""
+def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
+    """Return the standing vote if it has the same outcome, else raise why none can be cast."""
     vote = comparison.votes.filter(rater=rater).order_by("-pk").first()
     if vote is None:
-        raise Skipped if comparison.skipped_at else Expired
+        raise SkippedError if comparison.skipped_at else ExpiredError
     if vote.voided_at:
-        raise Undone
+        raise UndoneError
     if vote.outcome != outcome:
-        raise AlreadyVoted
+        raise AlreadyVotedError
     return vote
 
 
 def _check_rater(comparison: Comparison, rater: Rater) -> None:
     if comparison.rater_id != rater.pk:
-        raise NotIssuedToYou
+        raise NotIssuedToYouError
     if rater.blocked_at:
-        raise Blocked
+        raise BlockedError
     check_admission(comparison.arena, rater)
 
 
-@tried_twice
+@retry_on_deadlock
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> None:
-    """Pass on a comparison: missing data, never a tie. A comparison with a vote stays as it is."""
+    """Skip a comparison: missing data, never a tie. A comparison with a vote stays as it is."""
     _check_rater(comparison, rater)
-    mine = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes__isnull=True)
-    mine.update(skipped_at=now)
+    open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
+    open_comparison.update(skipped_at=now)
 
 
-@tried_twice
+@retry_on_deadlock
 @transaction.atomic
 def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
-    """Void the rater's last vote within its 30 seconds; the pair goes to somebody else.
+    """Void the rater's last vote within 30 seconds; the pair goes to another rater.
 
     The names were shown after the vote, so the same rater does not get the pair again.
     """
     _check_rater(comparison, rater)
     vote = rater.votes.filter(arena=comparison.arena_id).order_by("-pk").first()
     if vote is None or vote.comparison_id != comparison.pk or vote.cast_at < now - TIME_TO_UNDO:
-        raise TooLateToUndo
-    if take_out(votes={vote.pk: vote.arena_id}, reason=UNDONE, now=now):
+        raise TooLateToUndoError
+    if void(votes={vote.pk: vote.arena_id}, reason=UNDONE, now=now):
         _demand_again(comparison)
     return vote
 
 
 def _demand_again(comparison: Comparison) -> None:
-    """Have the pair shown to somebody else: by its run, opened again if need be, or by itself."""
+    """Ask another rater about the pair: through its run, reopened if need be, or by a demand."""
     if comparison.run_id is not None:
         done = Run.objects.filter(pk=comparison.run_id, state=Run.State.DONE)
         done.update(state=Run.State.OPEN, closed_at=None)
@@ -178,3 +239,91 @@ def _demand_again(comparison: Comparison) -> None:
         defaults={"draw_probability": comparison.draw_probability, "remaining": 0},
     )
     PairDemand.objects.filter(pk=demand.pk).update(remaining=F("remaining") + 1)
+
+
+# -- Voiding ---------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def void(*, votes: Mapping[int, int], reason: str, now: datetime) -> dict[int, int]:
+    """Exclude votes from every count; return how many were voided in each arena, by its id.
+
+    `votes` maps each vote's id to its arena's. Those voided before stay as they are. Nothing is
+    recorded in the audit log: a rater who undoes a vote does not act for the team.
+    """
+    voided_in = {}
+    for arena_id in sorted(set(votes.values())):
+        ids = [vote_id for vote_id, arena in votes.items() if arena == arena_id]
+        live = Vote.objects.filter(pk__in=ids, voided_at=None)
+        if voided := live.update(voided_at=now, void_reason=reason):
+            announce(votes_changed, arena_id=arena_id, reason="void")
+            voided_in[arena_id] = voided
+    return voided_in
+
+
+def void_vote(*, vote: Vote, by: Actor, reason: str, now: datetime) -> bool:
+    """Void one vote; return whether this call did it."""
+    return bool(void_votes(votes=Vote.objects.filter(pk=vote.pk), by=by, reason=reason, now=now))
+
+
+def void_votes(*, votes: QuerySet[Vote], by: Actor, reason: str, now: datetime) -> int:
+    """Void `votes` and record that for the team of each arena; return how many were voided.
+
+    Works in batches, so that no voter waits long; after an interruption, call it again.
+    """
+    live = votes.filter(voided_at=None).order_by("pk")
+    # One entry for each arena, None where no team reads it: all batches are one act.
+    entries: dict[int, AuditEntry | None] = {}
+    total = 0
+    while voided := _void_batch(live, entries, by, reason, now):
+        total += voided
+    return total
+
+
+def void_rater(*, rater: Rater, by: Actor, reason: str, now: datetime) -> int:
+    """Block a rater and void all of their votes; return how many were voided."""
+    _block(rater, by, reason, now)
+    return void_votes(votes=rater.votes.all(), by=by, reason=reason, now=now)
+
+
+@transaction.atomic
+def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
+    """Block a rater; if they exist in one arena only, its team reads it in the audit log."""
+    blocked = Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
+    if blocked and rater.arena is not None:
+        audit.record(
+            team=rater.arena.team,
+            by=by,
+            action="blocked a rater",
+            subject=rater,
+            arena=rater.arena.slug,
+            reason=reason,
+        )
+
+
+@transaction.atomic
+def _void_batch(
+    live: QuerySet[Vote],
+    entries: dict[int, AuditEntry | None],
+    by: Actor,
+    reason: str,
+    now: datetime,
+) -> int:
+    batch = dict(live.values_list("pk", "arena")[:VOIDED_AT_ONCE])
+    voided = void(votes=batch, reason=reason, now=now)
+    for arena_id, count in voided.items():
+        if arena_id not in entries:
+            arena = Arena.objects.select_related("team").get(pk=arena_id)
+            entries[arena_id] = audit.record(
+                team=arena.team,
+                by=by,
+                action="voided votes",
+                subject=arena,
+                arena=arena.slug,
+                votes=count,
+                reason=reason,
+            )
+        elif entry := entries[arena_id]:
+            entry.details["votes"] += count
+            entry.save(update_fields=["details"])
+    return sum(voided.values())

@@ -1,4 +1,4 @@
-"""Signing up, signing in and forgotten passwords, no faster than a person types."""
+"""Sign-in, sign-up and password pages: django-allauth's, with a limit on attempts."""
 
 import logging
 from http import HTTPStatus
@@ -20,13 +20,13 @@ from django.views.decorators.http import require_POST
 from requests import RequestException
 
 from arena.accounts.limits import too_many
-from arena.conf.accounts import OIDC
+from arena.conf import OIDC
 
 log = logging.getLogger(__name__)
 
 
 class Limited:
-    """A form that is tried only so often from one address, and with one account."""
+    """Limits the attempts from one network address and for one account."""
 
     action: str
     name_field: str
@@ -38,11 +38,11 @@ class Limited:
         return super().post(request, *args, **kwargs)  # type: ignore[misc]
 
     def _too_many(self, name: str, why: str) -> HttpResponse:
-        """Show the form again with the name in it, and nothing of it looked at."""
+        """Show the form again with the name filled in, without validating what was sent."""
         view: Any = self
-        wanted = view.get_form_kwargs()
-        fresh = {key: value for key, value in wanted.items() if key not in ("data", "files")}
-        form = view.get_form_class()(**fresh | {"initial": {self.name_field: name}})
+        kwargs = view.get_form_kwargs()
+        unbound = {key: value for key, value in kwargs.items() if key not in ("data", "files")}
+        form = view.get_form_class()(**unbound | {"initial": {self.name_field: name}})
         context = view.get_context_data(form=form, too_many=why)
         return render(
             view.request, view.template_name, context, status=HTTPStatus.TOO_MANY_REQUESTS
@@ -50,32 +50,30 @@ class Limited:
 
 
 class SignIn(Limited, allauth.LoginView):
-    """Whoever is signed in is told so, and may sign out: boards lead here without knowing who
-    reads them."""
+    """The account page for whoever is signed in: stored leaderboards link here for everybody."""
 
-    template_name = "arena/sign_in.html"
     action, name_field = "sign-in", "login"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        user, server = self.request.user, settings.OIDC_NAME
-        connected = bool(server and user.is_authenticated) and SocialAccount.objects.filter(
-            user=user
+        user = self.request.user
+        is_connected = (
+            bool(settings.OIDC_NAME and user.is_authenticated)
+            and SocialAccount.objects.filter(user=user).exists()
         )
-        more = {
+        return super().get_context_data(**kwargs) | {
             "next": self.get_next_url() or "",
-            "oidc_name": server,
-            "is_connected": connected and connected.exists(),
-            "may_sign_up": settings.SIGN_UP == "open",
+            "oidc_name": settings.OIDC_NAME,
+            "is_connected": is_connected,
+            "can_sign_up": settings.SIGN_UP == "open",
         }
-        return super().get_context_data(**kwargs) | more
 
 
 class SignUp(Limited, allauth.SignupView):
     action, name_field = "sign-up", "email"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        more = {"next": self.get_next_url() or "", "oidc_name": settings.OIDC_NAME}
-        return super().get_context_data(**kwargs) | more
+        context = {"next": self.get_next_url() or "", "oidc_name": settings.OIDC_NAME}
+        return super().get_context_data(**kwargs) | context
 
 
 class ForgottenPassword(Limited, allauth.PasswordResetView):
@@ -83,7 +81,7 @@ class ForgottenPassword(Limited, allauth.PasswordResetView):
 
 
 class NewPassword(Limited, allauth.PasswordResetFromKeyView):
-    """Where the link of the mail leads."""
+    """The page that the emailed link opens."""
 
     action, name_field = "new-password", ""
 
@@ -97,20 +95,13 @@ class ChangePassword(LoginRequiredMixin, Limited, PasswordChangeView):
 @never_cache
 @require_POST
 def sign_in_elsewhere(request: HttpRequest) -> HttpResponse:
-    """Lead to the operator's OpenID Connect server, or connect one's account there."""
-    going_on = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(going_on, allowed_hosts={request.get_host()})
-    signed_in = request.user.is_authenticated
+    """Redirect to the site's OpenID Connect server, to sign in or to connect the account."""
+    next_url = request.POST.get("next", "")
+    is_local = url_has_allowed_host_and_scheme(next_url, allowed_hosts={request.get_host()})
+    process = AuthProcess.CONNECT if request.user.is_authenticated else AuthProcess.LOGIN
+    provider = get_adapter().get_provider(request, OIDC)
     try:
-        return (
-            get_adapter()
-            .get_provider(request, OIDC)
-            .redirect(
-                request,
-                AuthProcess.CONNECT if signed_in else AuthProcess.LOGIN,
-                next_url=going_on if is_ours else None,
-            )
-        )
+        return provider.redirect(request, process, next_url=next_url if is_local else None)
     except RequestException as error:
         log.error("%s does not answer: %s", settings.OIDC_NAME, type(error).__name__)
         context = {"oidc_name": settings.OIDC_NAME}

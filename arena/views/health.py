@@ -1,29 +1,30 @@
-"""What operators ask: is the process alive, can it serve."""
+"""Health checks, robots.txt, and the page for unexpected errors."""
 
-from django.db import DatabaseError, connection
+import sys
+from http import HTTPStatus
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from django.views.defaults import server_error
+
+RETRY_AFTER = "5"  # seconds
 
 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that this process is alive; asks nothing of anybody else."""
+    """Answer that this process is alive, without touching the database."""
     return JsonResponse({"status": "alive"})
-
-
-@require_safe
-def robots(request: HttpRequest) -> HttpResponse:
-    """Keep crawlers off the voting pages: each visit hands out a pair that somebody waits for."""
-    return HttpResponse("User-agent: *\nDisallow: /*/vote/\n", content_type="text/plain")
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 when the database answers and is migrated, else 503 with the reason."""
+    """Answer 200 if the database responds and is migrated, else 503 with the reason."""
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -32,3 +33,23 @@ def readyz(request: HttpRequest) -> JsonResponse:
     if missing:
         return JsonResponse({"status": f"{len(missing)} migrations to apply"}, status=503)
     return JsonResponse({"status": "ready"})
+
+
+@require_safe
+def robots(request: HttpRequest) -> HttpResponse:
+    """Keep crawlers off the voting pages, where each visit takes a pair from a rater."""
+    return HttpResponse("User-agent: *\nDisallow: /*/vote/\n", content_type="text/plain")
+
+
+def fault(request: HttpRequest) -> HttpResponse:
+    """Answer 503 while the database is busy or away, and 500 for all other errors.
+
+    Django calls this while it handles the exception. The page must not use the database.
+    """
+    if not isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return server_error(request)
+    return HttpResponse(
+        render_to_string("503.html"),
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        headers={"Retry-After": RETRY_AFTER},
+    )

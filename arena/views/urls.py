@@ -1,15 +1,137 @@
-"""Accounts, teams and their arenas, and what operators ask."""
+"""The addresses of accounts, teams, workspaces and health checks."""
 
-from django.urls import include, path
+from allauth.account import views as allauth
+from allauth.socialaccount.providers.openid_connect.views import callback
+from django.conf import settings
+from django.contrib.auth.views import LogoutView
+from django.urls import URLPattern, path, re_path
+from django.views.generic import RedirectView
 
-from arena.views import health
+from arena.views import accounts, arenas, candidates, health, prompts, responses, runs, teams
+
+# -- Accounts -------------------------------------------------------------------------------------
+
+# Some pages have two names: ours, and the one that django-allauth reverses.
+sign_in = accounts.SignIn.as_view()
+account_urls = [
+    path("sign-in/", sign_in, name="sign_in"),
+    path("sign-in/", sign_in, name="account_login"),
+    path("sign-out/", LogoutView.as_view(), name="sign_out"),
+    path("sign-up/", accounts.SignUp.as_view(), name="sign_up"),
+    path("sign-up/", accounts.SignUp.as_view(), name="account_signup"),
+    path(
+        "sign-up/sent/",
+        allauth.EmailVerificationSentView.as_view(),
+        name="account_email_verification_sent",
+    ),
+    path(
+        "sign-up/address/<str:key>/",
+        allauth.ConfirmEmailView.as_view(),
+        name="account_confirm_email",
+    ),
+    path(
+        "sign-in/inactive/",
+        allauth.AccountInactiveView.as_view(),
+        name="account_inactive",
+    ),
+    path("password/", accounts.ChangePassword.as_view(), name="change_password"),
+    path(
+        "password/forgotten/", accounts.ForgottenPassword.as_view(), name="account_reset_password"
+    ),
+    path(
+        "password/forgotten/sent/",
+        allauth.PasswordResetDoneView.as_view(),
+        name="account_reset_password_done",
+    ),
+    re_path(
+        r"^password/new/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",
+        accounts.NewPassword.as_view(),
+        name="account_reset_password_from_key",
+    ),
+    path(
+        "password/new/done/",
+        allauth.PasswordResetFromKeyDoneView.as_view(),
+        name="account_reset_password_from_key_done",
+    ),
+]
+
+
+def oidc_urls() -> list[URLPattern]:
+    """The way to the site's OpenID Connect server and back."""
+    return [
+        path("sign-in/elsewhere/", accounts.sign_in_elsewhere, name="sign_in_elsewhere"),
+        path("sign-in/<str:provider_id>/callback/", callback, name="openid_connect_callback"),
+        path(
+            "sign-in/elsewhere/cancelled/",
+            RedirectView.as_view(pattern_name="sign_in"),
+            name="socialaccount_login_cancelled",
+        ),
+    ]
+
+
+if settings.OIDC_NAME:
+    account_urls += oidc_urls()
+
+
+# -- Teams -----------------------------------------------------------------------------------------
+
+team_urls = [
+    path("teams/", teams.my_teams, name="teams"),
+    path("teams/new/", teams.new_team, name="new_team"),
+    path("teams/<slug:slug>/", teams.team, name="team"),
+    path("teams/<slug:slug>/rename/", teams.rename_team, name="rename_team"),
+    path("teams/<slug:slug>/members/", teams.team_members, name="team_members"),
+    path("teams/<slug:slug>/members/<int:pk>/role/", teams.change_role, name="change_role"),
+    path("teams/<slug:slug>/members/<int:pk>/remove/", teams.remove_member, name="remove_member"),
+    path("teams/<slug:slug>/leave/", teams.leave_team, name="leave_team"),
+    path(
+        "teams/<slug:slug>/invitations/<int:pk>/revoke/",
+        teams.revoke_invitation,
+        name="revoke_invitation",
+    ),
+    path("teams/<slug:slug>/tokens/", teams.team_tokens, name="team_tokens"),
+    path("teams/<slug:slug>/tokens/<int:pk>/revoke/", teams.revoke_token, name="revoke_token"),
+    path("teams/<slug:slug>/audit/", teams.team_audit, name="team_audit"),
+    path("teams/<slug:slug>/notices/", teams.team_notices, name="team_notices"),
+    path("teams/<slug:slug>/webhooks/", teams.team_webhooks, name="team_webhooks"),
+    path(
+        "teams/<slug:slug>/webhooks/<int:pk>/remove/", teams.remove_webhook, name="remove_webhook"
+    ),
+    path("teams/<slug:slug>/webhooks/<int:pk>/test/", teams.send_test, name="test_webhook"),
+    path("invitations/", teams.open_invitation, name="open_invitation"),
+    path("invitations/<str:secret>/", teams.follow_link, name="invitation"),
+]
+
+
+# -- Workspaces ------------------------------------------------------------------------------------
+
+WORKSPACE = "a/<slug:slug>/manage"
+CANDIDATE = f"{WORKSPACE}/candidates/<int:pk>"
+
+workspace_urls = [
+    path("teams/<slug:slug>/arenas/new/", arenas.new_arena, name="new_arena"),
+    path(f"{WORKSPACE}/", arenas.manage_arena, name="manage_arena"),
+    path(f"{WORKSPACE}/settings/", arenas.arena_settings, name="arena_settings"),
+    path(f"{WORKSPACE}/prompts/", prompts.manage_prompts, name="manage_prompts"),
+    path(f"{WORKSPACE}/prompts/add/", prompts.add_prompts, name="add_prompts"),
+    path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),
+    path(f"{WORKSPACE}/prompts/<int:pk>/retire/", prompts.retire_prompt, name="retire_prompt"),
+    path(f"{WORKSPACE}/candidates/", candidates.manage_candidates, name="manage_candidates"),
+    path(f"{WORKSPACE}/candidates/new/", candidates.new_candidate, name="new_candidate"),
+    path(f"{CANDIDATE}/", candidates.manage_candidate, name="manage_candidate"),
+    path(f"{CANDIDATE}/edit/", candidates.edit_candidate, name="edit_candidate"),
+    path(f"{CANDIDATE}/retire/", candidates.retire_candidate, name="retire_candidate"),
+    path(f"{CANDIDATE}/upload/", responses.upload_answers, name="upload_answers"),
+    path(f"{CANDIDATE}/answers/", runs.order_answers, name="order_answers"),
+    path(f"{WORKSPACE}/answers/<int:pk>/", runs.answer_run, name="answer_run"),
+    path(f"{WORKSPACE}/answers/<int:pk>/steer/", runs.steer_answers, name="steer_answers"),
+]
+
 
 urlpatterns = [
-    path("", include("arena.views.account_urls")),
-    path("", include("arena.views.teams.urls")),
-    path("", include("arena.views.teams.webhook_urls")),
-    path("", include("arena.views.manage.urls")),
-    path("", include("arena.views.manage.answer_urls")),
+    *account_urls,
+    *team_urls,
+    *workspace_urls,
     path("robots.txt", health.robots, name="robots"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -1,10 +1,9 @@
-"""A team's decision: is this candidate better than that one, and what is still missing?"""
+"""A team's decision: is this candidate better than that one, and how many votes are missing?"""
 
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter
@@ -12,28 +11,31 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability
-from arena.api.core.endpoint import ArenaEndpoint
-from arena.api.core.fields import Dollars
-from arena.api.core.problems import BadParameter
-from arena.api.core.schema import described
-from arena.importers.base import shown
-from arena.models import Arena, Team
-from arena.words import listed
+from arena.actors import TeamPermission
+from arena.api.core.errors import BadParameter
+from arena.api.core.schema import operation
+from arena.api.core.serializers import Dollars
+from arena.api.core.views import ArenaEndpoint
+from arena.models import Team
+from arena.validation import join_names, quoted
+from judges.decision_report import (
+    NO_BOARD,
+    DecisionQuery,
+    NamedCandidate,
+    decision_context,
+    read_candidates,
+)
 from judges.models import Decision
-from judges.pages.decision import NO_BOARD, decision_context
-from judges.pages.decision_desk import Asked, Entry, read_desk
-from judges.pages.decision_words import headline
 from judges.services.decisions import numbers_of
+from judges.wording import headline
+from ranking.comparison import CandidateDifference
 from ranking.models import Counted
-from ranking.pages.gap import Gap
-from ranking.stats import Lead
+from ranking.stats.differences import Lead
 
 MOST_NAMED = 10
-NAME_IT = "Name the team that asks, by its slug."
 VERDICTS = {Lead.AHEAD: "better", Lead.BEHIND: "worse"}
 UNKNOWN = "unknown"
-ID_OR_NAME = "Its id, or its name where only one has it; unless said,"
+ID_OR_NAME = "A candidate's id, or its name if that is unique; by default"
 NAMED = {"id": 17, "name": "short-answers v2"}
 SHOWN: dict[str, Any] = {
     "team": "search",
@@ -43,8 +45,8 @@ SHOWN: dict[str, Any] = {
     "raters": "people",
     "category": "",
     "verdict": "better",
-    "sentence": "short-answers v2 beats short-answers: 58 % of the time, 54 to 62; "
-    "enough votes to be sure.",
+    "sentence": "short-answers v2 beats short-answers: it wins 58 % of the time (54 to 62). "
+    "This result is conclusive.",
     "scripted": False,
     "lead": "ahead",
     "elo": 56.1,
@@ -68,17 +70,17 @@ SHOWN: dict[str, Any] = {
 }
 
 
-class CandidateNamed(serializers.Serializer[Entry]):
-    """A candidate by the name that its team knows."""
+class CandidateNamed(serializers.Serializer[NamedCandidate]):
+    """A candidate by the name that the team may see."""
 
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField()
 
 
 class DecisionShown(serializers.Serializer[Any]):
-    """What is known, as the team's page says it. What is not known is null.
+    """The decision as the team's page shows it; what is unknown is null.
 
-    The verdict is about the lead, and stays unknown until there are votes enough to be sure.
+    `verdict` is unknown until the result is conclusive.
     """
 
     team = serializers.CharField()
@@ -90,32 +92,34 @@ class DecisionShown(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField(choices=[*VERDICTS.values(), UNKNOWN])
     sentence = serializers.CharField()
     scripted = serializers.BooleanField(
-        help_text="Do votes of scripted judges count, which judge nothing real?"
+        help_text="Whether votes by scripted judges count, which are not real judges."
     )
     lead = serializers.ChoiceField(choices=[lead.value for lead in Lead])
-    elo = serializers.FloatField(allow_null=True, help_text="How far ahead the candidate is.")
+    elo = serializers.FloatField(allow_null=True, help_text="How far the candidate is ahead.")
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
     wins = serializers.FloatField(allow_null=True, help_text="How often it is preferred, 0 to 1.")
     wins_low = serializers.FloatField(allow_null=True)
     wins_high = serializers.FloatField(allow_null=True)
     style_elo = serializers.FloatField(
-        allow_null=True, help_text="The difference if both answered in the same style."
+        allow_null=True, help_text="The difference with the style of both held equal."
     )
     style_low = serializers.FloatField(allow_null=True)
     style_high = serializers.FloatField(allow_null=True)
-    chance = serializers.FloatField(allow_null=True, help_text="That it is the better one.")
-    votes = serializers.IntegerField(help_text="Of the candidate on the board.")
-    between = serializers.IntegerField(help_text="Of those, between the two.")
+    chance = serializers.FloatField(
+        allow_null=True, help_text="The probability that the candidate is better."
+    )
+    votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
+    between = serializers.IntegerField(help_text="The votes between the two.")
     votes_to_go = serializers.IntegerField(
         allow_null=True,
-        help_text="At this difference; null where nothing is missing, or no number can be told.",
+        help_text="Votes still needed if the difference stays the same; null for none or unknown.",
     )
     cost_to_go = Dollars(
-        allow_null=True, help_text="What as many votes of the judges asked last cost, in dollars."
+        allow_null=True, help_text="What as many votes by the judges of the newest run cost."
     )
     known_since = serializers.DateTimeField(
-        allow_null=True, help_text="When this verdict was first known by this board's votes."
+        allow_null=True, help_text="When this board first made the verdict conclusive."
     )
     snapshot = serializers.IntegerField(allow_null=True)
     computed_at = serializers.DateTimeField(allow_null=True)
@@ -126,144 +130,139 @@ class OneDecision(ArenaEndpoint):
     tag = "Decisions"
     queryset = Team.objects.none()
 
-    @described(
+    @operation(
         "retrieve_decision",
-        "Retrieve what is known of a candidate against a baseline",
+        "Retrieve a decision: is a candidate better than a baseline?",
         answer=DecisionShown,
         shown=SHOWN,
-        description="As the team's page of the arena says it. `verdict` is better, worse or "
-        "unknown. Ask again, with the ETag, until it is what you wait for.",
+        description="The same as the team's decision page. `verdict` is better, worse or unknown. "
+        "Poll with the ETag until it is what you wait for.",
         parameters=[
             OpenApiParameter("candidate", description=f"{ID_OR_NAME} the team's newest."),
-            OpenApiParameter("baseline", description=f"{ID_OR_NAME} the one the team has chosen."),
-            OpenApiParameter("raters", enum=Counted.values, description="Whose votes."),
-            OpenApiParameter("category", description="On prompts of this category alone."),
-            OpenApiParameter("team", description="Its slug. A token's own unless said."),
+            OpenApiParameter("baseline", description=f"{ID_OR_NAME} the team's baseline."),
+            OpenApiParameter("raters", enum=Counted.values, description="Whose votes count."),
+            OpenApiParameter("category", description="Only prompts of this category."),
+            OpenApiParameter("team", description="The team's slug. By default, the token's team."),
         ],
     )
     def get(self, request: Request, slug: str) -> Response:
-        said = request.query_params.dict()
-        team = self._team(said.get("team", ""), self.arena)
-        if said.get("raters") and said["raters"] not in Counted.values:
-            raise BadParameter("raters", f"It is one of: {', '.join(Counted.values)}.")
-        found = decision_context(team, self.arena, Asked.of(said | self._two(team, said)))
-        if (category := said.get("category", "")) != found["asked"].category:
-            found = self._nobody_voted(found, category)
-        return Response(DecisionShown(self._facts(team, found)).data)
+        parameters = request.query_params.dict()
+        team = self._team(parameters.get("team", ""))
+        if parameters.get("raters") and parameters["raters"] not in Counted.values:
+            raise BadParameter("raters", f"Must be one of: {', '.join(Counted.values)}.")
+        query = DecisionQuery.of(parameters | self._pair(team, parameters))
+        context = decision_context(team, self.arena, query)
+        if (category := parameters.get("category", "")) != context["query"].category:
+            context = self._without_votes(context, category)
+        return Response(DecisionShown(self._decision(team, context)).data)
 
-    def _nobody_voted(self, found: dict[str, Any], category: str) -> dict[str, Any]:
-        """The same for a category without a board, of which the page would show all prompts."""
+    def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
+        """The same for a category without a board, where the page falls back to all prompts."""
         if category not in self.arena.prompts.values_list("category", flat=True).distinct():
-            raise BadParameter("category", f"There is no category {shown(category)} here.")
-        asked, desk = replace(found["asked"], category=category), found["desk"]
-        told = {"asked": asked, "board": None, "gap": NO_BOARD, "needed": None, "known": None}
-        if desk.focus and desk.baseline:
-            two = (desk.focus.name, desk.baseline.name)
-            told["sentence"] = headline(*two, NO_BOARD, raters=asked.raters, category=category)
-        return found | told
+            raise BadParameter("category", f"There is no category {quoted(category)} here.")
+        query, candidates = replace(context["query"], category=category), context["candidates"]
+        changes = {
+            "query": query,
+            "board": None,
+            "difference": NO_BOARD,
+            "needed": None,
+            "last_decision": None,
+        }
+        if candidates.focus and candidates.baseline:
+            names = (candidates.focus.name, candidates.baseline.name)
+            changes["sentence"] = headline(*names, NO_BOARD, raters=query.raters, category=category)
+        return context | changes
 
-    def _team(self, named: str, arena: Arena) -> Team:
-        """The team that is named, or else the one that whoever asks is here for."""
-        mine = self._teams()
-        if named:
-            return get_object_or_404(mine, slug=named)
-        team = self._usual_team(mine, arena)
-        if team is None:
-            self.require(Ability.READ, arena.team_id)
-            raise BadParameter("team", NAME_IT)
-        return team
+    def _team(self, slug: str) -> Team:
+        """The named team, or else the token's, the arena's, or the only one with candidates."""
+        actor, arena = self.actor, self.arena
+        readable = actor.teams_with(TeamPermission.READ)
+        teams = Team.objects.all() if actor.is_operator else readable
+        if slug:
+            return get_object_or_404(teams, slug=slug)
+        default = actor.token.team if actor.token else arena.team
+        if default is not None and teams.filter(pk=default.pk).exists():
+            return default
+        entered = teams.filter(candidates__arena=arena).distinct().order_by("pk")[:2]
+        if len(entered) != 1:
+            self.require(TeamPermission.READ, arena.team_id)
+            raise BadParameter("team", "Name a team by its slug.")
+        return entered[0]
 
-    def _teams(self) -> QuerySet[Team]:
-        actor = self.actor
-        return Team.objects.all() if actor.is_operator else actor.teams_with(Ability.READ)
-
-    def _usual_team(self, mine: QuerySet[Team], arena: Arena) -> Team | None:
-        """A token's team, or the arena's; else the only one of theirs that has candidates here."""
-        token = self.actor.token
-        usual = token.team if token else arena.team
-        if usual is not None and mine.filter(pk=usual.pk).exists():
-            return usual
-        entered = mine.filter(candidates__arena=arena).distinct().order_by("pk")[:2]
-        return entered[0] if len(entered) == 1 else None
-
-    def _two(self, team: Team, said: dict[str, str]) -> dict[str, str]:
-        """The ids of the two that are named by ids or names; raises BadParameter."""
-        if not said.keys() & {"candidate", "baseline"}:
+    def _pair(self, team: Team, parameters: dict[str, str]) -> dict[str, str]:
+        """The ids of the candidate and the baseline that are named; raises BadParameter."""
+        if not parameters.keys() & {"candidate", "baseline"}:
             return {}
-        desk = read_desk(team, self.arena, Asked())
-        baseline = _named("baseline", said, desk.entries)
-        candidate = _named("candidate", said, desk.own)
-        against = baseline or desk.baseline
+        candidates = read_candidates(team, self.arena, DecisionQuery())
+        baseline = _find_named("baseline", parameters, candidates.in_arena)
+        candidate = _find_named("candidate", parameters, candidates.own)
+        against = baseline or candidates.baseline
         if candidate and against and candidate.pk == against.pk:
             raise BadParameter("candidate", f"{against.name} is the baseline itself.")
-        two = {"candidate": candidate, "baseline": baseline}
-        return {parameter: str(entry.pk) for parameter, entry in two.items() if entry}
+        pair = {"candidate": candidate, "baseline": baseline}
+        return {parameter: str(entry.pk) for parameter, entry in pair.items() if entry}
 
-    def _facts(self, team: Team, found: dict[str, Any]) -> dict[str, Any]:
-        desk, asked, board = found["desk"], found["asked"], found["board"]
-        gap: Gap = found.get("gap", NO_BOARD)
+    def _decision(self, team: Team, context: dict[str, Any]) -> dict[str, Any]:
+        candidates, query, board = context["candidates"], context["query"], context["board"]
+        difference: CandidateDifference = context.get("difference", NO_BOARD)
         snapshot = board.snapshot if board else None
+        needed = context.get("needed")
+        if needed and needed.is_too_many:
+            needed = None
+        path = reverse("decision", args=[team.slug, self.arena.slug])
         return {
             "team": team.slug,
             "arena": self.arena.slug,
-            "candidate": desk.focus,
-            "baseline": desk.baseline,
-            "raters": asked.raters,
-            "category": asked.category,
-            "verdict": VERDICTS.get(gap.lead, UNKNOWN) if gap.is_known else UNKNOWN,
-            "sentence": found.get("sentence", found["heading"]),
-            "scripted": bool(found.get("scripted")),
-            **numbers_of(gap),
-            **_style_of(gap),
-            **_missing(found),
-            "known_since": _known_since(gap, found.get("known")),
+            "candidate": candidates.focus,
+            "baseline": candidates.baseline,
+            "raters": query.raters,
+            "category": query.category,
+            "verdict": VERDICTS.get(difference.lead, UNKNOWN) if difference.is_known else UNKNOWN,
+            "sentence": context.get("sentence", context["heading"]),
+            "scripted": bool(context.get("scripted")),
+            **numbers_of(difference),
+            **{f"style_{n}": getattr(difference.style, n, None) for n in ("elo", "low", "high")},
+            "votes_to_go": needed.votes if needed else None,
+            "cost_to_go": needed.cost if needed else None,
+            "known_since": _known_since(difference, context.get("last_decision")),
             "snapshot": snapshot.pk if snapshot else None,
             "computed_at": snapshot.published_at if snapshot else None,
-            "page": self._page(team, asked),
+            "page": self.request.build_absolute_uri(path + query.link()),
         }
 
-    def _page(self, team: Team, asked: Asked) -> str:
-        path = reverse("decision", args=[team.slug, self.arena.slug])
-        return self.request.build_absolute_uri(path + asked.query())
 
-
-def _named(parameter: str, said: dict[str, str], entries: list[Entry]) -> Entry | None:
-    """The entry that a parameter names; None where it says nothing. Raises BadParameter."""
-    if parameter not in said:
+def _find_named(
+    parameter: str, parameters: dict[str, str], candidates: list[NamedCandidate]
+) -> NamedCandidate | None:
+    """The candidate that a parameter names; None without the parameter. Raises BadParameter."""
+    if parameter not in parameters:
         return None
-    name = said[parameter].strip()
-    if not name:  # of a script whose variable is empty: any answer would be about others
-        raise BadParameter(parameter, "It is empty. Leave it out for the usual one.")
-    found = [entry for entry in entries if str(entry.pk) == name]
-    found = found or [entry for entry in entries if _is_called(entry, name)]
-    if len(found) > 1:
-        found = [entry for entry in found if not entry.is_retired] or found
-    if len(found) == 1:
-        return found[0]
-    there = listed([f"{entry.pk} ({entry.name})" for entry in found or entries], MOST_NAMED)
-    if found:
-        raise BadParameter(parameter, f"Several are called {shown(name)}: {there}. Name its id.")
-    there = f"There are: {there}." if there else "There are none."
-    raise BadParameter(parameter, f"There is no {parameter} {shown(name)} here. {there}")
+    name = parameters[parameter].strip()
+    if not name:  # an empty variable of a script: a default would be about other candidates
+        raise BadParameter(parameter, "Must not be empty. Leave it out for the default.")
+    matches = [entry for entry in candidates if str(entry.pk) == name]
+    if not matches:
+        matches = [
+            entry
+            for entry in candidates
+            if entry.name in (name, f"{name} v{entry.candidate.version}")
+        ]
+    if len(matches) > 1:
+        matches = [entry for entry in matches if not entry.is_retired] or matches
+    if len(matches) == 1:
+        return matches[0]
+    names = join_names(
+        [f"{entry.pk} ({entry.name})" for entry in matches or candidates], MOST_NAMED
+    )
+    if matches:
+        raise BadParameter(
+            parameter, f"Several candidates are called {quoted(name)}: {names}. Use an id."
+        )
+    choices = f"Choose from: {names}." if names else "There are none."
+    raise BadParameter(parameter, f"There is no {parameter} {quoted(name)} here. {choices}")
 
 
-def _is_called(entry: Entry, name: str) -> bool:
-    """By the name that the team may see, with its version or without."""
-    return entry.name in (name, f"{name} v{entry.candidate.version}")
-
-
-def _style_of(gap: Gap) -> dict[str, float | None]:
-    return {f"style_{name}": getattr(gap.style, name, None) for name in ("elo", "low", "high")}
-
-
-def _missing(found: dict[str, Any]) -> dict[str, int | None]:
-    """How many more votes it takes, and what as many of judges cost, in nano-dollars."""
-    needed = found.get("needed")
-    if needed is None or needed.is_too_many:
-        return {"votes_to_go": None, "cost_to_go": None}
-    return {"votes_to_go": needed.votes, "cost_to_go": needed.cost}
-
-
-def _known_since(gap: Gap, told: Decision | None) -> datetime | None:
-    is_the_same = told is not None and gap.is_known and told.lead == gap.lead
-    return told.known_at if told and is_the_same else None
+def _known_since(difference: CandidateDifference, last: Decision | None) -> datetime | None:
+    if last is None or not difference.is_known or last.lead != difference.lead:
+        return None
+    return last.known_at

@@ -1,65 +1,239 @@
-"""One run of judges: how it stands, and what may be done to it."""
+"""Judge runs in an arena: listed, quoted, ordered and controlled."""
 
 from functools import cached_property
+from typing import Any
 
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, OpenApiRequest, OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.access import Ability
-from arena.api.core.endpoint import BY_LINK
-from arena.api.core.schema import described
-from arena.api.steering import OfRun, ResumeGiven
-from arena.models import Run
-from judges.api.orders import TAG
-from judges.api.shown import REPORT, RunReportShown, report_of
-from judges.pages.runs import runs_of_judges
-from judges.services import steering
-from judges.views.bells import ring_on_commit
+from arena.actors import TeamPermission, can_read_spending
+from arena.api.core.errors import Unprocessable
+from arena.api.core.schema import operation
+from arena.api.core.serializers import Dollars, StrictSerializer
+from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint
+from arena.api.runs import OfRun, ResumeGiven, RunFilters
+from arena.models import Arena, Candidate, Run
+from judges.api.serializers import (
+    JUDGE,
+    QUOTE,
+    REPORT,
+    RUN,
+    QuoteShown,
+    RunReportShown,
+    RunShown,
+    report_of,
+)
+from judges.forms import ORDER_POLICIES, PAIRS
+from judges.services import runs as judge_runs
+from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order, runs_in, runs_of_judges
+from judges.services.planning import OrderOptions
+from judges.services.quotes import quote_for
+from judges.services.registry import Switches, spec_named
+from judges.services.runs import order_run
+from judges.tasks import enqueue_on_commit
+from judges.wording import CAP_MISSING, QUORUM_TOO_HIGH
+
+TAG = "Judges"
+MOST_PER_PAIR = 10_000
+MOST_CANDIDATES = 1000
+LARGEST_ID = 2**63 - 1
+SENT = {"judges": [JUDGE], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
+
+
+class JudgingGiven(StrictSerializer):
+    """The order of a judge run. Several judges form a jury."""
+
+    judges = serializers.ListField(
+        child=serializers.CharField(max_length=300),
+        min_length=1,
+        max_length=MOST_JUDGES,
+        help_text="Each a registered judge's name, or endpoint:model@rubric.",
+    )
+    candidates = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
+        min_length=2,
+        max_length=MOST_CANDIDATES,
+        required=False,
+        help_text="Ids: only pairs of two of these are judged. By default, all.",
+    )
+    pairs = serializers.ChoiceField(choices=PAIRS, default="all")
+    again = serializers.BooleanField(
+        default=False,
+        help_text="Include pairs with a clear lead. A run on just two candidates skips them only "
+        "if their decision is conclusive.",
+    )
+    per_pair = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAIR, default=5)
+    quorum = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_JUDGES,
+        required=False,
+        allow_null=True,
+        help_text="How many verdicts a jury needs; by default, more than half.",
+    )
+    own_family = serializers.BooleanField(
+        default=False, help_text="Let judges judge answers by their own model family."
+    )
+    order_policy = serializers.ChoiceField(choices=ORDER_POLICIES, default="abstain")
+    length_neutral = serializers.BooleanField(required=False, allow_null=True)
+    soft = serializers.BooleanField(
+        default=False, help_text="Record probabilities where the endpoint returns them."
+    )
+    unpinned = serializers.BooleanField(
+        default=False, help_text="Allow a model name that may point to a different model later."
+    )
+    cap = Dollars(required=False, allow_null=True)
+    dry_run = serializers.BooleanField(default=False, help_text="Return a quote and start nothing.")
+
+
+class JudgeRuns(ArenaEndpoint, ListEndpoint):
+    tag = TAG
+    abilities = {"POST": TeamPermission.JUDGE}
+    newest_first = True
+    queryset = Run.objects.none()
+    filterset_class = RunFilters
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        sees_money = can_read_spending(self.actor, self.arena)
+        return {**super().get_serializer_context(), "sees_money": sees_money}
+
+    @operation(
+        "list_judge_runs",
+        "List an arena's judge runs, newest first",
+        answer=RunShown(many=True),
+        shown=RUN,
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        return self.page(runs_in(self.arena), RunShown)
+
+    @extend_schema(
+        operation_id="order_judges",
+        summary="Start a judge run, or get a quote for one",
+        description="With `dry_run` the answer is a quote, and nothing is saved. Otherwise the run "
+        "starts in the background and never spends more than `cap`, which comes out of the team's "
+        "budget. If there is nothing left to judge, the problem's type ends in `nothing-to-do`.",
+        request={
+            "application/json": OpenApiRequest(
+                JudgingGiven, examples=[OpenApiExample("A body", value=SENT)]
+            )
+        },
+        responses={
+            200: OpenApiResponse(
+                QuoteShown,
+                description="The quote; no run was started.",
+                examples=[OpenApiExample("A quote", value=QUOTE)],
+            ),
+            201: OpenApiResponse(
+                RunReportShown,
+                description="The run that was started.",
+                examples=[OpenApiExample("A run", value=REPORT)],
+            ),
+        },
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        arena = self.arena
+        self.require(TeamPermission.JUDGE, arena.team_id)
+        body = self.validated(JudgingGiven)
+        order = _prepare(arena, body)
+        quote = quote_for(order)
+        if body["dry_run"]:
+            return Response(QuoteShown(quote).data)
+        cap: int | None = body.get("cap")
+        if quote.worst and cap is None:
+            raise _field_error("cap", CAP_MISSING)
+        now = timezone.now()
+        run = order_run(order=order, cap=cap, now=now, by=self.actor)
+        enqueue_on_commit()
+        place = reverse("api_judge_run", args=[run.pk])
+        return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
+
+
+def _prepare(arena: Arena, body: dict[str, Any]) -> JudgeOrder:
+    """Raises JudgeError and Unprocessable."""
+    names, quorum = body["judges"], body.get("quorum")
+    if quorum and quorum > len(names):
+        raise _field_error("quorum", QUORUM_TOO_HIGH)
+    switches = Switches(
+        swap_policy=body["order_policy"],
+        unpinned=body["unpinned"],
+        length_neutral=body.get("length_neutral"),
+        soft=body["soft"],
+    )
+    candidates = _check_candidates(arena, body.get("candidates", []))
+    options = OrderOptions(body["per_pair"], body["pairs"], body["again"], candidates=candidates)
+    return prepare_order(
+        arena=arena,
+        specs=[spec_named(name, switches) for name in names],
+        options=options,
+        own_family=body["own_family"],
+        quorum=quorum,
+    )
+
+
+def _check_candidates(arena: Arena, ids: list[int]) -> frozenset[int]:
+    """Each must be a candidate that can still be judged here."""
+    candidates = frozenset(ids)
+    active = Candidate.objects.active().filter(arena=arena, pk__in=candidates)
+    if unknown := candidates - set(active.values_list("pk", flat=True)):
+        unknown_ids = ", ".join(map(str, sorted(unknown)))
+        raise _field_error("candidates", f"Not active candidates of this arena: {unknown_ids}.")
+    if len(candidates) == 1:
+        raise _field_error("candidates", "Name at least two different candidates.")
+    return candidates
+
+
+def _field_error(field: str, sentence: str) -> Unprocessable:
+    return Unprocessable(sentence, [{"pointer": f"#/{field}", "detail": sentence}])
+
+
+# -- One run ---------------------------------------------------------------------------------------
 
 
 class OfJudgeRun(OfRun):
-    """Whatever is about one run of judges in an arena that the actor may see.
+    """One judge run in an arena that the actor may see.
 
-    Who may have judges asked for the arena's team steers it.
+    Whoever may start judge runs for the arena's team controls it.
     """
 
     tag = TAG
-    steering = steering
+    steering = judge_runs
 
     @cached_property
     def run(self) -> Run:
         runs = runs_of_judges().filter(arena__in=self.arenas()).select_related("arena", "team")
-        found: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
-        return found
+        run: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
+        return run
 
     def shown(self) -> Response:
         return Response(report_of(self.run, timezone.now(), self.actor))
 
     def require_steering(self) -> None:
-        self.require(Ability.JUDGE, self.run.in_arena.team_id)
+        self.require(TeamPermission.JUDGE, self.run.in_arena.team_id)
 
     def ring(self) -> None:
-        ring_on_commit()
+        enqueue_on_commit()
 
 
 class OneRun(OfJudgeRun):
-    @described(
+    @operation(
         "retrieve_judge_run",
-        "Retrieve a run of judges as it stands",
+        "Retrieve a judge run",
         answer=RunReportShown,
         shown=REPORT,
-        description="Ask again, with the ETag, until `state` is done, cancelled or paused.",
+        description="Poll with the ETag until `state` is done, cancelled or paused.",
     )
     def get(self, request: Request, pk: int, slug: str = "") -> Response:
         return self.shown()
 
 
 class RunOfArena(OneRun):
-    @described(
+    @operation(
         "retrieve_judge_run_of_arena",
-        "Retrieve an arena's run of judges as it stands",
+        "Retrieve a judge run of an arena",
         answer=RunReportShown,
         shown=REPORT,
         description=BY_LINK,
@@ -68,26 +242,26 @@ class RunOfArena(OneRun):
         return super().get(request, pk, slug)
 
 
-class Steered(OfJudgeRun):
-    abilities = {"POST": Ability.JUDGE}
+class JudgeRunAction(OfJudgeRun):
+    abilities = {"POST": TeamPermission.JUDGE}
 
 
-class Pause(Steered):
-    @described(
+class PauseJudgeRun(JudgeRunAction):
+    @operation(
         "pause_judge_run",
-        "Pause a run of judges",
+        "Pause a judge run",
         answer=RunReportShown,
         shown=REPORT | {"state": "paused", "pause_reason": "Paused by the team."},
-        description="Calls that are under way end as they will.",
+        description="Calls in progress are completed.",
     )
     def post(self, request: Request, pk: int) -> Response:
         return self.pause()
 
 
-class Resume(Steered):
-    @described(
+class ResumeJudgeRun(JudgeRunAction):
+    @operation(
         "resume_judge_run",
-        "Let a paused run of judges go on",
+        "Resume a paused judge run",
         body=ResumeGiven,
         sent={"cap": 4.0},
         answer=RunReportShown,
@@ -97,22 +271,22 @@ class Resume(Steered):
         return self.resume()
 
 
-class Cancel(Steered):
-    @described(
+class CancelJudgeRun(JudgeRunAction):
+    @operation(
         "cancel_judge_run",
-        "Cancel a run of judges",
+        "Cancel a judge run",
         answer=RunReportShown,
         shown=REPORT | {"state": "cancelled", "closed_at": "2026-11-22T10:00:00Z"},
-        description="Its verdicts so far stay.",
+        description="Verdicts so far are kept.",
     )
     def post(self, request: Request, pk: int) -> Response:
         return self.cancel()
 
 
-class Retry(Steered):
-    @described(
+class RetryJudgeRun(JudgeRunAction):
+    @operation(
         "retry_judge_run",
-        "Ask again what failed in a run of judges that is through",
+        "Retry the failures of a judge run that is done",
         answer=RunReportShown,
         shown=REPORT,
     )

@@ -1,20 +1,18 @@
-"""The paths of judges, their runs and of decisions."""
-
 from django.urls import path
 
-from judges.api import decisions, judges, orders, runs
+from judges.api import decisions, judges, runs
 
 ARENA = "arenas/<slug:slug>/"
 RUN = "judge-runs/<int:pk>/"
 
 urlpatterns = [
     path(f"{ARENA}judges/", judges.Judges.as_view(), name="api_judges"),
-    path(f"{ARENA}judge-runs/", orders.JudgeRuns.as_view(), name="api_judge_runs"),
+    path(f"{ARENA}judge-runs/", runs.JudgeRuns.as_view(), name="api_judge_runs"),
     path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
     path(f"{ARENA}{RUN}", runs.RunOfArena.as_view(), name="api_judge_run_of_arena"),
     path(RUN, runs.OneRun.as_view(), name="api_judge_run"),
-    path(f"{RUN}pause/", runs.Pause.as_view(), name="api_pause_judge_run"),
-    path(f"{RUN}resume/", runs.Resume.as_view(), name="api_resume_judge_run"),
-    path(f"{RUN}cancel/", runs.Cancel.as_view(), name="api_cancel_judge_run"),
-    path(f"{RUN}retry/", runs.Retry.as_view(), name="api_retry_judge_run"),
+    path(f"{RUN}pause/", runs.PauseJudgeRun.as_view(), name="api_pause_judge_run"),
+    path(f"{RUN}resume/", runs.ResumeJudgeRun.as_view(), name="api_resume_judge_run"),
+    path(f"{RUN}cancel/", runs.CancelJudgeRun.as_view(), name="api_cancel_judge_run"),
+    path(f"{RUN}retry/", runs.RetryJudgeRun.as_view(), name="api_retry_judge_run"),
 ]

@@ -1,4 +1,4 @@
-"""Rubrics: folders `rubrics/<slug>/{rubric.toml,system.md,user.md[,note.md]}`, checked when loaded.
+"""Rubrics: folders `rubrics/<slug>/{rubric.toml,system.md,user.md[,note.md]}`, loaded and checked.
 
 rubric.toml holds:
 
@@ -8,25 +8,365 @@ rubric.toml holds:
   about the prompt, asked for by note.md;
 - `scale`: {low, high} or {labels} from worst to best, for "direct" alone; `levels`: one
   description per entry of the scale;
-- `criteria`: what counts, where an arena says nothing else; `parameters`: sampling parameters.
+- `criteria`: what counts, unless the arena has its own; `parameters`: sampling parameters.
+
+Unknown keys, wrong types and contradictions are errors.
 """
 
 import hashlib
 import os
+import re
+import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from judges.core.facts import FactsError, read_facts
-from judges.core.scales import Scale
-from judges.core.templates import TemplateError, check_templates
-
+PROTOCOLS = ("pairwise", "direct", "listwise")
+VERDICTS = ("line", "prometheus")
+REFERENCES = ("never", "required")
+TYPES: dict[str, type] = {
+    "title": str,
+    "protocol": str,
+    "verdict": str,
+    "reference": str,
+    "note": bool,
+    "scale": dict,
+    "levels": list,
+    "criteria": str,
+    "parameters": dict,
+}
+KINDS = {str: "text", bool: "true or false", dict: "a table", list: "a list"}
+PARAMETERS = {
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "reasoning_effort",
+}
+FEWEST, MOST = 2, 100  # entries of a scale
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+# Anything that may be meant as a placeholder, however it is spelled.
+MEANT = re.compile(r"\{\s*[A-Za-z_][\w -]{0,40}\}")
+ANSWERS = {
+    "direct": {"answer"},
+    "pairwise": {"answer_a", "answer_b"},
+    "listwise": {"answers"},
+}
 RUBRICS = Path(__file__).resolve().parent.parent / "rubrics"
 FILES = ("rubric.toml", "system.md", "user.md")
 NOTE = "note.md"
 Stamps = tuple[tuple[str, int, int, int], ...]
+
+
+# -- Scales ----------------------------------------------------------------------------------------
+
+
+class ScaleError(ValueError):
+    """A scale on which nothing can be measured; the message says why."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The verdicts of a direct assessment: an integer range, or labels from worst to best.
+
+    Raises ScaleError unless there are 2 to 100 different labels, each one line of text.
+    """
+
+    labels: tuple[str, ...]
+    is_integer: bool = False
+
+    def __post_init__(self) -> None:
+        _check_labels(self.labels)
+        if self.is_integer and self.labels != _numerals(int(self.labels[0]), int(self.labels[-1])):
+            raise ScaleError("An integer scale has every integer of its range, in order.")
+
+    @classmethod
+    def integers(cls, low: int, high: int) -> "Scale":
+        """Return the scale of all integers from `low` (worst) to `high` (best)."""
+        if type(low) is not int or type(high) is not int:
+            raise ScaleError(f"The ends of a scale are integers, not {low!r} and {high!r}.")
+        if not FEWEST - 1 <= high - low < MOST:
+            raise ScaleError(
+                f"A scale from {low} to {high} does not have {FEWEST} to {MOST} entries."
+            )
+        return cls(_numerals(low, high), is_integer=True)
+
+    @classmethod
+    def of_labels(cls, labels: tuple[str, ...] | list[str]) -> "Scale":
+        """Return the scale of these labels, worst first."""
+        return cls(tuple(labels))
+
+    @property
+    def low(self) -> float:
+        """The worst score."""
+        return self.score_of(self.labels[0])
+
+    @property
+    def high(self) -> float:
+        """The best score."""
+        return self.score_of(self.labels[-1])
+
+    def score_of(self, label: str) -> float:
+        """Return a label's score: the integer itself, or its place from 1 (worst) upward.
+
+        Raises ScaleError for a label that the scale does not have.
+        """
+        if label not in self.labels:
+            raise ScaleError(f"{label!r} is not on the scale: {self.describe()}.")
+        return float(label) if self.is_integer else 1.0 + self.labels.index(label)
+
+    def describe(self) -> str:
+        """Describe the entries in words. Sent to models: part of the prompts."""
+        if self.is_integer:
+            return f"an integer between {self.labels[0]} and {self.labels[-1]}"
+        return f"one of: {', '.join(self.labels)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the scale as in a rubric.toml, for `from_json`."""
+        if self.is_integer:
+            return {"low": int(self.labels[0]), "high": int(self.labels[-1])}
+        return {"labels": list(self.labels)}
+
+    @classmethod
+    def from_json(cls, facts: Any) -> "Scale":
+        """Read `{low, high}` or `{labels}`; raises ScaleError for anything else."""
+        match facts:
+            case {"low": low, "high": high} if facts.keys() == {"low", "high"}:
+                return cls.integers(low, high)
+            case {"labels": list(labels)} if facts.keys() == {"labels"}:
+                return cls.of_labels(labels)
+        raise ScaleError("A scale is {low, high}, two integers, or {labels}, a list from worst up.")
+
+
+def _numerals(low: int, high: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(low, high + 1))
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    if not FEWEST <= len(labels) <= MOST:
+        raise ScaleError(f"A scale has {FEWEST} to {MOST} entries, not {len(labels)}.")
+    for label in labels:
+        if not isinstance(label, str) or not _is_one_line(label):
+            raise ScaleError(f"The label {label!r} is not one line of text.")
+    if len({_folded(label) for label in labels}) < len(labels):
+        raise ScaleError("Two labels of the scale differ in nothing that a reply would show.")
+
+
+def _is_one_line(label: str) -> bool:
+    """Is there something to read, and nothing that a reply could lose or break at?"""
+    worn = label != " ".join(label.split()) or not label.isprintable()
+    return not worn and any(character.isalnum() for character in label)
+
+
+def _folded(label: str) -> str:
+    return unicodedata.normalize("NFKC", label).casefold()
+
+
+# -- rubric.toml -----------------------------------------------------------------------------------
+
+
+class FactsError(ValueError):
+    """A rubric.toml that cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The contents of a rubric.toml. Only a direct assessment has `scale` and `levels`."""
+
+    title: str
+    protocol: str
+    verdict: str
+    reference: str
+    note: bool
+    scale: Scale | None
+    levels: tuple[str, ...]
+    criteria: str
+    parameters: Mapping[str, Any]
+
+
+def read_facts(text: str) -> Facts:
+    """Read a rubric.toml; raises FactsError with a sentence."""
+    raw = _table(text)
+    facts = Facts(
+        title=raw["title"].strip(),
+        protocol=_choice(raw, "protocol", PROTOCOLS),
+        verdict=_choice(raw, "verdict", VERDICTS),
+        reference=_choice(raw, "reference", REFERENCES),
+        note=raw.get("note", False),
+        scale=_scale(raw),
+        levels=_levels(raw),
+        criteria=raw.get("criteria", "").strip(),
+        parameters=_parameters(raw),
+    )
+    _check_together(facts)
+    return facts
+
+
+def _table(text: str) -> dict[str, Any]:
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FactsError(f"rubric.toml is not TOML: {error}") from None
+    if missing := {"title", "protocol"} - raw.keys():
+        raise FactsError(f"rubric.toml lacks {_names(missing)}.")
+    if unknown := raw.keys() - TYPES.keys():
+        raise FactsError(f"rubric.toml has unknown {_names(unknown)}.")
+    for key, value in raw.items():
+        if not isinstance(value, TYPES[key]):
+            raise FactsError(f"{key} in rubric.toml is not {KINDS[TYPES[key]]}.")
+    return raw
+
+
+def _choice(raw: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str:
+    value = str(raw.get(key, known[0]))
+    if value not in known:
+        raise FactsError(f"unknown {key} {value!r}; known: {', '.join(known)}.")
+    return value
+
+
+def _scale(raw: Mapping[str, Any]) -> Scale | None:
+    if "scale" not in raw:
+        return None
+    try:
+        return Scale.from_json(raw["scale"])
+    except ScaleError as error:
+        raise FactsError(str(error)) from None
+
+
+def _levels(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    levels = raw.get("levels", [])
+    if not all(isinstance(level, str) and level.strip() for level in levels):
+        raise FactsError("levels in rubric.toml is not a list of texts.")
+    return tuple(level.strip() for level in levels)
+
+
+def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
+    parameters: dict[str, Any] = raw.get("parameters", {})
+    if unknown := parameters.keys() - PARAMETERS:
+        raise FactsError(f"unknown parameters {_names(unknown)}.")
+    for name, value in parameters.items():
+        wanted = (str,) if name == "reasoning_effort" else (int, float)
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            kind = "text" if wanted == (str,) else "a number"
+            raise FactsError(f"the parameter {name} is not {kind}: {value!r}.")
+    return parameters
+
+
+def _check_together(facts: Facts) -> None:
+    """Raise FactsError where two facts of the same rubric contradict each other."""
+    direct = facts.protocol == "direct"
+    if direct != (facts.scale is not None):
+        raise FactsError(
+            "rubric.toml lacks scale." if direct else "only a direct assessment has a scale."
+        )
+    entries = len(facts.scale.labels) if facts.scale else 0
+    if facts.levels and len(facts.levels) != entries:
+        raise FactsError(f"{len(facts.levels)} levels describe {entries} entries of the scale.")
+    if not facts.title:
+        raise FactsError("the title is empty.")
+    if facts.verdict == "prometheus" and facts.protocol == "listwise":
+        raise FactsError("the Prometheus formats have no listwise protocol.")
+
+
+def _names(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+# -- Templates -------------------------------------------------------------------------------------
+
+
+class RubricTemplateError(ValueError):
+    """A template with placeholders that are unknown, missing or too many."""
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Fill in one pass: a placeholder inside a value stays text."""
+    return PLACEHOLDER.sub(lambda match: values[match.group(1)], template)
+
+
+def placeholders(text: str) -> set[str]:
+    """Return the names of all placeholders in `text`."""
+    return set(PLACEHOLDER.findall(text))
+
+
+def check_templates(facts: Facts, files: Mapping[str, str]) -> None:
+    """Raise RubricTemplateError unless the files use the placeholders that their rubric needs."""
+    _check({name: files[name] for name in ("system.md", "user.md")}, *_of_judging(facts))
+    if facts.note:
+        _check({"note.md": files["note.md"]}, *_of_note(facts))
+    if facts.verdict == "line":
+        _check_reply(files)
+    _check_criteria(facts, placeholders(files["system.md"] + files["user.md"]))
+
+
+def _of_judging(facts: Facts) -> tuple[set[str], set[str]]:
+    """Return the placeholders that system.md and user.md must use between them, and may use."""
+    needed = {"prompt"} | ANSWERS[facts.protocol]
+    if facts.reference == "required":
+        needed |= {"reference"}
+    if facts.note:
+        needed |= {"note"}
+    optional = {"question", "criteria"} | ({"rubric"} if facts.scale else set())
+    if facts.verdict == "line":
+        return needed | {"nonce", "how_to_reply"}, optional | {"reminder"}
+    return needed, optional
+
+
+def _of_note(facts: Facts) -> tuple[set[str], set[str]]:
+    reference = {"reference"} if facts.reference == "required" else set()
+    return {"prompt", "nonce"} | reference, {"question", "criteria"}
+
+
+def _check(files: Mapping[str, str], needed: set[str], optional: set[str]) -> None:
+    for name, text in files.items():
+        if unknown := _unknown(text, needed | optional):
+            known = ", ".join(sorted(needed | optional))
+            raise RubricTemplateError(
+                f"{name} has the unknown placeholder {unknown}; known: {known}."
+            )
+    where = " and ".join(sorted(files))
+    for missing in sorted(needed - placeholders("".join(files.values()))):
+        raise RubricTemplateError(f"the placeholder {{{missing}}} is missing from {where}.")
+
+
+def _unknown(text: str, known: set[str]) -> str:
+    """Return the first thing in braces that is not exactly a known placeholder; '' if none."""
+    spelled = {f"{{{name}}}" for name in known}
+    return next((meant for meant in MEANT.findall(text) if meant not in spelled), "")
+
+
+def _check_reply(files: Mapping[str, str]) -> None:
+    """The instruction comes with the judge's options, so it appears once, before all material."""
+    counts = [files[name].count("{how_to_reply}") for name in ("system.md", "user.md")]
+    if counts != [1, 0]:
+        raise RubricTemplateError(
+            "the placeholder {how_to_reply} must appear exactly once, in system.md."
+        )
+
+
+def _check_criteria(facts: Facts, used: set[str]) -> None:
+    """An arena's criteria must reach the judge, and the rubric must have some of its own."""
+    shown = used & {"criteria", "rubric"}
+    if len(shown) != 1:
+        raise RubricTemplateError(
+            "system.md and user.md use either {criteria} or, with the levels of a scale, {rubric}; "
+            f"these use {' and '.join(sorted(shown)) or 'neither'}."
+        )
+    if not facts.criteria:
+        raise RubricTemplateError("rubric.toml lacks criteria, the default text for {criteria}.")
+    if ("rubric" in shown) != bool(facts.levels):
+        raise RubricTemplateError(
+            "rubric.toml has levels if, and only if, the templates use {rubric}."
+        )
+
+
+# -- Rubrics ---------------------------------------------------------------------------------------
 
 
 class RubricError(ValueError):
@@ -35,7 +375,7 @@ class RubricError(ValueError):
 
 @dataclass(frozen=True)
 class Rubric:
-    """What a judge is told. `digest` covers every byte of its files; `note` is note.md's text."""
+    """A loaded rubric. `digest` covers every byte of its files; `note` is the text of note.md."""
 
     slug: str
     title: str
@@ -53,14 +393,14 @@ class Rubric:
 
     @property
     def is_prometheus(self) -> bool:
-        """Is this a format that models were trained on: no nonce, no fences, its own tail?"""
+        """Is this a format that models were trained on: no nonce, no fences, its own ending?"""
         return self.verdict == "prometheus"
 
     @property
     def length_neutral(self) -> bool:
-        """Is the judge told that length earns nothing, unless it is ordered otherwise?
+        """Is the judge told by default that length earns nothing?
 
-        Yes, except in the Prometheus formats, whose models know their system text as it is.
+        Yes, except in the Prometheus formats, whose models were trained on a fixed system text.
         """
         return not self.is_prometheus
 
@@ -73,19 +413,19 @@ def rubric_slugs(folder: Path = RUBRICS) -> list[str]:
 def load_rubric(slug: str, folder: Path = RUBRICS) -> Rubric:
     """Read and check one rubric; raises RubricError with a sentence.
 
-    One whose files have not been touched since is not read again: every call of a judge asks.
+    Cached until its files change, because every call of a judge asks for it.
     """
     return _as_of(slug, folder, _stamps(folder / slug))
 
 
 def _stamps(folder: Path) -> Stamps:
-    """Return what changes whenever a file is written, replaced or renamed; () where none is."""
+    """Return what changes whenever a file is written, replaced or renamed; () without files."""
     try:
         with os.scandir(folder) as entries:
-            found = [(entry.name, entry.stat()) for entry in entries]
+            files = [(entry.name, entry.stat()) for entry in entries]
     except OSError:
         return ()
-    return tuple(sorted((name, s.st_ctime_ns, s.st_size, s.st_ino) for name, s in found))
+    return tuple(sorted((name, s.st_ctime_ns, s.st_size, s.st_ino) for name, s in files))
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +435,7 @@ def _as_of(slug: str, folder: Path, _stamps: Stamps) -> Rubric:
         raise RubricError(f"There is no rubric called {slug!r}. Known: {known}.")
     try:
         return _load(slug, folder / slug)
-    except (FactsError, TemplateError) as error:
+    except (FactsError, RubricTemplateError) as error:
         raise RubricError(f"Rubric {slug}: {error}") from None
 
 

@@ -1,21 +1,87 @@
-"""What makes a judge this judge: everything that could change its verdicts, and its digest."""
+"""What identifies a judge: its specification and digest, and its few-shot examples."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
-from judges.core.examples import Example
 from judges.core.parsing import PARSER_VERSION
-from judges.core.replying import can_show, is_order, verdicts_of
 from judges.core.rubric import Rubric
+from judges.core.verdict_format import can_show, is_order, verdicts_of
 
-# Raised whenever the words change that `protocols` and `replying` add to a rubric's files.
+# To be raised when the texts change that `prompts` and `verdict_format` add to a rubric's files.
 PROMPT_VERSION = 1
-ORDER_POLICIES = ("abstain", "tie", "average")
+SWAP_POLICIES = ("abstain", "tie", "average")
 OUTCOMES = {"left": "A", "right": "B", "tie": "TIE"}
+Drawn = tuple[str, str, "Example"]  # key, label, example
+
+
+class ExampleError(ValueError):
+    """Examples that cannot be drawn; the message says why."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One judgement by people, with `answers` in the order in which they are shown.
+
+    `verdict` is "left", "right" or "tie" for two answers, a label of the scale for one, and for
+    three or more their letters, best first: "B > A = C".
+    """
+
+    prompt: str
+    answers: tuple[str, ...]
+    verdict: str
+    reason: str = ""
+    reference: str = ""
+
+
+def draw_examples(
+    pool: Sequence[Drawn], n: int, seed: int | str, exclude_keys: Collection[str] = ()
+) -> tuple[Example, ...]:
+    """Draw `n` examples from a pool of (key, label, example), as evenly over labels as possible.
+
+    A key is drawn at most once, and never one of `exclude_keys` (the items that are tested). The
+    draw depends on the seed and the content of the pool, not on its order. Raises ExampleError
+    when the pool is too small.
+    """
+    untested = [entry for entry in pool if entry[0] not in set(exclude_keys)]
+    # Several people's labels of one item are several entries; the draw takes one of them.
+    by_key = {entry[0]: entry for entry in _shuffled(untested, seed, "key")}
+    if not 0 <= n <= len(by_key):
+        raise ExampleError(
+            f"{n} examples were requested; the pool has {len(by_key)} besides the items tested."
+        )
+    chosen = _round_robin(list(by_key.values()), seed)[:n]
+    return tuple(example for _, _, example in _shuffled(chosen, seed, "order"))
+
+
+def _round_robin(pool: Sequence[Drawn], seed: int | str) -> list[Drawn]:
+    """Take one entry of each label in turn, the labels in a random order."""
+    strata: dict[str, list[Drawn]] = {}
+    for entry in _shuffled(pool, seed, "stratum"):
+        strata.setdefault(entry[1], []).append(entry)
+    labels = sorted(strata, key=lambda label: _draw(seed, "label", label))
+    turns = zip_longest(*(strata[label] for label in labels))
+    return [entry for entry in chain.from_iterable(turns) if entry is not None]
+
+
+def _shuffled(pool: Iterable[Drawn], seed: int | str, purpose: str) -> list[Drawn]:
+    def draw(entry: Drawn) -> bytes:
+        key, label, example = entry
+        return _draw(seed, purpose, key, label, json.dumps(asdict(example)))
+
+    return sorted(pool, key=draw)
+
+
+def _draw(seed: int | str, *parts: str) -> bytes:
+    """Return the SHA-256 of the parts: a random order that anybody can repeat."""
+    return hashlib.sha256(json.dumps([seed, *parts]).encode()).digest()
+
+
+# -- Judges ----------------------------------------------------------------------------------------
 
 FAMILIES = {
     "openai": r"gpt|chatgpt|davinci|\bo[1-9]\b",
@@ -34,7 +100,7 @@ MOVING = {"latest", "auto", "default", "current", "newest"}
 HOSTED = {"openai", "anthropic", "google"}
 UNFINISHED = {"preview", "experimental", "exp", "beta"}
 BUILD = re.compile(r"(?<!\d)(\d{3,4}|\d{2}-\d{2}|\d{8})(?!\d)")
-# Names without a date that their makers let point at whichever version is current.
+# Undated names that their makers point at the current version.
 POINTERS = re.compile(
     r"gpt-(3\.5|4|4o|4\.1|5|5\.\d)(-turbo|-mini|-nano|-pro|-chat)?|chatgpt-4o|o\d(-mini|-pro)?"
     r"|claude-3([.-][57])?-(opus|sonnet|haiku)|claude-(opus|sonnet|haiku)(-4([.-][015])?)?"
@@ -49,28 +115,31 @@ class SpecError(ValueError):
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """An endpoint, a pinned model, and what the judge is told.
+    """A judge: an endpoint, a model, a rubric and options.
 
-    `length_neutral` None leaves it to the rubric. `unpinned` says that whoever named the model
-    knows it to be an alias; `soft` that its verdicts carry the probability of each answer, where
-    the endpoint tells it. Raises SpecError for what contradicts the rubric.
+    swap_policy: what happens when the verdict changes with the order of the answers.
+    unpinned: the model name is a known alias.
+    length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
+    soft: record the probability of each outcome, where the endpoint returns it.
+
+    Raises SpecError for options that contradict the rubric.
     """
 
     endpoint: str
     model: str
     rubric: Rubric
-    order_policy: str = "abstain"
+    swap_policy: str = "abstain"
     unpinned: bool = False
     length_neutral: bool | None = None
     examples: tuple[Example, ...] = ()
     soft: bool = False
 
     def __post_init__(self) -> None:
-        if self.order_policy not in ORDER_POLICIES:
-            known = ", ".join(ORDER_POLICIES)
-            raise SpecError(f"Unknown order policy {self.order_policy!r}; known: {known}.")
-        if self.protocol == "direct" and self.order_policy != "abstain":
-            raise SpecError("A direct assessment shows one answer: it needs no order policy.")
+        if self.swap_policy not in SWAP_POLICIES:
+            known = ", ".join(SWAP_POLICIES)
+            raise SpecError(f"Unknown order policy {self.swap_policy!r}; known: {known}.")
+        if self.protocol == "direct" and self.swap_policy != "abstain":
+            raise SpecError("A direct assessment shows one answer, so it needs no order policy.")
         for example in self.examples:
             _check_example(example, self.rubric)
 
@@ -95,12 +164,12 @@ class JudgeSpec:
 
     @property
     def takes_schema(self) -> bool:
-        """May an endpoint hold this judge to a JSON schema? The Prometheus formats have a tail."""
+        """May an endpoint hold replies to a JSON schema? The Prometheus formats have their own."""
         return not self.rubric.is_prometheus
 
     @property
     def label(self) -> str:
-        """The name a judge of this spec goes by, with what was switched: `@pairwise+examples4`."""
+        """The judge's default name, with its options: `endpoint:model@pairwise+examples4`."""
         return f"{self.endpoint}:{self.model}@{self.rubric.slug}{''.join(self._switches())}"
 
     def _switches(self) -> Iterator[str]:
@@ -110,15 +179,15 @@ class JudgeSpec:
             yield "+evenlength" if self.is_length_neutral else "+anylength"
         if self.soft:
             yield "+soft"
-        if self.order_policy != "abstain":
-            yield f"/{self.order_policy}"
+        if self.swap_policy != "abstain":
+            yield f"/{self.swap_policy}"
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all that could change a verdict.
+        """SHA-256 over everything that could change a verdict.
 
-        That is everything above except `unpinned`, the rubric's files and what they say, and the
-        versions of the words and the parser that are Ringside's own.
+        That is every field except `unpinned`, the rubric's files and settings, and the versions of
+        Ringside's own prompts and parser.
         """
         facts = self._own_facts() | _facts_of(self.rubric)
         versions = {"prompts": PROMPT_VERSION, "parser": PARSER_VERSION}
@@ -129,7 +198,7 @@ class JudgeSpec:
             "endpoint": self.endpoint,
             "model": self.model,
             "family": self.family,
-            "order_policy": self.order_policy,
+            "order_policy": self.swap_policy,
             "length_neutral": self.is_length_neutral,
             "examples": [asdict(example) for example in self.examples],
             "soft": self.soft,
@@ -137,19 +206,19 @@ class JudgeSpec:
 
 
 def check_pinned(model: str, unpinned: bool = False) -> None:
-    """Refuse a model name that means another model tomorrow, unless that is known and wanted."""
+    """Raise SpecError for a model name that may mean another model tomorrow, unless allowed."""
     if is_alias(model) and not unpinned:
         raise SpecError(
             f"The model {model!r} is an alias: it may become another model at any time. "
-            "Name a pinned version, or say that this judge is to be unpinned."
+            "Use a pinned version, or mark this judge as unpinned."
         )
 
 
 def is_alias(model: str) -> bool:
     """Does this name move on to newer models?
 
-    Known are words such as `latest`, hosted previews without a date or build number, and undated
-    names that makers let point at their current version. Any other name counts as pinned.
+    Recognised are words such as `latest`, hosted previews without a date or build number, and
+    undated names that makers point at their current version. Any other name counts as pinned.
     """
     name = model.lower().rsplit("/", 1)[-1]
     words = set(re.split(r"[^a-z0-9]+", name))
@@ -184,7 +253,7 @@ def _facts_of(rubric: Rubric) -> dict[str, Any]:
 def _check_example(example: Example, rubric: Rubric) -> None:
     shown = len(example.answers)
     if not can_show(rubric, shown):
-        raise SpecError(f"An example with {shown} answers does not fit rubric {rubric.slug}.")
+        raise SpecError(f"Rubric {rubric.slug} cannot show an example with {shown} answers.")
     if not _can_say(rubric, shown, example.verdict):
         raise SpecError(f"Rubric {rubric.slug} has no verdict {example.verdict!r} for an example.")
     if rubric.reference == "required" and not example.reference.strip():

@@ -1,8 +1,8 @@
 """Every judge that was registered gets its first epoch, which keeps its rater and judgements."""
 
 from typing import Any
-
 from django.db import migrations
+
 
 
 def give_epochs(apps: Any, schema_editor: Any) -> None:

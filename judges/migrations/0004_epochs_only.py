@@ -1,7 +1,7 @@
 """Judges have no rater of their own any more: their epochs have."""
 
-import django.db.models.deletion
 from django.db import migrations, models
+import django.db.models.deletion
 
 
 class Migration(migrations.Migration):

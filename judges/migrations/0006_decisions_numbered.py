@@ -1,8 +1,8 @@
 """A decision that turns round twice is a third one: they are numbered, and no lead is once."""
 
 from typing import Any
-
 from django.db import migrations, models
+
 
 QUESTION = ("team_id", "candidate_id", "baseline_id", "board_id")
 

@@ -1,17 +1,16 @@
-"""Judges, what they were asked, what people said of the same, and who may be trusted."""
+"""Judges and juries, their judgements, human labels, calibrations and decisions."""
 
 from judges.models.decisions import Baseline, Decision
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
-from judges.models.judges import Epoch, Judge, asker_of
+from judges.models.judges import Calibration, DriftCheck, DriftCheckSet, Epoch, Judge, asker_of
 from judges.models.labels import Label, LabelItem, LabelSet
-from judges.models.trust import Calibration, Canary, CanaryCheck
 
 __all__ = [
     "Baseline",
     "Calibration",
-    "Canary",
-    "CanaryCheck",
     "Decision",
+    "DriftCheck",
+    "DriftCheckSet",
     "Epoch",
     "Judge",
     "Judgement",

@@ -1,4 +1,4 @@
-"""A team's decision: which candidate the others are measured against, and what is known."""
+"""A team's baseline in an arena, and the conclusive decisions against it."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ from arena.models import Arena, Candidate, Team
 
 
 class Baseline(models.Model):
-    """The candidate that a team measures its others against in an arena."""
+    """The candidate that a team compares its others with in an arena."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="+")
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="+")
@@ -29,10 +29,10 @@ class Baseline(models.Model):
 
 
 class Decision(models.Model):
-    """That one candidate is known to be better or worse than a baseline, by a board's votes.
+    """A conclusive result: a candidate is better or worse than a baseline by a board's votes.
 
-    Written once when it is first known; what the board says later does not take it back. Should
-    the votes turn round, that is another one with the next `number`.
+    Written once, when it is first conclusive, and never withdrawn. If the votes reverse it later,
+    that is another decision with the next `number`.
     """
 
     class Lead(models.TextChoices):

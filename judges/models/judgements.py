@@ -1,4 +1,4 @@
-"""What judges were asked in runs, and what became of it."""
+"""Judgements, jury verdicts, and people's feedback on reasoning."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ from judges.models.labels import LabelItem
 
 
 class RunJudge(models.Model):
-    """Which judge, in which epoch, a run was ordered from; a jury stands beside its members.
+    """A judge of a run, in one epoch; a jury is listed besides its members.
 
     `own_family`: it judges answers of its own model family too.
     """
@@ -37,23 +37,23 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         return self.filter(state=Judgement.State.WAITING)
 
     def free(self) -> "JudgementQuerySet":
-        """Waiting in a run that was cancelled: the next run may take them over."""
+        """Waiting in a cancelled run: the next run may take them over."""
         return self.filter(LEFT_WAITING)
 
     def not_free(self) -> "JudgementQuerySet":
         return self.exclude(LEFT_WAITING)
 
     def ready(self) -> "JudgementQuerySet":
-        """Waiting, though both calls have ended: whoever should have settled it was killed."""
+        """Waiting although both calls have ended: the worker was killed before settling it."""
         forward_ended = self.waiting().exclude(forward__state__in=Call.GOING_ON)
         return forward_ended.exclude(reverse__state__in=Call.GOING_ON)
 
     def of_call(self, call_id: int) -> "JudgementQuerySet":
-        """All that hangs on a call: one in a comparison of two, many where it scores an answer."""
+        """The judgements that use a call: one for a pair, many where it scores a single answer."""
         return self.filter(Q(forward=call_id) | Q(reverse=call_id))
 
     def with_texts(self) -> "JudgementQuerySet":
-        """With everything that is needed to ask, or to show what was asked, in one query."""
+        """With everything needed to make or to show the calls, in one query."""
         return self.select_related(
             "epoch__judge",
             "item",
@@ -66,9 +66,9 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         )
 
     def of_run(self, run: Run) -> "JudgementQuerySet":
-        """A run's judgements, those settled last first, with all that a page shows of them.
+        """A run's judgements, newest first, with everything that a page shows.
 
-        `has_vote`: there is a vote that counts, so the comparison has a page.
+        `has_vote`: a counted vote exists, so the comparison has a page.
         """
         votes = Vote.objects.live().filter(comparison=OuterRef("comparison"))
         return (
@@ -81,16 +81,16 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
 
 
 class Judgement(models.Model):
-    """One verdict wanted of a judge, about two answers: settled when both its calls have ended.
+    """A judge's verdict on two answers, settled when both its calls have ended.
 
     Pairwise: `forward` shows the left answer first, `reverse` the right one. Direct assessment:
     `forward` scores the left answer, `reverse` the right one (for an item with one answer both are
     the same call), and a call serves every judgement about its answer. Listwise: `forward` shows a
-    list of answers, `reverse` the list turned round, and the two calls serve all of its pairs.
+    list of answers, `reverse` the reversed list, and the two calls serve all pairs of the list.
 
-    It is about a comparison of an arena, or about a labelled item. `responses` names what is
-    judged whatever the order, so a judge is asked about the same only once per `sample`; only
-    sample 0 votes, the others show how far a judge repeats itself.
+    It is about a comparison in an arena, or about a labelled item. `responses` names the answers
+    regardless of their order, so a judge judges the same pair once per `sample`. Only sample 0
+    votes; the others measure consistency and drift.
     """
 
     class State(models.TextChoices):
@@ -123,10 +123,10 @@ class Judgement(models.Model):
         null=True, blank=True, help_text="For items with one answer: the score it was given."
     )
     flipped = models.BooleanField(
-        null=True, blank=True, help_text="Did the verdict change with the order?"
+        null=True, blank=True, help_text="Did the verdict change with the order of the answers?"
     )
     flagged = models.BooleanField(
-        default=False, help_text="An answer looks as if it spoke to the judge: people should look."
+        default=False, help_text="An answer seems to address the judge, so people should check."
     )
     settled_at = models.DateTimeField(null=True, blank=True)
 
@@ -175,9 +175,9 @@ class Judgement(models.Model):
 
 
 class JuryVerdict(models.Model):
-    """What a jury makes of its members' verdicts on one pair: a vote of its own, or none.
+    """A jury's decision on one pair: a vote of its own, or none.
 
-    `counts` maps outcomes to the members who agree on it in both orders.
+    `counts` maps each outcome to the number of members with that verdict.
     """
 
     class State(models.TextChoices):
@@ -212,12 +212,12 @@ class JuryVerdict(models.Model):
 
 
 class Mark(models.Model):
-    """What a person says of a judge's reasoning."""
+    """A person's feedback on a judge's reasoning: whether one statement about it `holds`."""
 
     class Kind(models.TextChoices):
-        COHERENT = "coherent", "Coherent: it follows from what it says"
-        SUITABLE = "suitable", "Suitable: it speaks about these answers and the criteria"
-        CRITICAL = "critical", "Critical: it names what is wrong, not only what is fine"
+        COHERENT = "coherent", "Coherent: the verdict follows from the reasoning"
+        SUITABLE = "suitable", "Relevant: it discusses these answers and the criteria"
+        CRITICAL = "critical", "Critical: it names weaknesses, not only strengths"
 
     judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="marks")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

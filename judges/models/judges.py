@@ -1,4 +1,4 @@
-"""LLM judges, juries of them, and their epochs."""
+"""LLM judges and juries, their epochs, calibrations and drift checks."""
 
 import hashlib
 from typing import TYPE_CHECKING, Any
@@ -8,43 +8,44 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from arena.models import Arena, Rater
+from arena.models import Arena, Rater, Run
+from judges.models.labels import LabelSet
 
 if TYPE_CHECKING:
-    from arena.access import Actor
+    from arena.actors import Actor
 
 SCRIPTED = "scripted"
 
 
 class JudgeQuerySet(models.QuerySet["Judge"]):
     def listed_for(self, actor: "Actor") -> "JudgeQuerySet":
-        """Judges that a list may name: asked on labelled items, or in an arena that is listed for
-        `actor`. What was asked in private alone is named by nobody else."""
+        """Judges used in a label run, or in an arena that is listed for `actor`.
+
+        A judge that was used only in private arenas is not listed for anybody else.
+        """
         if actor.is_operator:
             return self.all()
-        in_trial = Q(run_judges__run__isnull=False, run_judges__run__arena=None)
+        in_label_run = Q(run_judges__run__isnull=False, run_judges__run__arena=None)
         listed = Q(run_judges__run__arena__in=Arena.objects.listed_for(actor))
-        return self._with_epochs(in_trial | listed)
+        return self._with_epochs(in_label_run | listed)
 
     def asked_in(self, arena: Arena) -> "JudgeQuerySet":
-        """Judges that took part in a run of the arena."""
         return self._with_epochs(Q(run_judges__run__arena=arena))
 
-    def _with_epochs(self, wanted: Q) -> "JudgeQuerySet":
-        return self.filter(Exists(Epoch.objects.filter(wanted, judge=OuterRef("pk"))))
+    def _with_epochs(self, condition: Q) -> "JudgeQuerySet":
+        return self.filter(Exists(Epoch.objects.filter(condition, judge=OuterRef("pk"))))
 
 
 class Judge(models.Model):
-    """An LLM judge, or a jury of several. Immutable: anything else that could change its verdicts
-    is another judge.
+    """An LLM judge, or a jury of several. Immutable: other settings make another judge.
 
-    `digest` is the SHA-256 over everything here and the rubric's files; the name is for people. A
-    jury has members and a quorum and neither endpoint nor rubric. `examples` are the few-shot
-    examples themselves, with the keys of the labelled items that they were drawn from.
+    `digest` is the SHA-256 over everything that could change its verdicts, the rubric's files
+    included; the name is for people. A jury has members and a quorum, but neither endpoint nor
+    rubric. `examples` are the few-shot examples themselves.
     """
 
-    class OrderPolicy(models.TextChoices):
-        """What happens when a judge changes its mind as the order is swapped."""
+    class SwapPolicy(models.TextChoices):
+        """What happens when the verdict changes with the order of the answers."""
 
         ABSTAIN = "abstain", "Abstain"
         TIE = "tie", "Call it a tie"
@@ -64,10 +65,10 @@ class Judge(models.Model):
     protocol = models.CharField(max_length=20, choices=Protocol)
     rubric = models.SlugField(max_length=60, blank=True)
     parameters = models.JSONField(default=dict, blank=True)
-    order_policy = models.CharField(max_length=10, choices=OrderPolicy, default=OrderPolicy.ABSTAIN)
+    order_policy = models.CharField(max_length=10, choices=SwapPolicy, default=SwapPolicy.ABSTAIN)
     length_neutral = models.BooleanField(null=True, blank=True)
     soft = models.BooleanField(
-        default=False, help_text="Its votes are the probabilities that the model gave, if it does."
+        default=False, help_text="Votes carry the model's probabilities, where it returns them."
     )
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
@@ -97,7 +98,7 @@ class Judge(models.Model):
         return self.name
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Write a new judge; an edit of one that exists is refused."""
+        """Save a new judge; changing an existing one is refused."""
         if self.pk is not None:
             raise ValueError("A judge is immutable: register another one.")
         super().save(*args, **kwargs)
@@ -111,7 +112,7 @@ class Judge(models.Model):
 
     @property
     def is_scripted(self) -> bool:
-        """Is this the arithmetic stand-in, and not a real judge?"""
+        """Is this the scripted stand-in, which judges nothing real?"""
         return self.endpoint == SCRIPTED
 
 
@@ -121,9 +122,9 @@ class EpochQuerySet(models.QuerySet["Epoch"]):
 
 
 class Epoch(models.Model):
-    """A span in which a judge stayed the same, as far as anybody can tell; it votes as one rater.
+    """A period in which a judge stayed the same, as far as anybody can tell. It votes as one rater.
 
-    An alarm of the canary ends an epoch and opens the next, whose votes are another rater's.
+    A drift alarm ends an epoch and opens the next, which votes as another rater.
     """
 
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
@@ -151,7 +152,117 @@ class Epoch(models.Model):
 
 
 def asker_of(digest: str, number: int) -> str:
-    """Return who asks, in the ledger of calls: an answer of an earlier epoch is not one of this."""
+    """Return the asker of an epoch in the ledger of calls: epochs do not share replies."""
     if number == 1:
         return digest
     return hashlib.sha256(f"{digest} epoch {number}".encode()).hexdigest()
+
+
+# -- Calibrations and drift checks -----------------------------------------------------------------
+
+
+class CalibrationQuerySet(models.QuerySet["Calibration"]):
+    def listed_for(self, actor: "Actor") -> "CalibrationQuerySet":
+        """Calibrations on labelled items, or in an arena that is listed for `actor`."""
+        if actor.is_operator:
+            return self.all()
+        return self.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
+
+
+class Calibration(models.Model):
+    """One measurement of a judge's epoch against people, or on honeypots. Never edited.
+
+    `report` holds the figures of judges.core.calibration as plain numbers.
+    """
+
+    epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="calibrations")
+    label_set = models.ForeignKey(
+        LabelSet, models.PROTECT, null=True, blank=True, related_name="calibrations"
+    )
+    arena = models.ForeignKey(
+        Arena, models.CASCADE, null=True, blank=True, related_name="calibrations"
+    )
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="+")
+    kind = models.CharField(max_length=10, choices=LabelSet.Kind)
+    report = models.JSONField()
+    trusted = models.BooleanField(default=False)
+    made_at = models.DateTimeField(db_default=Now())
+
+    objects = CalibrationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(label_set__isnull=False, arena=None)
+                | Q(label_set=None, arena__isnull=False),
+                name="calibration_against_a_set_or_an_arena",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["pairs", "scores", "honeypots"]),
+                name="calibration_kind_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.epoch_id} at {self.made_at}"
+
+
+class DriftCheckSet(models.Model):
+    """A frozen set of labelled pairs that a judge is asked again and again, to detect changes.
+
+    `cap` is what one check may cost, in nano-dollars.
+    """
+
+    judge = models.OneToOneField(Judge, models.CASCADE, related_name="canary")
+    label_set = models.ForeignKey(LabelSet, models.PROTECT, related_name="canaries")
+    cap = models.PositiveBigIntegerField()
+    set_at = models.DateTimeField(db_default=Now())
+    stopped_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "judges_canary"
+
+    def __str__(self) -> str:
+        return f"drift checks of {self.judge_id}"
+
+
+class DriftCheck(models.Model):
+    """One drift check. Its verdicts are the judgements with this `sample` number.
+
+    `p` is McNemar's, comparing agreement with people at the baseline and in this check.
+    """
+
+    class Why(models.TextChoices):
+        BASELINE = "baseline", "Baseline"
+        CHANGED = "changed", "The server reports another model"
+        WEEKLY = "weekly", "Weekly check"
+        DAILY = "daily", "Daily sample"
+
+    canary = models.ForeignKey(DriftCheckSet, models.CASCADE, related_name="checks")
+    epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="canary_checks")
+    run = models.OneToOneField(Run, models.CASCADE, related_name="canary_check")
+    sample = models.PositiveSmallIntegerField()
+    why = models.CharField(max_length=10, choices=Why)
+    n = models.PositiveIntegerField(default=0)
+    only_before = models.PositiveIntegerField(default=0)
+    only_now = models.PositiveIntegerField(default=0)
+    changed = models.PositiveIntegerField(default=0)
+    p = models.FloatField(null=True, blank=True)
+    alarm = models.BooleanField(default=False)
+    begun_at = models.DateTimeField(db_default=Now())
+    evaluated_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "judges_canarycheck"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["canary", "epoch", "sample"], name="canary_check_once_per_sample"
+            ),
+            models.CheckConstraint(
+                condition=Q(why__in=["baseline", "changed", "weekly", "daily"]),
+                name="canary_check_why_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.why} {self.begun_at}"

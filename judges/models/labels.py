@@ -1,19 +1,20 @@
-"""Labels of people: what judges are measured against."""
+"""Human labels, against which judges are calibrated."""
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from arena.models import Outcome
+from arena.outcomes import OUTCOMES
 
 
 class LabelSet(models.Model):
-    """A file of labels, or honeypots made from an arena's answers; the content is its identity."""
+    """A file of labels, or honeypots made from an arena's answers; identified by its content."""
 
     class Kind(models.TextChoices):
         PAIRS = "pairs", "Which of two answers is better"
         SCORES = "scores", "Scores of single answers"
-        HONEYPOTS = "honeypots", "Traps"
+        HONEYPOTS = "honeypots", "Honeypots"
 
     name = models.CharField(max_length=200, unique=True)
     kind = models.CharField(max_length=10, choices=Kind)
@@ -32,9 +33,9 @@ class LabelSet(models.Model):
 
 
 class LabelItem(models.Model):
-    """Two answers to a prompt, or one, which people labelled.
+    """A labelled item: a prompt with two answers, or one.
 
-    In a honeypot one answer is a trap: `trap` names it, and `trap_side` says where it stands.
+    In a honeypot one answer is fake: `trap` is the kind of honeypot, `trap_side` the fake's side.
     """
 
     labels_in = models.ForeignKey(LabelSet, models.CASCADE, related_name="items")
@@ -63,7 +64,7 @@ class LabelItem(models.Model):
 
 
 class Label(models.Model):
-    """What one person said of an item: an outcome of a pair, or a score of an answer."""
+    """One person's label of an item: an outcome for a pair, or a score for a single answer."""
 
     item = models.ForeignKey(LabelItem, models.CASCADE, related_name="labels")
     rater = models.CharField(max_length=200, blank=True)
@@ -74,7 +75,7 @@ class Label(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["item", "rater"], name="label_once_per_item_and_rater"),
             models.CheckConstraint(
-                condition=Q(outcome__in=["left", "right", "tie", "both_bad"], score=None)
+                condition=Q(outcome__in=list(OUTCOMES), score=None)
                 | Q(outcome="", score__isnull=False),
                 name="label_is_an_outcome_or_a_score",
             ),

@@ -1,6 +1,7 @@
-"""A team's decision: the candidate that it measures its others against, and what is known.
+"""Decisions: a team's baseline, and which of its candidates are conclusively better or worse.
 
-Known is what the rule of `ranking.stats.Watched` calls so, which may be asked with every snapshot.
+A difference is conclusive by `ranking.stats.sequential.SequentialTest`, which may be applied to
+every snapshot.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,30 +10,35 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.urls import reverse
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.errors import ServiceError
 from arena.models import Arena, Candidate, Team
 from arena.services.audit import record
-from arena.services.notices import clipped, notify
-from arena.services.refusals import Refused
+from arena.services.notices import clip_sentence, notify
 from judges.models import Baseline, Decision
-from judges.pages.decision_words import headline
+from judges.wording import headline
+from ranking.board_data import SCRIPTED_NOTICE, counts_scripts
+from ranking.comparison import (
+    LONG_TEXTS,
+    CandidateDifference,
+    DifferenceBoard,
+    load_difference_boards,
+)
 from ranking.models import Raters, Snapshot
-from ranking.pages.gap import Gap, GapBoard, with_rows
-from ranking.pages.published import LONG_TEXTS
-from ranking.pages.scripted import SENTENCE, counts_scripts
 
 KNOWN = "decision.known"
-TOLD = [Raters.PEOPLE.value, Raters.JUDGES.value, Raters.JURIES.value]  # the combined is people's
+# Not the combined board, whose decisions are those of people.
+TOLD = [Raters.PEOPLE.value, Raters.JUDGES.value, Raters.JURIES.value]
 Question = tuple[int, int, int]  # team, candidate, baseline
-NOTHING = (0, "")
-LOOK_AGAIN = timedelta(minutes=10)  # even where nothing seems new: a baseline may have retired
-Looked = dict[int, tuple[int, frozenset[int], datetime]]  # board: snapshot, baselines, when
+UNDECIDED = (0, "")
+LOOK_AGAIN = timedelta(minutes=10)  # even if nothing seems new: a baseline may have been archived
+SeenBoards = dict[int, tuple[int, frozenset[int], datetime]]  # board: snapshot, baselines, when
 
 
-class BaselineRefused(Refused):
+class BaselineError(ServiceError):
     """The candidate cannot be the baseline; the message is a sentence for people."""
 
 
@@ -40,9 +46,9 @@ class BaselineRefused(Refused):
 def choose_baseline(
     *, team: Team, arena: Arena, candidate: Candidate, by: Actor, now: datetime
 ) -> Baseline:
-    """Measure the team's candidates in `arena` against `candidate`. Raises BaselineRefused."""
+    """Measure the team's candidates in `arena` against `candidate`. Raises BaselineError."""
     if candidate.arena_id != arena.pk:
-        raise BaselineRefused("Choose a candidate of this arena.", field="candidate")
+        raise BaselineError("Choose a candidate of this arena.", field="candidate")
     name = name_for(team, arena, candidate)
     fields = {"candidate": candidate, "chosen_by": by.user, "chosen_at": now}
     baseline, _ = Baseline.objects.update_or_create(team=team, arena=arena, defaults=fields)
@@ -51,51 +57,46 @@ def choose_baseline(
 
 
 def name_for(team: Team, arena: Arena, candidate: Candidate) -> str:
-    """Its name as `team` may see it: undisclosed names are their own team's alone."""
+    """Return a candidate's name as `team` may see it: only its own team sees undisclosed names."""
     owner = candidate.team_id or arena.team_id
     return candidate.own_name if owner == team.pk else str(candidate)
 
 
-def usual_baseline(own: Iterable[Candidate]) -> Candidate | None:
-    """What a team's candidates are measured against before it has chosen: the oldest active."""
+def default_baseline(own: Iterable[Candidate]) -> Candidate | None:
+    """Return a team's baseline before it has chosen one: its oldest active candidate."""
     active = [candidate for candidate in own if candidate.retired_at is None]
     return min(active, key=lambda candidate: candidate.pk, default=None)
 
 
-# -- Watching --------------------------------------------------------------------------------------
+# -- Writing decisions -----------------------------------------------------------------------------
 
 
-def write_decisions(*, now: datetime, looked: Looked) -> int:
-    """Write what boards of all prompts have made known, tell the teams, and say how much it was.
+def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
+    """Store new conclusive results of leaderboards over all prompts, notify the teams, count them.
 
-    `looked` remembers what was looked at, so that nothing is read again before there is news; to
-    lose it costs time alone.
+    `seen` remembers which boards were evaluated, so that nothing is read again before there is
+    news. Losing it only costs time.
     """
-    baselines = _baselines()
-    current = _snapshots()
-    found = 0
-    for pk, board_id, arena_id in current:
-        chosen = baselines.get(arena_id, {})
-        state = (pk, frozenset(chosen.values()))
-        if not _is_news(looked.get(board_id), state, now):
-            continue
-        found += _decide(pk, chosen, now)
-        looked[board_id] = (*state, now)
-    for gone in looked.keys() - {board_id for _, board_id, _ in current}:
-        del looked[gone]
-    return found
-
-
-def _baselines() -> dict[int, dict[int, int]]:
-    """The chosen baselines: by arena, by team."""
-    found: dict[int, dict[int, int]] = {}
+    baselines: dict[int, dict[int, int]] = {}
     for arena, team, candidate in Baseline.objects.values_list("arena", "team", "candidate"):
-        found.setdefault(arena, {})[team] = candidate
-    return found
+        baselines.setdefault(arena, {})[team] = candidate
+    snapshots = _current_snapshots()
+    written = 0
+    for snapshot_id, board_id, arena_id in snapshots:
+        chosen = baselines.get(arena_id, {})
+        state = (snapshot_id, frozenset(chosen.values()))
+        before = seen.get(board_id)
+        if before and before[:2] == state and before[2] > now - LOOK_AGAIN:
+            continue
+        written += _decide(snapshot_id, chosen, now)
+        seen[board_id] = (*state, now)
+    for gone in seen.keys() - {board_id for _, board_id, _ in snapshots}:
+        del seen[gone]
+    return written
 
 
-def _snapshots() -> list[tuple[int, int, int]]:
-    """The current snapshots of arenas where teams are, each with its board and its arena."""
+def _current_snapshots() -> list[tuple[int, int, int]]:
+    """Return (snapshot, board, arena) for the arenas in which teams have candidates."""
     entered = Candidate.objects.filter(arena=OuterRef("board__arena"), team__isnull=False)
     of_teams = Q(board__arena__team__isnull=False) | Exists(entered)
     current = Snapshot.objects.current().filter(of_teams, n_votes__gt=0)
@@ -103,46 +104,38 @@ def _snapshots() -> list[tuple[int, int, int]]:
     return list(current.order_by("pk").values_list("pk", "board", "board__arena"))
 
 
-def _is_news(
-    before: tuple[int, frozenset[int], datetime] | None,
-    state: tuple[int, frozenset[int]],
-    now: datetime,
-) -> bool:
-    return before is None or before[:2] != state or before[2] <= now - LOOK_AGAIN
-
-
 def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
-    """Write what one snapshot has made known. Seven queries at most, and some per decision."""
+    """Store one snapshot's new results. At most seven queries, and some per decision."""
     snapshot = Snapshot.objects.select_related("board__arena").filter(pk=snapshot_id).first()
     if snapshot is None:  # a newer one has taken its place
         return 0
-    board, arena = with_rows([snapshot])[snapshot_id], snapshot.board.arena
-    candidates = list(_candidates(arena))
-    teams = Team.objects.in_bulk({pk for one in candidates if (pk := _owner(one, arena))})
-    told = _told(snapshot.board_id)
-    known = [
-        one
-        for team in teams.values()
-        for one in _known(board, arena, team, candidates, chosen.get(team.pk))
-        if told.get(one.question, NOTHING)[1] != one.gap.lead.value
+    board, arena = load_difference_boards([snapshot])[snapshot_id], snapshot.board.arena
+    revealed = Candidate.objects.revealed().filter(arena=arena)
+    candidates = list(revealed.defer(*LONG_TEXTS).order_by("pk"))
+    owners = {owner for candidate in candidates if (owner := _owner(candidate, arena))}
+    decided = _last_decisions(snapshot.board_id)
+    new_results = [
+        result
+        for team in Team.objects.in_bulk(owners).values()
+        for result in _conclusive_results(board, arena, team, candidates, chosen.get(team.pk))
+        if decided.get(result.question, UNDECIDED)[1] != result.gap.lead.value
     ]
-    warning = SENTENCE if known and counts_scripts(snapshot) else ""
+    warning = SCRIPTED_NOTICE if new_results and counts_scripts(snapshot) else ""
     written = 0
-    for one in known:
-        number = told.get(one.question, NOTHING)[0] + 1
-        written += _write(one, board, number, warning, now)
+    for result in new_results:
+        number = decided.get(result.question, UNDECIDED)[0] + 1
+        written += _write(result, board, number, warning, now)
     return written
 
 
-def _told(board: int) -> dict[Question, tuple[int, str]]:
-    """What a board's votes have decided last: the decision's number and its lead."""
-    rows = Decision.objects.filter(board=board).order_by("number")
-    told = rows.values_list("team", "candidate", "baseline", "number", "lead")
-    return {(team, one, other): (number, lead) for team, one, other, number, lead in told}
-
-
-def _candidates(arena: Arena) -> QuerySet[Candidate]:
-    return Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS).order_by("pk")
+def _last_decisions(board: int) -> dict[Question, tuple[int, str]]:
+    """Map each question to the number and the lead of the board's last decision on it."""
+    decisions = Decision.objects.filter(board=board).order_by("number")
+    rows = decisions.values_list("team", "candidate", "baseline", "number", "lead")
+    return {
+        (team, candidate, baseline): (number, lead)
+        for team, candidate, baseline, number, lead in rows
+    }
 
 
 def _owner(candidate: Candidate, arena: Arena) -> int | None:
@@ -150,81 +143,89 @@ def _owner(candidate: Candidate, arena: Arena) -> int | None:
 
 
 @dataclass(frozen=True)
-class Known:
-    """One candidate of a team that is known to be better or worse than its baseline."""
+class ConclusiveResult:
+    """A team's candidate that is conclusively better or worse than the team's baseline."""
 
     team: Team
     candidate: Candidate
     baseline: Candidate
-    gap: Gap
+    gap: CandidateDifference
 
     @property
     def question(self) -> Question:
         return (self.team.pk, self.candidate.pk, self.baseline.pk)
 
 
-def _known(
-    board: GapBoard, arena: Arena, team: Team, candidates: list[Candidate], chosen: int | None
-) -> list[Known]:
-    own = [one for one in candidates if _owner(one, arena) == team.pk]
-    baseline = next((one for one in candidates if one.pk == chosen), usual_baseline(own))
+def _conclusive_results(
+    board: DifferenceBoard,
+    arena: Arena,
+    team: Team,
+    candidates: list[Candidate],
+    chosen: int | None,
+) -> list[ConclusiveResult]:
+    own = [candidate for candidate in candidates if _owner(candidate, arena) == team.pk]
+    chosen_baseline = (candidate for candidate in candidates if candidate.pk == chosen)
+    baseline = next(chosen_baseline, default_baseline(own))
     if baseline is None:
         return []
-    others = [one for one in own if one.pk != baseline.pk and one.retired_at is None]
-    gaps = [(one, board.gap(one.pk, baseline.pk, forecast=False)) for one in others]
-    return [Known(team, one, baseline, gap) for one, gap in gaps if gap.is_known]
+    results = [
+        ConclusiveResult(
+            team, candidate, baseline, board.difference(candidate.pk, baseline.pk, forecast=False)
+        )
+        for candidate in own
+        if candidate.pk != baseline.pk and candidate.retired_at is None
+    ]
+    return [result for result in results if result.gap.is_known]
 
 
 @transaction.atomic
-def _write(known: Known, board: GapBoard, number: int, warning: str, now: datetime) -> bool:
-    """Write the decision, its notice and the notice's deliveries, once; say whether it is new."""
+def _write(
+    result: ConclusiveResult, board: DifferenceBoard, number: int, warning: str, now: datetime
+) -> bool:
+    """Store the decision, its notification and the deliveries, once; return whether it is new."""
     arena = board.snapshot.board.arena
-    names = [name_for(known.team, arena, one) for one in (known.candidate, known.baseline)]
-    sentence = headline(names[0], names[1], known.gap, raters=board.raters)
-    # A refresh may have replaced the snapshot meanwhile.
+    candidate_name = name_for(result.team, arena, result.candidate)
+    baseline_name = name_for(result.team, arena, result.baseline)
+    sentence = headline(candidate_name, baseline_name, result.gap, raters=board.raters)
+    # A refresh may have replaced the snapshot in the meantime.
     snapshot = Snapshot.objects.select_for_update().filter(pk=board.snapshot.pk).first()
     decision, is_new = Decision.objects.get_or_create(
-        team=known.team,
-        candidate=known.candidate,
-        baseline=known.baseline,
+        team=result.team,
+        candidate=result.candidate,
+        baseline=result.baseline,
         board=board.snapshot.board,
         number=number,
         defaults={
-            "lead": known.gap.lead.value,
+            "lead": result.gap.lead.value,
             "snapshot": snapshot,
-            "sentence": clipped(f"{sentence} {warning}".rstrip()),
+            "sentence": clip_sentence(f"{sentence} {warning}".rstrip()),
             "known_at": now,
         },
     )
-    if is_new:
-        _tell(decision, known, board, names, now)
-    return is_new
-
-
-def _tell(
-    decision: Decision, known: Known, board: GapBoard, names: list[str], now: datetime
-) -> None:
-    pair, arena = (known.candidate, known.baseline), board.snapshot.board.arena
-    path = reverse("decision", args=[known.team.slug, arena.slug])
-    whose = "" if board.raters == Raters.PEOPLE else f"&raters={board.raters}"
+    if not is_new:
+        return False
+    candidate, baseline = result.candidate.pk, result.baseline.pk
+    path = reverse("decision", args=[result.team.slug, arena.slug])
+    raters = "" if board.raters == Raters.PEOPLE else f"&raters={board.raters}"
     notify(
-        team=known.team,
-        key=f"decision:{pair[0].pk}:{pair[1].pk}:{decision.board_id}:{decision.number}",
+        team=result.team,
+        key=f"decision:{candidate}:{baseline}:{decision.board_id}:{decision.number}",
         kind=KNOWN,
         sentence=decision.sentence,
-        path=f"{path}?candidate={pair[0].pk}&baseline={pair[1].pk}{whose}",
+        path=f"{path}?candidate={candidate}&baseline={baseline}{raters}",
         arena=arena,
         details={
-            "candidate": {"id": pair[0].pk, "name": names[0]},
-            "baseline": {"id": pair[1].pk, "name": names[1]},
+            "candidate": {"id": candidate, "name": candidate_name},
+            "baseline": {"id": baseline, "name": baseline_name},
             "raters": board.raters,
-            "numbers": numbers_of(known.gap),
+            "numbers": numbers_of(result.gap),
         },
         now=now,
     )
+    return True
 
 
-def numbers_of(gap: Gap) -> dict[str, Any]:
-    """The figures of a gap as programs read them."""
+def numbers_of(gap: CandidateDifference) -> dict[str, Any]:
+    """Return the figures of a difference for the API and webhooks."""
     names = ("elo", "low", "high", "wins", "wins_low", "wins_high", "chance", "votes", "between")
     return {"lead": gap.lead.value} | {name: getattr(gap, name) for name in names}

@@ -1,57 +1,58 @@
-"""An order before it is written: which judges, which comparisons, which calls that takes."""
+"""Judge orders before they are written: which judges, which comparisons, which calls."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from arena.models import Arena
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
+
+from arena.models import Arena, Run
 from judges.core.spec import JudgeSpec
-from judges.models import Epoch, Judgement, JuryVerdict
+from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.models.judges import SCRIPTED
 from judges.services import subjects
 from judges.services.planning import (
-    Askers,
-    Pick,
-    Plan,
-    Wanted,
+    OrderOptions,
+    PlannedComparison,
+    PlanOptions,
+    RunPlan,
+    exclude_family,
     families_in,
     plan_run,
     shares_of,
-    without_family,
 )
-from judges.services.registering import (
-    JudgeRefused,
-    NothingToJudge,
-    jury_digest,
-    usual_quorum,
-)
-from judges.services.subjects import mark_of
+from judges.services.registry import JudgeError, NothingToJudgeError, default_quorum, jury_digest
+from judges.services.subjects import criteria_suffix
 
 MOST_JUDGES = 9
 
 
 @dataclass(frozen=True)
 class Member:
-    """A judge and the comparisons that it is asked about. `epoch` is None before it is registered.
+    """A judge of an order and the comparisons it makes.
 
-    `calls` maps the subject of each call to the subject of the call whose reply it needs.
+    `epoch` is None before the judge is registered. `calls` maps the subject of each call to the
+    subject of the call whose reply it needs first. `criteria_suffix` is that of the arena.
     """
 
     spec: JudgeSpec
     epoch: Epoch | None
     own_family: bool
-    picks: list[Pick]
+    picks: list[PlannedComparison]
     calls: dict[str, str | None]
-    mark: str = ""
+    criteria_suffix: str = ""
 
 
 @dataclass(frozen=True)
-class Order:
-    """What somebody wants to buy. With two members or more there is a jury, with that quorum."""
+class JudgeOrder:
+    """An order that can be quoted and written. Two or more members form a jury with `quorum`.
+
+    `shares` maps each pair's id to its share of the comparisons.
+    """
 
     arena: Arena
-    wanted: Wanted
+    options: OrderOptions
     members: list[Member]
-    picks: list[Pick]
+    picks: list[PlannedComparison]
     shares: Mapping[int, float]
     quorum: int | None = None
     left_out: list[str] = field(default_factory=list)
@@ -69,55 +70,55 @@ def prepare_order(
     *,
     arena: Arena,
     specs: Sequence[JudgeSpec],
-    wanted: Wanted,
+    options: OrderOptions,
     own_family: bool = False,
     quorum: int | None = None,
     max_calls: int | None = None,
-) -> Order:
+) -> JudgeOrder:
     """Work out what an order takes; nothing is written.
 
-    Raises JudgeRefused with a sentence when there is nothing to buy.
+    Raises JudgeError with a sentence when there is nothing to judge.
     """
     _check_judges(specs)
-    if wanted.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
-        raise JudgeRefused("That run compared two answers at a time; a listwise judge needs three.")
-    epochs = [_epoch_of(spec) for spec in specs]
+    if options.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
+        raise JudgeError("That run compared two answers at a time; a listwise judge needs three.")
+    registered = Epoch.objects.open().select_related("judge", "rater")
+    epochs = [registered.filter(judge__digest=spec.digest).first() for spec in specs]
     plan = plan_run(
-        arena=arena, wanted=wanted, askers=_askers(specs), asked=_asked(arena, epochs, quorum)
+        arena=arena,
+        options=options,
+        judges=_plan_options(specs),
+        asked=_already_asked(arena, epochs, quorum),
     )
     if not plan.picks:
-        raise _nothing_left(arena, plan, specs)
-    families, mark = families_in(arena), mark_of(arena.criteria)
-    drafts = [
-        _member(spec, epoch, own_family, plan.picks, families, mark)
-        for spec, epoch in zip(specs, epochs, strict=True)
-    ]
-    said = plan.left_out + [text for member in drafts if (text := _family_note(member, plan))]
-    said += _scripts_note(arena, specs)
-    count = _picks_within(drafts, plan.picks, max_calls)
+        raise _nothing_to_judge(arena, plan, specs)
+    families, suffix = families_in(arena), criteria_suffix(arena.criteria)
+    all_members = []
+    for spec, epoch in zip(specs, epochs, strict=True):
+        picks = plan.picks if own_family else exclude_family(plan.picks, spec.family, families)
+        calls = calls_for(spec, picks, suffix)
+        all_members.append(Member(spec, epoch, own_family, list(picks), calls, suffix))
+    left_out = plan.left_out + _family_notes(all_members, plan) + _scripts_note(arena, specs)
+    count = _picks_within(all_members, plan.picks, max_calls)
     picks = plan.picks[:count]
-    members = [_cut(member, frozenset(pick.responses for pick in picks)) for member in drafts]
+    affordable = {pick.responses for pick in picks}
+    members = [_limit(member, affordable) for member in all_members]
     if not any(member.calls for member in members):
-        raise JudgeRefused(_no_calls(max_calls, members))
-    return Order(arena, wanted, members, picks, shares_of(picks), quorum, said)
+        raise JudgeError(_why_no_calls(max_calls))
+    return JudgeOrder(arena, options, members, picks, shares_of(picks), quorum, left_out)
 
 
 def _check_judges(specs: Sequence[JudgeSpec]) -> None:
     if not specs:
-        raise JudgeRefused("Name at least one judge.")
+        raise JudgeError("Name at least one judge.")
     if len(specs) > MOST_JUDGES:
-        raise JudgeRefused(f"A jury has at most {MOST_JUDGES} judges.")
+        raise JudgeError(f"A jury has at most {MOST_JUDGES} judges.")
     if len({spec.digest for spec in specs}) < len(specs):
-        raise JudgeRefused("A judge is named twice.")
+        raise JudgeError("A judge is named twice.")
 
 
-def _epoch_of(spec: JudgeSpec) -> Epoch | None:
-    epochs = Epoch.objects.open().select_related("judge", "rater")
-    return epochs.filter(judge__digest=spec.digest).first()
-
-
-def _askers(specs: Sequence[JudgeSpec]) -> Askers:
-    return Askers(
+def _plan_options(specs: Sequence[JudgeSpec]) -> PlanOptions:
+    return PlanOptions(
         seed=specs[0].digest,
         listwise=any(spec.protocol == "listwise" for spec in specs),
         need_reference=any(spec.rubric.reference == "required" for spec in specs),
@@ -125,46 +126,46 @@ def _askers(specs: Sequence[JudgeSpec]) -> Askers:
     )
 
 
-def _asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | None) -> set[str]:
-    """What needs no asking again: what this judge, or this very jury, was asked already."""
+def _already_asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | None) -> set[str]:
+    """Return the pairs of responses that this judge, or this very jury, was asked about before."""
     if len(epochs) == 1:
+        if epochs[0] is None:
+            return set()
         asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).not_free()
-        return set(asked.values_list("responses", flat=True)) if epochs[0] else set()
+        return set(asked.values_list("responses", flat=True))
     askers = [epoch.asker for epoch in epochs if epoch is not None]
-    digest = jury_digest(askers, quorum or usual_quorum(len(epochs)))
+    digest = jury_digest(askers, quorum or default_quorum(len(epochs)))
     verdicts = JuryVerdict.objects.filter(run__arena=arena, epoch__judge__digest=digest)
     decided = verdicts.exclude(state=JuryVerdict.State.WAITING, run__state="cancelled")
     return set(decided.values_list("responses", flat=True))
 
 
-def _nothing_left(arena: Arena, plan: Plan, specs: Sequence[JudgeSpec]) -> JudgeRefused:
-    """Say why a plan is empty."""
+def _nothing_to_judge(arena: Arena, plan: RunPlan, specs: Sequence[JudgeSpec]) -> JudgeError:
+    """Explain why a plan is empty."""
     candidates = arena.candidates.filter(retired_at=None).count()
     if candidates < 2:
-        return JudgeRefused(
-            f"This arena has {candidates or 'no'} candidate: there is nothing to compare."
-        )
+        count = "only one candidate" if candidates else "no candidates"
+        return JudgeError(f"This arena has {count}: there is nothing to compare.")
     if not arena.pairs.filter(weight__gt=0, shared_prompts__gt=0).exists():
-        return JudgeRefused("This arena has no two candidates that answer the same prompt.")
+        return JudgeError("No two candidates in this arena answer the same prompt.")
     if not plan.pairs:
-        return NothingToJudge(" ".join(["No pair is wanted by this order.", *plan.left_out]))
-    who = specs[0].label if len(specs) == 1 else "This jury"
-    why = f"{who} was already asked about every prompt of every pair that can be judged here."
-    return NothingToJudge(" ".join([why, *plan.left_out]))
+        return NothingToJudgeError(" ".join(["This order includes no pairs.", *plan.left_out]))
+    judge = specs[0].label if len(specs) == 1 else "This jury"
+    reason = f"{judge} has already judged every prompt of every pair that can be judged here."
+    return NothingToJudgeError(" ".join([reason, *plan.left_out]))
 
 
-def _family_note(member: Member, plan: Plan) -> str:
-    skipped = len(plan.picks) - len(member.picks)
-    if member.own_family or not skipped:
-        return ""
-    return (
-        f"{member.spec.label} does not judge {skipped} comparisons with an answer of its own "
-        f"model family ({member.spec.family})."
-    )
+def _family_notes(members: Sequence[Member], plan: RunPlan) -> list[str]:
+    return [
+        f"{member.spec.label} skips {skipped} comparisons with an answer from its own model "
+        f"family ({member.spec.family})."
+        for member in members
+        if (skipped := len(plan.picks) - len(member.picks))
+    ]
 
 
 def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
-    """Warn whoever asks real judges where scripts have voted: they share the judges' board."""
+    """Warn when real judges are asked where scripts have voted: they share a leaderboard."""
     if all(spec.endpoint == SCRIPTED for spec in specs):
         return []
     votes = arena.votes.live().filter(rater__epoch__judge__endpoint=SCRIPTED)
@@ -173,55 +174,47 @@ def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
         return []
     ids = ", ".join(str(pk) for pk in raters[:5])
     return [
-        f"The judges' board of this arena counts {votes.count()} votes of scripted judges, which "
-        "judge nothing real. An operator takes them out with manage.py void_rater ID "
+        f"The LLM-judge leaderboard of this arena counts {votes.count()} votes by scripted judges, "
+        "which judge nothing real. An administrator removes them with manage.py void_rater ID "
         f'--reason "a script" (ID: {ids}).'
     ]
 
 
-def _no_calls(max_calls: int | None, members: Sequence[Member]) -> str:
+def _why_no_calls(max_calls: int | None) -> str:
     if max_calls is not None and max_calls < 2:
         return "A comparison needs two calls, one in each order: --max-calls must be at least 2."
-    return "Every comparison that is left has an answer of the judge's own model family."
+    return "Every remaining comparison has an answer from the judge's own model family."
 
 
-# -- Members and their calls -----------------------------------------------------------------------
+# -- Calls -----------------------------------------------------------------------------------------
 
 
-def _member(
-    spec: JudgeSpec,
-    epoch: Epoch | None,
-    own_family: bool,
-    picks: Sequence[Pick],
-    families: Mapping[int, str],
-    mark: str,
-) -> Member:
-    mine = list(picks) if own_family else without_family(picks, spec.family, families)
-    return Member(spec, epoch, own_family, mine, calls_for(spec, mine, mark), mark)
+def _limit(member: Member, responses: Collection[str]) -> Member:
+    """Keep the comparisons of these pairs of responses."""
+    picks = [pick for pick in member.picks if pick.responses in responses]
+    calls = calls_for(member.spec, picks, member.criteria_suffix)
+    return replace(member, picks=picks, calls=calls)
 
 
-def _cut(member: Member, responses: frozenset[str]) -> Member:
-    mine = [pick for pick in member.picks if pick.responses in responses]
-    return replace(member, picks=mine, calls=calls_for(member.spec, mine, member.mark))
+def calls_for(
+    spec: JudgeSpec, picks: Iterable[PlannedComparison], criteria_suffix: str = ""
+) -> dict[str, str | None]:
+    """Map the subject of each call for these comparisons to the subject of the one it needs first.
 
-
-def calls_for(spec: JudgeSpec, picks: Iterable[Pick], mark: str = "") -> dict[str, str | None]:
-    """Map the subject of every call that these comparisons take to what it needs first.
-
-    `mark` is that of the arena's criteria.
+    `criteria_suffix` is that of the arena.
     """
     calls: dict[str, str | None] = {}
     for pick in picks:
-        note = subjects.of_note(pick.prompt_id, mark) if spec.rubric.note else None
+        note = subjects.of_note(pick.prompt_id, criteria_suffix) if spec.rubric.note else None
         if note is not None:
             calls[note] = None
-        for shown in shown_in(spec, pick):
-            calls[subjects.of_responses(shown, mark)] = note
+        for order in answer_orders(spec, pick):
+            calls[subjects.of_responses(order, criteria_suffix)] = note
     return calls
 
 
-def shown_in(spec: JudgeSpec, pick: Pick) -> list[tuple[int, ...]]:
-    """Return what each call of a comparison shows: the answers, in order."""
+def answer_orders(spec: JudgeSpec, pick: PlannedComparison) -> list[tuple[int, ...]]:
+    """Return the answers that each call of a comparison shows, in order."""
     low, high = pick.low_response, pick.high_response
     if spec.protocol == "direct":
         return [(low,), (high,)]
@@ -230,16 +223,38 @@ def shown_in(spec: JudgeSpec, pick: Pick) -> list[tuple[int, ...]]:
     return [(low, high), (high, low)]
 
 
-def _picks_within(members: Sequence[Member], picks: Sequence[Pick], most: int | None) -> int:
-    """Return how many picks, from the first on, take at most `most` calls of all the members."""
-    if most is None:
+def _picks_within(
+    members: Sequence[Member], picks: Sequence[PlannedComparison], max_calls: int | None
+) -> int:
+    """Return how many of the first picks all members together judge in `max_calls` calls."""
+    if max_calls is None:
         return len(picks)
-    wanted = [{pick.responses for pick in member.picks} for member in members]
+    judged = [{pick.responses for pick in member.picks} for member in members]
     calls: set[tuple[int, str]] = set()
     for count, pick in enumerate(picks):
         for number, member in enumerate(members):
-            if pick.responses in wanted[number]:
+            if pick.responses in judged[number]:
                 calls |= {(number, subject) for subject in calls_for(member.spec, [pick])}
-        if len(calls) > most:
+        if len(calls) > max_calls:
             return count
     return len(picks)
+
+
+def runs_of_judges() -> "QuerySet[Run]":
+    """Runs that judges were ordered for; imported ones and those of people are not."""
+    judged = RunJudge.objects.filter(run=OuterRef("pk"))
+    return Run.objects.filter(Exists(judged), kind=Run.Kind.JUDGE)
+
+
+def runs_in(arena: Arena | None) -> "QuerySet[Run]":
+    """The runs of an arena, newest first, with how far they are; trials where there is none."""
+    waiting = Q(judgements__state=Judgement.State.WAITING)
+    members = RunJudge.objects.select_related("epoch__judge").order_by("pk")
+    return (
+        runs_of_judges()
+        .filter(arena=arena)
+        .select_related("arena")
+        .prefetch_related(Prefetch("run_judges", queryset=members, to_attr="members"))
+        .annotate(total=Count("judgements"), settled_count=Count("judgements", filter=~waiting))
+        .order_by("-pk")
+    )

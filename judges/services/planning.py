@@ -1,4 +1,4 @@
-"""Which comparisons a run buys: the pairs judged least first, with prompts drawn by seed."""
+"""Run plans: the pairs with the fewest judgements first, with prompts drawn by seed."""
 
 import hashlib
 from collections import Counter
@@ -10,21 +10,22 @@ from django.db.models import Q
 
 from arena.models import Arena, Comparison, Pair, Run
 from judges.core.spec import family_of
-from judges.services.answers import Answers, answers_in
-from judges.services.subjects import key_of_pair
+from judges.services.subjects import ArenaAnswers, answers_in, key_of_pair
+from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot
-from ranking.pages.gap import with_rows
-from ranking.services.pair_facts import PairFacts, pair_facts
+from ranking.services.pair_weights import PairFacts, pair_facts
 
 Which = Literal["all", "neighbours", "new"]
-LONGEST_LIST = 8
+SHORTEST_LIST, LONGEST_LIST = 3, 8
+UNLESS_AGAIN = "left out unless ordered again"
+VOTES = {"people": "human votes", "judges": "LLM-judge votes", "juries": "jury votes"}
 
 
 @dataclass(frozen=True)
-class Pick:
-    """One comparison to be bought: a pair of candidates on one prompt, as response ids.
+class PlannedComparison:
+    """A comparison to buy: a pair of candidates on one prompt, as response ids.
 
-    `shown` is the list that a listwise judge sees it in; empty for the other protocols.
+    `shown` is the list in which a listwise judge sees the two; empty for the other protocols.
     """
 
     pair: Pair
@@ -39,10 +40,15 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What somebody orders: which pairs, how often each, and whether those that the board tells
-    apart already are bought all the same (`again`). With `candidates`, by their ids, only pairs
-    of two of them."""
+class OrderOptions:
+    """What to compare.
+
+    per_pair: comparisons of each pair.
+    pairs: all, only neighbours on the leaderboard, or only those with a new candidate.
+    again: include pairs whose order is already clear.
+    like_run: the comparisons of this run instead, to be judged by somebody else.
+    candidates: ids; only pairs of two of them. Empty for all.
+    """
 
     per_pair: int
     pairs: Which = "all"
@@ -51,13 +57,13 @@ class Wanted:
     candidates: frozenset[int] = frozenset()
 
     def is_about(self, pair: Pair) -> bool:
-        """Are both of the pair among the candidates that were named, if any were?"""
+        """Are both candidates of the pair included?"""
         return not self.candidates or self.candidates.issuperset(_ids(pair))
 
 
 @dataclass(frozen=True)
-class Askers:
-    """What a plan must know of the judges it is made for; `seed` draws the prompts."""
+class PlanOptions:
+    """What a plan depends on in its judges. `seed` draws the prompts; `raters` is their board."""
 
     seed: str
     listwise: bool = False
@@ -66,104 +72,109 @@ class Askers:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run would buy, and what it leaves out, in sentences."""
+class RunPlan:
+    """What a run would buy, of how many pairs, and what it leaves out, in sentences."""
 
-    picks: list[Pick]
+    picks: list[PlannedComparison]
     pairs: int
     left_out: list[str] = field(default_factory=list)
 
 
-def shares_of(picks: Sequence[Pick]) -> dict[int, float]:
-    """Map each pair's id to the part of these comparisons that falls to it."""
+def shares_of(picks: Sequence[PlannedComparison]) -> dict[int, float]:
+    """Map each pair's id to its share of these comparisons."""
     counts = Counter(pick.pair.pk for pick in picks)
     return {pair: count / len(picks) for pair, count in counts.items()}
 
 
-def plan_run(*, arena: Arena, wanted: Wanted, askers: Askers, asked: Iterable[str]) -> Plan:
-    """Choose `per_pair` comparisons for every pair that is wanted, in rounds.
+def plan_run(
+    *, arena: Arena, options: OrderOptions, judges: PlanOptions, asked: Iterable[str]
+) -> RunPlan:
+    """Choose `per_pair` comparisons for each of the ordered pairs, in rounds.
 
-    `asked` are the pairs of responses that need no asking again. Rounds, so that a cap that does
-    not reach for all cuts the last rounds and not the last pairs.
+    `asked` are pairs of responses that were judged before. In rounds, so that a spending cap cuts
+    the last rounds rather than the last pairs.
     """
-    answers = answers_in(arena, needs_reference=askers.need_reference)
-    drawn = arena.pairs.filter(weight__gt=0, shared_prompts__gt=0)
-    pairs = [pair for pair in drawn if wanted.is_about(pair)]
-    chosen, left_out = _wanted_pairs(arena, pairs, wanted, askers.raters)
-    picks = _picks(chosen, answers, askers, wanted)
-    taken = frozenset(asked)
-    queues = []
-    for pair in chosen:
-        fresh = [pick for pick in picks[pair.pk] if pick.responses not in taken]
-        judged = len(picks[pair.pk]) - len(fresh)
-        queues.append(((judged, -pair.weight, pair.pk), fresh[: wanted.per_pair]))
-    queues.sort(key=lambda queue: queue[0])
-    picked = _in_rounds([queue for _, queue in queues])
-    said = answers.left_out + left_out + _cut_short([queue for _, queue in queues], wanted)
-    return Plan(picked, len(chosen), said)
+    answers = answers_in(arena, needs_reference=judges.need_reference)
+    drawn_pairs = arena.pairs.filter(weight__gt=0, shared_prompts__gt=0)
+    included = [pair for pair in drawn_pairs if options.is_about(pair)]
+    pairs, left_out = _ordered_pairs(arena, included, options, judges.raters)
+    picks_of = _picks_by_pair(pairs, answers, judges, options)
+    already_asked = frozenset(asked)
+    new_picks = {
+        pair.pk: [pick for pick in picks_of[pair.pk] if pick.responses not in already_asked]
+        for pair in pairs
+    }
+
+    def priority(pair: Pair) -> tuple[int, float, int]:
+        judged = len(picks_of[pair.pk]) - len(new_picks[pair.pk])
+        return judged, -pair.weight, pair.pk
+
+    queues = [new_picks[pair.pk][: options.per_pair] for pair in sorted(pairs, key=priority)]
+    rounds = range(max(map(len, queues), default=0))
+    picks = [queue[turn] for turn in rounds for queue in queues if turn < len(queue)]
+    notes = answers.left_out + left_out + _shortage_note(queues, options)
+    return RunPlan(picks, len(pairs), notes)
 
 
-def _cut_short(queues: Sequence[Sequence[Pick]], wanted: Wanted) -> list[str]:
-    """Say where there are fewer comparisons to buy than were asked for."""
-    bought, short = sum(map(len, queues)), sum(len(one) < wanted.per_pair for one in queues)
-    if not bought or not short or wanted.like_run is not None:
+def _shortage_note(
+    queues: Sequence[Sequence[PlannedComparison]], options: OrderOptions
+) -> list[str]:
+    """Explain where there are fewer comparisons left than were ordered."""
+    bought = sum(map(len, queues))
+    short = sum(len(queue) < options.per_pair for queue in queues)
+    if not bought or not short or options.like_run is not None:
         return []
     pairs = "1 pair has" if short == 1 else f"{short:,} pairs have"
     return [
-        f"{pairs} fewer than {wanted.per_pair:,} comparisons left, so this is {bought:,} in place "
-        f"of {wanted.per_pair * len(queues):,}. A judge votes once on each prompt that both "
+        f"{pairs} fewer than {options.per_pair:,} comparisons left, so this is {bought:,} instead "
+        f"of {options.per_pair * len(queues):,}. A judge votes once on each prompt that both "
         "answer: more votes need more prompts."
     ]
 
 
-def _in_rounds(queues: Sequence[Sequence[Pick]]) -> list[Pick]:
-    rounds = range(max(map(len, queues), default=0))
-    return [queue[turn] for turn in rounds for queue in queues if turn < len(queue)]
-
-
-def _wanted_pairs(
-    arena: Arena, pairs: Sequence[Pair], wanted: Wanted, raters: str
+def _ordered_pairs(
+    arena: Arena, pairs: Sequence[Pair], options: OrderOptions, raters: str
 ) -> tuple[list[Pair], list[str]]:
-    """Leave out what the board of these raters tells apart, and what was not asked for."""
-    if wanted.like_run is not None:
+    """Leave out pairs that were not ordered, and those with a clear leader on this board."""
+    if options.like_run is not None:
         return list(pairs), []
     facts = pair_facts(arena=arena, raters=raters)
-    if len(pairs) == 1 and not wanted.again:
-        facts = replace(facts, separated=_decided(arena, pairs[0], raters))
-    chosen = [pair for pair in pairs if _is_wanted(pair, wanted, facts)]
-    separated = 0 if wanted.again else sum(_ids(pair) in facts.separated for pair in pairs)
-    return chosen, _told_apart(separated, len(pairs), raters) if separated else []
-
-
-def _told_apart(count: int, of: int, raters: str) -> list[str]:
-    if of == 1:
-        enough = f"The two are told apart already by enough votes of {raters} to be sure"
-        return [f"{enough}, and are left out unless they are wanted again."]
-    if count == 1:
-        told, rest = "1 pair is", "is left out unless it is wanted again."
+    if len(pairs) == 1 and not options.again:
+        facts = replace(facts, separated=_conclusive_pair(arena, pairs[0], raters))
+    ordered = [pair for pair in pairs if _is_ordered(pair, options, facts)]
+    clear = 0 if options.again else sum(_ids(pair) in facts.separated for pair in pairs)
+    if not clear:
+        return ordered, []
+    votes = VOTES.get(raters, raters)
+    if len(pairs) == 1:
+        note = f"The {votes} already show a conclusive difference between the two"
+    elif clear == 1:
+        note = f"1 pair already has a clear leader by the {votes}"
     else:
-        told, rest = f"{count:,} pairs are", "are left out unless they are wanted again."
-    return [f"{told} told apart already by the votes of {raters}, and {rest}"]
+        note = f"{clear:,} pairs already have a clear leader by the {votes}"
+    return ordered, [f"{note}; {UNLESS_AGAIN}."]
 
 
-def _decided(arena: Arena, pair: Pair, raters: str) -> frozenset[tuple[int, int]]:
-    """The pair, where the decision between the two knows which is better; else nothing.
+def _conclusive_pair(arena: Arena, pair: Pair, raters: str) -> frozenset[tuple[int, int]]:
+    """Return the pair if the decision between the two is conclusive; otherwise nothing.
 
-    Whoever orders two alone waits for their decision, and that asks for more votes than a board
-    needs to tell its neighbours apart: those votes must be there to be bought.
+    An order of a single pair waits for its decision, which takes more votes than a clear lead on
+    the leaderboard does: it must be possible to buy them.
     """
     current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
-    boards = with_rows(current.filter(board__raters=raters).select_related("board")).values()
-    is_known = any(board.gap(*_ids(pair), forecast=False).is_known for board in boards)
+    boards = load_difference_boards(
+        current.filter(board__raters=raters).select_related("board")
+    ).values()
+    is_known = any(board.difference(*_ids(pair), forecast=False).is_known for board in boards)
     return frozenset({_ids(pair)}) if is_known else frozenset()
 
 
-def _is_wanted(pair: Pair, wanted: Wanted, facts: PairFacts) -> bool:
-    if _ids(pair) in facts.separated and not wanted.again:
+def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:
+    if _ids(pair) in facts.separated and not options.again:
         return False
-    if wanted.pairs == "neighbours":
+    if options.pairs == "neighbours":
         return _ids(pair) in facts.neighbours
-    if wanted.pairs == "new":
+    if options.pairs == "new":
         return bool({pair.low_id, pair.high_id} & facts.fresh)
     return True
 
@@ -175,64 +186,73 @@ def _ids(pair: Pair) -> tuple[int, int]:
 # -- Picks -----------------------------------------------------------------------------------------
 
 
-def _picks(
-    pairs: Sequence[Pair], answers: Answers, askers: Askers, wanted: Wanted
-) -> dict[int, list[Pick]]:
+def _picks_by_pair(
+    pairs: Sequence[Pair], answers: ArenaAnswers, judges: PlanOptions, options: OrderOptions
+) -> dict[int, list[PlannedComparison]]:
     """Map each pair's id to all its comparisons, in the order in which they are bought."""
-    if wanted.like_run is not None:
-        return _picks_of_run(pairs, wanted.like_run, answers)
-    lists = _lists(answers, askers.seed) if askers.listwise else None
-    return {pair.pk: _picks_of(pair, answers, askers.seed, lists) for pair in pairs}
+    if options.like_run is not None:
+        return _picks_of_run(pairs, options.like_run, answers)
+    lists = _draw_lists(answers, judges.seed) if judges.listwise else None
+    return {pair.pk: _picks_of(pair, answers, judges.seed, lists) for pair in pairs}
 
 
 def _picks_of(
-    pair: Pair, answers: Answers, seed: str, lists: Mapping[tuple[int, int], tuple[int, ...]] | None
-) -> list[Pick]:
+    pair: Pair,
+    answers: ArenaAnswers,
+    seed: str,
+    lists: Mapping[tuple[int, int], tuple[int, ...]] | None,
+) -> list[PlannedComparison]:
     low = answers.by_candidate.get(pair.low_id, {})
     high = answers.by_candidate.get(pair.high_id, {})
-    # A list serves all its pairs, so there the prompts come in the same order for every pair.
+    # A list serves all its pairs, so then the prompts come in the same order for every pair.
     draw_for = 0 if lists is not None else pair.pk
     prompts = sorted(low.keys() & high.keys(), key=lambda prompt: _draw(seed, draw_for, prompt))
-    picks = [Pick(pair, prompt, low[prompt], high[prompt]) for prompt in prompts]
+    picks = [PlannedComparison(pair, prompt, low[prompt], high[prompt]) for prompt in prompts]
     if lists is None:
         return picks
-    shown = [(lists.get((one.prompt_id, one.low_response)), one) for one in picks]
-    return [
-        Pick(pair, one.prompt_id, one.low_response, one.high_response, together)
-        for together, one in shown
-        if together and one.high_response in together
-    ]
+    listed = []
+    for pick in picks:
+        shown = lists.get((pick.prompt_id, pick.low_response), ())
+        if pick.high_response in shown:
+            listed.append(replace(pick, shown=shown))
+    return listed
 
 
-def _lists(answers: Answers, seed: str) -> dict[tuple[int, int], tuple[int, ...]]:
+def _draw_lists(answers: ArenaAnswers, seed: str) -> dict[tuple[int, int], tuple[int, ...]]:
     """Map (prompt, response) to the list it is shown in: three to eight answers, drawn by seed."""
-    found = {}
+    lists = {}
     for prompt, responses in answers.by_prompt().items():
-        drawn = sorted(responses, key=lambda response: _draw(seed, prompt, response))
-        for together in _chunks(drawn):
-            for response in together:
-                found[prompt, response] = tuple(together)
-    return found
-
-
-def _chunks(drawn: Sequence[int]) -> list[Sequence[int]]:
-    """Cut into as few lists as there can be, of nearly the same length; two answers are no list."""
-    count = -(-len(drawn) // LONGEST_LIST)
-    return [drawn[start::count] for start in range(count)] if len(drawn) >= 3 else []
-
-
-def _picks_of_run(pairs: Sequence[Pair], run: Run, answers: Answers) -> dict[int, list[Pick]]:
-    """What another run asked and can be judged still, to be judged by somebody else."""
-    picks: dict[int, list[Pick]] = {pair.pk: [] for pair in pairs}
-    of = {_ids(pair): pair for pair in pairs}
-    for one in Comparison.objects.filter(run=run, judgement__isnull=False).order_by("pk"):
-        left, right = one.left_response_id, one.right_response_id
-        if one.prompt_id is None or left is None or right is None:
+        if len(responses) < SHORTEST_LIST:
             continue
-        (low, of_low), (high, of_high) = sorted([(one.left_id, left), (one.right_id, right)])
-        pair = of.get((low, high))
-        if pair is not None and {of_low, of_high} <= answers.lengths.keys():
-            picks[pair.pk].append(Pick(pair, one.prompt_id, of_low, of_high))
+        drawn = sorted(responses, key=lambda response: _draw(seed, prompt, response))
+        # As few lists as possible, of nearly the same length.
+        count = -(-len(drawn) // LONGEST_LIST)
+        for start in range(count):
+            shown = tuple(drawn[start::count])
+            for response in shown:
+                lists[prompt, response] = shown
+    return lists
+
+
+def _picks_of_run(
+    pairs: Sequence[Pair], run: Run, answers: ArenaAnswers
+) -> dict[int, list[PlannedComparison]]:
+    """Map each pair's id to its comparisons in another run, as far as they can still be judged."""
+    picks: dict[int, list[PlannedComparison]] = {pair.pk: [] for pair in pairs}
+    pair_of = {_ids(pair): pair for pair in pairs}
+    comparisons = Comparison.objects.filter(run=run, judgement__isnull=False)
+    for comparison in comparisons.order_by("pk"):
+        left, right = comparison.left_response_id, comparison.right_response_id
+        if comparison.prompt_id is None or left is None or right is None:
+            continue
+        (low, low_response), (high, high_response) = sorted(
+            [(comparison.left_id, left), (comparison.right_id, right)]
+        )
+        pair = pair_of.get((low, high))
+        if pair is not None and {low_response, high_response} <= answers.lengths.keys():
+            picks[pair.pk].append(
+                PlannedComparison(pair, comparison.prompt_id, low_response, high_response)
+            )
     return picks
 
 
@@ -243,22 +263,22 @@ def _draw(seed: str, pair: int, prompt: int) -> bytes:
 # -- A judge's own family --------------------------------------------------------------------------
 
 
-def without_family(
-    picks: Sequence[Pick], family: str, candidate_families: Mapping[int, str]
-) -> list[Pick]:
-    """Drop the pairs in which an answer is of the judge's own model family."""
-    own = {candidate for candidate, its in candidate_families.items() if its == family}
+def exclude_family(
+    picks: Sequence[PlannedComparison], family: str, candidate_families: Mapping[int, str]
+) -> list[PlannedComparison]:
+    """Drop the comparisons with an answer of the judge's own model family."""
+    own = {candidate for candidate, of_model in candidate_families.items() if of_model == family}
     return [pick for pick in picks if not own & {pick.pair.low_id, pick.pair.high_id}]
 
 
 def families_in(arena: Arena) -> dict[int, str]:
     """Map each candidate to the family of its model; '' where the model is not known.
 
-    Scripts are of no family: what a script writes gets no favour from another that judges. Nor is
-    another team's candidate before it is disclosed: a quote would tell what it is made of.
+    Scripts have no family: a scripted judge does not favour a scripted answer. Nor has another
+    team's candidate before it is disclosed, because a quote would give away its model.
     """
     guests = ~Q(team=None) & ~Q(team=arena.team_id)
-    known = arena.candidates.exclude(guests, disclosed_at=None)
-    rows = known.values_list("pk", "model")
+    disclosed = arena.candidates.exclude(guests, disclosed_at=None)
+    rows = disclosed.values_list("pk", "model")
     families = {pk: family_of(model) if model else "" for pk, model in rows}
     return {pk: "" if family == "scripted" else family for pk, family in families.items()}

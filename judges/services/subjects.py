@@ -1,21 +1,49 @@
-"""What a call is about, as the ledger names it: answers in the order in which they are shown.
+"""The subject of a call, as the ledger stores it: the answers in the order in which they are shown.
 
 12,15         two answers of an arena, 12 first        12      one answer, to be scored
 9,12,15       a list                                   note:7  the grading note of prompt 7
 item:3:12     a labelled item, its first answer first  item:3:1, item:3:note
 
-Where the arena has criteria of its own, `@` and a mark of them follow: what was said under other
-words is another answer.
+Where the arena has its own criteria, `@` and a digest of them follow: a verdict under other
+criteria is another verdict.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from django.db.models import CharField, F
+from django.db.models.functions import Cast, Length, Substr
+
+from arena.calls.execution import CannotAskCallError
+from arena.db import sql
+from arena.db.sql import Row
+from arena.models import Arena, Response
+from judges.core.prompts import Material
+from judges.models import LabelItem
+
+# Longer answers, in characters, may not fit in a model's context.
+LONG = 100_000
+# Only answers up to this length are checked for being white space alone.
+SHORT = 200
+QUESTION = Arena._meta.get_field("question").default
+FACTS = "a.question, a.criteria, p.text, p.reference, p.rubric"
+PROMPT = f"""
+    SELECT {FACTS} FROM arena_prompt p JOIN arena_arena a ON a.id = p.arena_id WHERE p.id = %s
+"""  # noqa: S608  (made of constants alone)
+# Written as SQL, and without the rendered HTML, because every call needs it.
+ANSWERS = f"""
+    SELECT o.id, o.text, {FACTS} FROM arena_response o
+    JOIN arena_prompt p ON p.id = o.prompt_id JOIN arena_arena a ON a.id = p.arena_id
+    WHERE o.id IN ({{}})
+"""  # noqa: S608  (made of constants alone)
+GONE = "The prompt or an answer of this call was deleted or has no text."
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A subject taken apart. `shown` are ids of responses, or 1 and 2 for those of an item."""
+class CallTarget:
+    """A parsed subject. `shown` are ids of responses, or 1 and 2 for the answers of an item."""
 
     shown: tuple[int, ...] = ()
     prompt: int | None = None
@@ -26,17 +54,17 @@ class Subject:
         return not self.shown
 
 
-def mark_of(criteria: str) -> str:
-    """Return what tells an arena's criteria from others in a subject; '' where it has none."""
+def criteria_suffix(criteria: str) -> str:
+    """Return the suffix of subjects for an arena's criteria; '' where it has none."""
     return f"@{hashlib.sha256(criteria.encode()).hexdigest()[:12]}" if criteria else ""
 
 
-def of_responses(shown: Sequence[int], mark: str = "") -> str:
-    return ",".join(str(response) for response in shown) + mark
+def of_responses(shown: Sequence[int], suffix: str = "") -> str:
+    return ",".join(str(response) for response in shown) + suffix
 
 
-def of_note(prompt: int, mark: str = "") -> str:
-    return f"note:{prompt}{mark}"
+def of_note(prompt: int, suffix: str = "") -> str:
+    return f"note:{prompt}{suffix}"
 
 
 def of_item(item: int, shown: Sequence[int]) -> str:
@@ -56,12 +84,134 @@ def key_of_item(item: int) -> str:
     return f"item:{item}"
 
 
-def read_subject(subject: str) -> Subject:
-    """Take a subject apart; raises ValueError for one that this module did not write."""
+def read_subject(subject: str) -> CallTarget:
+    """Parse a subject; raises ValueError for one that this module did not write."""
     kind, _, rest = subject.partition("@")[0].partition(":")
     if kind == "note":
-        return Subject(prompt=int(rest))
+        return CallTarget(prompt=int(rest))
     if kind == "item":
         item, _, shown = rest.partition(":")
-        return Subject(item=int(item), shown=() if shown == "note" else tuple(map(int, shown)))
-    return Subject(shown=tuple(int(part) for part in kind.split(",")))
+        return CallTarget(item=int(item), shown=() if shown == "note" else tuple(map(int, shown)))
+    return CallTarget(shown=tuple(int(part) for part in kind.split(",")))
+
+
+# -- Answers that can be judged --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArenaAnswers:
+    """The answers of an arena that can be judged; `left_out` explains what can't, in sentences.
+
+    `by_candidate` maps candidate -> prompt -> response; `lengths` maps a response to its
+    characters.
+    """
+
+    by_candidate: dict[int, dict[int, int]]
+    lengths: dict[int, int]
+    left_out: list[str] = field(default_factory=list)
+
+    def by_prompt(self) -> dict[int, list[int]]:
+        responses: dict[int, list[int]] = {}
+        for candidate in sorted(self.by_candidate):
+            for prompt, response in self.by_candidate[candidate].items():
+                responses.setdefault(prompt, []).append(response)
+        return responses
+
+
+def answers_in(arena: Arena, *, needs_reference: bool = False) -> ArenaAnswers:
+    """Return the readable answers of active candidates to active prompts."""
+    rows = (
+        Response.objects.revealed()
+        .filter(candidate__arena=arena, candidate__retired_at=None, prompt__retired_at=None)
+        .exclude(prompt__text="")
+        .annotate(
+            size=Length("text"),
+            start=Cast(Substr("text", 1, SHORT), CharField()),
+            has_reference=Length(F("prompt__reference")),
+        )
+        .values_list("candidate", "prompt", "pk", "size", "start", "has_reference")
+    )
+    answers = ArenaAnswers({}, {})
+    dropped: Counter[str] = Counter()
+    for candidate, prompt, response, size, start, has_reference in rows:
+        if not start.strip() and size <= SHORT:
+            dropped["empty"] += 1
+        elif needs_reference and not has_reference:
+            dropped["reference"] += 1
+        else:
+            answers.by_candidate.setdefault(candidate, {})[prompt] = response
+            answers.lengths[response] = size
+    answers.left_out.extend(_left_out(arena, answers, dropped))
+    return answers
+
+
+def _left_out(arena: Arena, answers: ArenaAnswers, dropped: Counter[str]) -> list[str]:
+    notes = []
+    if dropped["empty"]:
+        notes.append(f"{_count_answers(dropped['empty'])} blank and left out.")
+    if dropped["reference"]:
+        notes.append(
+            f"{_count_answers(dropped['reference'])} left out: the prompts lack the reference "
+            "answer that this rubric needs."
+        )
+    if long := sum(size > LONG for size in answers.lengths.values()):
+        notes.append(
+            f"{_count_answers(long)} longer than {LONG:,} characters: expensive, and possibly too "
+            "long for the model."
+        )
+    prompts = len(answers.by_prompt())
+    for candidate in arena.candidates.filter(retired_at=None).order_by("pk"):
+        missing = prompts - len(answers.by_candidate.get(candidate.pk, {}))
+        if missing:
+            notes.append(
+                f"{candidate} has no answer to {missing} of {prompts} prompts and is not judged "
+                "there."
+            )
+    return notes
+
+
+def _count_answers(count: int) -> str:
+    return "1 answer is" if count == 1 else f"{count} answers are"
+
+
+# -- The texts of a call ---------------------------------------------------------------------------
+
+
+def material_for(subject: CallTarget, *, note: str = "") -> Material:
+    """Load the texts of a subject in one query; raises CannotAskCallError where one is missing."""
+    if subject.item is not None:
+        item = LabelItem.objects.filter(pk=subject.item).first()
+        if item is None:
+            raise CannotAskCallError(GONE)
+        return material_of_item(item, subject.shown, note=note)
+    if subject.prompt is not None:
+        row = sql.one(PROMPT, subject.prompt)
+        if row is None:
+            raise CannotAskCallError(GONE)
+        return _material(row, (), note)
+    rows = sql.rows(ANSWERS.format(", ".join(["%s"] * len(subject.shown))), *subject.shown)
+    texts = {pk: text for pk, text, *_ in rows}
+    if len(texts) < len(set(subject.shown)):
+        raise CannotAskCallError(GONE)
+    return _material(rows[0][2:], tuple(texts[pk] for pk in subject.shown), note)
+
+
+def _material(facts: Row, answers: tuple[str, ...], note: str) -> Material:
+    question, criteria, prompt, reference, rubric = facts
+    if not prompt or not all(answers):
+        raise CannotAskCallError(GONE)
+    return Material(question, criteria, prompt, answers, reference, rubric, note)
+
+
+def material_of_item(item: LabelItem, shown: tuple[int, ...], *, note: str = "") -> Material:
+    """Return the texts of a labelled item; the fake answer of a honeypot may be empty."""
+    answers = {1: item.response_1, 2: item.response_2}
+    return Material(
+        question=QUESTION,
+        criteria="",
+        prompt=item.prompt,
+        answers=tuple(answers[number] for number in shown),
+        reference=item.reference,
+        rubric=item.rubric,
+        note=note,
+    )

@@ -1,23 +1,31 @@
-"""What two ended calls amount to: one verdict about the left and the right answer, or none.
+"""From the verdicts of finished calls to votes of judges and juries, and feedback on reasoning.
 
 A call's verdict is about what it showed: `{"outcome": "left"}` says that the answer shown first is
 better, `{"label": "4", "score": 4.0}` is a score, `{"order": [[2], [0, 1]]}` ranks a list by
-positions. `{"p": {...}}` beside it holds the probabilities of a soft verdict.
+positions. A soft verdict has `{"p": {...}}` as well, the probability of each outcome or label.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
 from arena.calls.models import Call
-from judges.models import Judgement
+from arena.models import Comparison, Rater, Run
+from arena.outcomes import PREFERENCES, TIE, mirror, outcome_of_lead
+from arena.services.comparisons import VoteError
+from arena.services.voting import cast_vote
+from judges.models import Judgement, JuryVerdict, Mark
 from judges.services.subjects import read_subject
 
 State = Judgement.State
-# The same outcomes, of the two answers named the other way round.
-SWAPPED = {"left": "right", "right": "left", "tie": "tie", "both_bad": "both_bad"}
-POINTS = {"left": 1.0, "tie": 0.5, "right": 0.0}
-# When the two calls end differently, the first of these that is among them names the judgement.
+ROUNDING = 1e-9  # leads that are no more than rounding
+JuryState = JuryVerdict.State
+# If a call ends without a verdict, so does the judgement; of two states, the first one listed.
 WITHOUT_VERDICT = {
     Call.State.REFUSED: State.REFUSED,
     Call.State.TOO_LONG: State.TOO_LONG,
@@ -27,8 +35,8 @@ WITHOUT_VERDICT = {
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A call that has ended: its state, what it was about, and the verdict where there is one."""
+class FinishedCall:
+    """A finished call: its state, its subject, and its verdict where there is one."""
 
     state: str
     subject: str
@@ -36,8 +44,11 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A judgement's end. `preference` is 1 for left; `flipped` is None where nothing could flip."""
+class JudgementResult:
+    """The result of a judgement. `preference` is 1 for left and 0 for right.
+
+    `flipped` says whether the two orders disagree; None where there are no two verdicts on both.
+    """
 
     state: str
     outcome: str = ""
@@ -48,102 +59,251 @@ class Decision:
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared: the ids that a call's subject shows as left and as right."""
+    """The ids by which a call's subject names the left and the right answer."""
 
     left: int
     right: int
 
 
 def decide(
-    forward: Ended, reverse: Ended, *, protocol: str, policy: str, sides: Sides | None
-) -> Decision:
-    """Return what two ended calls amount to; anything but two verdicts is missing data, not a tie.
+    forward: FinishedCall, reverse: FinishedCall, *, protocol: str, policy: str, sides: Sides | None
+) -> JudgementResult:
+    """Return the result of two finished calls; a missing verdict is missing data, never a tie.
 
-    `sides` is None for an item with one answer, whose score is the decision.
+    `policy` is the judge's swap policy. `sides` is None for an item with one answer, whose score
+    is the result.
     """
-    ended = {forward.state, reverse.state}
+    states = {forward.state, reverse.state}
     for call_state, state in WITHOUT_VERDICT.items():
-        if call_state in ended:
-            return Decision(state)
+        if call_state in states:
+            return JudgementResult(state)
     if protocol == "direct":
-        return _by_scores(forward, reverse, single=sides is None)
+        left, right = (float(_verdict(call)["score"]) for call in (forward, reverse))
+        if sides is None:
+            return JudgementResult(State.VOTED, score=left)
+        return JudgementResult(State.VOTED, outcome_of_lead(left - right, tolerance=ROUNDING))
     assert sides is not None, "two answers are compared"
-    return _by_orders(_seen(forward, sides), _seen(reverse, sides), policy)
-
-
-def _by_scores(forward: Ended, reverse: Ended, *, single: bool) -> Decision:
-    """The better score wins, equal scores tie."""
-    left, right = _score(forward), _score(reverse)
-    if single:
-        return Decision(State.VOTED, score=left)
-    outcome = "tie" if left == right else "left" if left > right else "right"
-    return Decision(State.VOTED, outcome)
-
-
-def _score(call: Ended) -> float:
-    return float(_verdict(call)["score"])
+    return _combine_orders(_orient(forward, sides), _orient(reverse, sides), policy)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One order's verdict in the comparison's own left and right; soft where `points` is not
-    just the outcome's."""
+class OrientedVerdict:
+    """One call's verdict in the comparison's own left and right.
+
+    `points` are 1 for left, 0 for right, 0.5 for a tie; in a soft verdict, their expected value.
+    """
 
     outcome: str
     points: float
     soft: bool
 
 
-def _seen(call: Ended, sides: Sides) -> Seen:
+def _orient(call: FinishedCall, sides: Sides) -> OrientedVerdict:
     verdict = _verdict(call)
-    outcome = outcome_said(verdict, call.subject, sides)
+    outcome = call_outcome(verdict, call.subject, sides)
     assert outcome is not None, "a verdict about two answers has an outcome"
     probabilities: Mapping[str, float] | None = verdict.get("p")
     if probabilities is None:
-        return Seen(outcome, POINTS[outcome], soft=False)
-    points = sum(POINTS[one] * share for one, share in probabilities.items())
+        return OrientedVerdict(outcome, PREFERENCES[outcome], soft=False)
+    points = sum(PREFERENCES[shown] * probability for shown, probability in probabilities.items())
     swapped = read_subject(call.subject).shown[0] != sides.left
-    return Seen(outcome, 1 - points if swapped else points, soft=True)
+    return OrientedVerdict(outcome, 1 - points if swapped else points, soft=True)
 
 
-def outcome_said(verdict: Mapping[str, Any], subject: str, sides: Sides) -> str | None:
-    """Return what one call's verdict says of left and right; None for a score of one answer."""
+def call_outcome(verdict: Mapping[str, Any], subject: str, sides: Sides) -> str | None:
+    """Return a call's outcome in terms of `sides`; None for a score of a single answer."""
     shown = read_subject(subject).shown
     if "order" in verdict:
-        return _ranked(verdict["order"], shown.index(sides.left), shown.index(sides.right))
+        order: Sequence[Sequence[int]] = verdict["order"]
+        rank = {position: place for place, group in enumerate(order) for position in group}
+        return outcome_of_lead(rank[shown.index(sides.right)] - rank[shown.index(sides.left)])
     outcome: str | None = verdict.get("outcome")
     if outcome is None or shown[0] == sides.left:
         return outcome
-    return SWAPPED[outcome]
+    return mirror(outcome)
 
 
-def _ranked(order: Sequence[Sequence[int]], left: int, right: int) -> str:
-    rank = {position: place for place, group in enumerate(order) for position in group}
-    if rank[left] == rank[right]:
-        return "tie"
-    return "left" if rank[left] < rank[right] else "right"
-
-
-def _verdict(call: Ended) -> Mapping[str, Any]:
+def _verdict(call: FinishedCall) -> Mapping[str, Any]:
     assert call.verdict is not None, "a call that is done has a verdict"
     return call.verdict
 
 
-def _by_orders(forward: Seen, reverse: Seen, policy: str) -> Decision:
-    """Both orders agree, or the judge's order policy says what that is worth."""
-    flipped = forward.outcome != reverse.outcome
+def _combine_orders(
+    forward: OrientedVerdict, reverse: OrientedVerdict, policy: str
+) -> JudgementResult:
+    """Where the two orders disagree, the judge's swap policy decides."""
     mean = (forward.points + reverse.points) / 2
-    soft = mean if forward.soft and reverse.soft else None
-    if not flipped:
-        return Decision(State.VOTED, forward.outcome, soft, flipped=False)
+    if forward.outcome == reverse.outcome:
+        preference = mean if forward.soft and reverse.soft else None
+        return JudgementResult(State.VOTED, forward.outcome, preference, flipped=False)
     if policy == "tie":
-        return Decision(State.VOTED, "tie", flipped=True)
+        return JudgementResult(State.VOTED, TIE, flipped=True)
     if policy == "average":
-        return Decision(State.VOTED, _outcome_of(mean), mean, flipped=True)
-    return Decision(State.ABSTAINED, flipped=True)
+        outcome = outcome_of_lead(mean - 0.5, tolerance=ROUNDING)
+        return JudgementResult(State.VOTED, outcome, mean, flipped=True)
+    return JudgementResult(State.ABSTAINED, flipped=True)
 
 
-def _outcome_of(points: float) -> str:
-    if abs(points - 0.5) < 1e-9:
-        return "tie"
-    return "left" if points > 0.5 else "right"
+# -- Casting votes ---------------------------------------------------------------------------------
+
+
+def try_to_vote(
+    rater: Rater,
+    comparison: Comparison,
+    outcome: str,
+    now: datetime,
+    *,
+    preference: float | None = None,
+) -> bool:
+    """Cast a vote inside the caller's transaction; False when it is refused.
+
+    A refusal is not a database error, so it needs no savepoint.
+    """
+    try:
+        cast_vote(
+            comparison=comparison, rater=rater, outcome=outcome, now=now, preference=preference
+        )
+    except VoteError:
+        return False
+    return True
+
+
+# -- Juries ----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def settle_juries_of(*, judgement_id: int, now: datetime) -> None:
+    """Decide the pairs for which juries waited only for this member's judgement."""
+    waiting = JuryVerdict.objects.filter(judgements=judgement_id, state=JuryState.WAITING)
+    for pk in waiting.values_list("pk", flat=True):
+        settle_jury(verdict_id=pk, now=now)
+
+
+def settle_waiting_juries(*, now: datetime) -> None:
+    """Decide the pairs that all members have judged."""
+    waiting_members = Judgement.objects.waiting().filter(jury_verdicts=OuterRef("pk"))
+    ready = JuryVerdict.objects.filter(
+        ~Exists(waiting_members), state=JuryState.WAITING, run__state="open"
+    )
+    for pk in ready.values_list("pk", flat=True):
+        settle_jury(verdict_id=pk, now=now)
+
+
+@transaction.atomic
+def settle_jury(*, verdict_id: int, now: datetime) -> None:
+    """Turn the members' verdicts into the jury's vote, or into the reason why there is none.
+
+    Two members may settle at the same moment: the lock on the verdict's row makes the second one
+    see what the first has written.
+    """
+    verdict = (
+        JuryVerdict.objects.select_for_update(of=("self",))
+        .select_related("epoch__judge", "epoch__rater", "comparison__arena")
+        .filter(pk=verdict_id, state=JuryState.WAITING)
+        .first()
+    )
+    if verdict is None:
+        return
+    members = list(verdict.judgements.values_list("state", "outcome", "comparison__left_response"))
+    if any(state == Judgement.State.WAITING for state, _, _ in members):
+        return
+    left = verdict.comparison.left_response_id
+    outcomes = [
+        orient_outcome(left, outcome, members_left)
+        for state, outcome, members_left in members
+        if state == Judgement.State.VOTED
+    ]
+    verdict.counts = dict(Counter(outcomes))
+    quorum = verdict.epoch.judge.quorum
+    assert quorum is not None, "a jury has a quorum"
+    verdict.state, outcome = majority(outcomes, quorum)
+    if outcome and not try_to_vote(verdict.epoch.rater, verdict.comparison, outcome, now):
+        verdict.state = JuryState.FAILED
+    verdict.settled_at = now
+    verdict.save(update_fields=["state", "counts", "settled_at"])
+
+
+def orient_outcome(left: int | None, outcome: str, members_left: int | None) -> str:
+    """Translate a member's outcome to a comparison whose left response is `left`.
+
+    Every member has a comparison of its own, with its own sides.
+    """
+    return outcome if left == members_left else mirror(outcome)
+
+
+def majority(outcomes: Iterable[str], quorum: int) -> tuple[str, str]:
+    """Return the jury's state, and the outcome of more than half of the verdicts, or ''.
+
+    `outcomes` are the members' settled ones; fewer than `quorum` decide nothing.
+    """
+    counts = Counter(outcomes)
+    total = sum(counts.values())
+    if total < quorum:
+        return JuryState.NO_QUORUM, ""
+    outcome, most = counts.most_common(1)[0]
+    if 2 * most <= total:
+        return JuryState.NO_MAJORITY, ""
+    return JuryState.VOTED, outcome
+
+
+# -- Feedback on reasoning -------------------------------------------------------------------------
+
+
+class FeedbackError(Exception):
+    """Feedback that cannot be stored; the message is a sentence for the user."""
+
+
+@dataclass(frozen=True)
+class FeedbackShare:
+    """How often people agreed with one statement about a judge's reasoning, of `n` answers."""
+
+    kind: str
+    label: str
+    n: int
+    holds: int
+
+    @property
+    def share(self) -> float | None:
+        return self.holds / self.n if self.n else None
+
+
+@transaction.atomic
+def give_feedback(
+    *, judgement: Judgement, user: Any, kind: str, holds: bool, now: datetime
+) -> Mark:
+    """Store whether a judge's reasoning is coherent, suitable or critical.
+
+    A second answer of the same person replaces the first. Raises FeedbackError.
+    """
+    if kind not in Mark.Kind.values:
+        raise FeedbackError(f"{kind!r} is none of {', '.join(Mark.Kind.values)}.")
+    if judgement.state == Judgement.State.WAITING:
+        raise FeedbackError("There is no reasoning yet: the judge has not answered.")
+    mark, _ = Mark.objects.update_or_create(
+        judgement=judgement, user=user, kind=kind, defaults={"holds": holds, "made_at": now}
+    )
+    return mark
+
+
+def count_feedback(
+    judge_ids: list[int], runs: QuerySet[Run]
+) -> dict[int, dict[str, tuple[int, int]]]:
+    """Map judge -> kind -> (answers, those that agree) in `runs`, in one query."""
+    rows = (
+        Mark.objects.filter(judgement__epoch__judge__in=judge_ids, judgement__run__in=runs)
+        .values_list("judgement__epoch__judge", "kind")
+        .annotate(n=Count("pk"), n_holds=Count("pk", filter=Q(holds=True)))
+        .order_by()
+    )
+    counts: dict[int, dict[str, tuple[int, int]]] = {}
+    for judge, kind, n, holds in rows:
+        counts.setdefault(judge, {})[kind] = (n, holds)
+    return counts
+
+
+def feedback_shares(counts: dict[str, tuple[int, int]]) -> list[FeedbackShare]:
+    """Turn one judge's counts into a row for each kind."""
+    return [
+        FeedbackShare(kind.value, str(kind.label), *counts.get(kind.value, (0, 0)))
+        for kind in Mark.Kind
+    ]

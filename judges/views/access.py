@@ -1,4 +1,7 @@
-"""What a request may see and do: what is seen by whoever sees the arena, steered by its team."""
+"""The addresses of judge runs and verdicts, and who may see and steer them.
+
+A run belongs to an arena, or, as a trial on labelled items, to none.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,55 +9,84 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
-from arena.access import actor_of
+from arena.actors import actor_of
 from arena.models import Arena, Run
-from judges.pages.runs import runs_of_judges
-from judges.services.steering import may_steer
+from judges.services.orders import runs_of_judges
+from judges.services.runs import can_steer
 
 View = Callable[..., HttpResponse]
-NOT_YOURS = (
-    "Runs of judges here are ordered and steered by members of the arena’s team, and by operators: "
-    "they spend money."
+MEMBERS_ONLY = (
+    "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
+    "start and control them here."
 )
+
+# -- Addresses -------------------------------------------------------------------------------------
+
+
+def run_url(run: Run) -> str:
+    if run.arena is None:
+        return reverse("trial_run", args=[run.pk])
+    return reverse("judge_run", args=[run.arena.slug, run.pk])
+
+
+def verdict_url(run: Run, judgement: int, query: str = "") -> str:
+    """`query` is the filter of the list that the reader came from."""
+    if run.arena is None:
+        path = reverse("trial_verdict", args=[run.pk, judgement])
+    else:
+        path = reverse("judge_verdict", args=[run.arena.slug, run.pk, judgement])
+    return f"{path}?{query}" if query else path
+
+
+def marks_url(run: Run, judgement: int) -> str:
+    if run.arena is None:
+        return reverse("mark_trial", args=[run.pk, judgement])
+    return reverse("mark_verdict", args=[run.arena.slug, run.pk, judgement])
+
+
+# -- Permissions -----------------------------------------------------------------------------------
 
 
 def operators_only(view: View) -> View:
-    """Let operators in; ask nobody who opens the page to sign in, and refuse all others."""
+    """Let operators in; ask readers who are not signed in to sign in, and refuse all others."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return _turned_away(request, None) or view(request, *args, **kwargs)
+        return _require_steering(request, None) or view(request, *args, **kwargs)
 
     return guarded
 
 
 def for_judging(view: View) -> View:
-    """Hand a view its arena instead of the slug, if the request may have judges asked there."""
+    """Hand a view its arena instead of the slug, if the request may start judge runs there."""
 
     @wraps(view)
     def guarded(request: HttpRequest, slug: str) -> HttpResponse:
         arena = find_arena(request, slug)
-        return _turned_away(request, arena) or view(request, arena)
+        return _require_steering(request, arena) or view(request, arena)
 
     return guarded
 
 
 def check_steering(request: HttpRequest, arena: Arena | None) -> None:
-    """Raise PermissionDenied unless the request may steer what judges do there."""
-    if not may_steer(actor_of(request), arena):
-        raise PermissionDenied(NOT_YOURS if arena and arena.team_id else "")
+    """Raise PermissionDenied unless the request may control judge runs there."""
+    if not can_steer(actor_of(request), arena):
+        raise PermissionDenied(MEMBERS_ONLY if arena and arena.team_id else "")
 
 
-def _turned_away(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:
-    reads = request.method in ("GET", "HEAD")
-    if reads and not request.user.is_authenticated:
+def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:
+    if request.method in ("GET", "HEAD") and not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
     check_steering(request, arena)
     return None
+
+
+# -- Arenas and runs that a request may see --------------------------------------------------------
 
 
 def find_arena(request: HttpRequest, slug: str) -> Arena:
@@ -62,9 +94,9 @@ def find_arena(request: HttpRequest, slug: str) -> Arena:
 
 
 def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
-    """A judges' run of an arena that the request may see."""
+    """A judge run of an arena that the request may see."""
     arena = find_arena(request, slug)
-    return get_object_or_404(_runs(), pk=pk, arena=arena)
+    return get_object_or_404(_runs_with_owners(), pk=pk, arena=arena)
 
 
 def find_trial(pk: int) -> Run:
@@ -73,10 +105,11 @@ def find_trial(pk: int) -> Run:
 
 
 def find_any_run(request: HttpRequest, pk: int) -> Run:
-    """A run of judges of no arena, or of one to which its number may lead the request."""
+    """A trial, or a judge run of an arena that the request may reach by the run's number."""
     known = Arena.objects.known_to(actor_of(request))
-    return get_object_or_404(_runs().filter(Q(arena=None) | Q(arena__in=known)), pk=pk)
+    runs_in_reach = _runs_with_owners().filter(Q(arena=None) | Q(arena__in=known))
+    return get_object_or_404(runs_in_reach, pk=pk)
 
 
-def _runs() -> Any:
+def _runs_with_owners() -> "QuerySet[Run]":
     return runs_of_judges().select_related("arena", "team")

@@ -1,48 +1,246 @@
-"""The judges' own leaderboard, and everything about one judge."""
+"""The judges' leaderboard, the page of one judge, and how two judges' rankings agree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from arena.access import actor_of
-from arena.models import Arena
-from judges.models import Judge
-from judges.pages.judges import leaderboard_rows, what_it_is
-from judges.pages.measured import newest_of_each_kind
-from judges.reports_trust import judge_board, judge_page
+from arena.actors import actor_of
+from arena.models import Arena, Rater, Vote
+from judges.core.rubric import Rubric, RubricError, load_rubric
+from judges.core.spec import JudgeSpec
+from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
+from judges.reports import EpochReport, JudgeStanding, RunReport, list_standings, report_on_judge
+from judges.services.registry import spec_of
+from judges.services.trust import NEVER_MEASURED, honeypot_problems
+from judges.wording import HONEYPOTS
+from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
+from ranking.stats.bradley_terry import NotConvergedError
+
+# -- The leaderboard -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """A judge's standing, with what keeps the judge from being trusted, in sentences."""
+
+    standing: JudgeStanding
+    problems: list[str]
+
+    @property
+    def is_score(self) -> bool:
+        """Whether its agreement is a correlation of scores, not a share."""
+        calibration = self.standing.calibration
+        return calibration is not None and calibration.kind == "scores"
+
+
+def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]:
+    return [
+        LeaderboardRow(standing, [] if standing.is_trusted else _trust_problems(standing))
+        for standing in standings
+    ]
+
+
+def _trust_problems(standing: JudgeStanding) -> list[str]:
+    """The same as `trust_problems`, from what was read already: no query for each judge."""
+    calibration, honeypots = standing.calibration, standing.honeypots
+    if calibration is None:
+        return [NEVER_MEASURED]
+    reasons = [] if calibration.trusted else list(calibration.report["trust"]["reasons"])
+    return reasons + (honeypot_problems(honeypots.report) if honeypots else [])
 
 
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """Every judge, with how far it can be trusted; juries below, for they are not measured."""
+    """Every judge, with how reliable it is; juries below, for they are not measured."""
     actor = actor_of(request)
     juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
     arenas = Arena.objects.listed_for(actor).order_by("name")
-    theirs = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
+    own = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
     context = {
-        "rows": leaderboard_rows(judge_board(actor)),
+        "rows": leaderboard_rows(list_standings(actor)),
         "juries": juries.order_by("name"),
         "is_operator": actor.is_operator,
         "arenas": arenas,
-        "steered": theirs,
+        "arenas_to_judge": own,
     }
     return render(request, "judges/judges.html", context)
 
 
+# -- One judge -------------------------------------------------------------------------------------
+
+OUTCOMES = {"left": "Left", "right": "Right", "tie": "Tie"}
+VERDICTS = OUTCOMES | {"none": "None"}
+AGREEMENTS = {
+    "against_all": "Judge and all labels",
+    "against_majority": "Judge and the majority of people",
+    "where_all_agree": "Judge and people, where all people agree",
+    "people": "People with one another, on the items the judge decided",
+    "people_everywhere": "People with one another, on all items",
+}
+CORRELATIONS = {
+    "against_all": "Judge and all scores",
+    "against_average": "Judge and people’s average",
+    "where_all_agree": "Judge and people, where all people agree",
+}
+HEADINGS = {
+    LabelSet.Kind.PAIRS: "Agreement with people, pairs",
+    LabelSet.Kind.SCORES: "Agreement with people, scores",
+    LabelSet.Kind.HONEYPOTS: "Honeypots",
+}
+
+
+@dataclass(frozen=True)
+class CalibrationTables:
+    """The tables of a calibration in the order of the page: a database may shuffle keys."""
+
+    calibration: Calibration
+
+    @property
+    def report(self) -> dict[str, Any]:
+        report: dict[str, Any] = self.calibration.report
+        return report
+
+    @property
+    def heading(self) -> str:
+        return HEADINGS[LabelSet.Kind(self.calibration.kind)]
+
+    @property
+    def states(self) -> list[tuple[str, int]]:
+        counts = self.report["states"]
+        return [(str(state.label), counts[state]) for state in Judgement.State if counts.get(state)]
+
+    @property
+    def agreements(self) -> list[tuple[str, Any]]:
+        return [(name, self.report[key]) for key, name in AGREEMENTS.items()]
+
+    @property
+    def correlations(self) -> list[tuple[str, Any]]:
+        return [(name, self.report[key]) for key, name in CORRELATIONS.items()]
+
+    @property
+    def verdicts(self) -> list[str]:
+        return list(VERDICTS.values())
+
+    @property
+    def confusion(self) -> list[tuple[str, list[int]]]:
+        """For each human label, how many of them met each verdict."""
+        counts = self.report["confusion"]
+        return [
+            (name, [counts[label][verdict] for verdict in VERDICTS])
+            for label, name in OUTCOMES.items()
+        ]
+
+    @property
+    def categories(self) -> list[Any]:
+        """Empty where there is only one."""
+        categories: list[Any] = self.report["categories"]
+        return categories if len(categories) > 1 else []
+
+    @property
+    def honeypots(self) -> list[tuple[str, Any]]:
+        return [(HONEYPOTS[one["trap"]], one) for one in self.report["traps"]]
+
+
+def newest_of_each_kind(epoch: EpochReport) -> list[CalibrationTables]:
+    """The newest calibration on pairs, on scores and on honeypots, in that order."""
+    newest = {}
+    for calibration in reversed(epoch.calibrations):
+        newest[calibration.kind] = CalibrationTables(calibration)
+    return [newest[kind] for kind in HEADINGS if kind in newest]
+
+
+@dataclass(frozen=True)
+class JudgeSource:
+    """The rubric files of a judge, and whether they have changed since it was registered.
+
+    `problem` says why there are none.
+    """
+
+    rubric: Rubric | None = None
+    spec: JudgeSpec | None = None
+    changed: bool = False
+    problem: str = ""
+
+
+def read_source(judge: Judge) -> JudgeSource:
+    """Read a judge's rubric from its files as they are today. A jury has none."""
+    if judge.is_jury:
+        return JudgeSource()
+    try:
+        spec = spec_of(judge)
+        return JudgeSource(load_rubric(judge.rubric), spec, spec.digest != judge.digest)
+    except (RubricError, ValueError) as error:
+        return JudgeSource(problem=str(error))
+
+
 @require_safe
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
-    """What a judge is, and everything that was ever measured of it."""
+    """A judge's configuration, and everything that was ever measured of it."""
     actor = actor_of(request)
-    listed = Judge.objects.listed_for(actor)
-    one = get_object_or_404(listed.prefetch_related("members"), pk=pk)
-    found = judge_page(one, actor)
+    listed = Judge.objects.listed_for(actor).prefetch_related("members")
+    report = report_on_judge(get_object_or_404(listed, pk=pk), actor)
     context = {
-        "judge": one,
-        "found": found,
-        "part": found.epochs[0],
-        "newest": newest_of_each_kind(found.epochs[0]),
-        "has_checks": any(part.checks for part in found.epochs),
-        "made_of": what_it_is(one),
+        "judge": report.judge,
+        "report": report,
+        "current_epoch": report.epochs[0],
+        "calibrations": newest_of_each_kind(report.epochs[0]),
+        "has_checks": any(epoch.checks for epoch in report.epochs),
+        "source": read_source(report.judge),
         "is_operator": actor.is_operator,
     }
     return render(request, "judges/judge.html", context)
+
+
+# -- Rank agreement of two judges in one arena -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankingComparison:
+    """The ranking by a run's judge or jury, and another one's.
+
+    `agreement` is None before another judge is chosen, and where one of them has no scores.
+    """
+
+    own: Epoch
+    others: list[Epoch]
+    chosen: Epoch | None = None
+    agreement: RankCorrelation | None = None
+
+
+def compare_rankings(report: RunReport, chosen: str) -> RankingComparison | None:
+    """Compare the ranking by this run's judge with that by the epoch whose id is `chosen`.
+
+    None where there is nothing to compare: several judges, no arena, no votes by other judges.
+    """
+    own = report.jury or (report.judges[0].epoch if len(report.judges) == 1 else None)
+    arena = report.run.arena
+    if own is None or arena is None:
+        return None
+    others = _other_voters(arena, own)
+    if not others:
+        return None
+    other = next((epoch for epoch in others if str(epoch.pk) == chosen), None)
+    agreement = _rank_agreement(arena, own, other) if other else None
+    return RankingComparison(own, others, other, agreement)
+
+
+def _other_voters(arena: Arena, own: Epoch) -> list[Epoch]:
+    kinds = [Rater.Kind.JUDGE, Rater.Kind.JURY]
+    votes = Vote.objects.live().filter(arena=arena, rater__kind__in=kinds)
+    raters = set(votes.values_list("rater", flat=True).distinct())
+    others = Epoch.objects.filter(rater__in=raters).exclude(pk=own.pk)
+    return list(others.select_related("judge").order_by("judge__name", "number"))
+
+
+def _rank_agreement(arena: Arena, own: Epoch, other: Epoch) -> RankCorrelation | None:
+    try:
+        scores = [
+            scores_of_raters(arena=arena, rater_ids=[epoch.rater_id]) for epoch in (own, other)
+        ]
+    except NotConvergedError:
+        return None
+    return rank_correlation(*scores)

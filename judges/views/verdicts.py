@@ -1,5 +1,12 @@
-"""One verdict to be read, marked, and voted on by whoever reads it."""
+"""One verdict in full: both answers, the judge's replies in each order, and their cost.
 
+Answers are called left and right throughout, as the comparison fixes them. A judge knows them by
+other names: A is what it was shown first.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -10,42 +17,254 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena.access import actor_of, may_read_references, may_read_spending
-from arena.models import Arena, Comparison, Rater, Run
-from arena.services.issuing import VoteRefused, issue_this_pair
-from arena.services.voting import Blocked
-from arena.views import visitors
-from judges.models import Judgement, Mark
-from judges.pages.addresses import marks_url, verdict_url
-from judges.pages.listing import NoSuchFilter, Shown, neighbours
-from judges.pages.verdicts import (
-    conclusion,
-    has_public_page,
-    has_secrets,
-    juries_of,
-    may_repeat_secrets,
-    readings_of,
-    texts_of,
-)
-from judges.services.marking import MarkRefused, mark_reasoning
+from arena.actors import actor_of, can_read_references, can_read_spending
+from arena.calls.models import Call
+from arena.models import Arena, Comparison, Rater, Run, Vote
+from arena.outcomes import VERDICTS, mirror
+from arena.rendering import render_markdown
+from arena.services.comparisons import VoteError, issue_pair, prompt_html, response_html
+from arena.services.voting import BlockedError
+from arena.views import raters
+from judges.models import Epoch, Judgement, LabelItem, Mark
+from judges.services.subjects import read_subject
+from judges.services.verdicts import FeedbackError, give_feedback, orient_outcome
 from judges.views.access import (
     check_steering,
     find_run,
     find_trial,
+    marks_url,
     operators_only,
+    verdict_url,
 )
-from judges.views.names import NamesSeen, knows_names, remember_names
+from judges.views.judges import read_source
+from judges.views.verdict_list import VerdictFilter, neighbours
 
-TOO_MANY = "Too many new voters from your address. Wait a while, then try again."
+SESSION_KEY = "names_seen"
+MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forgotten
+TOO_MANY_VOTERS = "Too many new voters from your address. Try again later."
+INCONSISTENT = "Inconsistent when swapped, so no vote"
+
+# -- Names of the candidates: whoever has seen them cannot vote blind on the pair any more ---------
+
+
+class NamesSeenError(VoteError):
+    message = "You’ve seen which candidates these are, so you can’t vote blind on this pair."
+
+
+def remember_names(request: HttpRequest, responses: str) -> None:
+    """Note that this browser is sent the names behind a pair, as its judgements' `responses`."""
+    others = [pair for pair in _names_seen(request) if pair != responses]
+    request.session[SESSION_KEY] = [*others, responses][-MOST_REMEMBERED:]
+
+
+def knows_names(request: HttpRequest, responses: str) -> bool:
+    return responses in _names_seen(request)
+
+
+def _names_seen(request: HttpRequest) -> list[str]:
+    pairs: list[str] = request.session.get(SESSION_KEY, [])
+    return pairs
+
+
+# -- Texts -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What was judged, as safe HTML; `right` is None for an item with one answer."""
+
+    prompt: SafeString
+    left: SafeString
+    right: SafeString | None
+    reference: SafeString | None = None
+
+
+def texts_of(judgement: Judgement) -> Texts:
+    """Return the texts of a judgement that was loaded with them."""
+    if judgement.item is not None:
+        return _texts_of_item(judgement.item)
+    comparison = judgement.comparison
+    assert comparison is not None, "a judgement is about a comparison or an item"
+    prompt = comparison.prompt
+    return Texts(
+        prompt_html(prompt),
+        response_html(comparison.left_response),
+        response_html(comparison.right_response),
+        _html(prompt.reference) if prompt and prompt.reference else None,
+    )
+
+
+def _texts_of_item(item: LabelItem) -> Texts:
+    has_one_answer = not item.response_2 and not item.trap
+    return Texts(
+        _html(item.prompt),
+        _html(item.response_1),
+        None if has_one_answer else _html(item.response_2),
+        _html(item.reference) if item.reference else None,
+    )
+
+
+def _html(text: str) -> SafeString:
+    return mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
+
+
+def has_secrets(judgement: Judgement) -> bool:
+    """Whether its prompt has a reference answer or a rubric of its own."""
+    prompt = judgement.comparison.prompt if judgement.comparison else None
+    return prompt is not None and bool(prompt.reference or prompt.rubric)
+
+
+def can_repeat_secrets(judgement: Judgement) -> bool:
+    """Whether the judge was told one of them, so that what it wrote may repeat it.
+
+    A prompt's own rubric is told to every judge, its reference to those that ask for it.
+    """
+    if not has_secrets(judgement):
+        return False
+    prompt = judgement.comparison.prompt if judgement.comparison else None
+    if prompt and prompt.rubric:
+        return True
+    source = read_source(judgement.epoch.judge)
+    # If the judge's files have changed since, nobody can tell what it was told.
+    return source.rubric is None or source.changed or source.rubric.reference == "required"
+
+
+# -- Calls -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DisplayedCall:
+    """One call of the judge as the page shows it."""
+
+    title: str
+    shown: str
+    result: str
+    call: Call
+    probabilities: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning of a reply that was held to a JSON schema; '' for any other reply."""
+        try:
+            reply = json.loads(self.call.reply)
+        except (ValueError, RecursionError):
+            return ""
+        reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
+        return reasoning if isinstance(reasoning, str) else ""
+
+
+def calls_of(judgement: Judgement) -> list[DisplayedCall]:
+    """Both calls of a judgement, or the one where both are the same."""
+    sides = _sides(judgement)
+    display = {"direct": _score_call, "listwise": _listwise_call}.get(
+        judgement.epoch.judge.protocol, _pairwise_call
+    )
+    calls = [display(judgement.forward, sides)]
+    if judgement.reverse_id != judgement.forward_id:
+        reverse = display(judgement.reverse, sides)
+        is_list = judgement.epoch.judge.protocol == "listwise"
+        calls.append(replace(reverse, title="List reversed") if is_list else reverse)
+    return calls
+
+
+def _sides(judgement: Judgement) -> dict[int, str]:
+    """Map the ids in a call's subject to the sides of the answers."""
+    comparison: Comparison | None = judgement.comparison
+    if comparison is None:
+        return {1: "left", 2: "right"}
+    ids = comparison.left_response_id, comparison.right_response_id
+    return {pk: side for pk, side in zip(ids, ("left", "right"), strict=True) if pk is not None}
+
+
+def _score_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
+    side = sides.get(read_subject(call.subject).shown[0], "left")
+    verdict = call.verdict or {}
+    result = f"Score {verdict['label']}" if "label" in verdict else call.get_state_display()
+    return DisplayedCall(f"{side.capitalize()} answer", "Shown alone.", result, call)
+
+
+def _listwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
+    shown = read_subject(call.subject).shown
+    letters = [
+        f"the {side} answer was {chr(ord('A') + shown.index(pk))}"
+        for pk, side in sides.items()
+        if pk in shown
+    ]
+    result, order = str(call.get_state_display()), (call.verdict or {}).get("order")
+    if order is not None:
+        rank = {shown[position]: rank for rank, group in enumerate(order, 1) for position in group}
+        ranks = [f"{side} answer in place {rank[pk]}" for pk, side in sides.items() if pk in rank]
+        result = f"{', '.join(ranks).capitalize()} of {len(order)}"
+    text = f"Of {len(shown)} answers {' and '.join(letters)}."
+    return DisplayedCall("List as drawn", text, result, call)
+
+
+def _pairwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
+    first = sides.get(read_subject(call.subject).shown[0], "left")
+    verdict: Mapping[str, Any] = call.verdict or {}
+
+    def as_on_page(outcome: str) -> str:
+        return outcome if first == "left" else mirror(outcome)
+
+    outcome = verdict.get("outcome")
+    result = call.get_state_display() if outcome is None else VERDICTS[as_on_page(outcome)]
+    by_side = {as_on_page(outcome): value for outcome, value in (verdict.get("p") or {}).items()}
+    return DisplayedCall(
+        f"{first.capitalize()} answer first",
+        f"The judge saw the {first} answer as A, the {mirror(first)} one as B.",
+        result,
+        call,
+        tuple((VERDICTS[side], by_side[side]) for side in VERDICTS if side in by_side),
+    )
+
+
+# -- Results ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JuryResult:
+    """What a jury made of its members' verdicts, in the sides of the page."""
+
+    jury: Epoch
+    state: str
+    counts: list[tuple[str, int]]
+
+
+def juries_of(judgement: Judgement) -> list[JuryResult]:
+    """The juries that counted this verdict. Their own comparison may have the sides swapped."""
+    left = judgement.comparison.left_response_id if judgement.comparison else None
+    juries = []
+    for verdict in judgement.jury_verdicts.select_related("epoch__judge", "comparison"):
+        votes = {
+            orient_outcome(left, outcome, verdict.comparison.left_response_id): count
+            for outcome, count in verdict.counts.items()
+        }
+        counts = [(VERDICTS[outcome], votes[outcome]) for outcome in VERDICTS if outcome in votes]
+        juries.append(JuryResult(verdict.epoch, str(verdict.get_state_display()), counts))
+    return juries
+
+
+def conclusion(judgement: Judgement) -> str:
+    """The result of the judgement, in one line."""
+    if judgement.score is not None:
+        return f"Score {judgement.score:g}"
+    if judgement.outcome:
+        return VERDICTS[judgement.outcome]
+    if judgement.state == Judgement.State.ABSTAINED:
+        return INCONSISTENT
+    return f"No verdict: {judgement.get_state_display().lower()}"
+
+
+# -- The page --------------------------------------------------------------------------------------
 
 
 @require_safe
 @vary_on_headers("HX-Request")
 def judge_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
-    """Both answers, and beside them what the judge said of them in each order."""
     return _verdict_page(request, find_run(request, slug, pk), judgement)
 
 
@@ -53,95 +272,86 @@ def judge_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> H
 @vary_on_headers("HX-Request")
 @operators_only
 def trial_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
-    """The same for a labelled item."""
     return _verdict_page(request, find_trial(pk), judgement)
 
 
-def _verdict_page(request: HttpRequest, run: Run, judgement: int) -> HttpResponse:
+def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     """Names are sent only to whoever asks for them, so that everybody else can still vote blind."""
-    one, query = _settled(run, judgement), _shown(request).query()
-    context: dict[str, Any] = {"arena": run.arena, "run": run, "judgement": one, "query": query}
-    context["here"] = verdict_url(run, one.pk, query)
-    if with_names := "names" in request.GET and one.comparison is not None:
-        remember_names(request, one.responses)
-        context["has_page"] = has_public_page(one)
+    chosen = VerdictFilter.of(request.GET.dict())
+    judgement, query = _find_settled(run, pk), chosen.query()
+    context: dict[str, Any] = {
+        "arena": run.arena,
+        "run": run,
+        "judgement": judgement,
+        "query": query,
+        "here": verdict_url(run, pk, query),
+    }
+    if with_names := "names" in request.GET and judgement.comparison is not None:
+        remember_names(request, judgement.responses)
+        votes = Vote.objects.live().filter(comparison=judgement.comparison_id)
+        context["has_page"] = votes.exists()  # the comparison's own page, which shows the names
     if with_names and request.headers.get("HX-Request"):
-        context["names_seen"] = NamesSeen.sentence
-        return render(request, "judges/_names_asked_for.html", context)
+        context["names_seen"] = NamesSeenError.message
+        return render(request, "judges/_names.html", context)
     actor = actor_of(request)
-    is_told = may_read_references(actor, run.arena)
-    is_silent = not is_told and may_repeat_secrets(one)
-    context |= _neighbours(request, run, one) | {
+    reads_secrets = can_read_references(actor, run.arena)
+    hides_replies = not reads_secrets and can_repeat_secrets(judgement)
+    before, after = neighbours(chosen.verdicts_of(run), judgement)
+    context |= {
+        "before": verdict_url(run, before, query) if before else None,
+        "after": verdict_url(run, after, query) if after else None,
         "with_names": with_names,
-        "names_seen": NamesSeen.sentence if knows_names(request, one.responses) else "",
-        "conclusion": conclusion(one),
-        "texts": texts_of(one),
-        "readings": readings_of(one),
-        "juries": juries_of(one),
-        "is_told": is_told,
-        "has_secrets": has_secrets(one),
-        "is_silent": is_silent,
-        "sees_money": may_read_spending(actor, run.arena),
-        "marks": [] if is_silent else _marks(request.user, one),
-        "marks_url": marks_url(run, one.pk),
+        "names_seen": NamesSeenError.message if knows_names(request, judgement.responses) else "",
+        "conclusion": conclusion(judgement),
+        "texts": texts_of(judgement),
+        "calls": calls_of(judgement),
+        "juries": juries_of(judgement),
+        "reads_secrets": reads_secrets,
+        "has_secrets": has_secrets(judgement),
+        "hides_replies": hides_replies,
+        "sees_money": can_read_spending(actor, run.arena),
+        "marks": [] if hides_replies else _marks(request.user, judgement),
+        "marks_url": marks_url(run, pk),
     }
     return render(request, "judges/verdict.html", context)
 
 
-def _settled(run: Run, judgement: int) -> Judgement:
+def _find_settled(run: Run, pk: int) -> Judgement:
     settled = Judgement.objects.exclude(state=Judgement.State.WAITING).with_texts()
-    calls = settled.select_related("forward__needs", "reverse")
-    return get_object_or_404(calls, run=run, pk=judgement)
-
-
-def _shown(request: HttpRequest) -> Shown:
-    try:
-        return Shown.of(request.GET.dict())
-    except NoSuchFilter:
-        raise Http404("There is no such state or judge.") from None
-
-
-def _neighbours(request: HttpRequest, run: Run, one: Judgement) -> dict[str, str | None]:
-    shown = _shown(request)
-    before, after = neighbours(shown.of_run(run), one)
-    return {
-        "before": verdict_url(run, before, shown.query()) if before else None,
-        "after": verdict_url(run, after, shown.query()) if after else None,
-    }
-
-
-# -- Voting on the same two ------------------------------------------------------------------------
+    with_calls = settled.select_related("forward__needs", "reverse")
+    return get_object_or_404(with_calls, run=run, pk=pk)
 
 
 @require_POST
 def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
-    """Give the reader a comparison of these two answers, on the ordinary voting page."""
+    """Issue the reader a comparison of these two answers, on the ordinary voting page."""
     run = find_run(request, slug, pk)
-    one = _settled(run, judgement)
+    settled = _find_settled(run, judgement)
+    here = verdict_url(run, settled.pk)
     open_to_all = run.in_arena.voters == Arena.Voters.ANYONE
     if not open_to_all and not request.user.is_authenticated:
-        return redirect_to_login(verdict_url(run, one.pk))
+        return redirect_to_login(here)
     try:
-        rater, comparison = _issue(request, one)
-    except (VoteRefused, visitors.TooManyRaters) as refusal:
-        messages.warning(request, str(refusal) or TOO_MANY)
-        return redirect(verdict_url(run, one.pk))
+        rater, comparison = _issue_comparison(request, settled)
+    except (VoteError, raters.TooManyRatersError) as error:
+        messages.warning(request, str(error) or TOO_MANY_VOTERS)
+        return redirect(here)
     query = urlencode({"pair": str(comparison.key)})
     response = redirect(f"{reverse('vote', args=[slug])}?{query}")
-    visitors.remember(response, rater)
+    raters.set_rater_cookie(response, rater)
     return response
 
 
-def _issue(request: HttpRequest, one: Judgement) -> tuple[Rater, Comparison]:
-    judged = one.comparison
+def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater, Comparison]:
+    judged = judgement.comparison
     if judged is None or judged.left_response_id is None or judged.right_response_id is None:
-        raise Http404("There are no two answers of an arena here.")
-    if knows_names(request, one.responses):
-        raise NamesSeen
-    rater = visitors.find_or_make_rater(request)
+        raise Http404("This verdict is not about two answers of an arena.")
+    if knows_names(request, judgement.responses):
+        raise NamesSeenError
+    rater = raters.find_or_create_rater(request)
     if rater.blocked_at:
-        raise Blocked
-    comparison = issue_this_pair(
+        raise BlockedError
+    comparison = issue_pair(
         arena=judged.arena,
         rater=rater,
         responses=(judged.left_response_id, judged.right_response_id),
@@ -150,48 +360,45 @@ def _issue(request: HttpRequest, one: Judgement) -> tuple[Rater, Comparison]:
     return rater, comparison
 
 
-# -- Marks -----------------------------------------------------------------------------------------
+# -- Ratings of the reasoning ----------------------------------------------------------------------
 
 
-def _marks(user: Any, one: Judgement) -> list[dict[str, Any]]:
-    """The three kinds of marks, with what this person has said of each."""
+def _marks(user: Any, judgement: Judgement) -> list[dict[str, Any]]:
+    """The three kinds of marks, with this person's own; none without an account."""
     if not user.is_authenticated:
         return []
-    made = dict(one.marks.filter(user=user).values_list("kind", "holds"))
+    own = dict(judgement.marks.filter(user=user).values_list("kind", "holds"))
     return [
-        {"kind": kind.value, "label": kind.label, "holds": made.get(kind.value)}
+        {"kind": kind.value, "label": kind.label, "holds": own.get(kind.value)}
         for kind in Mark.Kind
     ]
 
 
 @require_POST
 def mark_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
-    """Take what a signed-in person says of a judge's reasoning."""
     run = find_run(request, slug, pk)
     if not request.user.is_authenticated:
-        raise PermissionDenied("Sign in to say what you think of a judge’s reasoning.")
+        raise PermissionDenied("Sign in to rate a judge’s reasoning.")
     return _mark(request, run, judgement)
 
 
 @require_POST
 def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
-    """The same for a labelled item, of operators."""
     check_steering(request, None)
     return _mark(request, find_trial(pk), judgement)
 
 
-def _mark(request: HttpRequest, run: Run, judgement: int) -> HttpResponse:
-    one = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=judgement)
-    if may_repeat_secrets(one) and not may_read_references(actor_of(request), run.arena):
-        raise PermissionDenied("What this judge wrote is for the arena’s team alone.")
-    kind, _, said = request.POST.get("mark", "").partition(":")
+def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
+    judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
+    if can_repeat_secrets(judgement) and not can_read_references(actor_of(request), run.arena):
+        raise PermissionDenied("Only the arena’s team can read this judge’s replies.")
+    kind, _, answer = request.POST.get("mark", "").partition(":")
+    holds, now = answer == "yes", timezone.now()
     try:
-        mark_reasoning(
-            judgement=one, user=request.user, kind=kind, holds=said == "yes", now=timezone.now()
-        )
-    except MarkRefused as refusal:
-        messages.warning(request, str(refusal))
+        give_feedback(judgement=judgement, user=request.user, kind=kind, holds=holds, now=now)
+    except FeedbackError as error:
+        messages.warning(request, str(error))
     if request.headers.get("HX-Request"):
-        context = {"marks": _marks(request.user, one), "marks_url": marks_url(run, one.pk)}
+        context = {"marks": _marks(request.user, judgement), "marks_url": marks_url(run, pk)}
         return render(request, "judges/_marks.html", context)
-    return redirect(verdict_url(run, one.pk) + "#marks")
+    return redirect(verdict_url(run, pk) + "#marks")

@@ -1,1 +1,0 @@
-"""The REST API of this floor: boards, snapshots, battles and exports. `arena.api` says how."""

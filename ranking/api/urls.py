@@ -1,8 +1,8 @@
-"""The paths of boards, of what they said before, and of the votes beneath them."""
+"""The API's paths of boards, snapshots, votes and exports."""
 
 from django.urls import path
 
-from ranking.api import battles, boards, exports, snapshots
+from ranking.api import boards, exports, votes
 
 ARENA = "arenas/<slug:slug>/"
 BOARD = "boards/<int:pk>/"
@@ -10,7 +10,7 @@ SNAPSHOT = "snapshots/<int:pk>/"
 
 urlpatterns = [
     path(f"{ARENA}boards/", boards.Boards.as_view(), name="api_boards"),
-    path(f"{ARENA}battles/", battles.Battles.as_view(), name="api_battles"),
+    path(f"{ARENA}battles/", votes.BattleList.as_view(), name="api_battles"),
     path(
         f"{ARENA}exports/battles.csv", exports.BattlesCsv.as_view(), name="api_export_battles_csv"
     ),
@@ -23,11 +23,11 @@ urlpatterns = [
     path(f"{ARENA}{BOARD}", boards.BoardOfArena.as_view(), name="api_board_of_arena"),
     path(
         f"{ARENA}{BOARD}snapshots/",
-        snapshots.SnapshotsOfArena.as_view(),
+        boards.SnapshotsOfArena.as_view(),
         name="api_snapshots_of_arena",
     ),
-    path(f"{ARENA}{SNAPSHOT}", snapshots.SnapshotOfArena.as_view(), name="api_snapshot_of_arena"),
+    path(f"{ARENA}{SNAPSHOT}", boards.SnapshotOfArena.as_view(), name="api_snapshot_of_arena"),
     path(BOARD, boards.OneBoard.as_view(), name="api_board"),
-    path(f"{BOARD}snapshots/", snapshots.Snapshots.as_view(), name="api_snapshots"),
-    path(SNAPSHOT, snapshots.OneSnapshot.as_view(), name="api_snapshot"),
+    path(f"{BOARD}snapshots/", boards.Snapshots.as_view(), name="api_snapshots"),
+    path(SNAPSHOT, boards.OneSnapshot.as_view(), name="api_snapshot"),
 ]

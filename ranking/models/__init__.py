@@ -1,12 +1,13 @@
-"""The tables of ranking: what is asked, what was published, who is refreshing, what is served."""
+"""The tables of ranking: boards, published snapshots, running tallies and stored pages."""
 
 from ranking.models.boards import Board, BothBad, Counted, Raters
-from ranking.models.refreshing import ArenaRefresh, BoardPage
 from ranking.models.snapshots import EloInterval, Snapshot, SnapshotMatrices, Standing
-from ranking.models.styles import ResponseStyle
 from ranking.models.tallies import (
+    ArenaRefresh,
+    BoardPage,
     ClusterTally,
     EloCheckpoint,
+    ResponseStyle,
     Tallied,
     TalliedTrust,
     Tally,

@@ -1,4 +1,4 @@
-"""Boards: questions put to the votes of an arena."""
+"""Boards: whose votes are ranked, on which prompts, with which settings."""
 
 from django.db import models
 from django.db.models import Q
@@ -15,9 +15,12 @@ class Raters(models.TextChoices):
 
 
 class Counted(models.TextChoices):
-    """Whose votes a board counts. A jury votes by itself, so its members' votes are on the judges'
-    board and its own on the juries'. People and the others are never pooled: on the combined board
-    people decide, and trusted juries, or else trusted judges, narrow the interval."""
+    """Whose votes a board counts.
+
+    A jury casts votes of its own, which count on the juries' board; its members' count on the
+    judges'. Human and LLM votes are never pooled: on the combined board people decide the scores,
+    and trusted juries, or else trusted judges, only narrow the intervals.
+    """
 
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
@@ -26,14 +29,14 @@ class Counted(models.TextChoices):
 
 
 class BothBad(models.TextChoices):
-    """What a vote "both are bad" means to a board."""
+    """How a board counts a "both bad" vote."""
 
     SEPARATE = "separate", "A rate of its own, outside the scores"
     TIE = "tie", "A tie"
 
 
 class Board(models.Model):
-    """A question put to the votes: which raters count, which category, which settings."""
+    """One ranking of an arena: which raters count, which category, which settings."""
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="boards")
     raters = models.CharField(max_length=10, choices=Counted, default=Counted.PEOPLE)

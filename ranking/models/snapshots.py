@@ -15,7 +15,7 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         return self.filter(is_current=True)
 
     def kept(self) -> "SnapshotQuerySet":
-        """What stays to be read: what is shown now, and the history."""
+        """Current snapshots and the history."""
         return self.filter(Q(is_current=True) | Q(is_history=True))
 
     def of_arena(self, arena: Arena) -> "SnapshotQuerySet":
@@ -28,7 +28,7 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         return self.filter(unclaimed, elo_intervals_at=None).filter(Exists(rated))
 
     def superseded(self, now: datetime) -> "SnapshotQuerySet":
-        """Snapshots that nothing needs: not shown, not history, no Elo intervals in the making."""
+        """Snapshots that nothing needs: not current, not history, nobody making Elo intervals."""
         unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
         return self.filter(unclaimed, is_current=False, is_history=False)
 
@@ -86,7 +86,7 @@ class Snapshot(models.Model):
 
 
 class SnapshotMatrices(models.Model):
-    """What two candidates are compared with: who met whom, and how sure the scores are."""
+    """What comparing two candidates needs: the votes per pair, and the scores' covariance."""
 
     snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
     cells = models.BinaryField(help_text="The tally per pair that the scores stand on.")
@@ -143,7 +143,7 @@ class Standing(models.Model):
 
 
 class EloInterval(models.Model):
-    """The 95 % interval of a standing's Elo rating: made later, because it takes longer."""
+    """The 95 % interval of a standing's Elo rating, made after publishing: it takes longer."""
 
     standing = models.OneToOneField(Standing, models.CASCADE, related_name="elo_interval")
     low = models.FloatField()

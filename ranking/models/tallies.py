@@ -1,20 +1,38 @@
-"""Running tallies: what the votes of an arena add up to, so that a refresh need not read them.
-
-A vote is in all of them or in none (`Vote.tallied`, `Import.tallied_row`): one transaction moves
-both. See `ranking.services.tallying`.
-"""
+"""What refreshes keep: counted styles, running tallies, leases, checkpoints and stored pages."""
 
 import time
+import uuid
+from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
-from arena.models import Arena, Prompt, Rater
+from arena.models import Arena, Import, Prompt, Rater, Response, Vote
 from ranking.models.boards import Board, Raters
 
 
+class ResponseStyle(models.Model):
+    """How an answer is written. Counted once, since the text of an answer does not change."""
+
+    response = models.OneToOneField(Response, models.CASCADE, related_name="style")
+    words = models.PositiveIntegerField()
+    headings = models.PositiveIntegerField()
+    list_items = models.PositiveIntegerField()
+    bold = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.words} words"
+
+
+# -- Running tallies -------------------------------------------------------------------------------
+
+# They add up the votes of an arena, so that a refresh need not read every vote. A vote is in all of
+# its tallies or in none (`Vote.tallied`, `Import.tallied_row`): one transaction changes both. See
+# `ranking.services.fold`.
+
+
 class Tallied(models.TextChoices):
-    """Whose votes a tally adds up: of all that vote, and of those among them that are trusted."""
+    """Whose votes a tally adds up: everybody's of a kind, or those of the trusted among them."""
 
     PEOPLE = Raters.PEOPLE.value, Raters.PEOPLE.label
     JUDGES = Raters.JUDGES.value, Raters.JUDGES.label
@@ -24,12 +42,15 @@ class Tallied(models.TextChoices):
 
 
 def first_version() -> int:
-    """A number that no tally of the same question had before, should one have been deleted."""
+    """A version that no earlier tally of the same question had, even if one was deleted."""
     return time.time_ns() // 1000
 
 
 class Tally(models.Model):
-    """The votes of one question (raters, category) per pair of candidates: what scores need."""
+    """The votes of one question (raters, category) per pair of candidates: what scores need.
+
+    `cells` holds packed `ranking.tallies.VoteCounts`, here and in the other tallies.
+    """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallies")
     raters = models.CharField(max_length=20, choices=Tallied)
@@ -61,13 +82,13 @@ class TallyMemberQuerySet(models.QuerySet["TallyMember"]):
         return self.filter(**of_all, rater__trusted_at__isnull=False)
 
     def newly_trusted(self) -> "TallyMemberQuerySet":
-        """Those whose votes the tallies of the trusted do not count yet."""
+        """Trusted judges and juries whose votes the tallies of the trusted do not count yet."""
         known = TalliedTrust.objects.filter(arena=OuterRef("tally__arena"), rater=OuterRef("rater"))
         return self.trusted().filter(~Exists(known))
 
 
 class TallyMember(models.Model):
-    """How many votes of a question one rater cast, or one prompt got: to count who took part."""
+    """How many votes of a question one rater cast, or one prompt got, to count both."""
 
     tally = models.ForeignKey(Tally, models.CASCADE, related_name="members")
     rater = models.ForeignKey(Rater, models.CASCADE, null=True, related_name="+")
@@ -95,15 +116,15 @@ class TallyMember(models.Model):
 
 class TalliedTrustQuerySet(models.QuerySet["TalliedTrust"]):
     def withdrawn(self) -> "TalliedTrustQuerySet":
-        """Those that are trusted no more."""
+        """Notes on raters that are no longer trusted."""
         return self.filter(rater__trusted_at=None)
 
 
 class TalliedTrust(models.Model):
-    """A judge or jury whose votes the tallies of the trusted count, all that are tallied.
+    """Notes that the tallies of the trusted count all tallied votes of a judge or jury.
 
-    Only whoever folds changes it, together with those tallies: `Rater.trusted_at` says what should
-    be, this what is. See `ranking.services.trusting`.
+    `Rater.trusted_at` is what should be counted, this is what is. It changes only together with
+    those tallies, under the arena's lease. See `ranking.services.rebuild`.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallied_trust")
@@ -122,8 +143,10 @@ class TalliedTrust(models.Model):
 
 
 class ClusterTally(models.Model):
-    """The votes on one prompt (of one rater, where the prompt is not known), per pair: what
-    clustered intervals need. Behind the tallies by what `TallyDelta` still holds."""
+    """The votes on one prompt per pair (of one rater, where the prompt is unknown).
+
+    Clustered intervals need it. It is behind the tallies by what `TallyDelta` still holds.
+    """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="cluster_tallies")
     raters = models.CharField(max_length=20, choices=Tallied)
@@ -151,10 +174,10 @@ class ClusterTally(models.Model):
 
 
 class TallyDelta(models.Model):
-    """Votes that the tallies per pair count already and the tallies per cluster not yet.
+    """Votes that the tallies per pair count already and the tallies per cluster do not yet.
 
-    Rewriting the row of every prompt for each refresh would cost more the larger an arena grows;
-    so refreshes add rows here, and whoever wants intervals merges them first.
+    Rewriting the row of every prompt on each refresh would cost more as an arena grows, so a
+    refresh adds a row here, and rows are merged before intervals are made.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tally_deltas")
@@ -170,7 +193,7 @@ class TallyDelta(models.Model):
 
 
 class EloCheckpoint(models.Model):
-    """The Elo ratings of a board after all its votes up to one: a voided vote replays the tail."""
+    """A board's Elo ratings after all votes up to one, so that a void replays only the tail."""
 
     board = models.ForeignKey(Board, models.CASCADE, related_name="elo_checkpoints")
     vote_id = models.BigIntegerField()
@@ -186,3 +209,112 @@ class EloCheckpoint(models.Model):
 
     def __str__(self) -> str:
         return f"board {self.board_id} after vote {self.vote_id}"
+
+
+class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
+    def free(self, now: datetime) -> "ArenaRefreshQuerySet":
+        """Arenas that may be refreshed now: nobody holds the lease, and the pause is over."""
+        unclaimed = Q(leased_until=None) | Q(leased_until__lt=now)
+        return self.filter(unclaimed, Q(not_before=None) | Q(not_before__lte=now))
+
+    def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
+        """Arenas marked stale, or with votes, voids, imports or trust not yet in the tallies.
+
+        Hidden votes do not count before their reveal. A token that is still there was left by a
+        refresh that was killed (or one is running: then the arena is not free).
+        """
+        of_arena = {"arena": OuterRef("arena")}
+        return self.filter(arena__in=Arena.objects.revealed()).filter(
+            Q(look_again=True)
+            | Q(token__isnull=False)
+            | Q(recheck_at__lte=now)
+            | Exists(Vote.objects.to_add().filter(**of_arena))
+            | Exists(Vote.objects.to_take_out().filter(**of_arena))
+            | Exists(Import.objects.to_tally().filter(**of_arena))
+            | Exists(TalliedTrust.objects.withdrawn().filter(**of_arena))
+            | Exists(TallyMember.objects.newly_trusted().filter(tally__arena=OuterRef("arena")))
+        )
+
+    def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
+        """Lease the arena for one refresh; None when it is taken or it is too soon.
+
+        `look_again` is cleared now and not at the end, where that would lose a request made
+        during the refresh.
+        """
+        token = uuid.uuid4()
+        free = self.free(now).filter(arena=arena_id)
+        claimed = free.update(token=token, leased_until=now + lease, look_again=False)
+        return token if claimed else None
+
+
+class ArenaRefresh(models.Model):
+    """One row per arena: the lease of its refresh, and how the last one went."""
+
+    arena = models.OneToOneField(Arena, models.CASCADE, related_name="refresh")
+    token = models.UUIDField(null=True, editable=False)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    not_before = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    look_again = models.BooleanField(
+        default=True, help_text="Something besides votes has changed since the last refresh began."
+    )
+    finished_at = models.DateTimeField(null=True, blank=True)
+    recheck_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When to make the intervals that the last refresh put off.",
+    )
+    seconds = models.FloatField(default=0)
+    problem = models.TextField(blank=True, help_text="What broke the last refresh.")
+    page_epoch = models.PositiveIntegerField(default=0, editable=False)
+
+    objects = ArenaRefreshQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"refresh of arena {self.arena_id}"
+
+
+class BoardPageQuerySet(models.QuerySet["BoardPage"]):
+    def fresh(self, slug: str, key: str) -> "BoardPageQuerySet":
+        """The stored page of a public or unlisted arena, unless the arena has changed since."""
+        private = Q(arena__visibility=Arena.Visibility.PRIVATE)
+        return self._current().filter(~private, arena__slug=slug, key=key)
+
+    def fresh_of_board(self, board: int, key: str) -> "BoardPageQuerySet":
+        """The stored page of the public arena that a board belongs to.
+
+        A board's id can be guessed, so it must not lead to a page of an unlisted arena.
+        """
+        public = Q(arena__visibility=Arena.Visibility.PUBLIC)
+        return self._current().filter(public, arena__boards=board, key=key)
+
+    def of_arena(self, arena: Arena, key: str) -> "BoardPageQuerySet":
+        """The stored page of any arena; the caller has checked access to the arena."""
+        return self._current().filter(arena=arena, key=key)
+
+    def _current(self) -> "BoardPageQuerySet":
+        return self.filter(epoch=F("arena__refresh__page_epoch"))
+
+
+class BoardPage(models.Model):
+    """A page of a board as it is served: gzip bytes and their ETag.
+
+    It is served only while its epoch is the arena's. Publishing advances the epoch, so a page made
+    from older numbers may be stored late and is still never served.
+    """
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="board_pages")
+    key = models.CharField(max_length=200)
+    epoch = models.PositiveIntegerField()
+    etag = models.CharField(max_length=70)
+    body = models.BinaryField()
+
+    objects = BoardPageQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["arena", "key"], name="board_page_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arena_id}: {self.key}"

@@ -1,1 +1,0 @@
-"""Every write of ranking: keyword-only functions, named for what they do."""

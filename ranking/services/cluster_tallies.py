@@ -1,33 +1,161 @@
-"""The tallies per prompt: behind those per pair until somebody wants intervals."""
+"""Votes per prompt: counted by the database (GROUP BY), and kept as running tallies.
+
+The count checks what folding has added up. The running tallies per prompt are behind those per
+pair until somebody needs intervals.
+"""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
+import numpy as np
 from django.db import connection, transaction
+from django.db.models import BigIntegerField, Case, Count, F, Sum, Value, When
+from django.db.models.functions import Cast, Floor
 
+from arena.models import Prompt, Vote
+from arena.models.voting import VoteQuerySet
 from ranking.models import ClusterTally, TallyDelta
 from ranking.services.leases import renew
-from ranking.tallies import Cells
+from ranking.tallies import COUNTS, UNIT, VoteCounts
+from ranking.votes import BOTH_BAD, KINDS, PLACES, TIE, TRUSTED
 
-CELLS_AT_ONCE = {"postgresql": 1_000_000, "sqlite": 5_000}  # there all writers wait for one
+GROUPS_AT_ONCE = 100_000
+MEMBERS = ("rater", "prompt")
+Members = dict[str, dict[int, int]]  # number of votes by id, of raters and of prompts
+KEYS = (
+    "prompt_known",
+    "rater_alone",
+    "comparison__left",
+    "comparison__right",
+    "outcome",
+    "hard",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedVotes:
+    """The votes of one kind of raters, by prompt; `members` of all categories ("") and of each."""
+
+    counts: VoteCounts
+    members: dict[str, Members]
+    category_of: dict[int, str]
+    last_vote_id: int
+
+    def of_category(self, category: str) -> VoteCounts:
+        """The counts per pair of one category, or of all."""
+        if not category:
+            return self.counts.per_pair()
+        prompts = [pk for pk, name in self.category_of.items() if name == category]
+        return self.counts.where(np.isin(self.counts.key("prompt"), prompts)).per_pair()
+
+    def members_of(self, category: str) -> Members:
+        return self.members.get(category, {kind: {} for kind in MEMBERS})
+
+
+def count(arena_id: int, raters: str, trusted: Collection[int]) -> CountedVotes:
+    """Count the votes in the tallies; `trusted`: the ids of the raters that count as trusted."""
+    kind = KINDS[TRUSTED.get(raters, raters)]
+    votes = Vote.objects.in_tallies().filter(arena=arena_id, rater__kind=kind)
+    if raters in TRUSTED:
+        votes = votes.filter(rater__in=trusted)
+    category_of = dict(Prompt.objects.filter(arena=arena_id).values_list("pk", "category"))
+    counts = count_by_prompt(votes)
+    newest = votes.order_by("-pk").values_list("pk", flat=True).first()
+    return CountedVotes(counts, _members(votes, counts, category_of), category_of, newest or 0)
+
+
+def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
+    """Count the votes by prompt, or by rater where that is unknown; merged."""
+    points = Cast(Floor(F("preference") * Value(float(UNIT))), BigIntegerField())
+    groups = (
+        votes.annotate(
+            prompt_known=F("comparison__prompt"),
+            rater_alone=Case(When(comparison__prompt=None, then=F("rater"))),
+            hard=Case(When(preference=None, then=True), default=False),
+        )
+        .values_list(*KEYS)
+        .annotate(n=Count("pk"), points=Sum(points))
+        .order_by()
+    )
+    rows = groups.iterator(chunk_size=10_000)
+    return VoteCounts.joined(_counts_of(batch) for batch in _batches(rows)).merged()
+
+
+def _batches(rows: Iterator[Any]) -> Iterator[list[Any]]:
+    while batch := list(islice(rows, GROUPS_AT_ONCE)):
+        yield batch
+
+
+def _counts_of(groups: list[tuple[Any, ...]]) -> VoteCounts:
+    prompt, rater, left, right, outcome, hard, n, points = zip(*groups, strict=True)
+    first, second = np.array(left, np.int64), np.array(right, np.int64)
+    flip = first > second
+    keys = [np.array([pk or 0 for pk in prompt]), np.array([pk or 0 for pk in rater])]
+    keys += [np.where(flip, second, first), np.where(flip, first, second)]
+    place = np.array([PLACES[value] for value in outcome])
+    swapped = np.where(flip & (place < TIE), 1 - place, place)
+    soft = ~np.array(hard) & (place != BOTH_BAD)
+    votes = np.array(n, np.int64)
+    counts = np.zeros((len(groups), len(COUNTS)), np.int64)
+    column = np.where(soft, swapped + COUNTS.index("soft_first"), swapped)
+    counts[np.arange(len(groups)), column] = votes
+    of_left = np.array([p or 0 for p in points], np.int64)
+    counts[:, -1] = np.where(soft, np.where(flip, votes * UNIT - of_left, of_left), 0)
+    return VoteCounts(np.column_stack(keys).astype(np.int64), counts)
+
+
+def _members(
+    votes: VoteQuerySet, counts: VoteCounts, category_of: dict[int, str]
+) -> dict[str, Members]:
+    """How many votes each rater cast and each prompt got, in all categories ("") and in each."""
+    members: dict[str, Members] = {}
+
+    def add(category: str, kind: str, pk: int, n: int) -> None:
+        for name in {"", category}:
+            totals = members.setdefault(name, {kind: {} for kind in MEMBERS})[kind]
+            totals[pk] = totals.get(pk, 0) + n
+
+    by_rater = votes.values_list("rater", "comparison__prompt__category")
+    for rater, category, n in by_rater.annotate(n=Count("pk")).order_by():
+        add(category or "", "rater", rater, n)
+    prompts, place = np.unique(counts.key("prompt"), return_inverse=True)
+    for prompt, n in zip(prompts.tolist(), np.bincount(place, counts.votes), strict=False):
+        if prompt:
+            add(category_of[prompt], "prompt", prompt, int(n))
+    return members
+
+
+# -- Running tallies per prompt --------------------------------------------------------------------
+
+CELLS_AT_ONCE = {"postgresql": 1_000_000, "sqlite": 5_000}  # SQLite's writers wait for one another
 ROWS_AT_ONCE = 100
 Owner = tuple[int, int]  # the prompt's id or 0, the rater's id or 0
 
 
-def settle(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
-    """Merge what refreshes have added since into the rows per prompt. Raises LeaseLost."""
+def merge_deltas(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
+    """Merge the deltas of refreshes into the rows per prompt. Raises RefreshLeaseLostError."""
     while deltas := _next_deltas(arena_id, raters):
-        cells = Cells.joined(Cells.of_bytes(delta.cells) for delta in deltas).merged()
-        _merge(arena_id, raters, token, cells, [delta.pk for delta in deltas])
+        counts = VoteCounts.joined(VoteCounts.of_bytes(delta.cells) for delta in deltas).merged()
+        rows = list(_updated_rows(arena_id, raters, counts))
+        # All is read and added up by now, so that the transaction only writes.
+        with transaction.atomic():
+            renew(token)
+            new = [row for row in rows if row.pk is None]
+            ClusterTally.objects.bulk_create(new, batch_size=ROWS_AT_ONCE)
+            known = [row for row in rows if row.pk is not None]
+            ClusterTally.objects.bulk_update(known, ["cells"], batch_size=ROWS_AT_ONCE)
+            TallyDelta.objects.filter(pk__in=[delta.pk for delta in deltas]).delete()
 
 
-def add_deltas(*, arena_id: int, raters: str, cells: Cells) -> None:
-    """Put cells down to be merged, in pieces that are merged one at a time."""
+def add_deltas(*, arena_id: int, raters: str, counts: VoteCounts) -> None:
+    """Store counts as deltas, in pieces that are merged one at a time."""
     size = min(CELLS_AT_ONCE.values())
     parts = (
-        Cells(cells.keys[i : i + size], cells.counts[i : i + size])
-        for i in range(0, len(cells), size)
+        VoteCounts(counts.keys[i : i + size], counts.counts[i : i + size])
+        for i in range(0, len(counts), size)
     )
     TallyDelta.objects.bulk_create(
         (
@@ -39,81 +167,57 @@ def add_deltas(*, arena_id: int, raters: str, cells: Cells) -> None:
 
 
 def _next_deltas(arena_id: int, raters: str) -> list[TallyDelta]:
-    """The oldest deltas, about as many as may be held at once."""
-    found, n_cells = [], 0
+    """The oldest deltas, about as many as may be merged at once."""
+    deltas, n_cells = [], 0
     for delta in TallyDelta.objects.filter(arena=arena_id, raters=raters).order_by("pk").iterator():
-        found.append(delta)
+        deltas.append(delta)
         n_cells += delta.n_cells
         if n_cells >= CELLS_AT_ONCE[connection.vendor]:
             break
-    return found
+    return deltas
 
 
-def _merge(
-    arena_id: int, raters: str, token: uuid.UUID, cells: Cells, delta_ids: list[int]
-) -> None:
-    """One transaction; all is read and added up before it begins, so that it only writes."""
-    rows = list(_added(arena_id, raters, cells))
-    with transaction.atomic():
-        renew(token)
-        new = [row for row in rows if row.pk is None]
-        ClusterTally.objects.bulk_create(new, batch_size=ROWS_AT_ONCE)
-        known = [row for row in rows if row.pk is not None]
-        ClusterTally.objects.bulk_update(known, ["cells"], batch_size=ROWS_AT_ONCE)
-        TallyDelta.objects.filter(pk__in=delta_ids).delete()
-
-
-def _added(arena_id: int, raters: str, cells: Cells) -> Iterator[ClusterTally]:
-    """The rows as they will be: those that are there, and those that have to be made."""
-    owners = cells.by_owner()
-    while some := dict(islice(owners, ROWS_AT_ONCE)):
-        there = _rows(arena_id, raters, some)
-        for owner, added in some.items():
-            row = there.get(owner) or _new_row(arena_id, raters, owner)
-            kept = Cells.of_bytes(row.cells)
-            row.cells = Cells.joined([kept, _anonymous(added)]).merged().pack()
+def _updated_rows(arena_id: int, raters: str, counts: VoteCounts) -> Iterator[ClusterTally]:
+    """The rows with the counts added; rows without an id are new."""
+    owners = counts.by_owner()
+    while batch := dict(islice(owners, ROWS_AT_ONCE)):
+        rows = _load_rows(arena_id, raters, batch)
+        for owner, added in batch.items():
+            prompt, rater = owner
+            row = rows.get(owner) or ClusterTally(
+                arena_id=arena_id,
+                raters=raters,
+                prompt_id=prompt or None,
+                rater_id=rater or None,
+                cells=VoteCounts.none().pack(),
+            )
+            keys = added.keys.copy()
+            keys[:, :2] = 0  # the row has the prompt and the rater
+            before = VoteCounts.of_bytes(row.cells)
+            row.cells = VoteCounts.joined([before, VoteCounts(keys, added.counts)]).merged().pack()
             yield row
 
 
-def _rows(arena_id: int, raters: str, owners: dict[Owner, Cells]) -> dict[Owner, ClusterTally]:
-    mine = ClusterTally.objects.filter(arena=arena_id, raters=raters)
-    prompts = mine.filter(prompt__in=[prompt for prompt, _ in owners if prompt])
-    persons = mine.filter(rater__in=[rater for _, rater in owners if rater])
-    found = [*prompts, *persons]
-    return {(row.prompt_id or 0, row.rater_id or 0): row for row in found}
+def _load_rows(
+    arena_id: int, raters: str, owners: dict[Owner, VoteCounts]
+) -> dict[Owner, ClusterTally]:
+    tallies = ClusterTally.objects.filter(arena=arena_id, raters=raters)
+    by_prompt = tallies.filter(prompt__in=[prompt for prompt, _ in owners if prompt])
+    by_rater = tallies.filter(rater__in=[rater for _, rater in owners if rater])
+    return {(row.prompt_id or 0, row.rater_id or 0): row for row in [*by_prompt, *by_rater]}
 
 
-def _new_row(arena_id: int, raters: str, owner: Owner) -> ClusterTally:
-    prompt, rater = owner
-    return ClusterTally(
-        arena_id=arena_id,
-        raters=raters,
-        prompt_id=prompt or None,
-        rater_id=rater or None,
-        cells=Cells.none().pack(),
-    )
-
-
-def _anonymous(cells: Cells) -> Cells:
-    """Without the names of prompt and rater: the row has them."""
-    keys = cells.keys.copy()
-    keys[:, :2] = 0
-    return Cells(keys, cells.counts)
-
-
-def read_clusters(*, arena_id: int, raters: str, category: str = "") -> Cells:
-    """The cells of a question by prompt, as far as they are settled."""
-    rows = ClusterTally.objects.filter(arena=arena_id, raters=raters)
+def read_clusters(*, arena_id: int, raters: str, category: str = "") -> VoteCounts:
+    """The counts of a question by prompt, without the deltas that are not merged yet."""
+    tallies = ClusterTally.objects.filter(arena=arena_id, raters=raters)
     if category:
-        rows = rows.filter(prompt__category=category)
-    found = rows.order_by("prompt", "rater").values_list("prompt", "rater", "cells")
-    return Cells.joined(
-        _named(Cells.of_bytes(packed), prompt or 0, rater or 0)
-        for prompt, rater, packed in found.iterator(chunk_size=ROWS_AT_ONCE)
-    )
+        tallies = tallies.filter(prompt__category=category)
+    rows = tallies.order_by("prompt", "rater").values_list("prompt", "rater", "cells")
 
+    def parts() -> Iterator[VoteCounts]:
+        for prompt, rater, packed in rows.iterator(chunk_size=ROWS_AT_ONCE):
+            counts = VoteCounts.of_bytes(packed)
+            counts.keys[:, 0], counts.keys[:, 1] = prompt or 0, rater or 0
+            yield counts
 
-def _named(cells: Cells, prompt: int, rater: int) -> Cells:
-    cells.keys[:, 0] = prompt
-    cells.keys[:, 1] = rater
-    return cells
+    return VoteCounts.joined(parts())

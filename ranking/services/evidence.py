@@ -1,15 +1,17 @@
-"""What a fit stands on: the tallies of one board, and who is on it."""
+"""What fits are made from: the tallies of an arena, and the candidates of a board."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from arena.models import Candidate
 from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
-from ranking.tallies import Cells
+from ranking.tallies import VoteCounts
 from ranking.votes import Ints
+
+Question = tuple[str, str]  # raters, category
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
@@ -17,15 +19,15 @@ FIT_VERSION = 5  # part of the digest: raise it where the same votes give other 
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """The votes of a board, added up per pair, and the (K,) ids of the candidates on it.
+class BoardEvidence:
+    """The vote counts per pair of a board, and the (K,) ids of its candidates, ascending.
 
-    `narrowing` names the tallies of those who narrow people's intervals on a combined board:
-    trusted juries, else trusted judges; "" where nobody is trusted, and on any other board.
+    `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
+    juries, else of trusted judges; "" where nobody is trusted, and on any other board.
     """
 
     board: Board
-    cells: Cells
+    counts: VoteCounts
     candidates: Ints
     versions: tuple[int, ...]
     n_raters: int
@@ -39,60 +41,71 @@ class Evidence:
 
     @property
     def n_votes(self) -> int:
-        """The votes that the scores stand on."""
-        cells = self.cells
-        return int((cells.votes if self.both_bad_is_tie else cells.decided).sum())
+        """The number of votes in the scores."""
+        return int(self.scored(self.counts).sum())
+
+    def scored(self, counts: VoteCounts) -> Ints:
+        """(M,): the votes of each row that enter the scores of this board."""
+        return counts.votes if self.both_bad_is_tie else counts.decided
 
     def digest(self) -> str:
-        """A fingerprint of all that the fit depends on: equal digests give equal numbers."""
+        """A fingerprint of all that the fit depends on: equal digests mean equal numbers."""
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
-        found = hashlib.sha256(repr(settings).encode())
-        found.update(self.candidates.tobytes())
-        return found.hexdigest()
+        digest = hashlib.sha256(repr(settings).encode())
+        digest.update(self.candidates.tobytes())
+        return digest.hexdigest()
 
 
-def questions_with_votes(arena_id: int) -> set[tuple[str, str]]:
-    """Each (raters, category) that anybody has voted in, whether or not they are trusted."""
-    asked = Tally.objects.filter(arena=arena_id, raters__in=Raters.values, n_raters__gt=0)
-    return set(asked.values_list("raters", "category"))
+@dataclass(frozen=True, eq=False)
+class ArenaTallies:
+    """The tallies of an arena by question, and the ids of its active candidates."""
+
+    tallies: Mapping[Question, Tally]
+    active: Sequence[int]
+
+    def questions(self) -> set[Question]:
+        """Each (raters, category) with votes, whether or not the raters are trusted."""
+        return {
+            (raters, category)
+            for (raters, category), tally in self.tallies.items()
+            if raters in Raters.values and tally.n_raters
+        }
+
+    def evidence(self, board: Board) -> BoardEvidence:
+        """What the board's fit is made from.
+
+        A combined board's scores are made from human votes; the version of the trusted raters'
+        tally is part of its versions too.
+        """
+        is_combined = board.raters == Counted.COMBINED
+        scored = Raters.PEOPLE.value if is_combined else board.raters
+        tally = self.tallies.get((scored, board.category))
+        # A jury is never counted together with its members.
+        narrowing = self._narrowing(board.category) if is_combined else None
+        counts = VoteCounts.of_bytes(tally.cells) if tally else VoteCounts.none()
+        ids = [*self.active, *counts.key("first").tolist(), *counts.key("second").tolist()]
+        return BoardEvidence(
+            board=board,
+            counts=counts,
+            candidates=np.unique(np.array(ids, np.int64)),
+            versions=tuple(row.version for row in (tally, narrowing) if row),
+            n_raters=tally.n_raters if tally else 0,
+            n_prompts=tally.n_prompts if tally else 0,
+            last_vote_id=tally.last_vote_id if tally else 0,
+            narrowing=narrowing.raters if narrowing else "",
+        )
+
+    def _narrowing(self, category: str) -> Tally | None:
+        tallies = (self.tallies.get((raters, category)) for raters in NARROWING)
+        return next((tally for tally in tallies if tally and tally.n_raters), None)
 
 
-def gather(board: Board) -> Evidence:
-    """Read the board's tally: two queries, however many votes there are.
-
-    The combined board stands on people's votes; that those of the trusted have changed is part of
-    its version.
-    """
-    asked = Tally.objects.filter(arena=board.arena_id, category=board.category)
-    tallies = {tally.raters: tally for tally in asked.filter(raters__in=_raters_of(board))}
-    tally = tallies.get(_raters_of(board)[0])
-    narrowing = _narrowing(board, tallies)
-    used = [tally, tallies.get(narrowing)]
-    cells = Cells.of_bytes(tally.cells) if tally else Cells.none()
-    active = Candidate.objects.active().filter(arena=board.arena_id).values_list("pk", flat=True)
-    ids = [*active, *cells.key("first").tolist(), *cells.key("second").tolist()]
-    return Evidence(
-        board=board,
-        cells=cells,
-        candidates=np.unique(np.array(ids, np.int64)),
-        versions=tuple(one.version for one in used if one),
-        n_raters=tally.n_raters if tally else 0,
-        n_prompts=tally.n_prompts if tally else 0,
-        last_vote_id=tally.last_vote_id if tally else 0,
-        narrowing=narrowing,
+def load_tallies(arena_id: int) -> ArenaTallies:
+    """Read all tallies of an arena: two queries, however many votes and boards there are."""
+    rows = Tally.objects.filter(arena=arena_id)
+    active = Candidate.objects.active().filter(arena=arena_id)
+    return ArenaTallies(
+        {(tally.raters, tally.category): tally for tally in rows},
+        list(active.values_list("pk", flat=True)),
     )
-
-
-def _raters_of(board: Board) -> list[str]:
-    """Whose tallies the board reads, first those that its scores stand on."""
-    if board.raters == Counted.COMBINED:
-        return [Raters.PEOPLE.value, *NARROWING]
-    return [board.raters]
-
-
-def _narrowing(board: Board, tallies: Mapping[str, Tally]) -> str:
-    """The first of NARROWING that have voted: a jury is never counted beside its members."""
-    if board.raters != Counted.COMBINED:
-        return ""
-    return next((name for name in NARROWING if name in tallies and tallies[name].n_raters), "")

@@ -1,4 +1,4 @@
-"""What the votes say besides scores: who leads surely, what is open, how fragile it is, style."""
+"""What a snapshot keeps besides scores and intervals: leader, neighbours, robustness, style ..."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,41 +6,42 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from django.db.models import Count, Q
+from django.db.models.functions import Greatest, Least
 
+from arena.models import Outcome, Vote
+from ranking.models import Raters, Standing
 from ranking.services import styles
-from ranking.services.evidence import CONFIDENCE, Evidence
-from ranking.stats import (
-    Battles,
-    BradleyTerry,
-    Neighbours,
-    NotConverged,
-    RaoKupper,
-    Sandwich,
-    StyledBradleyTerry,
-    clear_leader,
-    measure_fragility,
-    neighbours,
-    nominal_agreement,
-    style_differences,
-    transitivity,
-)
+from ranking.services.evidence import CONFIDENCE, BoardEvidence
+from ranking.stats.agreement import nominal_agreement
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
+from ranking.stats.connectivity import transitivity
+from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import known_among
-from ranking.tallies import Cells, clusters_of, outcome_rows, pair_battles
-from ranking.votes import Bools, Floats, Ints
+from ranking.stats.ranks import clear_leader
+from ranking.stats.robustness import measure_robustness
+from ranking.stats.sandwich import Sandwich
+from ranking.stats.style import StyledBradleyTerry, style_differences
+from ranking.stats.ties import RaoKupper
+from ranking.tallies import VoteCounts, clusters_of, outcome_rows, pair_battles
+from ranking.votes import KINDS, Bools, Floats, Ints
+
+# -- Findings --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ClusteredEstimate:
     """The votes of a board by cluster, and the robust fit to them.
 
-    `told` (K,): who is `measurable`.
+    `measurable`: (K,) whose error can be estimated, see `ranking.stats.intervals.measurable`.
     """
 
-    evidence: Evidence
-    clustered: Cells
+    evidence: BoardEvidence
+    clustered: VoteCounts
     battles: Battles
     sandwich: Sandwich
-    told: Bools
+    measurable: Bools
 
     @property
     def model(self) -> BradleyTerry:
@@ -48,17 +49,17 @@ class Estimate:
 
     @property
     def theta(self) -> Floats:
-        """(K,) strengths; NaN for the unranked, and for those whose error is not known."""
-        return np.where(self.told, self.model.theta_, np.nan)
+        """(K,) strengths; NaN for the unranked, and where the error is unknown."""
+        return np.where(self.measurable, self.model.theta_, np.nan)
 
     @property
     def covariance(self) -> Floats:
         """(K, K) of the strengths; NaN where `theta` is."""
-        return known_among(self.sandwich.covariance_, self.told)
+        return known_among(self.sandwich.covariance_, self.measurable)
 
     @property
     def n_clusters(self) -> int | None:
-        """None where there are too few to estimate anything: then the covariance is not known."""
+        """None where too few leave the covariance unknown."""
         return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
 
     def candidate(self, place: int | None) -> int | None:
@@ -66,10 +67,10 @@ class Estimate:
         return None if place is None else int(self.evidence.candidates[place])
 
 
-def find(estimate: Estimate) -> dict[str, Any]:
-    """Everything that a snapshot keeps beside its standings, as JSON."""
+def build_findings(estimate: ClusteredEstimate) -> dict[str, Any]:
+    """Everything that a snapshot keeps besides its standings, as JSON."""
     pairs = pair_battles(
-        estimate.evidence.cells, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
+        estimate.evidence.counts, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
     )
     leader = clear_leader(
         estimate.theta,
@@ -77,9 +78,16 @@ def find(estimate: Estimate) -> dict[str, Any]:
         CONFIDENCE,
         n_clusters=estimate.n_clusters,
     )
+    order = neighbours(
+        estimate.model.theta_,
+        estimate.covariance,
+        estimate.model.covariance_,
+        CONFIDENCE,
+        estimate.n_clusters,
+    )
     return {
         "leader": estimate.candidate(leader),
-        "neighbours": _neighbours(estimate),
+        "neighbours": neighbour_findings(order, estimate.evidence.candidates.tolist()),
         "fragility": _fragility(estimate, pairs),
         "agreement": _agreement(estimate.clustered),
         "transitivity": _transitivity(pairs),
@@ -88,54 +96,43 @@ def find(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _neighbours(estimate: Estimate) -> list[dict[str, Any]]:
-    found = neighbours(
-        estimate.model.theta_,
-        estimate.covariance,
-        estimate.model.covariance_,
-        CONFIDENCE,
-        estimate.n_clusters,
-    )
-    return told(found, estimate.evidence.candidates.tolist())
-
-
-def told(order: Iterable[Neighbours], ids: Sequence[int]) -> list[dict[str, Any]]:
+def neighbour_findings(order: Iterable[Neighbours], ids: Sequence[int]) -> list[dict[str, Any]]:
     """Neighbours as a snapshot keeps them, by the ids of the candidates."""
     return [
         {
-            "upper": ids[two.upper],
-            "lower": ids[two.lower],
-            "separated": two.separated,
-            "votes": two.votes,
-            "words": two.words,
+            "upper": ids[pair.upper],
+            "lower": ids[pair.lower],
+            "separated": pair.separated,
+            "votes": pair.votes,
+            "words": pair.words,
         }
-        for two in order
+        for pair in order
     ]
 
 
-def _fragility(estimate: Estimate, pairs: Battles) -> dict[str, Any]:
-    found = measure_fragility(pairs)
+def _fragility(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:
+    robustness = measure_robustness(pairs)
     return {
-        "words": found.words,
-        "votes": found.votes,
-        "of": found.of,
-        "top": estimate.candidate(found.top),
-        "rival": estimate.candidate(found.rival),
-        "confirmed": found.confirmed,
+        "words": robustness.words,
+        "votes": robustness.votes,
+        "of": robustness.of,
+        "top": estimate.candidate(robustness.top),
+        "rival": estimate.candidate(robustness.rival),
+        "confirmed": robustness.confirmed,
     }
 
 
-def _agreement(clustered: Cells) -> dict[str, Any] | None:
-    """How far votes on one prompt and pair agree; None where nobody voted on the same."""
-    known = clustered.where(clustered.key("prompt") > 0)
-    counts = np.column_stack(
+def _agreement(clustered: VoteCounts) -> dict[str, Any] | None:
+    """How far votes on the same prompt and pair agree; None without two such votes."""
+    counts = clustered.where(clustered.key("prompt") > 0)
+    outcomes = np.column_stack(
         [
-            known["first_wins"] + known["soft_first"],
-            known["second_wins"] + known["soft_second"],
-            known["ties"] + known["soft_ties"],
+            counts["first_wins"] + counts["soft_first"],
+            counts["second_wins"] + counts["soft_second"],
+            counts["ties"] + counts["soft_ties"],
         ]
     )
-    all_three, decisive = nominal_agreement(counts), nominal_agreement(counts[:, :2])
+    all_three, decisive = nominal_agreement(outcomes), nominal_agreement(outcomes[:, :2])
     if not all_three.n_pairs:
         return None
     return {
@@ -148,105 +145,150 @@ def _agreement(clustered: Cells) -> dict[str, Any] | None:
 
 
 def _transitivity(pairs: Battles) -> dict[str, Any]:
-    found = transitivity(pairs.wins())
+    result = transitivity(pairs.wins())
     return {
-        "share": _number(found.share),
-        "triads": found.triads,
-        "transitive": found.transitive,
+        "share": _number(result.share),
+        "triads": result.triads,
+        "transitive": result.transitive,
     }
 
 
 def _ties(pairs: Battles) -> dict[str, Any] | None:
-    """The tie model; None where soft verdicts say more than win, tie or loss, or it has no answer:
-    no scores wait for it."""
+    """The tie model; None with soft verdicts, or if it does not converge (no score needs it)."""
     if not np.isin(pairs.score, (0.0, 0.5, 1.0)).all():
         return None
     try:
-        found = RaoKupper().fit(pairs)
-    except NotConverged:
+        model = RaoKupper().fit(pairs)
+    except NotConvergedError:
         return None
     return {
-        "eta": _number(found.eta_),
-        "error": _number(found.eta_error_),
-        "reason": found.reason_.reason if found.reason_ else "",
+        "eta": _number(model.eta_),
+        "error": _number(model.eta_error_),
+        "reason": model.reason_.reason if model.reason_ else "",
     }
 
 
 # -- Style -----------------------------------------------------------------------------------------
 
 
-def _style(estimate: Estimate) -> dict[str, Any] | None:
-    """Scores among answers of one style; None where no votes are on counted answers."""
-    cells = estimate.clustered.where(estimate.clustered.key("prompt") > 0)
-    answers, counts = styles.read_styles(estimate.evidence.board.arena_id)
-    first, second = (_places(answers, cells, side) for side in ("first", "second"))
-    there = (first >= 0) & (second >= 0)
-    if not there.any():
+def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
+    """Style-controlled scores; None without votes on answers whose style is counted."""
+    counts = estimate.clustered.where(estimate.clustered.key("prompt") > 0)
+    answers, features = styles.read_styles(estimate.evidence.board.arena_id)
+    first, second = (_places(answers, counts, side) for side in ("first", "second"))
+    is_counted = (first >= 0) & (second >= 0)
+    if not is_counted.any():
         return None
-    cells, first, second = cells.where(there), first[there], second[there]
-    rows = outcome_rows(cells, estimate.evidence.both_bad_is_tie)
-    candidates, groups = estimate.evidence.candidates, clusters_of(cells).codes
-    differences = style_differences(counts[first], counts[second])
+    counts, first, second = counts.where(is_counted), first[is_counted], second[is_counted]
+    rows = outcome_rows(counts, estimate.evidence.both_bad_is_tie)
+    candidates, groups = estimate.evidence.candidates, clusters_of(counts).codes
+    differences = style_differences(features[first], features[second])
     model = StyledBradleyTerry(confidence=CONFIDENCE)
     try:
-        found = model.fit(
-            np.searchsorted(candidates, cells.key("first"))[rows.cell],
-            np.searchsorted(candidates, cells.key("second"))[rows.cell],
+        model.fit(
+            np.searchsorted(candidates, counts.key("first"))[rows.place],
+            np.searchsorted(candidates, counts.key("second"))[rows.place],
             rows.score,
-            differences[rows.cell],
-            cluster=None if groups is None else groups[rows.cell],
+            differences[rows.place],
+            cluster=None if groups is None else groups[rows.place],
             n_candidates=len(candidates),
             count=rows.count,
         )
-    except NotConverged:
+    except NotConvergedError:
         return None
     return {
-        "features": _coefficients(found),
-        "scores": _scores(candidates, found, estimate.told),
-        "reason": found.reason_.reason if found.reason_ else "",
+        "features": _coefficients(model),
+        "scores": _scores(candidates, model, estimate.measurable),
+        "reason": model.reason_.reason if model.reason_ else "",
         "n_votes": int(rows.count.sum()),
     }
 
 
-def _places(answers: Ints, cells: Cells, side: str) -> Ints:
-    """Where the answer of each cell's candidate stands among the answers; -1 where it does not."""
+def _places(answers: Ints, counts: VoteCounts, side: str) -> Ints:
+    """(M,): the row in `answers` (prompt, candidate) of each row's answer on a side, or -1."""
     if not len(answers):
-        return np.full(len(cells), -1)
-    span = int(max(answers[:, 1].max(), cells.key(side).max(initial=0))) + 1
+        return np.full(len(counts), -1)
+    span = int(max(answers[:, 1].max(), counts.key(side).max(initial=0))) + 1
     known = answers[:, 0] * span + answers[:, 1]
-    wanted = cells.key("prompt") * span + cells.key(side)
+    wanted = counts.key("prompt") * span + counts.key(side)
     place = np.searchsorted(known, wanted).clip(max=len(known) - 1)
     return np.where(known[place] == wanted, place, -1)
 
 
-def _coefficients(found: StyledBradleyTerry) -> list[dict[str, Any]]:
-    """In Elo: what a standard deviation of the feature moves."""
-    points = found.scale / np.log(10)
+def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
+    """In Elo: the effect of a standard deviation of each feature."""
+    points = model.scale / np.log(10)
     return [
         {
             "name": name,
             "label": label,
-            "coefficient": _number(found.coefficients_[i] * points),
-            "low": _number(found.coefficient_low_[i] * points),
-            "high": _number(found.coefficient_high_[i] * points),
-            "deviation": _number(found.deviations_[i]),
-            "reason": status.reason if (status := found.coefficient_status_[i]) else "",
+            "coefficient": _number(model.coefficients_[i] * points),
+            "low": _number(model.coefficient_low_[i] * points),
+            "high": _number(model.coefficient_high_[i] * points),
+            "deviation": _number(model.deviations_[i]),
+            "reason": status.reason if (status := model.coefficient_status_[i]) else "",
         }
         for i, (name, label) in enumerate(styles.FEATURES.items())
     ]
 
 
-def _scores(candidates: Ints, found: StyledBradleyTerry, told: Bools) -> dict[str, Any]:
+def _scores(candidates: Ints, model: StyledBradleyTerry, measurable: Bools) -> dict[str, Any]:
     return {
         str(pk): {
-            "score": _number(found.ratings_[i]),
-            "low": _number(found.low_[i]) if told[i] else None,
-            "high": _number(found.high_[i]) if told[i] else None,
+            "score": _number(model.ratings_[i]),
+            "low": _number(model.low_[i]) if measurable[i] else None,
+            "high": _number(model.high_[i]) if measurable[i] else None,
         }
         for i, pk in enumerate(candidates.tolist())
-        if isfinite(found.ratings_[i])
+        if isfinite(model.ratings_[i])
     }
 
 
 def _number(value: float) -> float | None:
     return float(value) if isfinite(value) else None
+
+
+# -- Complete separation ---------------------------------------------------------------------------
+
+# Where one of two candidates has won every vote between them and one has no score, the number of
+# prompts takes the place of an interval.
+
+
+def prompts_met(evidence: BoardEvidence, standings: Iterable[Standing]) -> list[list[int]]:
+    """[lower id, higher id, prompts] of each such pair, at least one of them without a score.
+
+    Unknown prompts do not count. One query, and none where everybody has a score.
+    """
+    unscored = [row.candidate_id for row in standings if row.score is None and row.votes]
+    pairs = _separated_pairs(evidence, np.array(unscored, np.int64))
+    if not pairs:
+        return []
+    board = evidence.board
+    votes = Vote.objects.in_tallies().filter(
+        Q(comparison__left__in=unscored) | Q(comparison__right__in=unscored),
+        arena=board.arena_id,
+        rater__kind=KINDS.get(board.raters, KINDS[Raters.PEOPLE.value]),
+    )
+    if board.category:
+        votes = votes.filter(comparison__prompt__category=board.category)
+    counted = (
+        votes.exclude(outcome=Outcome.BOTH_BAD)
+        .values_list(
+            Least("comparison__left", "comparison__right"),
+            Greatest("comparison__left", "comparison__right"),
+        )
+        .annotate(prompts=Count("comparison__prompt", distinct=True))
+        .order_by()
+    )
+    return [[low, high, n] for low, high, n in counted if (low, high) in pairs]
+
+
+def _separated_pairs(evidence: BoardEvidence, unscored: Ints) -> set[tuple[int, int]]:
+    counts = evidence.counts
+    even = counts["ties"] + counts["soft_first"] + counts["soft_second"] + counts["soft_ties"]
+    if evidence.both_bad_is_tie:
+        even = even + counts["both_bad"]
+    one_sided = ((counts["first_wins"] > 0) ^ (counts["second_wins"] > 0)) & (even == 0)
+    first, second = counts.key("first"), counts.key("second")
+    separated = one_sided & (np.isin(first, unscored) | np.isin(second, unscored))
+    return set(zip(first[separated].tolist(), second[separated].tolist(), strict=True))

@@ -1,26 +1,87 @@
-"""The lease of an arena: whoever holds its token may fold and publish, and nobody else."""
+"""The lease of an arena: only the holder of its token may fold and publish."""
 
 import uuid
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
 
+from django.db.models import F
 from django.utils import timezone
 
-from ranking.models import ArenaRefresh
+from arena.models import Arena
+from ranking.models import ArenaRefresh, Board, BoardPage, Raters, Snapshot
 
-LEASE = timedelta(seconds=20)  # so long a killed worker keeps an arena from being refreshed
-LEASE_PER_VOTE = timedelta(microseconds=20)  # a fit takes half of that, and nothing renews in it
+LEASE = timedelta(seconds=20)  # how long a killed worker keeps an arena from being refreshed
+LEASE_PER_VOTE = timedelta(microseconds=20)  # twice what a fit takes, during which nothing renews
 
 
-class LeaseLost(Exception):
-    """Another refresh has taken over: what this one knows may be older."""
+class RefreshLeaseLostError(Exception):
+    """Another refresh has taken over, and may have read newer votes."""
 
 
 def renew(token: uuid.UUID, n_votes: int = 0) -> None:
-    """Keep the arena for one more step, longer where that is about `n_votes`; or LeaseLost.
+    """Extend the lease for one more step, by more for a step over `n_votes`.
 
-    Within a transaction this is the fence: the row stays locked until the commit, so that nobody
-    can take over between the check and the writes.
+    Within a transaction this is the fence: the row stays locked until the commit, so nobody can
+    take over between the check and the writes. Raises RefreshLeaseLostError.
     """
     until = timezone.now() + LEASE + n_votes * LEASE_PER_VOTE
     if not ArenaRefresh.objects.filter(token=token).update(leased_until=until):
-        raise LeaseLost
+        raise RefreshLeaseLostError
+
+
+# -- How often intervals are made ------------------------------------------------------------------
+
+QUICK_SECONDS = 2.0  # intervals that take less are made on every refresh
+REST_FACTOR = 10  # the others wait for this many times the seconds that they took
+
+
+def interval_due_at(snapshot: Snapshot) -> datetime:
+    """When newer intervals are due."""
+    assert snapshot.measured_at is not None
+    if snapshot.measured_seconds < QUICK_SECONDS:
+        return snapshot.measured_at
+    return snapshot.measured_at + timedelta(seconds=REST_FACTOR * snapshot.measured_seconds)
+
+
+# -- Opening boards, and dropping stored pages -----------------------------------------------------
+
+
+def open_arena(*, arena_id: int) -> None:
+    """Create the arena's human-votes board and the row that its refreshes lease."""
+    Board.objects.get_or_create(arena_id=arena_id, raters=Raters.PEOPLE, category="")
+    ArenaRefresh.objects.get_or_create(arena_id=arena_id)
+
+
+def open_missing() -> None:
+    """Open the arenas whose signal was lost; costs one query when there are none."""
+    for arena in Arena.objects.revealed().filter(refresh=None):
+        open_arena(arena_id=arena.pk)
+
+
+def open_boards(arena_id: int, questions: Iterable[tuple[str, str]]) -> list[Board]:
+    """Return the arena's boards; a (raters, category) without one gets one."""
+    boards = Board.objects.filter(arena=arena_id).order_by("category", "raters")
+    missing = set(questions) - {(board.raters, board.category) for board in boards}
+    if missing:
+        new = [Board(arena_id=arena_id, raters=raters, category=name) for raters, name in missing]
+        Board.objects.bulk_create(new, ignore_conflicts=True)
+    return list(boards.all() if missing else boards)
+
+
+def mark_stale(*, arena_id: int) -> None:
+    """Have the arena refreshed again, even during a refresh, which may have read before."""
+    ArenaRefresh.objects.filter(arena=arena_id).update(look_again=True)
+
+
+def drop_pages(*, arena_id: int, look_again: bool = False) -> None:
+    """Stop serving the arena's stored pages; with `look_again`, refresh the arena as well."""
+    changes: dict[str, Any] = {"page_epoch": F("page_epoch") + 1}
+    if look_again:
+        changes["look_again"] = True
+    ArenaRefresh.objects.filter(arena=arena_id).update(**changes)
+    BoardPage.objects.filter(arena=arena_id).delete()
+
+
+def drop_all_pages() -> None:
+    BoardPage.objects.all().delete()

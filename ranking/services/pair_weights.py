@@ -1,80 +1,162 @@
-"""Which pairs the raters should see next: those that tell most about who is not settled yet."""
+"""Pairs: how often raters should see each, and which of them a board has already decided."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from arena.models import Arena
-from arena.services import pairing
-from ranking.matrices import covariance_among
-from ranking.models import Board, Raters, SnapshotMatrices
-from ranking.services.evidence import Evidence, gather
-from ranking.stats import BradleyTerry, pair_weights
-from ranking.tallies import pair_battles
-from ranking.votes import Floats, Ints
+from arena.models import Arena, Candidate
+from arena.services.pairs import publish_pair_weights
+from ranking.models import Board, Counted, Raters, Snapshot, SnapshotMatrices, Standing
+from ranking.services.evidence import BoardEvidence
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.intervals import MIN_CLUSTERS, critical_value
+from ranking.stats.pairing import pair_weights
+from ranking.tallies import VoteCounts, pair_battles
+from ranking.votes import Bools, Floats, Ints, covariance_among
 
-NOTICEABLE = 0.1  # a weight that moves by less than this part of itself is left alone
+NOTICEABLE = 0.1  # a weight that would change by less than this part of itself stays
 Pair = tuple[int, int]
 
 
-def publish(*, arena: Arena) -> None:
-    """Hand the arena the weights that have changed noticeably; their mean is 1.
+def publish(*, arena: Arena, evidence: BoardEvidence) -> None:
+    """Give the arena the weights that have changed noticeably; their mean is 1.
 
-    People's board decides: its votes are what raters add to. See `ranking.stats.pair_weights`.
+    `evidence`: of the human-votes board, because raters add to its votes. See
+    `ranking.stats.pairing`.
     """
     pairs = arena.pairs.filter(shared_prompts__gt=0).values_list("low", "high", "weight")
     known = {(low, high): weight for low, high, weight in pairs}
-    board = Board.objects.filter(arena=arena, raters=Raters.PEOPLE, category="").first()
-    if board is None or not known:
+    if not known:
         return
-    wanted = _wanted(board, known)
-    mean = sum(wanted.values()) / len(wanted)
+    weights = _weights(evidence, known)
+    mean = sum(weights.values()) / len(weights)
     changed = {
         pair: weight / mean
-        for pair, weight in wanted.items()
+        for pair, weight in weights.items()
         if abs(known[pair] - weight / mean) > NOTICEABLE * weight / mean
     }
     if changed:
-        pairing.publish_pair_weights(arena=arena, weights=changed)
+        publish_pair_weights(arena=arena, weights=changed)
 
 
-def _wanted(board: Board, known: dict[Pair, float]) -> dict[Pair, float]:
+def _weights(evidence: BoardEvidence, known: dict[Pair, float]) -> dict[Pair, float]:
     """The weight of each pair that can be shown, on any scale."""
-    estimate = _estimate(gather(board), known)
+    ids = [pk for pair in known for pk in pair]
+    candidates = np.unique(np.concatenate([evidence.candidates, np.array(ids, np.int64)]))
+    battles = pair_battles(evidence.counts, candidates, evidence.both_bad_is_tie)
+    votes = np.zeros((len(candidates),) * 2)
+    np.add.at(votes, (battles.first, battles.second), battles.count)
     weights = pair_weights(
-        estimate.theta,
-        _covariance(board, estimate.candidates),
-        estimate.counts,
-        board.target_error,
-        wins=estimate.wins,
+        BradleyTerry().fit(battles).theta_,
+        _covariance(evidence.board, candidates),
+        votes + votes.T,
+        evidence.board.target_error,
+        wins=battles.wins(),
     )
-    place = {pk: i for i, pk in enumerate(estimate.candidates.tolist())}
+    place = {pk: i for i, pk in enumerate(candidates.tolist())}
     return {(low, high): float(weights[place[low], place[high]]) for low, high in known}
 
 
-@dataclass(frozen=True, eq=False)
-class _Estimate:
-    """Of K candidates: strengths (K,), votes and points per pair (K, K)."""
-
-    candidates: Ints
-    theta: Floats
-    counts: Floats
-    wins: Floats
-
-
-def _estimate(evidence: Evidence, known: dict[Pair, float]) -> _Estimate:
-    shown = [pk for pair in known for pk in pair]
-    candidates = np.unique(np.concatenate([evidence.candidates, np.array(shown, np.int64)]))
-    battles = pair_battles(evidence.cells, candidates, evidence.both_bad_is_tie)
-    counts = np.zeros((len(candidates),) * 2)
-    np.add.at(counts, (battles.first, battles.second), battles.count)
-    model = BradleyTerry().fit(battles)
-    return _Estimate(candidates, model.theta_, counts + counts.T, battles.wins())
-
-
 def _covariance(board: Board, candidates: Ints) -> Floats:
-    """(K, K) of theta, as the newest intervals have it; NaN for whom they do not know."""
-    kept = SnapshotMatrices.objects.filter(snapshot__board=board, snapshot__is_current=True).first()
-    if kept is None:
+    """(K, K) of theta from the newest intervals; NaN where it is unknown."""
+    matrices = SnapshotMatrices.objects.filter(
+        snapshot__board=board, snapshot__is_current=True
+    ).first()
+    if matrices is None:
         return np.full((len(candidates),) * 2, np.nan)
-    return covariance_among(kept, candidates) / BradleyTerry().elo_per_theta ** 2
+    return covariance_among(matrices, candidates) / BradleyTerry().elo_per_theta ** 2
+
+
+# -- What a board says about its pairs -------------------------------------------------------------
+
+# Judge runs use it to spend no money on pairs that are already decided.
+
+FEW_VOTES = 20  # a candidate with fewer is new to a board
+VANISHING = 1e-6  # part of the greatest variance; below it is the rounding of stored numbers
+
+
+@dataclass(frozen=True)
+class PairFacts:
+    """Pairs are (lower id, higher id).
+
+    Attributes
+    ----------
+    neighbours : pairs adjacent in rank, separated or not
+    separated : pairs with a significant difference in score, one pair at a time (95 %)
+    fresh : active candidates without a score on the board, or with fewer than FEW_VOTES votes
+    votes : the number of votes of each pair that has any
+    """
+
+    neighbours: frozenset[Pair] = frozenset()
+    separated: frozenset[Pair] = frozenset()
+    fresh: frozenset[int] = frozenset()
+    votes: Mapping[Pair, int] = field(default_factory=dict)
+
+
+def pair_facts(*, arena: Arena, raters: str = Raters.JUDGES.value) -> PairFacts:
+    """The facts of the current snapshot of a board of all categories; at most five queries.
+
+    Without a snapshot every active candidate is fresh. Raises ValueError for unknown raters.
+    """
+    if raters not in Counted.values:
+        raise ValueError(f"raters must be one of {', '.join(Counted.values)}, not {raters!r}")
+    active = Candidate.objects.active().filter(arena=arena).values_list("pk", flat=True)
+    current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
+    snapshot = current.filter(board__raters=raters).first()
+    if snapshot is None:
+        return PairFacts(fresh=frozenset(active))
+    standings = list(snapshot.standings.order_by("candidate"))
+    known = {s.candidate_id for s in standings if s.score is not None and s.votes >= FEW_VOTES}
+    matrices = SnapshotMatrices.objects.filter(snapshot=snapshot).first()
+    neighbours = snapshot.findings.get("neighbours") or []
+    return PairFacts(
+        neighbours=frozenset(_pair(row["upper"], row["lower"]) for row in neighbours),
+        separated=_separated(snapshot, standings, matrices),
+        fresh=frozenset(active) - known,
+        votes=_votes(matrices),
+    )
+
+
+def _pair(a: int, b: int) -> Pair:
+    return (a, b) if a < b else (b, a)
+
+
+def _votes(matrices: SnapshotMatrices | None) -> dict[Pair, int]:
+    counts = VoteCounts.of_bytes(bytes(matrices.cells)) if matrices else VoteCounts.none()
+    ids = zip(counts.key("first").tolist(), counts.key("second").tolist(), strict=True)
+    return dict(zip(ids, counts.votes.tolist(), strict=True))
+
+
+def _separated(
+    snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices | None
+) -> frozenset[Pair]:
+    """Neighbours as the board says, all other pairs by the same rule."""
+    pairs: set[Pair] = set()
+    if matrices is not None:
+        ids = np.array([standing.candidate_id for standing in standings], np.int64)
+        places = np.argwhere(np.triu(_significant(snapshot, standings, matrices, ids), 1))
+        pairs = {(int(ids[i]), int(ids[j])) for i, j in places}
+    for row in snapshot.findings.get("neighbours") or []:
+        pair = _pair(row["upper"], row["lower"])
+        pairs = pairs | {pair} if row["separated"] else pairs - {pair}
+    return frozenset(pairs)
+
+
+def _significant(
+    snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices, ids: Ints
+) -> Bools:
+    """(K, K) bool: whether a difference exceeds the critical value of its standard errors."""
+    n_clusters = snapshot.settings.get("n_clusters")
+    if n_clusters is not None and n_clusters < MIN_CLUSTERS:
+        return np.zeros((len(ids),) * 2, np.bool_)
+    scores = np.array([standing.score for standing in standings], np.float64)  # None is NaN
+    covariance = covariance_among(matrices, ids)
+    own = covariance.diagonal()
+    variance = own[:, None] + own[None, :] - 2 * covariance
+    critical = critical_value(snapshot.settings["confidence"], n_clusters)
+    with np.errstate(invalid="ignore"):
+        is_known = variance > VANISHING * np.maximum(own[:, None], own[None, :])
+        reach = critical * np.sqrt(np.where(is_known, variance, np.nan))
+        significant: Bools = np.abs(scores[:, None] - scores[None, :]) > reach
+    return significant

@@ -1,16 +1,17 @@
-"""One refresh of an arena's boards: claim, read, fit, publish, let go."""
+"""One refresh of an arena's boards: lease, fold, fit, publish, release."""
 
 import logging
 import time
 import uuid
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from arena.models import Arena, Run
-from ranking.cadence import due_at
 from ranking.models import (
     ArenaRefresh,
     Board,
@@ -21,29 +22,29 @@ from ranking.models import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.services import (
-    boards,
-    cluster_tallies,
-    combining,
-    elo_ratings,
-    fitting,
-    measuring,
-    pair_weights,
-    people_alone,
-    shut_outs,
-    styles,
-    tallying,
+from ranking.services import cluster_tallies, intervals, leases, pair_weights, styles
+from ranking.services import elo as elo_service
+from ranking.services import fit as fit_service
+from ranking.services import fold as fold_service
+from ranking.services.combined import (
+    combine,
+    combined_questions,
+    fallback,
+    needs_fallback,
+    shows,
 )
-from ranking.services.evidence import Evidence, gather, questions_with_votes
-from ranking.services.leases import LEASE, LeaseLost, renew
-from ranking.stats import NotConverged
-from ranking.tallies import Cells
+from ranking.services.evidence import BoardEvidence, load_tallies
+from ranking.services.findings import prompts_met
+from ranking.services.leases import LEASE, RefreshLeaseLostError, interval_due_at, renew
+from ranking.stats.bradley_terry import NotConvergedError
+from ranking.tallies import VoteCounts
 from ranking.votes import rater_names
 
-RUNS_NAMED = 5
 logger = logging.getLogger(__name__)
 
-VOTES_PER_REPLICATE = 200  # a replicate takes as long as so many votes, at most
+ALL_HUMAN = (Raters.PEOPLE.value, "")  # the question of raters and category
+MOST_RUNS = 5  # named on a judges' board
+VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this many votes
 SHORTEST_GAP = timedelta(seconds=1)
 LONGEST_GAP = timedelta(seconds=15)
 AFTER_A_FAILURE = timedelta(seconds=15)
@@ -53,179 +54,193 @@ HISTORY_EVERY = timedelta(minutes=10)
 def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
     """Publish the boards whose votes have changed; return their ids.
 
-    One refresh of an arena runs at a time. Where another one has it, or the last one is too short
-    a while ago, nothing happens: the sweep comes back.
+    One refresh of an arena runs at a time. If another one runs, or the last one was a moment ago,
+    nothing happens, and a later sweep tries again.
     """
     token = ArenaRefresh.objects.claim(arena_id, now, LEASE)
     if token is None:
         return []
     started = time.monotonic()
     try:
-        published, put_off = _refresh(arena_id, token)
-    except LeaseLost:
+        published, recheck_at = _refresh(arena_id, token)
+    except RefreshLeaseLostError:
         return []
     except Exception as error:
         logger.exception("The boards of arena %s could not be refreshed", arena_id)
         problem = f"{type(error).__name__}: {error}"
-        let_go(token, problem=problem, pause=AFTER_A_FAILURE, look_again=True)
+        release(token, problem=problem, pause=AFTER_A_FAILURE, look_again=True)
         return []
-    _finish(token, now, put_off, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    release(
+        token,
+        # A long refresh is followed by a long gap, within bounds.
+        pause=min(max(timedelta(seconds=2 * seconds), SHORTEST_GAP), LONGEST_GAP),
+        started_at=now,
+        finished_at=timezone.now(),
+        recheck_at=recheck_at,
+        seconds=seconds,
+    )
     return published
 
 
 def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | None]:
-    """Return the boards published, and when intervals that were put off are to be made."""
+    """Return the ids of the boards published, and when postponed intervals are due."""
     arena = Arena.objects.revealed().filter(pk=arena_id).first()
     if arena is None:
         return [], None
-    tallying.fold(arena_id=arena_id, token=token)
-    voted = questions_with_votes(arena_id)
-    wanted = voted | {(Raters.PEOPLE.value, "")} | combining.questions(voted)
-    asked = boards.open_boards(arena_id=arena_id, questions=wanted)
-    asked.sort(key=lambda board: board.raters == Counted.COMBINED)  # it may show what people's does
-    known = {s.board_id: s for s in Snapshot.objects.current().filter(board__in=asked)}
-    published = [board.pk for board in asked if _refresh_board(board, known.get(board.pk), token)]
-    renew(token)
-    pair_weights.publish(arena=arena)
-    return published, _next_look(asked)
+    fold_service.fold(arena_id=arena_id, token=token)
+    tallies = load_tallies(arena_id)
+    voted = tallies.questions()
+    questions = voted | {ALL_HUMAN} | combined_questions(voted)
+    boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
+    snapshots = Snapshot.objects.current().filter(board__in=boards.values())
+    current = {snapshot.board_id: snapshot for snapshot in snapshots}
+    published = []
+    # A combined board may repeat the human-votes board, so it comes after it.
+    for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
+        human = boards.get((Raters.PEOPLE.value, board.category))
+        source = current.get(human.pk) if human else None
+        snapshot = _refresh_board(tallies.evidence(board), current.get(board.pk), source, token)
+        if snapshot is not None:
+            current[board.pk] = snapshot
+            published.append(board.pk)
+    _clean_up(arena_id, published, token)
+    pair_weights.publish(arena=arena, evidence=tallies.evidence(boards[ALL_HUMAN]))
+    return published, _next_recheck(current.values())
 
 
-def _next_look(asked: list[Board]) -> datetime | None:
-    """When intervals that were put off are due; those that could not be made get a pause."""
-    current = Snapshot.objects.current().filter(board__in=asked).exclude(measured_at=None)
-    put_off = current.exclude(measured_digest=F("digest"))
+def _next_recheck(current: Iterable[Snapshot]) -> datetime | None:
+    """When postponed intervals are due; not at once, in case they just failed."""
     soonest = timezone.now() + AFTER_A_FAILURE
-    return min((max(due_at(snapshot), soonest) for snapshot in put_off), default=None)
+    postponed = (s for s in current if s.measured_at and s.measured_digest != s.digest)
+    return min((max(interval_due_at(snapshot), soonest) for snapshot in postponed), default=None)
 
 
-def _refresh_board(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
-    """Fit and publish the board where its votes have changed; say whether it was published."""
-    evidence = gather(board)
-    if people_alone.is_shown(evidence):
-        return _show_people(board, current, token)
+def _refresh_board(
+    evidence: BoardEvidence, current: Snapshot | None, human: Snapshot | None, token: uuid.UUID
+) -> Snapshot | None:
+    """Fit and publish the board if its votes have changed; return what was published.
+
+    `human`: the current snapshot of human votes in the same category, for the fallback.
+    """
+    board = evidence.board
+    if needs_fallback(evidence):
+        if human is None or (current and shows(current, human)):
+            return None
+        return publish(board=board, fitted=fallback(human), token=token, now=timezone.now())
     digest, now = evidence.digest(), timezone.now()
-    due = board.raters == Counted.COMBINED or measuring.is_due(current, now)
-    if current and current.digest == digest and (not due or current.measured_digest == digest):
-        return False
+    is_due = board.raters == Counted.COMBINED or intervals.is_due(current, now)
+    if current and current.digest == digest and (not is_due or current.measured_digest == digest):
+        return None
     renew(token, evidence.n_votes)
     started = time.monotonic()
     try:
-        fitted = _fit(evidence, None if due else current, token)
-    except (NotConverged, fitting.SecondOpinionDiffers) as error:
+        fitted = _fit(evidence, None if is_due else current, token)
+    except (NotConvergedError, fit_service.CrossCheckError) as error:
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
-        return False
-    met = shut_outs.prompts_met(evidence, fitted.standings)
-    fitted.fields["settings"] |= {"prompts_met": met}
+        return None
+    fitted.fields["settings"]["prompts_met"] = prompts_met(evidence, fitted.standings)
     if board.raters in (Raters.JUDGES, Raters.JURIES):
-        judges = rater_names(board.arena_id, board.raters, board.category)
-        fitted.fields["settings"] |= {"judges": judges, "runs": _runs(board.arena_id)}
-    fitted.fields.update(seconds=time.monotonic() - started)
-    publish(board=board, fitted=fitted, token=token, now=timezone.now())
-    return True
+        newest_runs = Run.objects.filter(arena=board.arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
+        fitted.fields["settings"] |= {
+            "judges": rater_names(board.arena_id, board.raters, board.category),
+            "runs": list(newest_runs.values_list("pk", flat=True)[:MOST_RUNS]),
+        }
+    fitted.fields["seconds"] = time.monotonic() - started
+    return publish(board=board, fitted=fitted, token=token, now=timezone.now())
 
 
-def _show_people(board: Board, current: Snapshot | None, token: uuid.UUID) -> bool:
-    """Publish people's snapshot on the combined board, where it shows an older one."""
-    source = people_alone.newer(board, current)
-    if source is None:
-        return False
-    publish(board=board, fitted=people_alone.copied(source), token=token, now=timezone.now())
-    return True
-
-
-def _fit(evidence: Evidence, lender: Snapshot | None, token: uuid.UUID) -> fitting.Fitted:
-    """Scores from the newest votes; intervals too, unless an older snapshot lends its own."""
+def _fit(
+    evidence: BoardEvidence, lender: Snapshot | None, token: uuid.UUID
+) -> fit_service.FittedBoard:
+    """Fit scores to the newest votes, and intervals too unless a lender's are borrowed."""
     board = evidence.board
     if board.raters == Counted.COMBINED:
         people = _clustered(evidence, Raters.PEOPLE.value, token)
         judged = _clustered(evidence, evidence.narrowing, token)
-        scores, measured = combining.combine(evidence, people, judged, timezone.now())
-        return fitting.compose(evidence, scores, measured, {})
-    elo = elo_ratings.bring_up(board=board, token=token)
+        scores, measured = combine(evidence, people, judged, timezone.now())
+        return fit_service.compose(evidence, scores, measured, {})
+    elo = elo_service.update_ratings(board=board, token=token)
     renew(token, evidence.n_votes)
-    scores = fitting.fit(evidence)
+    scores = fit_service.fit(evidence)
     if lender is not None:
-        return fitting.compose(evidence, scores, measuring.borrow(lender), elo)
+        return fit_service.compose(evidence, scores, intervals.borrow(lender), elo)
     clustered = _clustered(evidence, board.raters, token)
     styles.count_missing(arena_id=board.arena_id)
     renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
-    measured = measuring.measure(evidence, clustered, timezone.now())
-    return fitting.compose(evidence, scores, measured, elo)
+    measured = intervals.measure(evidence, clustered, timezone.now())
+    return fit_service.compose(evidence, scores, measured, elo)
 
 
-def _clustered(evidence: Evidence, raters: str, token: uuid.UUID) -> Cells:
-    """The votes by prompt, brought up to those per pair first."""
+def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCounts:
+    """The counts by prompt, after merging what refreshes have added."""
     arena_id = evidence.board.arena_id
-    cluster_tallies.settle(arena_id=arena_id, raters=raters, token=token)
+    cluster_tallies.merge_deltas(arena_id=arena_id, raters=raters, token=token)
     return cluster_tallies.read_clusters(
         arena_id=arena_id, raters=raters, category=evidence.board.category
     )
 
 
-def _runs(arena_id: int) -> list[int]:
-    """The newest runs of judges in the arena, whose verdicts can be read one by one."""
-    runs = Run.objects.filter(arena=arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
-    return list(runs.values_list("pk", flat=True)[:RUNS_NAMED])
-
-
 @transaction.atomic
-def publish(*, board: Board, fitted: fitting.Fitted, token: uuid.UUID, now: datetime) -> Snapshot:
-    """Replace the board's current snapshot, and let no older page be served again.
+def publish(
+    *, board: Board, fitted: fit_service.FittedBoard, token: uuid.UUID, now: datetime
+) -> Snapshot:
+    """Replace the board's current snapshot in six statements; no older page is served again.
 
-    Raises LeaseLost where the refresh is no longer the arena's: its row, updated first, also
-    makes two publishers wait for one another.
+    The arena's lease is checked first; updating its row also makes two publishers wait for one
+    another. Raises RefreshLeaseLostError.
     """
-    mine = ArenaRefresh.objects.filter(arena=board.arena_id, token=token)
-    if not mine.update(page_epoch=F("page_epoch") + 1, leased_until=now + LEASE):
-        raise LeaseLost
-    BoardPage.objects.filter(arena=board.arena_id).delete()
+    lease = ArenaRefresh.objects.filter(arena=board.arena_id, token=token)
+    if not lease.update(page_epoch=F("page_epoch") + 1, leased_until=now + LEASE):
+        raise RefreshLeaseLostError
     board.snapshots.current().update(is_current=False)
-    SnapshotMatrices.objects.filter(snapshot__board=board).delete()
+    recent = board.snapshots.filter(is_history=True, published_at__gt=now - HISTORY_EVERY)
     snapshot = board.snapshots.create(
-        published_at=now, is_history=_is_history(board, now), **fitted.fields
+        published_at=now, is_history=not recent.exists(), **fitted.fields
     )
-    fitted.matrices.snapshot = snapshot
-    fitted.matrices.save()
+    # A board has one row of matrices, which moves to the current snapshot.
+    matrices = fitted.matrices
+    row = SnapshotMatrices.objects.filter(snapshot__board=board)
+    is_moved = row.update(
+        snapshot=snapshot,
+        cells=matrices.cells,
+        candidates=matrices.candidates,
+        covariance=matrices.covariance,
+    )
+    matrices.snapshot = snapshot
+    if not is_moved:
+        matrices.save()
     for standing in fitted.standings:
         standing.snapshot = snapshot
     Standing.objects.bulk_create(fitted.standings, batch_size=500)
-    _forget_superseded(board, now)
-    Board.objects.filter(pk=board.pk).exclude(problem="").update(problem="")
+    if board.problem:
+        Board.objects.filter(pk=board.pk).update(problem="")
     return snapshot
 
 
-def _is_history(board: Board, now: datetime) -> bool:
-    """One snapshot in ten minutes is kept; the others go when a newer one is published."""
-    recent = board.snapshots.filter(is_history=True, published_at__gt=now - HISTORY_EVERY)
-    return not recent.exists()
+@transaction.atomic
+def _clean_up(arena_id: int, published: list[int], token: uuid.UUID) -> None:
+    """Delete what publishing has replaced: stored pages, and snapshots that nothing needs.
+
+    A board's newest Elo intervals stay until newer ones are made. Whatever a killed refresh leaves
+    behind is never served, and goes when the board is published next.
+    """
+    renew(token)
+    if not published:
+        return
+    BoardPage.objects.filter(arena=arena_id).delete()
+    with_elo = Snapshot.objects.filter(board=OuterRef("board")).exclude(elo_intervals_at=None)
+    newest = Coalesce(Subquery(with_elo.order_by("-published_at").values("pk")[:1]), 0)
+    superseded = Snapshot.objects.superseded(timezone.now()).filter(board__in=published)
+    superseded.exclude(pk=newest).delete()
 
 
-def _forget_superseded(board: Board, now: datetime) -> None:
-    """Delete what nothing needs; the newest Elo intervals stay until newer ones are there."""
-    newest = board.snapshots.exclude(elo_intervals_at=None).order_by("-published_at")[:1]
-    lender = list(newest.values_list("pk", flat=True))
-    board.snapshots.superseded(now).exclude(pk__in=lender).delete()
-
-
-def _finish(token: uuid.UUID, now: datetime, put_off: datetime | None, seconds: float) -> None:
-    """Note what was done. A long refresh is followed by a long gap, within bounds."""
-    gap = min(max(timedelta(seconds=2 * seconds), SHORTEST_GAP), LONGEST_GAP)
-    let_go(
-        token,
-        pause=gap,
-        started_at=now,
-        finished_at=timezone.now(),
-        recheck_at=put_off,
-        seconds=seconds,
-    )
-
-
-def let_go(token: uuid.UUID, *, pause: timedelta = SHORTEST_GAP, **seen: object) -> None:
-    """Leave the arena to whoever claims it after the pause."""
+def release(token: uuid.UUID, *, pause: timedelta = SHORTEST_GAP, **fields: object) -> None:
+    """End the lease, with a pause before the next; `fields` are stored on its row."""
     ArenaRefresh.objects.filter(token=token).update(
         token=None,
         leased_until=None,
         not_before=timezone.now() + pause,
-        **{"problem": ""} | seen,
+        **{"problem": ""} | fields,
     )

@@ -1,4 +1,4 @@
-"""Counting the style of answers, once for each answer."""
+"""Counts of the style of answers (length, headings, lists, bold), made once per answer."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ FEATURES = {
     "list_items": "List items",
     "bold": "Bold words",
 }
-# Markdown's own marks; code is left out, where what looks like a heading is a comment.
+# Markdown's marks. Code blocks are left out: there a line like a heading is a comment.
 FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
@@ -35,10 +35,10 @@ def count_style(text: str) -> dict[str, int]:
 
 
 def count_missing(*, arena_id: int) -> int:
-    """Count the answers that nobody has counted yet; return how many they were."""
+    """Count the answers that are not counted yet; return how many."""
     total = 0
-    for some in _uncounted(arena_id):
-        rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in some]
+    for answers in _uncounted(arena_id):
+        rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in answers]
         ResponseStyle.objects.bulk_create(rows, ignore_conflicts=True)
         total += len(rows)
     return total
@@ -47,17 +47,17 @@ def count_missing(*, arena_id: int) -> int:
 def _uncounted(arena_id: int) -> Iterator[list[tuple[int, str]]]:
     waiting = Response.objects.filter(prompt__arena=arena_id, style=None).order_by("pk")
     last = 0
-    while some := list(waiting.filter(pk__gt=last).values_list("pk", "text")[:COUNTED_AT_ONCE]):
-        yield some
-        last = some[-1][0]
+    while batch := list(waiting.filter(pk__gt=last).values_list("pk", "text")[:COUNTED_AT_ONCE]):
+        yield batch
+        last = batch[-1][0]
 
 
 def read_styles(arena_id: int) -> tuple[Ints, Ints]:
-    """(A, 2) the prompt and the candidate of each counted answer, in order; (A, F) its counts."""
+    """(A, 2) prompt and candidate of each counted answer, in order; (A, F) its counts."""
     rows = ResponseStyle.objects.filter(response__prompt__arena=arena_id).order_by(
         "response__prompt", "response__candidate"
     )
-    found = rows.values_list("response__prompt", "response__candidate", *FEATURES)
-    table = np.array(list(found.iterator(chunk_size=10_000)), np.int64)
+    columns = rows.values_list("response__prompt", "response__candidate", *FEATURES)
+    table = np.array(list(columns.iterator(chunk_size=10_000)), np.int64)
     table = table.reshape(-1, 2 + len(FEATURES))
     return table[:, :2], table[:, 2:]

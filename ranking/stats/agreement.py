@@ -1,24 +1,35 @@
-"""How far raters agree: on units (a prompt and a pair, a response) that several of them judged."""
+"""Agreement of raters on units that several of them judged: a prompt and pair, or a response."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrc
 
-from ranking.stats import columns
-from ranking.stats.columns import Floats, Ints, summed
+from ranking.stats import arrays
+from ranking.stats.arrays import Floats, Ints, summed
+from ranking.stats.bootstrap import (
+    Estimate,
+    Resampling,
+    check_rows,
+    cluster_codes,
+    sum_per_cluster,
+    unknown,
+)
 
 LEVELS = ("nominal", "ordinal", "interval")
 
 
 @dataclass(frozen=True)
 class NominalAgreement:
-    """Agreement of the votes within units, for outcomes without an order.
+    """Agreement of votes on the same unit, for outcomes without an order.
 
-    ``share``: of the pairs of votes on one unit, those with the same outcome, 0..1; NaN without any
-    ``n_pairs``: how many such pairs of votes there are
-    ``alpha``: Krippendorff's, 1 for perfect, 0 for chance; NaN where all outcomes are the same
+    Attributes
+    ----------
+    share : of the pairs of votes on one unit, those with equal outcomes, 0 to 1; NaN without pairs
+    n_pairs : the number of such pairs of votes
+    alpha : Krippendorff's; 1 is perfect, 0 is chance; NaN if all outcomes are the same
     """
 
     share: float
@@ -27,14 +38,14 @@ class NominalAgreement:
 
 
 def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
-    """Agreement from (U, C) integers: how many votes each unit has for each outcome.
+    """Agreement from (U, C) integers, the number of votes of each unit for each outcome.
 
-    Leave columns out to ask about some outcomes only. Units of fewer than two votes say nothing.
-    Every pair of votes on a unit weighs the same in ``share``; in ``alpha`` every vote does. Where
-    outcomes name a side, a unit's sides must be fixed; ``alpha`` depends a little on which is
-    called left, because chance is reckoned from how often each outcome occurs in all.
+    Omit columns to consider some outcomes only. Units with fewer than two votes are ignored. Every
+    pair of votes on a unit weighs the same in ``share``, every vote in ``alpha``. If outcomes name
+    a side, a unit's sides must be fixed; ``alpha`` depends slightly on which is called left,
+    because chance is estimated from how often each outcome occurs.
 
-    Raises ValueError where ``counts`` is not (U, C), not whole or negative.
+    Raises ValueError unless ``counts`` is (U, C), of integers that are not negative.
     """
     table = _counts(counts)
     total = table.sum(axis=1)
@@ -49,41 +60,40 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
 def krippendorff_alpha(
     unit: ArrayLike, rater: ArrayLike | None, value: ArrayLike, level: str = "nominal"
 ) -> float:
-    """Krippendorff's alpha of n values: 1 - disagreement seen / disagreement by chance.
+    """Krippendorff's alpha of n values: 1 - observed disagreement / disagreement by chance.
 
     Parameters
     ----------
     unit : (n,) integers, what was judged
-    rater : (n,) integers, who judged, to refuse two values of one rater on a unit; None where
-        each value counts as a rater of its own. Alpha itself does not ask who is who
+    rater : (n,) integers, only to refuse two values of one rater on a unit; None skips the check
     value : (n,) numbers; NaN is missing
     level : "nominal" (values differ or not), "ordinal" (they differ by the ranks between them) or
         "interval" (by their distance)
 
     Returns
     -------
-    float up to 1; NaN where no unit has two values, or all values are the same
+    float up to 1; NaN if no unit has two values, or all values are equal
 
     Raises ValueError naming the argument. Reference: Krippendorff 2019, Content Analysis, ch. 12.
     """
-    values = columns.floats("value", value)
-    units = columns.integers("unit", unit, len(values))
+    values = arrays.floats("value", value)
+    units = arrays.integers("unit", unit, len(values))
     if level not in LEVELS:
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
     if np.isinf(values).any():
         raise ValueError("value must be finite, or NaN where missing")
     known = ~np.isnan(values)
     if rater is not None:
-        _check_once(units[known], columns.integers("rater", rater, len(values))[known])
-    codes, values, size = _pairable(columns.codes(units[known])[0], values[known])
+        _check_once(units[known], arrays.integers("rater", rater, len(values))[known])
+    codes, values, size = _pairable(arrays.codes(units[known])[0], values[known])
     if not len(values):
         return math.nan
-    seen, chance = (
+    observed, chance = (
         _nominal(codes, values, size)
         if level == "nominal"
         else (_squared(codes, _midranks(values) if level == "ordinal" else values, size))
     )
-    return _alpha(seen, chance, len(values))
+    return _alpha(observed, chance, len(values))
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
@@ -91,17 +101,17 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
     Parameters
     ----------
-    a, b : (n,) numbers, what the one and the other said of the same n units; NaN is missing, and
-        a unit with a missing value says nothing
+    a, b : (n,) numbers, the raters' values for the same n units; NaN is missing, and such units
+        are ignored
 
     Returns
     -------
-    float up to 1; NaN without units, or where both raters know but one same answer
+    float up to 1; NaN without units, or if both raters always gave the same one answer
 
     Raises ValueError naming the argument. Reference: Cohen 1960.
     """
-    one = columns.floats("a", a)
-    other = columns.floats("b", b)
+    one = arrays.floats("a", a)
+    other = arrays.floats("b", b)
     if len(one) != len(other):
         raise ValueError(f"b has {len(other)} entries where a has {len(one)}")
     known = ~(np.isnan(one) | np.isnan(other))
@@ -113,17 +123,17 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def _contingency(one: Floats, other: Floats) -> Floats:
-    """(C, C): the share of the units for which the one said the row and the other the column."""
+    """(C, C): the share of units with the row's value by rater a and the column's by rater b."""
     labels, code = np.unique(np.concatenate([one, other]), return_inverse=True)
     size = len(labels)
     cell = (code[: len(one)] * size + code[len(one) :]).astype(np.int64)
     return summed(cell, np.ones(len(one)), size**2).reshape(size, size) / len(one)
 
 
-def _alpha(seen: float, chance: float, n_values: int) -> float:
-    """``seen``: sum over units of squared differences between ordered pairs of its values, each
-    over (values on the unit - 1); ``chance``: the same sum over all n values, undivided."""
-    return 1 - (n_values - 1) * seen / chance if chance > 0 else math.nan
+def _alpha(observed: float, chance: float, n_values: int) -> float:
+    """``observed``: sum over units of squared differences between ordered pairs of its values,
+    divided by (values on the unit - 1); ``chance``: that of all n values, undivided."""
+    return 1 - (n_values - 1) * observed / chance if chance > 0 else math.nan
 
 
 def _nominal(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
@@ -134,31 +144,31 @@ def _nominal(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
 
 
 def _unlike(totals: Ints) -> float:
-    """Ordered pairs of values that differ, from how often each value occurs."""
+    """The number of ordered pairs of unequal values, from how often each value occurs."""
     return float(int(totals.sum()) ** 2 - int((totals**2).sum()))
 
 
 def _squared(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
-    """Sums of squared differences by way of the means: 2 m times the squared deviations."""
+    """Sums of squared differences from the means: 2 m times the squared deviations."""
     inside = value - (summed(unit, value, len(size)) / size)[unit]
     within = 2 * size * summed(unit, inside**2, len(size)) / (size - 1)
     overall = value - value.mean()
-    exact = float(np.ptp(value)) > 0  # the mean of equal values may differ from them by rounding
+    exact = float(np.ptp(value)) > 0  # their mean may differ from equal values by rounding
     return float(within.sum()), 2 * len(value) * float(overall @ overall) * exact
 
 
 def _midranks(value: Floats) -> Floats:
-    """Ranks, equal values sharing their middle: their distance is the ordinal metric."""
+    """Ranks, with the middle rank for ties; their distance is the ordinal metric."""
     _, code, times = np.unique(value, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(times) - times / 2)[code]
     return ranks
 
 
 def _pairable(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
-    """Codes and values of the units with at least two values, and how many each of these has."""
+    """Codes and values of the units with at least two values, and the number of values of each."""
     size = np.bincount(unit)
     keep = size[unit] > 1
-    return columns.codes(unit[keep])[0], value[keep], size[size > 1]
+    return arrays.codes(unit[keep])[0], value[keep], size[size > 1]
 
 
 def _check_once(unit: Ints, rater: Ints) -> None:
@@ -174,3 +184,118 @@ def _counts(counts: ArrayLike) -> Ints:
     if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
         raise ValueError("counts must hold integers that are not negative")
     return table.astype(np.int64)
+
+
+# -- Agreement beyond chance: of a jury, and of two raters with an interval ------------------------
+
+ONE_ANSWER = "Both sides always gave the same one answer, so agreement may be chance."
+
+
+def fleiss_kappa(ratings: ArrayLike) -> float:
+    """Fleiss' kappa of a jury: (agreement - chance) / (1 - chance).
+
+    Parameters
+    ----------
+    ratings : (N, C) integers, how many members gave item i the category j. Items may differ in
+        their number of ratings: every item weighs the same in the agreement and every rating in
+        chance, which is Fleiss' own formula for equal numbers. Items with fewer than two ratings
+        are ignored
+
+    Returns
+    -------
+    float up to 1; NaN if no item has two ratings, or all ratings are equal
+
+    Raises ValueError unless ``ratings`` is (N, C), of integers that are not negative.
+    Reference: Fleiss 1971.
+    """
+    table = _table(ratings)
+    total = table.sum(axis=1)
+    table, total = table[total > 1], total[total > 1]
+    if np.count_nonzero(table.sum(axis=0)) < 2:
+        return math.nan
+    observed = ((table * (table - 1)).sum(axis=1) / (total * (total - 1))).mean()
+    chance = ((table.sum(axis=0) / total.sum()) ** 2).sum()
+    return float((observed - chance) / (1 - chance))
+
+
+def clustered_kappa(
+    a: ArrayLike,
+    b: ArrayLike,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Cohen's kappa of two raters, with a cluster-bootstrap interval.
+
+    Parameters
+    ----------
+    a, b : (n,) numbers, the raters' values; NaN is missing, and such rows are ignored
+    clusters : (n,) integers, the prompt of each row; None if rows are independent
+    level : of the interval; n_resamples, seed : of the bootstrap
+
+    Returns
+    -------
+    Estimate from -1 to 1; no value without rows, or if both always gave the same one answer
+
+    Raises ValueError naming the argument. Reference: Cohen 1960.
+    """
+    sampling = Resampling(level, n_resamples, seed)
+    one = arrays.floats("a", a)
+    other = arrays.floats("b", b)
+    check_rows("b", other, len(one))
+    known = ~(np.isnan(one) | np.isnan(other))
+    cluster = cluster_codes(clusters, len(one))[known]
+    if not known.any():
+        return unknown(0, 0)
+    labels, codes = np.unique([one[known], other[known]], return_inverse=True)
+    codes = codes.reshape(2, -1)
+    if len(labels) < 2:
+        return unknown(len(cluster), len(np.unique(cluster)), ONE_ANSWER)
+    values = [(side == label).astype(float) for side in codes for label in range(len(labels))]
+    agreed = (codes[0] == codes[1]).astype(float)
+    totals = sum_per_cluster(cluster, agreed, np.ones(len(cluster)), *values)
+    return sampling.estimate(totals, _kappa, len(cluster), (-1, 1))
+
+
+def _kappa(sums: Floats) -> Floats:
+    """Kappa from sums of agreement, of rows, and of each rater's labels."""
+    marginals = sums[2:] / sums[1]
+    half = len(marginals) // 2
+    chance = (marginals[:half] * marginals[half:]).sum(axis=0)
+    kappa: Floats = (sums[0] / sums[1] - chance) / (1 - chance)
+    return kappa
+
+
+def _table(ratings: ArrayLike) -> Floats:
+    table = np.asarray(ratings)
+    if table.ndim != 2:
+        raise ValueError(f"ratings must be of shape (N, C), not {table.shape}")
+    if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
+        raise ValueError("ratings must hold integers that are not negative")
+    return table.astype(np.float64)
+
+
+def mcnemar(b: int, c: int) -> float:
+    """The exact two-sided p-value of McNemar's test.
+
+    ``b`` items are right in one run only and ``c`` in the other only; if the runs are equally
+    good, each of these is a coin toss. Without any such item p is 1.
+
+    Raises ValueError for a negative count. Reference: McNemar 1947, the binomial taken exactly.
+    """
+    if b < 0 or c < 0:
+        raise ValueError(f"b and c must be 0 or more, not {b} and {c}")
+    return min(1.0, 2 * float(bdtr(min(b, c), b + c, 0.5)))
+
+
+def binomial_excess(successes: int, trials: int, share: float) -> float:
+    """The probability of this many successes or more if each trial succeeds with ``share``.
+
+    Raises ValueError if successes are not from 0 to trials, or share is not from 0 to 1.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"successes must be from 0 to {trials}, not {successes}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, not {share}")
+    return float(bdtrc(successes - 1, trials, share)) if successes else 1.0

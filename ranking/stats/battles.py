@@ -1,8 +1,10 @@
-"""Votes as arrays: checked, then folded once to distinct rows with a count.
+"""Votes as arrays: checked, folded once to distinct rows with counts, and summed per pair.
 
-After the fold nothing walks the votes again: an estimator reads rows, pairs or the win matrix.
+Estimators read rows, pairs or the win matrix; after the fold nothing reads single votes again. The
+Bradley-Terry and Rao-Kupper likelihoods are here because they are sums over pairs.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,18 +12,225 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 
-from ranking.stats import columns
-from ranking.stats.columns import Bools, Floats, Ints
-from ranking.stats.folding import fold_outcomes, fold_rows
-from ranking.stats.pairs import Pairs
+from ranking.stats import arrays
+from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
+
+# -- Totals per pair, and the Bradley-Terry likelihood ---------------------------------------------
+
+# With theta the strengths on the natural scale, p = 1 / (1 + exp(theta_b - theta_a)) is the
+# probability that ``first`` is preferred (Bradley and Terry 1952). A tie is half a win each way.
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """P pairs with votes, sorted: their total ``weight``, and the ``score`` of ``first`` in it."""
+
+    n_candidates: int
+    first: Ints
+    second: Ints
+    weight: Floats
+    score: Floats
+
+    @classmethod
+    def total(
+        cls, n_candidates: int, first: Ints, second: Ints, score: Floats, weight: Floats
+    ) -> "Pairs":
+        """Sum rows of (first, second, score, weight) per pair."""
+        code = first * n_candidates + second
+        cells = n_candidates**2
+        met: Ints = np.arange(cells)
+        if cells > 16 * len(code):  # few rows: only the pairs that they name are counted
+            met, code = np.unique(code, return_inverse=True)
+        totals = summed(code, weight, len(met))
+        scored = summed(code, weight * score, len(met))
+        used = np.flatnonzero(totals)
+        first, second = np.divmod(met[used], max(n_candidates, 1))
+        return cls(n_candidates, first, second, totals[used], scored[used])
+
+    def plus(self, more: "Pairs") -> "Pairs":
+        """The totals of both; ``more`` is about the same candidates."""
+        places = self.locate(more.first, more.second)
+        known = places < len(self.first)
+        known[known] = (self.first[places[known]] == more.first[known]) & (
+            self.second[places[known]] == more.second[known]
+        )
+        if known.all():
+            weight, score = self.weight.copy(), self.score.copy()
+            weight[places] += more.weight
+            score[places] += more.score
+            return Pairs(self.n_candidates, self.first, self.second, weight, score)
+        first = np.concatenate([self.first, more.first])
+        second = np.concatenate([self.second, more.second])
+        weight = np.concatenate([self.weight, more.weight])
+        share = np.concatenate([self.score / self.weight, more.score / more.weight])
+        return Pairs.total(self.n_candidates, first, second, share, weight)
+
+    def locate(self, first: Ints, second: Ints) -> Ints:
+        """The place in these pairs of each (first, second)."""
+        own = self.first * self.n_candidates + self.second
+        return np.searchsorted(own, first * self.n_candidates + second).astype(np.int64)
+
+    def wins(self) -> Floats:
+        """(K, K): the score of the row's candidate against the column's."""
+        size = self.n_candidates
+        matrix = np.zeros(size * size)
+        matrix[self.first * size + self.second] = self.score
+        matrix[self.second * size + self.first] = self.weight - self.score
+        return matrix.reshape(size, size)
+
+    def win_probability(self, theta: Floats) -> Floats:
+        """(P,) probabilities that ``first`` is preferred; (P, B) for theta of shape (K, B)."""
+        return expected_score(theta[self.first] - theta[self.second])
+
+    def log_likelihood(self, theta: Floats) -> float:
+        """Sum of score * log p + (weight - score) * log(1 - p), in nats."""
+        gap = theta[self.first] - theta[self.second]
+        return float(self.score @ gap - self.weight @ np.logaddexp(0.0, gap))
+
+    def gradient(self, theta: Floats) -> Floats:
+        """(K,): the derivative of the log-likelihood, scores seen minus scores expected."""
+        return self.gradient_where(self.win_probability(theta))
+
+    def gradient_where(self, probability: Floats) -> Floats:
+        """`gradient`, given the (P,) probabilities that ``first`` is preferred."""
+        residual = self.weight * probability
+        np.subtract(self.score, residual, out=residual)
+        return self._per_first(residual) - summed(self.second, residual, self.n_candidates)
+
+    def _per_first(self, values: Floats) -> Floats:
+        """(K,): the sum over the pairs of each ``first``, which are adjacent because sorted."""
+        starts = np.searchsorted(self.first, np.arange(self.n_candidates + 1))
+        has_pairs = starts[:-1] < starts[1:]
+        total = np.zeros(self.n_candidates)
+        if has_pairs.any():
+            total[has_pairs] = np.add.reduceat(values, starts[:-1][has_pairs])
+        return total
+
+    def information(self, theta: Floats) -> Floats:
+        """(K, K): minus the second derivative, a Laplacian with weights n p (1 - p)."""
+        return self.information_where(self.win_probability(theta))
+
+    def information_where(self, probability: Floats) -> Floats:
+        """`information`, given the (P,) probabilities that ``first`` is preferred."""
+        curvature = 1 - probability
+        curvature *= probability
+        curvature *= self.weight
+        return self.laplacian(curvature)
+
+    def laplacian(self, weight: Floats) -> Floats:
+        """(K, K): the sum over pairs of weight * (e_first - e_second)(e_first - e_second)'."""
+        size = self.n_candidates
+        matrix = np.zeros(size * size)
+        matrix[self.first * size + self.second] = -weight
+        matrix[self.second * size + self.first] = -weight
+        matrix[:: size + 1] = -matrix.reshape(size, size).sum(axis=1)
+        return matrix.reshape(size, size)
+
+
+def expected_score(gap: Floats) -> Floats:
+    """1 / (1 + exp(-gap)), computed so that no gap overflows."""
+    score: Floats = np.tanh(0.5 * gap)
+    score *= 0.5
+    score += 0.5
+    return score
+
+
+# -- Outcomes per pair, and the Rao-Kupper likelihood ----------------------------------------------
+
+# With d the gap of two strengths and eta the threshold, 1 / (1 + exp(eta - d)) is the probability
+# of a win, 1 / (1 + exp(eta + d)) that of a loss, and that of a tie is (exp(2 eta) - 1) times their
+# product (Rao and Kupper 1967, with eta for the logarithm of their parameter).
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """P pairs with votes, and the weight of votes that ``first`` won, tied and lost."""
+
+    n_candidates: int
+    first: Ints
+    second: Ints
+    won: Floats
+    tied: Floats
+    lost: Floats
+
+    @classmethod
+    def count(cls, battles: "Battles") -> "Outcomes":
+        """Sum the votes per pair and outcome; scores must be 0, a half or 1."""
+        pairs = battles.pairs
+        cell = pairs.locate(battles.first, battles.second) * 3 + (2 * battles.score).astype(int)
+        table = summed(cell, battles.count * battles.weight, 3 * len(pairs.first)).reshape(-1, 3)
+        return cls(battles.n_candidates, pairs.first, pairs.second, *table.T[::-1])
+
+    def has_maximum(self) -> bool:
+        """Whether the likelihood has a finite maximum; for strongly connected pairs with ties.
+
+        It grows without bound exactly if strengths exist that put every winner at least 1 above
+        its loser and any two that tied at most 1 apart. Such a system of differences has no
+        solution if and only if its graph has a cycle of negative length (Bellman 1958); two
+        candidates that beat each other are such a cycle.
+        """
+        won, tied, lost = self.won > 0, self.tied > 0, self.lost > 0
+        if (won & lost).any():
+            return True
+        down, up = won | tied, lost | tied  # arrows from first to second, and back
+        tails = np.concatenate([self.first[down], self.second[up]])
+        heads = np.concatenate([self.second[down], self.first[up]])
+        length = np.where(np.concatenate([won[down], lost[up]]), -1.0, 1.0)
+        graph = csr_array((length, (tails, heads)), shape=(self.n_candidates,) * 2)
+        try:
+            bellman_ford(graph, indices=[0])
+        except NegativeCycleError:
+            return True
+        return False
+
+    def typical_eta(self) -> float:
+        """The threshold at which equals tie as often as all votes do: a good start."""
+        ties = float(self.tied.sum())
+        return 2 * math.atanh(ties / (ties + float(self.won.sum() + self.lost.sum())))
+
+    def log_likelihood(self, x: Floats) -> float:
+        """In nats; x is (K + 1,), the strengths and then eta, above 0."""
+        gap, eta = x[self.first] - x[self.second], float(x[-1])
+        decided = -(self.won + self.tied) @ np.logaddexp(0.0, eta - gap)
+        decided -= (self.lost + self.tied) @ np.logaddexp(0.0, eta + gap)
+        zone = 2 * eta + math.log(-math.expm1(-2 * eta))
+        return float(decided + self.tied.sum() * zone)
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """(K + 1,) and (K + 1, K + 1): the gradient, and minus the second derivative."""
+        gap, eta, size = x[self.first] - x[self.second], float(x[-1]), self.n_candidates
+        win, loss = expected_score(gap - eta), expected_score(-gap - eta)
+        above, below = self.won + self.tied, self.lost + self.tied
+        pull, push = above * (1 - win), below * (1 - loss)
+        ties = float(self.tied.sum())
+        slope = -float(pull.sum() + push.sum()) - 2 * ties / math.expm1(-2 * eta)
+        gradient = np.append(self._contrast(pull - push), slope)
+        a, b = pull * win, push * loss
+        information = np.zeros((size + 1, size + 1))
+        information[self.first, self.second] = -(a + b)
+        information += information.T
+        information[range(size), range(size)] = -information.sum(axis=1)[:size]
+        information[:size, size] = information[size, :size] = self._contrast(b - a)
+        information[size, size] = float((a + b).sum()) + ties / math.sinh(eta) ** 2
+        return gradient, information
+
+    def _contrast(self, values: Floats) -> Floats:
+        """(K,): the sum over pairs of the value, added to its first and taken from its second."""
+        size = self.n_candidates
+        return summed(self.first, values, size) - summed(self.second, values, size)
+
+
+# -- Battles ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Battles:
-    """Votes between ``n_candidates`` candidates, folded to R rows.
+    """Votes between ``n_candidates`` candidates, folded to R distinct rows.
 
-    Build one with `from_arrays` or `from_names`; the constructor checks nothing.
+    Built by `from_arrays` or `from_names`; the constructor checks nothing.
 
     Attributes
     ----------
@@ -67,17 +276,17 @@ class Battles:
         ValueError
             naming the argument and its first row at fault.
         """
-        a, b = columns.integers("left", left), columns.integers("right", right)
-        s = columns.floats("score", score)
-        n_candidates = columns.count_candidates(a, b, n_candidates)
+        a, b = arrays.integers("left", left), arrays.integers("right", right)
+        s = arrays.floats("score", score)
+        n_candidates = arrays.count_candidates(a, b, n_candidates)
         plain = weight is None and cluster is None and count is None
         rows = fold_outcomes(n_candidates, a, b, s) if plain else None
         if rows is not None:
             return cls(n_candidates, **vars(rows))
-        columns.check_votes(a, b, s, n_candidates)
-        w = None if weight is None else columns.weights("weight", weight, len(a))
-        g = None if cluster is None else columns.integers("cluster", cluster, len(a))
-        c = None if count is None else columns.counts("count", count, len(a))
+        arrays.check_votes(a, b, s, n_candidates)
+        w = None if weight is None else arrays.weights("weight", weight, len(a))
+        g = None if cluster is None else arrays.integers("cluster", cluster, len(a))
+        c = None if count is None else arrays.counts("count", count, len(a))
         return cls(n_candidates, **vars(fold_rows(n_candidates, a, b, s, w, g, c)))
 
     @classmethod
@@ -89,15 +298,15 @@ class Battles:
         weight: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
     ) -> tuple["Battles", list[str]]:
-        """`from_arrays` for candidates given by name; the names come back sorted.
+        """`from_arrays` for candidates given by name; also returns the names, sorted.
 
-        Raises ValueError where a name is empty or no string, and as `from_arrays` does.
+        Raises ValueError for a name that is empty or not a string, and as `from_arrays` does.
         """
-        left, right = columns.listed(left), columns.listed(right)
-        found = set(left) | set(right)
-        if not all(isinstance(name, str) and name for name in found):
+        left, right = arrays.as_list(left), arrays.as_list(right)
+        distinct = set(left) | set(right)
+        if not all(isinstance(name, str) and name for name in distinct):
             raise ValueError("left and right must hold names that are not empty")
-        names = sorted(found)
+        names = sorted(distinct)
         index = {name: code for code, name in enumerate(names)}
         a = np.fromiter(map(index.__getitem__, left), np.int64, len(left))
         b = np.fromiter(map(index.__getitem__, right), np.int64, len(right))
@@ -105,34 +314,34 @@ class Battles:
 
     @property
     def n_votes(self) -> int:
-        """Votes of any weight above 0."""
+        """The number of votes with a weight above 0."""
         return int(self.count.sum())
 
     @cached_property
     def n_clusters(self) -> int:
-        """Distinct clusters; without clusters, votes."""
+        """The number of distinct clusters; without clusters, of votes."""
         if self.cluster is None:
             return self.n_votes
         return int(self.cluster.max()) + 1 if len(self.cluster) else 0
 
     @cached_property
     def decisive(self) -> bool:
-        """Whether any vote says something other than a tie."""
+        """Whether any vote is not a tie."""
         return bool((self.score != 0.5).any())
 
     @cached_property
     def pairs(self) -> Pairs:
-        """The totals per pair of candidates that have met: all that Bradley-Terry needs."""
+        """The totals per pair, which are all that Bradley-Terry needs."""
         return Pairs.total(
             self.n_candidates, self.first, self.second, self.score, self.count * self.weight
         )
 
     def plus(self, more: "Battles") -> "Battles":
-        """These votes and some more, by rows side by side: nothing is folded again.
+        """These votes and some more, without folding again, so equal rows may stand twice.
 
-        The totals per pair are those of both, so that a fit after a few more votes costs the fit
-        alone. Folding again merges equal rows. Raises ValueError where the candidates differ in
-        number or either has clusters, whose numbers mean nothing outside.
+        The totals per pair are added up, so a fit after a few more votes costs just the fit.
+        Raises ValueError if the numbers of candidates differ or either has clusters, whose codes
+        mean nothing outside.
         """
         if more.n_candidates != self.n_candidates:
             raise ValueError(f"more must have n_candidates {self.n_candidates}")
@@ -145,17 +354,17 @@ class Battles:
         return both
 
     def wins(self) -> Floats:
-        """(K, K) float64: what the row's candidate scored against the column's (ties as halves)."""
+        """(K, K) float64: the score of the row's candidate against the column's (a tie is 0.5)."""
         return self.pairs.wins()
 
     def votes_per_candidate(self) -> Ints:
-        """(K,) int64: the votes that each candidate takes part in."""
+        """(K,) int64: the number of votes that each candidate takes part in."""
         both = np.concatenate([self.first, self.second])
-        votes = columns.summed(both, np.tile(self.count, 2), self.n_candidates)
+        votes = arrays.summed(both, np.tile(self.count, 2), self.n_candidates)
         return votes.astype(np.int64)
 
     def clusters_per_candidate(self) -> Ints:
-        """(K,) int64: the distinct clusters that each candidate has votes in."""
+        """(K,) int64: the number of clusters that each candidate has votes in."""
         if self.cluster is None:
             return self.votes_per_candidate()
         both = np.concatenate([self.first, self.second])
@@ -175,5 +384,172 @@ class Battles:
             score=self.score[keep],
             weight=self.weight[keep],
             count=self.count[keep],
-            cluster=None if self.cluster is None else columns.codes(self.cluster[keep])[0],
+            cluster=None if self.cluster is None else arrays.codes(self.cluster[keep])[0],
         )
+
+
+# -- Folding votes to distinct rows by counting integer codes --------------------------------------
+
+CHUNK = 1 << 17  # votes; the temporaries of one chunk stay in the processor's cache
+HALVES = np.array([0.0, 0.5, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRows:
+    """Distinct rows, ``first < second``; the fields of `Battles`."""
+
+    first: Ints
+    second: Ints
+    score: Floats
+    weight: Floats
+    count: Ints
+    cluster: Ints | None
+
+
+def fold_outcomes(
+    n_candidates: int, left: NDArray[Any], right: NDArray[Any], score: NDArray[Any]
+) -> FoldedRows | None:
+    """The fast path, for valid votes with scores of 0, a half and 1; None for any others.
+
+    Counts (left, right, outcome) chunk by chunk, checking each chunk while it is in the cache, and
+    orients the few distinct rows instead of the votes.
+    """
+    cells = 3 * n_candidates**2
+    if cells > _room(len(left)) or not len(left) == len(right) == len(score):
+        return None
+    counts = np.zeros(cells, np.int64)
+    space = np.empty(min(CHUNK, len(left)), np.int64)
+    for start in range(0, len(left), CHUNK):
+        part = slice(start, start + CHUNK)
+        outcome = _outcomes(score[part])
+        if outcome is None or not _below(n_candidates, left[part], right[part]):
+            return None
+        code = space[: len(outcome)]
+        np.multiply(left[part], n_candidates, out=code, dtype=np.int64, casting="unsafe")
+        np.add(code, right[part], out=code, dtype=np.int64, casting="unsafe")
+        code *= 3
+        code += outcome
+        counts += np.bincount(code, minlength=cells)
+    return _unordered(counts.reshape(n_candidates, n_candidates, 3))
+
+
+def _unordered(cube: Ints) -> FoldedRows | None:
+    """Rows from counts of (left, right, outcome); None if a candidate met itself."""
+    if cube.diagonal().any():
+        return None
+    first, second = np.nonzero(np.tri(len(cube), k=-1, dtype=np.bool_).T)
+    both = cube[first, second] + cube[second, first, ::-1]
+    seen = np.flatnonzero(both)
+    pair, outcome = np.divmod(seen, 3)
+    first, second, count = first[pair], second[pair], both.reshape(-1)[seen]
+    return FoldedRows(first, second, HALVES[outcome], np.ones(len(first)), count, None)
+
+
+def fold_rows(
+    n_candidates: int,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    score: Floats,
+    weight: Floats | None,
+    cluster: NDArray[Any] | None,
+    count: NDArray[Any] | None,
+) -> FoldedRows:
+    """The general path, for checked votes; those of weight or count 0 are left out."""
+    times = np.ones(len(left), np.int64) if count is None else count.astype(np.int64)
+    weight = np.ones(len(left)) if weight is None else weight
+    live = (times > 0) & (weight > 0)
+    if not live.all():
+        left, right, score = left[live], right[live], score[live]
+        weight, times = weight[live], times[live]
+        cluster = None if cluster is None else cluster[live]
+    return _fold_live(n_candidates, left, right, score, weight, cluster, times)
+
+
+def _fold_live(
+    n_candidates: int,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    score: Floats,
+    weight: Floats,
+    cluster: NDArray[Any] | None,
+    count: Ints,
+) -> FoldedRows:
+    """Give equal votes equal integer codes, then count each code."""
+    first = np.minimum(left, right).astype(np.int64)
+    second = np.maximum(left, right).astype(np.int64)
+    score = np.where(left < right, score, 1 - score)
+    clusters, n_clusters = (np.zeros(1, np.int64), 1) if cluster is None else codes(cluster)
+    score_code, scores = _coded(score)
+    weight_code, weights = _coded(weight)
+    dims = (n_candidates, n_candidates, len(scores), len(weights), n_clusters)
+    if math.prod(dims) >= 2**62:  # codes would overflow: equal votes stay separate rows
+        return FoldedRows(
+            first, second, score, weight, count, None if cluster is None else clusters
+        )
+    code = first
+    for size, more in zip(dims[1:], (second, score_code, weight_code, clusters), strict=True):
+        if size > 1:
+            code *= size
+            code += more
+    distinct, count = _tally(code, math.prod(dims), count)
+    a, b, s, w, g = _unravelled(distinct, dims)
+    return FoldedRows(a, b, scores[s], weights[w], count, None if cluster is None else g)
+
+
+def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
+    """The parts of each code, in the order of ``dims``."""
+    parts = []
+    for size in reversed(dims[1:]):
+        rest = code // size if size > 1 else code
+        parts.append(code - rest * size if size > 1 else np.zeros(len(code), np.int64))
+        code = rest
+    return [code, *reversed(parts)]
+
+
+def _tally(code: Ints, size: int, count: Ints) -> tuple[Ints, Ints]:
+    """The distinct codes in order, and the sum of the counts of each."""
+    if size <= _room(len(code)):
+        total = np.bincount(code, count, size).astype(np.int64)
+        distinct = np.flatnonzero(total)
+        return distinct, total[distinct]
+    if (count == 1).all():  # sorting values is several times faster than argsort
+        code = np.sort(code)
+        starts = np.flatnonzero(np.diff(code, prepend=-1))
+        return code[starts], np.diff(starts, append=len(code))
+    order = np.argsort(code)
+    code = code[order]
+    starts = np.flatnonzero(np.diff(code, prepend=-1))
+    return code[starts], np.add.reduceat(count[order], starts) if len(starts) else count
+
+
+def _coded(values: Floats) -> tuple[NDArray[Any], Floats]:
+    """Codes of the values, and the table that the codes index."""
+    if len(values) and (values == values[0]).all():
+        return np.zeros(1, np.int64), values[:1]
+    outcome = _outcomes(values)
+    if outcome is not None:
+        return outcome, HALVES
+    table, code = np.unique(values, return_inverse=True)
+    return code.astype(np.int64, copy=False), table
+
+
+def _outcomes(score: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """0, 1 and 2 for the scores 0, a half and 1; None if there is any other."""
+    won, tied = score == 1, score == 0.5
+    n_plain = sum(map(np.count_nonzero, (won, tied, score == 0)))
+    outcome = won.view(np.uint8)
+    outcome += outcome
+    outcome += tied.view(np.uint8)
+    return outcome if n_plain == len(score) else None
+
+
+def _below(limit: int, *arrays: NDArray[Any]) -> bool:
+    """Whether all integers are from 0 to limit - 1; as unsigned, a negative one is huge."""
+    return all(
+        not array.size or int(array.view(f"u{array.itemsize}").max()) < limit for array in arrays
+    )
+
+
+def _room(n_votes: int) -> int:
+    """The number of cells up to which counting into all of them is faster than sorting votes."""
+    return 4 * n_votes + 1024

@@ -1,23 +1,25 @@
-"""The cluster bootstrap of Bradley-Terry ratings.
+"""Cluster bootstraps: of figures made from sums (shares, kappas, correlations), and of ratings.
 
-Each replicate gives every cluster an exponential weight (Rubin 1981), so no replicate loses a
-candidate or splits the graph. ``count`` equal votes of their own cluster each together get a gamma
-weight of that shape. A replicate is refitted from the estimate by steps with one fixed inverse
-information, bent to each candidate's own share of the weights; where these do not contract, by
-Newton.
+Rows of one cluster, usually of one prompt, are not independent. So each replicate gives every
+cluster an exponential weight (Rubin 1981) and computes the figure again from the weighted sums.
+Deviations from the figure are widened for few clusters (`intervals.widening`).
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.clustering import totals_per_unit
-from ranking.stats.columns import Bools, Floats
+from ranking.stats import arrays
+from ranking.stats.arrays import Bools, Floats, Ints, summed
+from ranking.stats.battles import Battles, Pairs, expected_score
+from ranking.stats.bradley_terry import BradleyTerry, maximise, pseudo_inverse
 from ranking.stats.intervals import (
+    MIN_CLUSTERS,
     NoInterval,
     check_confidence,
     check_resamples,
@@ -25,27 +27,150 @@ from ranking.stats.intervals import (
     why_none_for,
     widening,
 )
-from ranking.stats.newton import maximise, pseudo_inverse
-from ranking.stats.pairs import Pairs, expected_score
+from ranking.stats.sandwich import totals_per_unit
 
-BLOCK = 50  # replicates refitted together at most; part of what a seed means
-CELLS = 4_000_000  # weights drawn at once at most, 32 MB
+# -- Figures made from sums ------------------------------------------------------------------------
+
+CACHED_CELLS = 250_000  # weights drawn at once, to fit the processor's cache; a seed depends on it
+VANISHING_SPREAD = 1e-12  # a smaller spread is rounding, not precision
+NOTHING = "There is nothing to count yet."
+Statistic = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its interval; None for what is unknown.
+
+    Attributes
+    ----------
+    value, low, high : in the unit of the figure
+    n, n_clusters : the number of labels, pairs of labels or items counted, and of their clusters
+    reason : one sentence if the value or its interval is missing, else empty
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_clusters: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Correlations of n pairs of scores.
+
+    Attributes
+    ----------
+    pearson : with its interval
+    spearman, kendall : from -1 to 1 (Kendall's tau-b); None if one side's scores are all equal
+    mean_absolute_error : in the unit of the scores; None without pairs
+    """
+
+    n: int
+    pearson: Estimate
+    spearman: float | None
+    kendall: float | None
+    mean_absolute_error: float | None
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How to draw replicates; the same seed and rows give the same interval.
+
+    Raises ValueError for a level that is not between 0 and 1, or fewer than two replicates.
+    """
+
+    level: float = 0.95
+    n_resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_confidence(self.level)
+        check_resamples(self.n_resamples)
+
+    def estimate(
+        self, totals: Floats, statistic: Statistic, n: int, limits: tuple[float, float]
+    ) -> Estimate:
+        """The statistic of (G, S) sums per cluster, and its interval clipped to ``limits``.
+
+        ``statistic`` turns (S, R) sums into R figures; it must be defined for the plain sums.
+        """
+        value = float(statistic(totals.sum(axis=0)[:, None])[0])
+        plain = Estimate(value, None, None, n, len(totals))
+        if len(totals) < MIN_CLUSTERS:
+            return replace(plain, reason=NoInterval.FEW_CLUSTERS.reason)
+        deviation = statistic(self._draw(totals)) - value
+        if np.ptp(deviation) < VANISHING_SPREAD:
+            return replace(plain, reason=NoInterval.NO_VARIATION.reason)
+        tail = (1 - self.level) / 2
+        reach = widening(self.level, len(totals)) * np.quantile(deviation, [tail, 1 - tail])
+        low, high = np.clip(value + reach, *limits)
+        return replace(plain, low=float(low), high=float(high))
+
+    def _draw(self, totals: Floats) -> Floats:
+        """(S, n_resamples): the sums with an exponential weight for each cluster."""
+        generator = np.random.Generator(np.random.SFC64(self.seed))
+        block = max(1, CACHED_CELLS // len(totals))
+        sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
+        shapes = [(len(totals), size) for size in sizes]
+        # Sparse, because BLAS would start threads for so little and wait for them.
+        sums = csr_array(totals.T)
+        drawn = (sums @ generator.standard_exponential(shape) for shape in shapes)
+        return np.hstack([np.asarray(block, np.float64) for block in drawn])
+
+
+def unknown(n: int, n_clusters: int, reason: str = NOTHING) -> Estimate:
+    """A figure without a value, and the reason."""
+    return Estimate(None, None, None, n, n_clusters, reason)
+
+
+def cluster_codes(cluster: ArrayLike | None, length: int) -> Ints:
+    """The cluster of each row, checked; None makes each row its own cluster."""
+    if cluster is None:
+        return np.arange(length)
+    codes = arrays.integers("clusters", cluster)
+    check_rows("clusters", codes, length)
+    return codes.astype(np.int64)
+
+
+def check_rows(name: str, values: NDArray[Any], length: int) -> None:
+    """Raise ValueError unless the column has this length."""
+    if len(values) != length:
+        raise ValueError(f"{name} has {len(values)} entries where {length} are expected")
+
+
+def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
+    """(G, S): the sums of S columns over the rows of each cluster."""
+    code, size = arrays.codes(cluster)
+    return np.stack([summed(code, column, size) for column in values], axis=1)
+
+
+# -- Bradley-Terry ratings -------------------------------------------------------------------------
+
+# With exponential weights no replicate loses a candidate or splits the graph. Where each vote is
+# its own cluster, ``count`` equal votes together get a gamma weight of that shape. A replicate is
+# refitted from the estimate by steps with one fixed inverse information, rescaled to its own
+# information per candidate; if these steps do not contract, by Newton's method.
+
+BLOCK = 50  # most replicates refitted together; a seed depends on it
+CELLS = 4_000_000  # most weights drawn at once, 32 MB
 MAX_STEPS = 16
-TOLERANCE = 1e-6  # of theta, 0.0002 Elo: what may remain between a replicate and its maximum
-VANISHING = 1e-9  # Elo; a spread below it is rounding, not precision
+TOLERANCE = 1e-6  # of theta, 0.0002 Elo: the error allowed in a replicate's maximum
+VANISHING_ELO = 1e-9  # Elo; a smaller spread is rounding, not precision
 
 
 @dataclass(eq=False)
 class Bootstrap:
-    """Intervals for Bradley-Terry ratings by resampling clusters of votes.
+    """Intervals of Bradley-Terry ratings by resampling clusters of votes.
 
     Parameters
     ----------
     n_resamples : replicates, at least 2
     confidence : of the intervals
-    random_state : seed; the same seed and battles give the same numbers, on any ``n_threads``
-    model : the `BradleyTerry` to fit; its hyperparameters are used, it is not changed
-    n_threads : replicates are drawn and refitted by so many threads
+    random_state : seed; the same seed and battles give the same numbers with any ``n_threads``
+    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
+    n_threads : number of threads that draw and refit replicates
 
     Attributes (K candidates; NaN for the unranked)
     ----------
@@ -56,7 +181,7 @@ class Bootstrap:
     low_, high_ : (K,) Elo: quantiles of the deviations from the rating, widened by
         sqrt(G / (G - 1)) and by the t(G - 1) over the normal quantile
     n_clusters_ : G, between ranked candidates
-    reason_ : `NoInterval` or None; when set, low_, high_ and standard_errors_ are all NaN
+    reason_ : `NoInterval` or None; if set, low_, high_ and standard_errors_ are all NaN
     """
 
     n_resamples: int = 1000
@@ -82,7 +207,7 @@ class Bootstrap:
         return self
 
     def _replicates(self, refit: "_Refit") -> Floats:
-        """(n_resamples, R) strengths, drawn in blocks with a generator of their own each."""
+        """(n_resamples, R) strengths, drawn in blocks that each have their own generator."""
         block = max(1, min(BLOCK, CELLS // refit.weight.shape[1]))
         sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
         seeds = np.random.SeedSequence(self.random_state).spawn(len(sizes))
@@ -91,18 +216,19 @@ class Bootstrap:
 
     def _measure(self) -> None:
         deviation = self.samples_ - self.ratings_
-        steady = np.ptp(deviation, axis=0) < VANISHING  # an anchor; or clusters that all agree
+        steady = np.ptp(deviation, axis=0) < VANISHING_ELO  # an anchor, or clusters that all agree
         deviation[:, steady] = np.nan
         if self.reason_ is None and np.isnan(deviation).all():
             self.reason_ = NoInterval.NO_VARIATION
-        few = self.n_clusters_ if self.reason_ is None else 0
+        factor = correction = np.nan
+        if self.reason_ is None:
+            factor = widening(self.confidence, self.n_clusters_)
+            correction = small_sample(self.n_clusters_)
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(deviation, [tail, 1 - tail], axis=0)
-        factor = widening(self.confidence, few) if few else np.nan
         self.low_: Floats = self.ratings_ + factor * low
         self.high_: Floats = self.ratings_ + factor * high
-        spread = deviation.std(axis=0, ddof=1)
-        self.standard_errors_: Floats = spread * (small_sample(few) if few else np.nan)
+        self.standard_errors_: Floats = deviation.std(axis=0, ddof=1) * correction
 
 
 class _Refit:
@@ -134,10 +260,10 @@ class _Refit:
         return centred.T
 
     def _approach(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
-        """(R, B) strengths after steps with the fixed inverse, and which are within TOLERANCE.
+        """(R, B) strengths after steps with the fixed inverse, and (B,) which have converged.
 
-        The steps of such an iteration shrink by a constant rate; with the last two known, what
-        remains is last * rate / (1 - rate) = last^2 / (previous - last).
+        Such steps shrink at a constant rate, so the distance that remains after the last two is
+        last * rate / (1 - rate) = last^2 / (previous - last).
         """
         theta = np.repeat(self.theta[:, None], weight.shape[1], axis=1)
         expected = self.pairs.win_probability(self.theta)[:, None]
@@ -157,7 +283,7 @@ class _Refit:
         return theta, settled
 
     def _stretch(self, weight: Floats) -> Floats:
-        """(R, B): how the fixed inverse is bent to a replicate's own information per candidate."""
+        """(R, B): factors that rescale the fixed inverse to a replicate's own information."""
         p = self.pairs.win_probability(self.theta)[:, None]
         own = abs(self.incidence) @ (weight * (p * (1 - p)))
         stretch: Floats = np.sqrt(self.information.diagonal()[:, None] / own)
@@ -165,7 +291,7 @@ class _Refit:
 
 
 def _remaining(previous: Floats, last: Floats) -> Floats:
-    """What is left to go after two steps of these sizes; infinite where it cannot be told."""
+    """The distance that remains after two steps of these sizes; infinite if they do not shrink."""
     shrinking = (last < previous) & np.isfinite(previous)
     left = np.full(len(last), np.inf)
     left[shrinking] = last[shrinking] ** 2 / (previous - last)[shrinking]
@@ -173,9 +299,118 @@ def _remaining(previous: Floats, last: Floats) -> Floats:
 
 
 def _incidence(pairs: Pairs) -> csr_array:
-    """(R, P): +1 where the candidate is first of the pair, -1 where it is second."""
+    """(R, P): +1 if the candidate is first in the pair, -1 if it is second."""
     n_pairs = len(pairs.first)
     row = np.concatenate([pairs.first, pairs.second])
     column = np.tile(np.arange(n_pairs), 2)
     sign = np.repeat([1.0, -1.0], n_pairs)
     return csr_array((sign, (row, column)), shape=(pairs.n_candidates, n_pairs))
+
+
+# -- Shares ----------------------------------------------------------------------------------------
+
+
+def clustered_share(
+    successes: ArrayLike,
+    trials: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """The share of successes among all trials, with a cluster-bootstrap interval.
+
+    Parameters
+    ----------
+    successes : (n,) from 0 to the row's trials; a fraction is a part of a success
+    trials : (n,) integers, 0 or more; None for one per row. Rows without trials are ignored
+    clusters : (n,) integers, the prompt of each row; None if rows are independent
+    level : of the interval; n_resamples, seed : of the bootstrap
+
+    Returns
+    -------
+    Estimate from 0 to 1, ``n`` being the trials. No value without trials; no interval with fewer
+    than 5 clusters, or if all clusters have the same share between 0 and 1. For a share of 0 or 1
+    resampling shows no variation: there the bound is the exact binomial one for as many trials as
+    there are clusters (Clopper and Pearson 1934), because the share of clusters without any
+    failure is at most the share of successes, clusters being equal in size.
+
+    Raises ValueError naming the argument.
+    """
+    sampling = Resampling(level, n_resamples, seed)
+    won, total, cluster = _rows({"successes": successes}, trials, clusters)
+    if not len(total):
+        return unknown(0, 0)
+    totals = sum_per_cluster(cluster, *won, total)
+    estimate = sampling.estimate(totals, _share, int(total.sum()), (0, 1))
+    return _exact_at_the_edge(estimate, (0, 1), level)
+
+
+def share_difference(
+    first: ArrayLike,
+    second: ArrayLike,
+    trials: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """One share minus another on the same trials, with a cluster-bootstrap interval.
+
+    ``first`` and ``second``: the (n,) successes of each; the rest is as for `clustered_share`.
+    Both are measured on the same rows, so what they have in common cancels out. Two that succeed
+    in the same rows differ by 0, without an interval.
+    """
+    sampling = Resampling(level, n_resamples, seed)
+    won, total, cluster = _rows({"first": first, "second": second}, trials, clusters)
+    if not len(total):
+        return unknown(0, 0)
+    totals = sum_per_cluster(cluster, *won, total)
+    estimate = sampling.estimate(totals, _difference, int(total.sum()), (-1, 1))
+    return _exact_at_the_edge(estimate, (-1, 1), level)
+
+
+def _share(sums: Floats) -> Floats:
+    share: Floats = sums[0] / sums[1]
+    return share
+
+
+def _difference(sums: Floats) -> Floats:
+    difference: Floats = (sums[0] - sums[1]) / sums[2]
+    return difference
+
+
+def _rows(
+    successes: dict[str, ArrayLike], trials: ArrayLike | None, clusters: ArrayLike | None
+) -> tuple[list[Floats], Floats, Ints]:
+    """Checked columns of successes, trials and clusters, of the rows with any trials."""
+    won = {name: arrays.floats(name, values) for name, values in successes.items()}
+    length = len(next(iter(won.values())))
+    total = np.ones(length)
+    if trials is not None:
+        column = arrays.integers("trials", trials)
+        check_rows("trials", column, length)
+        total = arrays.counts("trials", column, length).astype(np.float64)
+    cluster = cluster_codes(clusters, length)
+    for name, values in won.items():
+        check_rows(name, values, length)
+        if not ((values >= 0) & (values <= total)).all():
+            raise ValueError(f"{name} must be from 0 to the trials of their row")
+    has_trials = total > 0
+    columns = [values[has_trials] for values in won.values()]
+    return columns, total[has_trials], cluster[has_trials]
+
+
+def _exact_at_the_edge(estimate: Estimate, limits: tuple[int, int], level: float) -> Estimate:
+    """The exact bound if every cluster is at the same end of the possible range."""
+    if (
+        estimate.low is not None
+        or estimate.value not in limits
+        or estimate.n_clusters < MIN_CLUSTERS
+    ):
+        return estimate
+    lowest, highest = limits
+    missed = (highest - lowest) * (1 - ((1 - level) / 2) ** (1 / estimate.n_clusters))
+    if estimate.value == highest:
+        return replace(estimate, low=highest - missed, high=float(highest), reason="")
+    return replace(estimate, low=float(lowest), high=lowest + missed, reason="")

@@ -1,23 +1,26 @@
-"""Who can be compared with whom, and why not.
+"""Which candidates can be compared, which votes are dependent, and whether majorities contradict.
 
 The Bradley-Terry maximum exists only among candidates that are strongly connected by wins
-(Ford 1957); an arrow leads from winner to loser, and a tie or a soft score is an arrow both ways.
+(Ford 1957): an arrow leads from winner to loser, and a tie or a soft score is an arrow both ways.
 """
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from ranking.stats.columns import Bools, Floats, Ints, summed
+from ranking.stats import arrays
+from ranking.stats.arrays import Bools, Floats, Ints, summed
 
-FEW = 4  # steps after which a search through the whole graph is the lesser work
+FEW = 4  # steps after which a search through the whole graph is faster
 
 
 class Status(StrEnum):
-    """Whether a candidate is ranked, and else why it is not comparable yet."""
+    """Whether a candidate is ranked, or else why it is not comparable yet."""
 
     RANKED = "ranked"
     UNDEFEATED = "undefeated"
@@ -40,7 +43,7 @@ _REASONS = {
     Status.WINLESS: "It has never won or tied, so no finite score describes it.",
     Status.ABOVE: "It and those it trades wins with have never lost to the ranked candidates.",
     Status.BELOW: "It and those it trades wins with have never beaten the ranked candidates.",
-    Status.DISCONNECTED: "No chain of results leads between it and the ranked candidates.",
+    Status.DISCONNECTED: "No chain of results connects it with the ranked candidates.",
     Status.NO_VOTES: "It has no votes yet.",
     Status.ONLY_CANDIDATE: "There is no other candidate to compare it with.",
 }
@@ -48,8 +51,14 @@ _REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Connectivity:
-    """``components``: (K,) labels from 0, the largest first; ``ranked``: (K,) mask of the largest,
-    empty where nobody is comparable with anybody; ``status``: one per candidate."""
+    """How K candidates are connected.
+
+    Attributes
+    ----------
+    components : (K,) labels from 0, the largest component first
+    ranked : (K,) mask of the largest component; all False if no two candidates are comparable
+    status : K of `Status`
+    """
 
     components: Ints
     ranked: Bools
@@ -57,7 +66,7 @@ class Connectivity:
 
 
 def connect(wins: Floats) -> Connectivity:
-    """Label the candidates of a (K, K) win matrix."""
+    """Find the strong components of a (K, K) win matrix, and the status of each candidate."""
     arrows = wins > 0
     if len(wins) > 1 and _spans(arrows) and _spans(arrows.T):
         everybody = np.ones(len(wins), np.bool_)
@@ -72,7 +81,7 @@ def connect(wins: Floats) -> Connectivity:
 def _spans(arrows: Bools) -> bool:
     """Whether a few steps along arrows lead from the first candidate to all others.
 
-    A board that has settled is found connected at little cost; False only means to look closely.
+    A cheap check that most boards pass; False means that the graph must be searched.
     """
     reached = arrows[0].copy()
     for _ in range(FEW):
@@ -83,7 +92,7 @@ def _spans(arrows: Bools) -> bool:
 
 
 def _components(wins: Floats, arrows: Bools) -> Ints:
-    """Strong components, ordered by size, then by votes inside, then by their first candidate."""
+    """(K,) strong components, ordered by size, then by votes inside, then by first candidate."""
     if not len(wins):
         return np.zeros(0, np.int64)
     label = connected_components(_graph(arrows), directed=True, connection="strong")[1].astype(
@@ -117,7 +126,7 @@ def _status(arrows: Bools, ranked: Bools) -> tuple[Status, ...]:
 
 
 def _reaches(arrows: Bools, ranked: Bools) -> Bools:
-    """Mask of the candidates that arrows lead to from the ranked; of all where none is ranked."""
+    """Mask of the candidates that arrows lead to from the ranked; of all if nobody is ranked."""
     if not ranked.any():
         return np.ones(len(ranked), np.bool_)
     reached = np.zeros(len(ranked), np.bool_)
@@ -129,3 +138,164 @@ def _reaches(arrows: Bools, ranked: Bools) -> Bools:
 def _graph(arrows: Bools) -> csr_array:
     tails, heads = np.nonzero(arrows)
     return csr_array((np.ones(len(tails)), (tails, heads)), shape=arrows.shape)
+
+
+# -- Which votes are dependent ---------------------------------------------------------------------
+
+ENOUGH = 40  # prompts or raters; intervals clustered by fewer are not trusted
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each of n votes.
+
+    Attributes
+    ----------
+    codes : (n,) int for `Battles.from_arrays`; None if each vote is its own cluster
+    rule : "prompt", "prompt_pair", "rater" or "vote"
+    """
+
+    codes: Ints | None
+    rule: str
+
+    @property
+    def these_prompts_only(self) -> bool:
+        """Whether the results hold for these prompts only, and not for others like them."""
+        return self.rule == "prompt_pair"
+
+    @property
+    def note(self) -> str:
+        """One sentence for a page; empty for the usual rule."""
+        return _NOTES[self.rule]
+
+
+_NOTES = {
+    "prompt": "",
+    "prompt_pair": f"With fewer than {ENOUGH} prompts, the results cover these prompts only.",
+    "rater": "Some prompts are unknown; there, votes by the same rater are treated as dependent.",
+    "vote": "Prompts are unknown and raters too few; all votes are treated as independent.",
+}
+
+
+def choose_clusters(
+    left: ArrayLike,
+    right: ArrayLike,
+    prompt: ArrayLike | None = None,
+    rater: ArrayLike | None = None,
+    batch: ArrayLike | None = None,
+) -> Clusters:
+    """By prompt from 40 prompts on, else by (prompt, pair); prompt unknown: by rater or by vote.
+
+    Parameters
+    ----------
+    left, right : (n,) candidates
+    prompt, rater : (n,) integers; negative is unknown. If some prompts are unknown, votes on a
+        known prompt are clustered by it and the others by rater, and the rule is "rater"; if a
+        vote has neither, the rule is "vote"
+    batch : (n,) integers; votes derived from one list of responses have the same batch and share a
+        cluster under any rule; negative is none
+    """
+    a = arrays.integers("left", left)
+    b = arrays.integers("right", right, len(a))
+    prompts = _known("prompt", prompt, len(a))
+    owners = _owners(prompt, rater, len(a))
+    if prompts is not None and prompts[1] >= ENOUGH:
+        chosen = Clusters(prompts[0], "prompt")
+    elif prompts is not None:
+        chosen = Clusters(
+            _by_pair(prompts[0], a.astype(np.int64), b.astype(np.int64)), "prompt_pair"
+        )
+    elif owners is not None and owners[1] >= ENOUGH:
+        chosen = Clusters(owners[0], "rater")
+    else:
+        chosen = Clusters(None, "vote")
+    return (
+        chosen if batch is None else _join_batches(chosen, arrays.integers("batch", batch, len(a)))
+    )
+
+
+def _known(name: str, values: ArrayLike | None, length: int) -> tuple[Ints, int] | None:
+    if values is None or not length:
+        return None
+    array = arrays.integers(name, values, length)
+    return arrays.codes(array) if array.min() >= 0 else None
+
+
+def _owners(
+    prompt: ArrayLike | None, rater: ArrayLike | None, length: int
+) -> tuple[Ints, int] | None:
+    """Codes of the known prompts and of the raters of all other votes, and how many codes."""
+    if rater is None or not length:
+        return None
+    raters = arrays.integers("rater", rater, length).astype(np.int64)
+    if prompt is None:
+        return _known("rater", raters, length)
+    prompts = arrays.integers("prompt", prompt, length).astype(np.int64)
+    if ((prompts < 0) & (raters < 0)).any():
+        return None
+    return arrays.codes(np.where(prompts < 0, raters, -1 - prompts))
+
+
+def _by_pair(prompt: Ints, left: Ints, right: Ints) -> Ints:
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    n_candidates = int(high.max()) + 1
+    return arrays.codes((prompt * n_candidates + low) * n_candidates + high)[0]
+
+
+def _join_batches(chosen: Clusters, batch: Ints) -> Clusters:
+    """Merge clusters that share a batch: the connected components of clusters and batches."""
+    member = batch >= 0
+    if not member.any():
+        return chosen
+    own = np.arange(len(batch)) if chosen.codes is None else chosen.codes
+    batches, n_batches = arrays.codes(batch[member])
+    offset = int(own.max()) + 1
+    ends = (own[member], offset + batches)
+    size = offset + n_batches
+    links = coo_array((np.ones(len(batches)), ends), shape=(size, size))
+    component = connected_components(links, directed=False)[1]
+    return Clusters(component[own].astype(np.int64), chosen.rule)
+
+
+# -- Transitivity of majorities --------------------------------------------------------------------
+
+ROUNDING = 1e-9  # of a pair's total; a smaller lead comes from adding up fractions
+
+
+@dataclass(frozen=True)
+class Transitivity:
+    """``triads``: sets of three candidates with a majority in each of their three pairs;
+    ``transitive``: how many of them are not cyclic."""
+
+    triads: int
+    transitive: int
+
+    @property
+    def share(self) -> float:
+        """Transitive triads per triad: 0.75 for coin tosses, 1 for an order; NaN without triads."""
+        return self.transitive / self.triads if self.triads else math.nan
+
+
+def transitivity(wins: ArrayLike) -> Transitivity:
+    """Count the triads of a (K, K) matrix of the row's score against the column.
+
+    A pair that is even, or that never met, has no majority. Every triad is a triangle of pairs
+    with a majority, counted 6 times in the trace of the cube of their matrix; a cyclic one is
+    counted 3 times in the trace of the cube of the majorities (Kendall and Babington Smith 1940).
+
+    Raises ValueError if ``wins`` is not square, finite and not negative.
+    """
+    matrix = np.asarray(wins, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"wins must be of shape (K, K), not {matrix.shape}")
+    if not (np.isfinite(matrix) & (matrix >= 0)).all():
+        raise ValueError("wins must be finite and not negative")
+    ahead: Bools = matrix - matrix.T > ROUNDING * (matrix + matrix.T)
+    triads = _closed_walks(ahead | ahead.T) // 6
+    return Transitivity(triads, triads - _closed_walks(ahead) // 3)
+
+
+def _closed_walks(arrows: Bools) -> int:
+    """The number of closed walks of three arrows: the trace of the cube, exact in float64."""
+    steps = arrows.astype(np.float64)
+    return int(((steps @ steps) * steps.T).sum())

@@ -1,24 +1,23 @@
-"""How far one list of scores follows another."""
+"""Correlations of two lists of scores."""
 
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import kendalltau, rankdata
 
-from ranking.stats import columns
-from ranking.stats.columns import Floats, Ints
-from ranking.stats.resampling import (
+from ranking.stats import arrays
+from ranking.stats.arrays import Floats, Ints
+from ranking.stats.bootstrap import (
     Correlations,
     Estimate,
     Resampling,
     check_rows,
     cluster_codes,
-    totalled,
+    sum_per_cluster,
     unknown,
 )
 
-CONSTANT = "One side gave the same score throughout, so there is nothing to correlate."
+CONSTANT = "One side gave the same score every time, so there is nothing to correlate."
 
 
 def score_correlations(
@@ -34,7 +33,7 @@ def score_correlations(
     Parameters
     ----------
     x, y : (n,) finite numbers, two scores of the same n things
-    clusters : (n,) integers, the prompt of each row; None where rows are independent
+    clusters : (n,) integers, the prompt of each row; None if rows are independent
     level : of the interval; n_resamples, seed : of the bootstrap
 
     Raises ValueError naming the argument. Reference: Kendall 1945 for tau-b.
@@ -45,6 +44,8 @@ def score_correlations(
     error = float(np.abs(one - other).mean()) if len(one) else None
     if pearson.value is None:
         return Correlations(len(one), pearson, None, None, error)
+    from scipy.stats import rankdata  # noqa: PLC0415  (takes half a second; few callers need it)
+
     ranks = np.corrcoef(rankdata(one), rankdata(other))[0, 1]
     return Correlations(len(one), pearson, float(ranks), _kendall(one, other), error)
 
@@ -60,8 +61,8 @@ def correlation_lift(
 ) -> Estimate:
     """Pearson of x with y minus Pearson of a baseline with y, on the same n rows.
 
-    All three are (n,) finite numbers; the rest is as for `score_correlations`. A baseline that is
-    constant predicts nothing, and its correlation counts as 0.
+    All three are (n,) finite numbers; the rest is as for `score_correlations`. The correlation of
+    a constant baseline, which predicts nothing, counts as 0.
     """
     sampling = Resampling(level, n_resamples, seed)
     one, base, other = _scores(x=x, baseline=baseline, y=y)
@@ -75,8 +76,10 @@ def correlation_lift(
 
 
 def _kendall(one: Floats, other: Floats) -> float:
-    # SciPy's p-value, which nobody asks for, is quick by the asymptotic way, but divides by n - 2.
+    # SciPy always computes a p-value: the asymptotic one is fast, but divides by n - 2.
     method: Literal["asymptotic", "exact"] = "asymptotic" if len(one) > 2 else "exact"
+    from scipy.stats import kendalltau  # noqa: PLC0415  (as above)
+
     return float(kendalltau(one, other, method=method).statistic)
 
 
@@ -91,10 +94,10 @@ def _pearson_estimate(sampling: Resampling, one: Floats, other: Floats, cluster:
 def _moments(cluster: Ints, one: Floats, other: Floats) -> Floats:
     """(G, 6): rows, and sums of both sides, of their squares and of their product.
 
-    Both are centred and scaled first: squares of large scores would lose what they differ by.
+    Both sides are centred and scaled first, because squares of large scores lose precision.
     """
     a, b = ((side - side.mean()) / np.ptp(side) for side in (one, other))
-    return totalled(cluster, np.ones(len(a)), a, b, a * a, b * b, a * b)
+    return sum_per_cluster(cluster, np.ones(len(a)), a, b, a * a, b * b, a * b)
 
 
 def _pearson(sums: Floats) -> Floats:
@@ -109,7 +112,7 @@ def _lift(sums: Floats) -> Floats:
 
 def _scores(**values: ArrayLike) -> list[Floats]:
     """Columns of finite numbers, all of the same length."""
-    scores = {name: columns.floats(name, column) for name, column in values.items()}
+    scores = {name: arrays.floats(name, column) for name, column in values.items()}
     length = len(scores["x"])
     for name, column in scores.items():
         check_rows(name, column, length)

@@ -1,7 +1,7 @@
-"""Two candidates side by side: how far apart, how sure, and how many more votes until it is told.
+"""Differences of two candidates: size, uncertainty, and votes needed for a clear lead.
 
-Everything stands on the variance of a difference, C_ii + C_jj - 2 C_ij, which two bars drawn side
-by side do not show.
+All of it depends on the variance of a difference, C_ii + C_jj - 2 C_ij, which two separate
+intervals do not show.
 """
 
 import math
@@ -11,18 +11,18 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.columns import Floats, Ints
+from ranking.stats.arrays import Floats, Ints
+from ranking.stats.battles import expected_score
 from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value
-from ranking.stats.pairs import expected_score
 from ranking.stats.ranks import check_estimate
 
-MOST_VOTES = 100_000  # beyond so many more votes for one pair, none will be told
+MOST_VOTES = 100_000  # forecasts of more votes for one pair are not given
 BEYOND = 1e20  # stands for infinity
-VANISHING = 1e-12  # part of the greatest variance; a difference's below it is rounding
+VANISHING = 1e-12  # part of the larger variance; a smaller variance of a difference is rounding
 
 
 class Lead(StrEnum):
-    """What the votes say of two candidates."""
+    """What the votes say about two candidates."""
 
     AHEAD = "ahead"
     BEHIND = "behind"
@@ -38,12 +38,12 @@ class Lead(StrEnum):
 
 
 _REASONS = {
-    Lead.AHEAD: "It is ahead by more than chance explains.",
-    Lead.BEHIND: "It is behind by more than chance explains.",
-    Lead.OPEN: "Which of the two is better is open: chance explains a difference like this.",
+    Lead.AHEAD: "It is clearly ahead.",
+    Lead.BEHIND: "It is clearly behind.",
+    Lead.OPEN: "The two are too close to call.",
     Lead.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
-    Lead.NO_VARIATION: "How far chance moves this difference cannot be measured.",
-    Lead.NOT_COMPARABLE: "No chain of results leads both ways between the two.",
+    Lead.NO_VARIATION: "The votes do not vary enough to measure the uncertainty.",
+    Lead.NOT_COMPARABLE: "No chain of results connects the two in both directions.",
 }
 
 
@@ -51,8 +51,12 @@ _REASONS = {
 class Difference:
     """How far i is ahead of j. Unknown numbers are NaN, and ``lead`` says why.
 
-    ``elo`` with ``standard_error``, ``low`` and ``high``, in Elo; ``probability`` that i is
-    preferred to j (a tie is half a preference) with ``probability_low`` and ``probability_high``.
+    Attributes
+    ----------
+    elo, standard_error, low, high : in Elo
+    probability, probability_low, probability_high : that i is preferred to j; a tie is half a
+        preference
+    lead : `Lead`
     """
 
     elo: float
@@ -67,11 +71,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two that follow each other on a board.
+    """Two candidates adjacent on a board.
 
-    ``separated``: their difference exceeds the critical value of its standard errors; ``votes``:
-    how many more votes between the two it would take, 0 for the separated, None where that cannot
-    be told: they are level, their errors are unknown, or it takes more than the cap.
+    Attributes
+    ----------
+    upper, lower : candidates
+    separated : whether their difference exceeds the critical value of its standard errors
+    votes : forecast of the votes between the two until it does; 0 if it does, None if there is no
+        forecast: they are level, their errors are unknown, or it takes more than the cap
     """
 
     upper: int
@@ -81,11 +88,11 @@ class Neighbours:
 
     @property
     def words(self) -> str:
-        """For a page: "separated", "about 120 more votes" or why neither."""
+        """For a page: "clear lead", "about 120 more votes" or "too close to call"."""
         if self.separated:
-            return "separated"
+            return "clear lead"
         if self.votes is None:
-            return "cannot be told"
+            return "too close to call"
         return f"about {rounded_up(self.votes):,} more vote{'s' if self.votes > 1 else ''}"
 
 
@@ -98,20 +105,20 @@ def compare(
     n_clusters: int | None = None,
     scale: float = 400.0,
 ) -> Difference:
-    """The difference between candidates i and j, with t intervals of G - 1 degrees of freedom.
+    """The difference of candidates i and j, with t intervals of G - 1 degrees of freedom.
 
-    The probability is 1 / (1 + exp(theta_j - theta_i)), and its interval is that of the difference
-    carried through the same curve, so the two always agree.
+    The probability is 1 / (1 + exp(theta_j - theta_i)). Its interval is that of the difference
+    under the same function, so the two always agree.
 
     Parameters
     ----------
     theta : (K,) natural log-odds, NaN for the unranked
     covariance : (K, K) of theta, as `Sandwich.covariance_`
     i, j : two different candidates
-    n_clusters : G, clusters behind the covariance; None for as good as infinitely many
-    scale : Elo points that stand for odds of 10 to 1
+    n_clusters : G, clusters behind the covariance; None for practically infinitely many
+    scale : Elo points for odds of 10 to 1
 
-    Raises ValueError naming the argument that makes no sense.
+    Raises ValueError naming the invalid argument.
     """
     strength, matrix = _check(theta, covariance, confidence, scale)
     _check_pair(i, j, len(strength))
@@ -136,27 +143,27 @@ def neighbours(
     n_clusters: int | None = None,
     most: int = MOST_VOTES,
 ) -> list[Neighbours]:
-    """For each two that follow each other on the board, from the top: separated, or votes to go.
+    """Each two adjacent candidates, from the top: separated, or how many more votes it takes.
 
     A vote between i and j adds w = p (1 - p) to the information along d = e_i - e_j, so n of them
-    turn the variance v = d'Cd of votes taken as independent into v / (1 + n w v) (Sherman and
-    Morrison 1950). The robust variance s^2 is taken to shrink alike: the design effect s^2 / v
-    stays what it is. With the difference g held, |g| exceeds z standard errors from
+    turn the variance v = d'Cd of independent votes into v / (1 + n w v) (Sherman and Morrison
+    1950). The robust variance s^2 is assumed to shrink alike, with a constant design effect
+    s^2 / v. If the difference g does not change, |g| exceeds z standard errors from
 
         n = (z^2 s^2 / g^2 - 1) / (w v)
 
-    on. It is a forecast: the difference will move, and votes on the same few prompts help less.
+    votes on. This is a forecast: g will change, and votes on the same few prompts help less.
 
     Parameters
     ----------
     theta : (K,) natural log-odds, NaN for the unranked, who have no neighbours
     covariance : (K, K) of theta, robust, as `Sandwich.covariance_`
-    independent : (K, K) of theta, votes taken as independent, as `BradleyTerry.covariance_`
+    independent : (K, K) of theta, as if votes were independent, as `BradleyTerry.covariance_`
     confidence : of z, which is 1.96 for 0.95
-    n_clusters : G; when given, z is Student's t with G - 1 degrees of freedom
-    most : above so many votes it cannot be told
+    n_clusters : G; if given, z is Student's t with G - 1 degrees of freedom
+    most : the largest forecast to give
 
-    Raises ValueError naming the argument that makes no sense.
+    Raises ValueError naming the invalid argument.
     """
     strength, robust = _check(theta, covariance, confidence)
     naive = check_estimate(theta, independent, "independent")[1]
@@ -170,28 +177,30 @@ def neighbours(
     gained = p * (1 - p) * _variances(naive, upper, lower)  # by the first vote: w v
     excess = _divided(reach, gap) ** 2 - 1
     needed = _divided(excess, gained)
-    told = zip(upper.tolist(), lower.tolist(), gap > reach, needed, strict=True)
+    rows = zip(upper.tolist(), lower.tolist(), gap > reach, needed, strict=True)
     return [
-        Neighbours(i, j, bool(apart), 0 if apart else math.ceil(n) if 0 <= n <= most else None)
-        for i, j, apart, n in told
+        Neighbours(
+            i, j, bool(separated), 0 if separated else math.ceil(n) if 0 <= n <= most else None
+        )
+        for i, j, separated, n in rows
     ]
 
 
 def _critical(confidence: float, n_clusters: int | None) -> float:
-    """NaN where so few clusters measure no error."""
+    """The critical value; NaN if there are too few clusters to measure an error."""
     few = n_clusters is not None and n_clusters < MIN_CLUSTERS
     return math.nan if few else critical_value(confidence, n_clusters)
 
 
 def _divided(above: Floats, below: Floats) -> Floats:
-    """A quotient, or BEYOND where it is beyond that or unknown."""
+    """The quotient, or BEYOND if it is larger or unknown."""
     within = above < BEYOND * below
     quotient: Floats = np.full(len(above), BEYOND)
     return np.divide(above, below, out=quotient, where=within)
 
 
 def _variances(covariance: Floats, i: Ints, j: Ints) -> Floats:
-    """Of theta_i - theta_j; NaN where there is none, or none but rounding."""
+    """The variance of theta_i - theta_j; NaN if it is unknown, or rounding."""
     own, other = covariance[i, i], covariance[j, j]
     variance = own + other - 2 * covariance[i, j]
     with np.errstate(invalid="ignore"):
@@ -210,7 +219,7 @@ def _lead(gap: float, reach: float, critical: float) -> Lead:
 
 
 def rounded_up(votes: int) -> int:
-    """To two significant digits, upward: more would claim to know the future."""
+    """Rounded up to two significant digits; more would suggest a false precision."""
     unit = int(10 ** max(0, len(str(votes)) - 2))
     return -(-votes // unit) * unit
 

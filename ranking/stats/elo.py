@@ -1,4 +1,4 @@
-"""Online Elo: for movement and history, beside Bradley-Terry and never instead of it."""
+"""Online Elo: shows movement over time, next to Bradley-Terry and never instead of it."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranking.stats import columns
-from ranking.stats.columns import Floats, Ints
+from ranking.stats import arrays
+from ranking.stats.arrays import Floats, Ints
 from ranking.stats.intervals import (
     NoInterval,
     check_confidence,
@@ -21,9 +21,15 @@ CHUNK = 1 << 14  # votes turned into Python numbers at once
 
 
 @dataclass(frozen=True, eq=False)
-class EloInterval:
-    """``low``, ``high``: (K,) Elo; ``samples``: (n_resamples, K) final ratings, as drawn;
-    ``reason``: `NoInterval` or None; when set, low and high are all NaN."""
+class EloBounds:
+    """Intervals of K Elo ratings.
+
+    Attributes
+    ----------
+    low, high : (K,) Elo
+    samples : (n_resamples, K) final ratings, as drawn
+    reason : `NoInterval` or None; if set, low and high are all NaN
+    """
 
     low: Floats
     high: Floats
@@ -38,13 +44,13 @@ class Elo:
     Parameters
     ----------
     k : Elo points at stake in a vote, above 0 and at most ``scale``
-    start : rating of everybody before the first vote
-    scale : Elo points that stand for odds of 10 to 1
+    start : rating of all candidates before the first vote
+    scale : Elo points for odds of 10 to 1
 
     Attributes
     ----------
     ratings_ : (K,) Elo; their sum stays K * start
-    votes_ : (K,) int, the votes that each candidate took part in; where 0, the rating says nothing
+    votes_ : (K,) int, the number of votes of each candidate; without any, the rating means nothing
 
     Reference: Elo 1978.
     """
@@ -73,16 +79,16 @@ class Elo:
     def advance(
         self, ratings: ArrayLike, left: ArrayLike, right: ArrayLike, score: ArrayLike
     ) -> Floats:
-        """(K,) ratings after n more votes, from (K,) ratings kept; in parts or at once is the same.
+        """(K,) ratings after n more votes. Replaying votes in parts gives the same as at once.
 
         Raises ValueError naming the argument at fault.
         """
         self._check()
-        kept = columns.floats("ratings", ratings)
-        if not np.isfinite(kept).all():
+        before = arrays.floats("ratings", ratings)
+        if not np.isfinite(before).all():
             raise ValueError("ratings must be finite")
-        a, b, s, _ = _votes(left, right, score, len(kept))
-        return self._replay(kept, a, b, s)
+        a, b, s, _ = _votes(left, right, score, len(before))
+        return self._replay(before, a, b, s)
 
     def interval(
         self,
@@ -95,12 +101,12 @@ class Elo:
         n_resamples: int = 100,
         confidence: float = 0.95,
         random_state: int = 0,
-    ) -> EloInterval:
-        """What the ratings might as well have been: other votes, in another order.
+    ) -> EloBounds:
+        """Intervals for the chance in which votes were cast, and in which order.
 
-        Each replicate draws whole clusters with replacement (votes, where ``cluster`` is None)
-        and shuffles what it drew. The deviations from the replicates' median, widened as in
-        `Bootstrap`, are laid around the rating. NaN for a candidate without votes.
+        Each replicate draws whole clusters with replacement (votes, if ``cluster`` is None) and
+        shuffles their votes. The quantiles of the deviations from the replicates' median, widened
+        as in `Bootstrap`, are added to the rating. NaN for a candidate without votes.
         """
         check_confidence(confidence)
         check_resamples(n_resamples)
@@ -118,7 +124,7 @@ class Elo:
 
     def _around(
         self, samples: Floats, confidence: float, n_clusters: int, reason: NoInterval | None
-    ) -> EloInterval:
+    ) -> EloBounds:
         tail = (1 - confidence) / 2
         low, middle, high = np.quantile(samples, [tail, 0.5, 1 - tail], axis=0)
         factor = np.where(np.ptp(samples, axis=0) > 0, 1.0, np.nan)
@@ -126,7 +132,7 @@ class Elo:
             factor *= widening(confidence, n_clusters)
         low = self.ratings_ + factor * (low - middle)
         high = self.ratings_ + factor * (high - middle)
-        return EloInterval(low, high, samples, reason)
+        return EloBounds(low, high, samples, reason)
 
     def _starts(self, n_candidates: int) -> Floats:
         return np.full(n_candidates, float(self.start))
@@ -134,7 +140,7 @@ class Elo:
     def _replay(
         self, ratings: Floats, left: NDArray[Any], right: NDArray[Any], score: Floats
     ) -> Floats:
-        """A plain loop: every vote needs the one before it. tanh cannot overflow as exp can."""
+        # A plain loop, as every vote depends on the one before. tanh cannot overflow as exp can.
         now = ratings.tolist()
         stake, slope, tanh = self.k / 2, math.log(10) / (2 * self.scale), math.tanh
         for begin in range(0, len(left), CHUNK):
@@ -158,20 +164,20 @@ class Elo:
 def _votes(
     left: ArrayLike, right: ArrayLike, score: ArrayLike, n_candidates: int | None
 ) -> tuple[NDArray[Any], NDArray[Any], Floats, int]:
-    a, b = columns.integers("left", left), columns.integers("right", right)
-    s = columns.floats("score", score)
-    n_candidates = columns.count_candidates(a, b, n_candidates)
-    columns.check_votes(a, b, s, n_candidates)
+    a, b = arrays.integers("left", left), arrays.integers("right", right)
+    s = arrays.floats("score", score)
+    n_candidates = arrays.count_candidates(a, b, n_candidates)
+    arrays.check_votes(a, b, s, n_candidates)
     return a, b, s, n_candidates
 
 
 def _clusters(cluster: ArrayLike | None, n_votes: int) -> tuple[Ints, int]:
     if cluster is None:
         return np.arange(n_votes), n_votes
-    return columns.codes(columns.integers("cluster", cluster, n_votes))
+    return arrays.codes(arrays.integers("cluster", cluster, n_votes))
 
 
 def _resampled(generator: np.random.Generator, group: Ints, n_clusters: int) -> Ints:
-    """The votes of as many clusters, drawn with replacement, in random order."""
+    """The votes of n_clusters clusters drawn with replacement, in random order."""
     copies = np.bincount(generator.integers(n_clusters, size=n_clusters), minlength=n_clusters)
     return generator.permutation(np.repeat(np.arange(len(group)), copies[group]))

@@ -1,4 +1,4 @@
-"""What all intervals share: when there is none, and how much few clusters widen one."""
+"""What all intervals have in common: reasons for none, and corrections for few clusters."""
 
 import math
 from enum import StrEnum
@@ -6,8 +6,8 @@ from enum import StrEnum
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from ranking.stats.arrays import Bools, Floats
 from ranking.stats.battles import Battles
-from ranking.stats.columns import Bools, Floats
 
 MIN_CLUSTERS = 5
 
@@ -30,12 +30,12 @@ _REASONS = {
     NoInterval.NOTHING_RANKED: "No two candidates are comparable yet.",
     NoInterval.NO_DECISIVE_VOTE: "Every vote so far is a tie.",
     NoInterval.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
-    NoInterval.NO_VARIATION: "The groups of votes agree exactly, so chance cannot be measured.",
+    NoInterval.NO_VARIATION: "All groups of votes agree exactly, so the uncertainty is unknown.",
 }
 
 
 def why_none(n_clusters: int, decisive: bool) -> NoInterval | None:
-    """The reason for which votes in so many clusters carry no interval, if there is one."""
+    """Why votes in this many clusters give no interval; None if they do."""
     if not n_clusters:
         return NoInterval.NOTHING_RANKED
     if not decisive:
@@ -49,9 +49,9 @@ def why_none_for(battles: Battles) -> NoInterval | None:
 
 
 def measurable(battles: Battles) -> Bools:
-    """(K,): who has votes in clusters enough for an error of their own.
+    """(K,) mask: the candidates with votes in enough clusters to estimate their error.
 
-    Who has few borrows the certainty of others: one vote that says what was expected leaves no
+    With few clusters the estimate is too small: a single vote with the expected outcome leaves no
     residual at all.
     """
     enough: Bools = battles.clusters_per_candidate() >= MIN_CLUSTERS
@@ -59,19 +59,19 @@ def measurable(battles: Battles) -> Bools:
 
 
 def known_among(covariance: Floats, known: Bools) -> Floats:
-    """(K, K): the covariance, NaN for whoever is not `known` (K,)."""
+    """(K, K): the covariance, NaN for candidates that are not `known` (K,)."""
     masked: Floats = np.where(known[:, None] & known, covariance, np.nan)
     return masked
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is no probability strictly between 0 and 1."""
+    """Raise ValueError unless the confidence is strictly between 0 and 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
 
 
 def check_resamples(n_resamples: int) -> None:
-    """Refuse too few replicates to take a quantile from."""
+    """Raise ValueError for too few replicates to take a quantile of."""
     if n_resamples < 2:
         raise ValueError(f"n_resamples must be at least 2, not {n_resamples}")
 
@@ -92,9 +92,9 @@ def normal_quantile(confidence: float) -> float:
 
 
 def critical_value(confidence: float, n_clusters: int | None) -> float:
-    """How many standard errors an interval reaches: t for G clusters, normal without their count.
+    """The half-width of an interval in standard errors: t for G clusters, normal for None.
 
-    Raises ValueError where fewer than two clusters leave no degree of freedom.
+    Raises ValueError for fewer than two clusters, which leave no degree of freedom.
     """
     if n_clusters is None:
         return normal_quantile(confidence)
@@ -104,6 +104,6 @@ def critical_value(confidence: float, n_clusters: int | None) -> float:
 
 
 def widening(confidence: float, n_clusters: int) -> float:
-    """What a bootstrap's deviations are multiplied by: both corrections for few clusters."""
+    """The factor for a bootstrap's deviations: both corrections for few clusters."""
     ratio = t_quantile(confidence, n_clusters) / normal_quantile(confidence)
     return small_sample(n_clusters) * ratio

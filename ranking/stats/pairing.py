@@ -1,12 +1,12 @@
-"""Which pairs to compare next: those whose votes tell most about the candidates not yet settled.
+"""Which pairs to compare next: those whose votes reduce the uncertainty of candidates most.
 
 One vote between i and j adds p (1 - p) d d' to the information, d = e_i - e_j. By Sherman and
-Morrison (1950) that takes
+Morrison (1950) that reduces the summed variances of the unsettled candidates U by
 
-    p (1 - p) ||C_U d||^2 / (1 + p (1 - p) d'C d)
+    p (1 - p) ||C_U d||^2 / (1 + p (1 - p) d'C d),
 
-off the summed variances of the unsettled candidates U, whose rows of the covariance are C_U: the
-criterion of an A-optimal design (Atkinson, Donev and Tobias 2007).
+where C_U are their rows of the covariance: the criterion of an A-optimal design (Atkinson, Donev
+and Tobias 2007). A candidate is settled if its standard error is at most the target.
 """
 
 import math
@@ -14,14 +14,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.columns import Bools, Floats
-from ranking.stats.pairs import expected_score
+from ranking.stats.arrays import Bools, Floats
+from ranking.stats.battles import expected_score
 from ranking.stats.ranks import check_estimate
 
-PRIOR = 1.5  # standard deviation of theta where there is no estimate: 260 Elo at a scale of 400
+PRIOR = 1.5  # standard deviation of theta without an estimate: 260 Elo at a scale of 400
 EXPLORATION = 0.1
 MOST_RATIO = 1000.0
-SWEEPS = 100  # towards the prior's compromise for the unranked; weights need few digits
+SWEEPS = 100  # to place the unranked between prior and votes; weights need few digits
 
 
 def pair_weights(
@@ -36,27 +36,27 @@ def pair_weights(
 ) -> Floats:
     """(K, K) symmetric weights, positive off the diagonal, that sum to 1 over the pairs.
 
-    While every candidate is settled, a pair's weight is proportional to 1 / sqrt(votes + 1): near
-    to uniform. As long as some are not, a share of ``1 - exploration`` goes to pairs in proportion
-    to what their next vote takes off the variances of the unsettled ones.
+    If every candidate is settled, a pair's weight is proportional to 1 / sqrt(votes + 1), close to
+    uniform. If some are not, a share of ``1 - exploration`` goes to pairs in proportion to what
+    their next vote takes off the variances of the unsettled candidates.
 
-    A candidate without an estimate gets one from a weak prior, normal around the mean of the
-    ranked with a deviation of 1.5 (odds of 4.5 to 1), and from its votes; one without an error
-    gets the error that this prior and its votes leave.
+    A candidate without an estimate gets one from its votes and a weak prior, normal around the mean
+    of the ranked with a deviation of 1.5 (odds of 4.5 to 1); a candidate without an error gets the
+    error that this prior and its votes leave.
 
     Parameters
     ----------
     theta : (K,) natural log-odds, NaN for the unranked
-    covariance : (K, K) of theta; NaN where it is not known
-    counts : (K, K) votes that each pair has, symmetric
-    target_error : Elo; a candidate whose standard error is above it is not settled
-    wins : (K, K) what the row's candidate scored against the column's, as `Battles.wins()`; used
-        to place the unranked, who else stand in the middle
-    scale : Elo points that stand for odds of 10 to 1
-    exploration : 0 to 1, the share that is always spread near-uniformly
-    most_ratio : at least 1, of the greatest weight to the least; small ones are lifted to hold it
+    covariance : (K, K) of theta; NaN where it is unknown
+    counts : (K, K) number of votes per pair, symmetric
+    target_error : Elo; a candidate with a larger standard error is not settled
+    wins : (K, K) score of the row's candidate against the column's, as `Battles.wins()`; used to
+        place the unranked, who otherwise are placed at the mean
+    scale : Elo points for odds of 10 to 1
+    exploration : 0 to 1, the share that is always close to uniform
+    most_ratio : at least 1, of the largest weight to the smallest; smaller weights are raised
 
-    Raises ValueError naming the argument that makes no sense.
+    Raises ValueError naming the invalid argument.
     """
     strength, matrix = check_estimate(theta, covariance)
     votes = _square("counts", counts, len(strength))
@@ -66,76 +66,78 @@ def pair_weights(
     _check(target_error, scale, exploration, most_ratio)
     if len(strength) < 2:
         return np.zeros(votes.shape)
-    placed = _placed(strength, scored)
-    full = _completed(matrix, placed, votes)
+    placed = _place_unranked(strength, scored)
+    full = _complete_covariance(matrix, placed, votes)
     errors = np.sqrt(full.diagonal().clip(min=0)) * scale / math.log(10)
-    weights = _shared_out(1 / np.sqrt(votes + 1))
+    weights = _normalise(1 / np.sqrt(votes + 1))
     gain = _gain(full, placed, errors > target_error)
     if gain.any():
-        weights = exploration * weights + (1 - exploration) * _shared_out(gain)
-    return _shared_out(np.maximum(weights, weights.max() / most_ratio))
+        weights = exploration * weights + (1 - exploration) * _normalise(gain)
+    return _normalise(np.maximum(weights, weights.max() / most_ratio))
 
 
 def _gain(covariance: Floats, theta: Floats, unsettled: Bools) -> Floats:
-    """(K, K): what the next vote of a pair takes off the variances of the unsettled."""
+    """(K, K): the reduction of the unsettled candidates' variances by a pair's next vote."""
     p = expected_score(theta[:, None] - theta[None, :])
-    told = p * (1 - p)
+    information = p * (1 - p)
     rows = covariance[unsettled]
-    gain: Floats = told * _apart(rows.T @ rows) / (1 + told * _apart(covariance))
+    reduced = information * _squared_distances(rows.T @ rows)
+    gain: Floats = reduced / (1 + information * _squared_distances(covariance))
     return gain
 
 
-def _apart(gram: Floats) -> Floats:
+def _squared_distances(gram: Floats) -> Floats:
     """(K, K): (e_i - e_j)' M (e_i - e_j) of a semi-definite matrix M."""
     own = gram.diagonal()
-    apart: Floats = (own[:, None] + own[None, :] - 2 * gram).clip(min=0)
-    return apart
+    distances: Floats = (own[:, None] + own[None, :] - 2 * gram).clip(min=0)
+    return distances
 
 
-def _placed(theta: Floats, wins: Floats) -> Floats:
-    """Strengths for all: the unranked's where prior and votes balance, the ranked held fixed.
+def _place_unranked(theta: Floats, wins: Floats) -> Floats:
+    """Strengths for all: the unranked where prior and votes balance, with the ranked held fixed.
 
     Each sweep moves by the gradient over a bound of its slope (p (1 - p) is at most 1/4, twice
     that between two that both move), which never overshoots (Böhning and Lindsay 1988).
     """
-    lost = np.isnan(theta)
-    middle = theta[~lost].mean() if not lost.all() else 0.0
-    placed = np.where(lost, middle, theta)
-    if not lost.any():
+    unranked = np.isnan(theta)
+    mean = theta[~unranked].mean() if not unranked.all() else 0.0
+    placed = np.where(unranked, mean, theta)
+    if not unranked.any():
         return placed
-    votes = (wins + wins.T)[lost]
-    bound = (votes * np.where(lost, 0.5, 0.25)).sum(axis=1) + PRIOR**-2
+    votes = (wins + wins.T)[unranked]
+    bound = (votes * np.where(unranked, 0.5, 0.25)).sum(axis=1) + PRIOR**-2
     for _ in range(SWEEPS):
-        expected = votes * expected_score(placed[lost, None] - placed[None, :])
-        pull = (wins[lost] - expected).sum(axis=1) - (placed[lost] - middle) / PRIOR**2
-        placed[lost] += pull / bound
+        expected = votes * expected_score(placed[unranked, None] - placed[None, :])
+        gradient = (wins[unranked] - expected).sum(axis=1) - (placed[unranked] - mean) / PRIOR**2
+        placed[unranked] += gradient / bound
     return placed
 
 
-def _completed(covariance: Floats, theta: Floats, votes: Floats) -> Floats:
-    """The covariance, with what prior and votes leave for those without one.
+def _complete_covariance(covariance: Floats, theta: Floats, votes: Floats) -> Floats:
+    """The covariance, completed by what prior and votes leave for candidates without one.
 
-    That is (C0^-1 + L)^-1 = (1 + C0 L)^-1 C0, for C0 the known part beside the prior's variances
-    (it is singular, hence the second form) and L the information of the votes on the others.
+    That is (C0^-1 + L)^-1 = (1 + C0 L)^-1 C0, for C0 the known part and the prior's variances
+    (singular, hence the second form), and L the information in the votes of the other candidates.
     """
-    loose = np.isnan(covariance.diagonal())
-    if np.isnan(covariance[np.ix_(~loose, ~loose)]).any():
+    unknown = np.isnan(covariance.diagonal())
+    if np.isnan(covariance[np.ix_(~unknown, ~unknown)]).any():
         raise ValueError("covariance must be known between candidates whose variances are")
-    if not loose.any():
+    if not unknown.any():
         return covariance
-    start = np.where(loose[:, None] | loose[None, :], 0.0, covariance)
-    start[loose, loose] = PRIOR**2
+    either = unknown[:, None] | unknown[None, :]
+    start = np.where(either, 0.0, covariance)
+    start[unknown, unknown] = PRIOR**2
     p = expected_score(theta[:, None] - theta[None, :])
-    told = votes * p * (1 - p) * (loose[:, None] | loose[None, :])
-    np.fill_diagonal(told, 0)
-    laplacian = np.diag(told.sum(axis=1)) - told
+    information = votes * p * (1 - p) * either
+    np.fill_diagonal(information, 0)
+    laplacian = np.diag(information.sum(axis=1)) - information
     full = np.linalg.solve(np.eye(len(theta)) + start @ laplacian, start)
     symmetric: Floats = (full + full.T) / 2
     return symmetric
 
 
-def _shared_out(weights: Floats) -> Floats:
-    """With an empty diagonal, exactly symmetric, and of sum 1 over the pairs."""
+def _normalise(weights: Floats) -> Floats:
+    """Symmetric weights with an empty diagonal that sum to 1 over the pairs."""
     off = weights + weights.T
     np.fill_diagonal(off, 0)
     shares: Floats = 2 * off / off.sum()

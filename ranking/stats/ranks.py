@@ -1,13 +1,13 @@
-"""Ranks are intervals too: from the covariance of differences, not from overlapping bars."""
+"""Ranges of ranks, from the covariance of differences rather than from overlapping intervals."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.columns import Bools, Floats
+from ranking.stats.arrays import Bools, Floats
 from ranking.stats.intervals import check_confidence, critical_value
 
-DRAWS = 10_000  # the chance of any error is met to 0.2 percentage points (one standard error)
-BLOCK = 500  # draws whose differences are held at once, in the processor's cache
+DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
+BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
 
 
 def rank_intervals(
@@ -18,27 +18,27 @@ def rank_intervals(
     random_state: int = 0,
     n_clusters: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """The best and the worst rank (1 is the top) that each candidate may hold.
+    """The best and the worst rank (1 is the top) that each candidate may have.
 
-    One better than i counts those surely above it, so ``low = 1 + #surely above`` and
-    ``high = K - #surely below``; surely means that the difference exceeds a critical value of its
-    standard errors. Marginal, that is the normal quantile (1.96): each comparison errs in 5 %.
-    Simultaneous, it is the quantile of the largest |difference| / error over all pairs (max-t,
-    from seeded normal draws): all intervals hold together with the confidence, which is what a
-    claim about "number one" needs. With ``n_clusters``, G, both are of Student's t with G - 1
-    degrees of freedom, for errors that were measured from so few clusters.
+    ``low = 1 + the number clearly above`` and ``high = K - the number clearly below``; clearly
+    means that the difference exceeds a critical value times its standard error. For marginal
+    ranges that is the normal quantile (1.96): each comparison errs in 5 %. For simultaneous
+    ranges it is the quantile of the largest |difference| / error over all pairs (max-t, from
+    seeded normal draws): all ranges hold together with the confidence, as a claim about "number
+    one" needs. With ``n_clusters``, G, both are of Student's t with G - 1 degrees of freedom, for
+    errors estimated from so few clusters.
 
     Parameters
     ----------
     theta : (K,) strengths on any linear scale, NaN for the unranked
     covariance : (K, K) of theta on that scale, as `Sandwich.covariance_`
-    random_state : seed of the draws; the same one gives the same intervals
-    n_clusters : clusters behind the covariance, at least 2; None for as good as infinitely many
+    random_state : seed of the draws; the same seed gives the same ranges
+    n_clusters : clusters behind the covariance, at least 2; None for practically infinitely many
 
     Returns
     -------
-    low, high : (K,) floats that are whole numbers; NaN for the unranked, and for all where the
-        covariance is NaN
+    low, high : (K,) floats that are whole numbers; NaN for the unranked, and where the covariance
+        is NaN
 
     Reference: Mogstad, Romano, Shaikh and Wilhelm 2024.
     """
@@ -51,7 +51,7 @@ def rank_intervals(
     critical = critical_value(confidence, n_clusters)
     if simultaneous and known.sum() > 1:
         largest = _largest(inner, error, np.random.default_rng(random_state), n_clusters)
-        # The draws have an error of their own; no claim about all pairs is weaker than about one.
+        # The draws are random too; the claim about all pairs must not be weaker than about one.
         critical = max(critical, float(np.quantile(largest, confidence)))
     gap = strength[known][None, :] - strength[known][:, None]  # how far the column is ahead
     low[known] = 1 + (gap > critical * error).sum(axis=1)
@@ -66,11 +66,11 @@ def clear_leader(
     random_state: int = 0,
     n_clusters: int | None = None,
 ) -> int | None:
-    """The candidate that is number one beyond reasonable doubt, or None.
+    """The candidate that is clearly number one, or None.
 
-    It is the one whose simultaneous rank interval is 1 to 1. When two share the top in truth, some
-    leader is named with a chance of at most ``1 - confidence``. Nobody leads where fewer than two
-    are ranked, or where the covariance is not known. Parameters as for `rank_intervals`.
+    It is the one whose simultaneous range of ranks is 1 to 1. If two really share the top, a leader
+    is named with a probability of at most ``1 - confidence``. None if fewer than two are ranked, or
+    if the covariance is unknown. Parameters as for `rank_intervals`.
     """
     _, worst = rank_intervals(theta, covariance, True, confidence, random_state, n_clusters)
     if np.isfinite(worst).sum() < 2 or np.nanmin(worst) > 1:
@@ -81,7 +81,7 @@ def clear_leader(
 def check_estimate(
     theta: ArrayLike, covariance: ArrayLike, name: str = "covariance"
 ) -> tuple[Floats, Floats]:
-    """(K,) and (K, K) float64; NaN is allowed, infinity and other shapes are not."""
+    """Check and return (K,) and (K, K) float64; NaN is allowed, infinity is not."""
     strength, matrix = np.asarray(theta, np.float64), np.asarray(covariance, np.float64)
     if strength.ndim != 1 or np.isinf(strength).any():
         raise ValueError("theta must be one-dimensional and hold no infinity")
@@ -93,7 +93,7 @@ def check_estimate(
 
 
 def _errors(covariance: Floats) -> Floats:
-    """(K, K) standard errors of differences; infinite on the diagonal and where there is none."""
+    """(K, K) standard errors of differences; infinite on the diagonal and where unknown."""
     variance = covariance.diagonal()
     square = variance[:, None] + variance[None, :] - 2 * covariance
     floor = 1e-12 * variance.max(initial=0.0)
@@ -105,10 +105,10 @@ def _errors(covariance: Floats) -> Floats:
 def _largest(
     covariance: Floats, error: Floats, generator: np.random.Generator, n_clusters: int | None
 ) -> Floats:
-    """(DRAWS,) of max over pairs of |z_i - z_j| / error_ij, z normal with this covariance.
+    """(DRAWS,) maxima over pairs of |z_i - z_j| / error_ij, z normal with this covariance.
 
-    In single precision, one candidate against all later ones at a time: what is compared stays in
-    the processor's cache. Divided by the root of chi-square / (G - 1), z is multivariate t.
+    In single precision, one candidate against all later ones at a time, to stay in the processor's
+    cache. Divided by the root of chi-square / (G - 1), z is multivariate t.
     """
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(values.clip(min=0))).astype(np.float32)

@@ -1,44 +1,93 @@
-"""Cluster-robust standard errors of Bradley-Terry ratings: the fast check on the bootstrap."""
+"""Cluster-robust standard errors of Bradley-Terry ratings: a fast check of the bootstrap."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from ranking.stats import columns
+from ranking.stats import arrays
+from ranking.stats.arrays import Bools, Floats, Ints, summed
 from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.clustering import meat
-from ranking.stats.columns import Bools, Floats, Ints
-from ranking.stats.intervals import (
-    NoInterval,
-    check_confidence,
-    small_sample,
-    t_quantile,
-    why_none,
-)
-from ranking.stats.newton import pseudo_inverse
+from ranking.stats.bradley_terry import BradleyTerry, pseudo_inverse
+from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile, why_none
 
-VANISHING = 1e-9  # Elo; a standard error below it is rounding, not precision
+BLOCK = 4096  # clusters whose scores are dense at once
+VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
+
+# -- Sums over independent units: clusters, or votes where there are none --------------------------
+
+
+def totals_per_unit(battles: Battles) -> tuple[csr_array, csr_array]:
+    """Two (P, U) matrices: per pair and unit the weight of votes, and the score of ``first``.
+
+    Units are the clusters. Without clusters they are the folded rows, for one vote of each, so that
+    a sum of ``count`` independent draws takes the place of ``count`` columns.
+    """
+    pair = battles.pairs.locate(battles.first, battles.second)
+    if battles.cluster is None:
+        unit, weight = np.arange(len(pair)), battles.weight
+    else:
+        unit, weight = battles.cluster, battles.weight * battles.count
+    n_units = len(pair) if battles.cluster is None else battles.n_clusters
+    shape = (len(battles.pairs.first), n_units)
+    scored = csr_array((weight * battles.score, (pair, unit)), shape=shape)
+    return csr_array((weight, (pair, unit)), shape=shape), scored
+
+
+def residuals(battles: Battles, theta: Floats) -> Floats:
+    """(R,): weight * (score seen - score expected), for one vote of each row."""
+    pairs = battles.pairs
+    expected = pairs.win_probability(theta)[pairs.locate(battles.first, battles.second)]
+    residual: Floats = battles.weight * (battles.score - expected)
+    return residual
+
+
+def meat(battles: Battles, theta: Floats) -> Floats:
+    """(K, K): the sum over clusters of u u', u the cluster's share of the gradient at theta."""
+    residual = residuals(battles, theta)
+    if battles.cluster is None:
+        pairs = battles.pairs
+        place = pairs.locate(battles.first, battles.second)
+        squares = summed(place, battles.count * residual**2, len(pairs.first))
+        return pairs.laplacian(squares)
+    return _squared(battles, battles.count * residual)
+
+
+def _squared(battles: Battles, residual: Floats) -> Floats:
+    assert battles.cluster is not None
+    size = battles.n_candidates
+    row = np.tile(battles.cluster, 2)
+    column = np.concatenate([battles.first, battles.second])
+    entries = (np.concatenate([residual, -residual]), (row, column))
+    gradients = csr_array(entries, shape=(battles.n_clusters, size))
+    total = np.zeros((size, size))
+    for start in range(0, battles.n_clusters, BLOCK):
+        block = gradients[start : start + BLOCK].toarray()
+        total += block.T @ block
+    return total
+
+
+# -- Sandwich estimators ---------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class _Robust:
-    """What both sandwiches share: errors and intervals of a fitted model from a covariance."""
+    """Errors and intervals of a fitted model from a covariance, for both sandwiches."""
 
     confidence: float = 0.95
     model: BradleyTerry = field(default_factory=BradleyTerry)
 
-    def _rank(self, battles: Battles) -> Battles:
-        """Fit the model; the battles between the ranked."""
+    def _fit_model(self, battles: Battles) -> Battles:
+        """Fit the model, and return the battles between ranked candidates."""
         check_confidence(self.confidence)
         self.model_ = replace(self.model).fit(battles)
         self.ratings_: Floats = self.model_.ratings_
         return battles.among(self.model_.ranked_)
 
     def _measure(self, covariance: Floats, n_clusters: int, decisive: bool) -> None:
-        """Set what is learned from the (R, R) covariance of the ranked candidates' theta."""
+        """Set the attributes that follow from the (R, R) covariance of theta."""
         self.n_clusters_ = n_clusters
         self.reason_: NoInterval | None = why_none(n_clusters, decisive)
         if self.reason_:
@@ -54,7 +103,7 @@ class _Robust:
         self.high_: Floats = self.ratings_ + reach
 
     def _covariance(self, inside: Battles) -> Floats:
-        """(R, R): the sandwich for the clusters of these battles; NaN where there are too few."""
+        """(R, R): the sandwich for the clusters of these battles; NaN if there are too few."""
         if inside.n_clusters < 2:
             return np.full((inside.n_candidates,) * 2, np.nan)
         theta = self.model_.theta_[self.model_.ranked_]
@@ -79,9 +128,9 @@ class Sandwich(_Robust):
     Parameters
     ----------
     confidence : of the intervals, which use t quantiles with G - 1 degrees of freedom
-    model : the `BradleyTerry` to fit; its hyperparameters are used, it is not changed
+    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
 
-    Attributes (K candidates; NaN for the unranked, and everywhere when ``reason_`` is set)
+    Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
     ----------
     model_ : the fitted model
     ratings_, standard_errors_, low_, high_ : (K,) Elo; NaN errors for an anchor, which is fixed
@@ -94,7 +143,7 @@ class Sandwich(_Robust):
 
     def fit(self, battles: Battles) -> "Sandwich":
         """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does."""
-        inside = self._rank(battles)
+        inside = self._fit_model(battles)
         self._measure(self._covariance(inside), inside.n_clusters, inside.decisive)
         return self
 
@@ -109,11 +158,11 @@ class TwoWaySandwich(_Robust):
     Parameters
     ----------
     confidence : of the intervals, which use t quantiles with min(G_a, G_b) - 1 degrees of freedom
-    model : the `BradleyTerry` to fit; its hyperparameters are used, it is not changed
+    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
 
     Attributes
     ----------
-    those of `Sandwich`; ``n_clusters_`` is the smaller of G_a and G_b, and few of either are few
+    those of `Sandwich`; ``n_clusters_`` is the smaller of G_a and G_b
 
     Reference: Cameron, Gelbach and Miller 2011.
     """
@@ -131,20 +180,20 @@ class TwoWaySandwich(_Robust):
     ) -> "TwoWaySandwich":
         """Fit the model to n votes, as `Battles.from_arrays` takes them, and measure its errors.
 
-        Votes come as arrays because `Battles` keep one cluster each. Both clusters are (n,)
+        Votes are arrays because `Battles` hold one cluster per vote. Both clusters are (n,)
         integers of any value. Raises as `Battles.from_arrays` and `BradleyTerry.fit` do.
         """
-        a = columns.integers("cluster", cluster)
-        b = columns.integers("second_cluster", second_cluster)
+        a = arrays.integers("cluster", cluster)
+        b = arrays.integers("second_cluster", second_cluster)
         _check_aligned(left, a, b)
         joint, *parents = _crossed(a, b)
         both = Battles.from_arrays(left, right, score, weight, joint, n_candidates, count)
         live = _live(len(joint), weight, count)
-        # The battles' clusters stand for the codes in use, in their order.
+        # The clusters of the battles are numbered by the codes in use, in their order.
         used = np.flatnonzero(np.bincount(joint[live]))
-        by_ab = self._rank(both)
+        by_ab = self._fit_model(both)
         by_a, by_b = (
-            replace(both, cluster=columns.codes(parent[used][both.cluster])[0]).among(
+            replace(both, cluster=arrays.codes(parent[used][both.cluster])[0]).among(
                 self.model_.ranked_
             )
             for parent in parents
@@ -163,15 +212,15 @@ def _check_aligned(left: ArrayLike, *clusters: NDArray[Any]) -> None:
 
 
 def _crossed(a: NDArray[Any], b: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
-    """(n,) codes of the distinct (a, b), and of which a and which b each code consists."""
-    (a_code, _), (b_code, n_b) = columns.codes(a), columns.codes(b)
+    """(n,) codes of the distinct (a, b), and the codes of a and of b in each."""
+    (a_code, _), (b_code, n_b) = arrays.codes(a), arrays.codes(b)
     distinct, joint = np.unique(a_code * max(n_b, 1) + b_code, return_inverse=True)
     first, second = np.divmod(distinct, max(n_b, 1))
     return joint.astype(np.int64), first, second
 
 
 def _live(n_votes: int, weight: ArrayLike | None, count: ArrayLike | None) -> Bools:
-    """Which votes have a weight and a count above 0: the others are no votes."""
+    """Mask of the votes with weight and count above 0; the others are no votes."""
     live = np.ones(n_votes, np.bool_)
     for column in (weight, count):
         if column is not None:

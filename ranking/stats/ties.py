@@ -1,4 +1,4 @@
-"""Rao-Kupper: win, tie and loss as three outcomes, with one parameter for how readily votes tie."""
+"""The Rao-Kupper model: win, tie and loss as three outcomes, and one parameter for ties."""
 
 import math
 from dataclasses import dataclass
@@ -8,17 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.columns import Bools, Floats, Ints
-from ranking.stats.concave import climb, covariance
+from ranking.stats.arrays import Bools, Floats, Ints
+from ranking.stats.battles import Battles, Outcomes, expected_score
+from ranking.stats.bradley_terry import BradleyTerry, covariance, maximise_joint
 from ranking.stats.connectivity import Status
-from ranking.stats.outcomes import Outcomes
-from ranking.stats.pairs import expected_score
 
 
 class NoTieModel(StrEnum):
-    """Why a fit with ties as an outcome of their own is another model, or none at all."""
+    """Why there is no fit with ties as an outcome, or only a plain Bradley-Terry fit."""
 
     NOTHING_RANKED = "nothing_ranked"
     NO_TIES = "no_ties"
@@ -33,15 +30,15 @@ class NoTieModel(StrEnum):
 
 _REASONS = {
     NoTieModel.NOTHING_RANKED: "No two candidates are comparable yet.",
-    NoTieModel.NO_TIES: "No vote is a tie: the model with ties is plain Bradley-Terry here.",
+    NoTieModel.NO_TIES: "No vote is a tie, so the model with ties is plain Bradley-Terry.",
     NoTieModel.ONLY_TIES: "Every vote so far is a tie, so any scores fit with enough ties.",
-    NoTieModel.UNBOUNDED: "The wins never contradict an order in which only the far apart are "
-    "told apart, so no finite tie parameter fits best.",
+    NoTieModel.UNBOUNDED: "The wins all fit one order in which only close candidates tie, so no "
+    "finite tie parameter fits best.",
 }
 
 
 class Chances(NamedTuple):
-    """Probabilities, each of the shape asked for; they add up to 1."""
+    """Probabilities that add up to 1, each of the broadcast shape."""
 
     win: Floats
     tie: Floats
@@ -52,28 +49,28 @@ class Chances(NamedTuple):
 class RaoKupper:
     """Bradley-Terry with ties: P(win) = 1 / (1 + exp(eta - gap)), P(loss) the same of -gap.
 
-    A vote is decisive where one side is better by more than a threshold ``eta >= 0`` (log nu in
-    the paper), in units of theta; the rest are ties, ``(exp(2 eta) - 1) P(win) P(loss)`` of all.
-    Scores must be outcomes: 0, a half or 1. A weight multiplies the logarithm of its vote's
-    probability, so that a weight of 2 is a vote cast twice, in the errors too.
+    A vote is decisive if one side is better by more than a threshold ``eta >= 0`` (log nu in the
+    paper), in units of theta; the rest are ties, with probability ``(exp(2 eta) - 1) P(win)
+    P(loss)``. Scores must be 0, a half or 1. A weight multiplies the logarithm of its vote's
+    probability, so a weight of 2 is a vote cast twice, in the errors too.
 
     Parameters
     ----------
-    scale : Elo points that stand for odds of 10 to 1
+    scale : Elo points for odds of 10 to 1
     center : the mean rating of the ranked candidates
 
     Attributes (K candidates; NaN for the unranked, and everywhere without a maximum)
     ----------
     ratings_ : (K,) Elo
     theta_ : (K,) natural log-odds, of mean 0 over the ranked
-    eta_ : float, the tie parameter; 0 where there are no ties
-    standard_errors_ : (K,) Elo, by the inverse information, as if votes were independent
-    eta_error_ : float, the standard error of eta; NaN where eta is 0, at the edge of its range
+    eta_ : float, the tie parameter; 0 without ties
+    standard_errors_ : (K,) Elo, from the inverse information, as if votes were independent
+    eta_error_ : float, the standard error of eta; NaN if eta is 0, at the edge of its range
     covariance_ : (K, K), of theta with mean 0
     log_likelihood_ : float, nats, over the votes between ranked candidates
-    ranked_, components_, status_ : as `BradleyTerry` has
-    reason_ : `NoTieModel` or None. NO_TIES is still a fit, of Bradley-Terry; the others are none
-    converged_, n_iter_ : True, and the Newton steps taken: a fit that does not settle raises
+    ranked_, components_, status_ : as in `BradleyTerry`
+    reason_ : `NoTieModel` or None. With NO_TIES there is a fit, of Bradley-Terry; otherwise none
+    converged_, n_iter_ : True, and the number of Newton steps; `fit` raises if it does not converge
 
     Reference: Rao and Kupper 1967.
     """
@@ -82,10 +79,9 @@ class RaoKupper:
     center: float = 1000.0
 
     def fit(self, battles: Battles) -> "RaoKupper":
-        """Rank the largest connected part. Votes with the unranked count for nobody.
+        """Rank the largest connected part; votes with unranked candidates are ignored.
 
-        Raises ValueError for scores that are no outcomes and as `BradleyTerry.fit` does;
-        NotConverged.
+        Raises ValueError for other scores than 0, a half and 1, and as `BradleyTerry.fit` does.
         """
         if not np.isin(battles.score, (0, 0.5, 1)).all():
             raise ValueError("score must be 0, 0.5 or 1 in a model of wins, ties and losses")
@@ -100,10 +96,10 @@ class RaoKupper:
         return self
 
     def probabilities(self, i: ArrayLike, j: ArrayLike) -> Chances:
-        """What a vote of i against j may say: win, tie and loss of i.
+        """The probabilities of win, tie and loss of i against j.
 
-        ``i`` and ``j`` are candidates or integer arrays of them, broadcast against each other.
-        NaN where one of them is unranked. Raises ValueError for an index out of range.
+        ``i`` and ``j``: candidates or integer arrays of them, broadcast against each other. NaN if
+        one of them is unranked. Raises ValueError for an index out of range.
         """
         apart = self._strength("i", i) - self._strength("j", j)
         gap, eta = np.ravel(apart), self.eta_
@@ -118,7 +114,7 @@ class RaoKupper:
         self.n_iter_, self.log_likelihood_ = 0, math.nan
         if self.reason_ is None:
             start = np.append(plain.theta_[plain.ranked_], outcomes.typical_eta())
-            x, _, self.n_iter_ = climb(
+            x, _, self.n_iter_ = maximise_joint(
                 outcomes.derivatives, start, outcomes.derivatives(start), size, lowest=0.0
             )
             spread = covariance(outcomes.derivatives(x)[1], size)

@@ -1,1 +1,0 @@
-"""The public pages of ranking. The same for everybody: none is rendered with the request."""

@@ -1,60 +1,186 @@
-"""The index of arenas, and a board as a page, as CSV and as JSON."""
+"""The home page, boards as pages and files, and the pages beside a board."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from arena.access import actor_of
-from ranking.pages import arenas, results
-from ranking.pages.board import board_context
-from ranking.pages.reading import BoardView, Question, read_board
-from ranking.views.serving import CSV, HTML, JSON, allow_plotly, send_stored, send_template
+from arena.actors import ANONYMOUS, Actor, actor_of
+from arena.models import Arena
+from arena.services.candidates import with_ballots
+from ranking import results
+from ranking.board_data import (
+    SCRIPTED_NOTICE,
+    BoardQuery,
+    BoardView,
+    arenas_with_scripts,
+    find_arena,
+    read_board,
+)
+from ranking.comparison import ChosenPair, read_published
+from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
+from ranking.models import Raters, Snapshot, Standing
+from ranking.services import page_cache
+from ranking.views.board_page import board_context
+from ranking.views.compare import clean_order, compare_context, side_by_side_context
+from ranking.views.history import history_context, parse_candidates
+from ranking.views.matrix import clean_show, matrix_context
+
+
+@dataclass(frozen=True)
+class Card:
+    """An arena with the snapshots of its boards, and who is first on the first of these that has
+    votes; `scripted` is a notice where those votes are of scripts."""
+
+    arena: Any
+    people: Snapshot | None
+    judges: Snapshot | None
+    juries: Snapshot | None
+    leader: Standing | None = None
+    scripted: str = ""
+
+    @property
+    def shown(self) -> Snapshot | None:
+        """The snapshot that the leader is first on."""
+        snapshots = (self.people, self.judges, self.juries)
+        return next((s for s in snapshots if s and s.n_votes), None)
+
+    @property
+    def shared_lead(self) -> bool:
+        """Whether others could be first too, corrected for multiple comparisons."""
+        return self.leader is not None and self.leader.sure_rank_high != 1
+
+
+def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
+    """One card per arena that is listed for `actor`, newest first; five queries at most."""
+    arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
+    ids = [arena.pk for arena in arenas]
+    current = Snapshot.objects.current().filter(board__category="", board__arena__in=ids)
+    snapshots = {
+        (snapshot.board.arena_id, snapshot.board.raters): snapshot
+        for snapshot in current.select_related("board")
+    }
+    leaders = _find_leaders(ids)
+    cards = []
+    for arena in arenas:
+        people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
+        card = Card(arena, people, judges, juries)
+        leader = leaders.get(card.shown.pk) if card.shown else None
+        cards.append(replace(card, leader=leader))
+    scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
+    return [
+        replace(card, scripted=SCRIPTED_NOTICE) if card.arena.pk in scripted else card
+        for card in cards
+    ]
+
+
+def _find_leaders(arenas: Sequence[int]) -> dict[int, Standing]:
+    """By snapshot, who is first; of several, the first by the name that is shown."""
+    current = Q(snapshot__is_current=True, snapshot__board__category="")
+    first = Standing.objects.filter(current, rank=1, snapshot__board__arena__in=arenas)
+    by_name = sorted(first.select_related("candidate"), key=lambda row: str(row.candidate))
+    return {standing.snapshot_id: standing for standing in reversed(by_name)}
+
+
+# -- The home page, and a board as a page, as CSV and as JSON --------------------------------------
 
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
-    """The arenas that are listed for whoever reads, each with what it asks and who leads."""
+    """The arenas that the reader may see, with their questions and leaders."""
     actor = actor_of(request)
-    context = {"cards": arenas.cards(actor), "may_sign_up": settings.SIGN_UP == "open"}
+    context = {"cards": list_cards(actor), "may_sign_up": settings.SIGN_UP == "open"}
     return send_template(request, "ranking/index.html", context, private=bool(actor.key))
 
 
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """A board: a table and a chart of its current snapshot."""
-    return _stored(request, slug, "html", HTML, _board_html)
+    return _send_board(
+        request,
+        slug,
+        "html",
+        HTML,
+        lambda view: render_to_string("ranking/board.html", board_context(view)),
+    )
 
 
 @require_safe
 def board_json(request: HttpRequest, slug: str) -> HttpResponseBase:
-    return _stored(request, slug, "json", JSON, results.as_json)
+    return _send_board(request, slug, "json", JSON, results.as_json)
 
 
 @require_safe
 def board_csv(request: HttpRequest, slug: str) -> HttpResponseBase:
-    response = _stored(request, slug, "csv", CSV, results.as_csv)
+    response = _send_board(request, slug, "csv", CSV, results.as_csv)
     response.headers["Content-Disposition"] = f'attachment; filename="{slug}-results.csv"'
     return response
 
 
-def _board_html(view: BoardView) -> str:
-    return render_to_string("ranking/board.html", board_context(view))
-
-
-def _stored(
+def _send_board(
     request: HttpRequest,
     slug: str,
     form: str,
     content_type: str,
     make: Callable[[BoardView], str],
 ) -> HttpResponseBase:
-    """The page of the board that is asked for, in one of its forms."""
-    asked = Question.of(request.GET)
+    """The board that is asked for, in one of its forms."""
+    query = BoardQuery.of(request.GET)
     return send_stored(
-        request, slug, asked.key(form), content_type, lambda arena: make(read_board(arena, asked))
+        request, slug, query.key(form), content_type, lambda arena: make(read_board(arena, query))
     )
+
+
+# -- The pages beside a board ----------------------------------------------------------------------
+
+
+@require_safe
+def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query, show = BoardQuery.unsorted(request.GET), clean_show(request.GET.get("show", ""))
+
+    def make(arena: Any) -> str:
+        context = matrix_context(read_published(arena, query), show)
+        return render_to_string("ranking/matrix.html", context)
+
+    return send_stored(request, slug, query.key(f"matrix-{show}"), HTML, make)
+
+
+@require_safe
+def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
+    arena = find_arena(slug, actor_of(request))
+    board = read_published(arena, BoardQuery.unsorted(request.GET))
+    context = compare_context(board, ChosenPair.of(request.GET), request.GET.get("page", "1"))
+    return send_template(request, "ranking/compare.html", context, private=arena.is_private)
+
+
+@require_safe
+def side_by_side(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query, order = BoardQuery.unsorted(request.GET), clean_order(request.GET.get("order", ""))
+
+    def make(arena: Any) -> str:
+        context = side_by_side_context(arena, query, order)
+        return render_to_string("ranking/side_by_side.html", context)
+
+    return send_stored(request, slug, query.key(f"side-by-side-{order}"), HTML, make)
+
+
+@require_safe
+def history(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Only the page without a choice of candidates is stored."""
+    query = BoardQuery.unsorted(request.GET)
+    candidates = parse_candidates(request.GET.getlist("candidate"))
+
+    def make(arena: Any) -> str:
+        context = history_context(read_published(arena, query), candidates)
+        return render_to_string("ranking/history.html", context)
+
+    if candidates:
+        arena = find_arena(slug, actor_of(request))
+        return send(request, page_cache.pack(make(arena)), HTML, private=arena.is_private)
+    return send_stored(request, slug, query.key("history"), HTML, make)

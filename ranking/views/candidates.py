@@ -1,32 +1,32 @@
-"""A candidate: where it stands, what it is, and every vote beneath its score."""
+"""A candidate's page: its standings, its configuration, and the votes behind its score."""
 
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from arena.access import actor_of, may_read_texts
-from arena.models import Arena, Candidate
-from arena.services.disclosure import votes_so_far
+from arena.actors import actor_of, can_read_texts
+from arena.models import Arena, Candidate, Comparison, Vote
+from arena.services.candidates import votes_so_far
+from arena.services.comparisons import prompt_html, response_html
+from ranking import record
+from ranking.board_data import LARGEST_ID, BoardQuery, choice_links
+from ranking.entries import disclosure_rule
+from ranking.http_cache import send_template
 from ranking.models import Raters, Standing
-from ranking.pages import record
-from ranking.pages.board import Link
-from ranking.pages.history import chart_of
-from ranking.pages.record import Filters
-from ranking.pages.tried import disclosure_rule
-from ranking.views.serving import send_template
-
-LARGEST_ID = 2**63 - 1
+from ranking.record import VoteFilters
+from ranking.views.history import candidate_chart
 
 
 @require_safe
 def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
-    """The candidate's standings, prompts, record against each opponent, and comparisons."""
     if pk > LARGEST_ID:
         raise Http404("There is no such candidate.")
     actor = actor_of(request)
@@ -35,11 +35,13 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     revealed = revealed.annotate(so_far=votes_so_far())
     shown = get_object_or_404(revealed, arena__in=arenas, pk=pk)
     arena = shown.arena
-    kinds = record.kinds_that_voted(shown)
-    filters = Filters.of(request.GET, kinds)
-    page = record.listed(shown, filters, request.GET.get("page", "1"))
+    voters = record.list_voters(shown)
+    filters = VoteFilters.of(request.GET, voters)
+    page = record.list_votes(shown, filters, request.GET.get("page", "1"))
     standings = _standings(shown)
-    for_its_team = shown.disclosed_at is None and may_read_texts(actor, shown)
+    # The chart is of the first board with a score, people's before others.
+    charted = next((standing for standing in standings if standing.score is not None), None)
+    for_its_team = shown.disclosed_at is None and can_read_texts(actor, shown)
     context = {
         "arena": arena,
         "candidate": shown,
@@ -48,10 +50,19 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         "for_its_team": for_its_team,
         "disclosure": disclosure_rule(shown),
         "standings": standings,
-        **_history(standings),
-        "record": _with_links(shown, record.record(shown, filters.raters), filters),
+        "charted": charted,
+        "chart": candidate_chart(charted) if charted else None,
+        "history_url": _history_url(shown, charted) if charted else "",
+        "record": [
+            (row, _votes_url(shown, raters=filters.raters, opponent=row.opponent.pk))
+            for row in record.count_record(shown, filters.raters)
+        ],
         "filters": filters,
-        "raters_links": _raters_links(shown, kinds, filters),
+        "raters_links": choice_links(
+            [(raters, str(Raters(raters).label)) for raters in voters],
+            filters.raters,
+            lambda raters: _url(shown, raters=raters),
+        ),
         "results": record.RESULTS.items(),
         "page": page,
         "any_category_url": _page_url(shown, replace(filters, category=""), 1),
@@ -64,41 +75,53 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
 
 def _standings(candidate: Candidate) -> list[Standing]:
     current = Standing.objects.filter(candidate=candidate, snapshot__is_current=True)
-    found = current.select_related("candidate", "snapshot__board", "elo_interval")
-    return list(found.order_by("-snapshot__board__raters", "snapshot__board__category"))
+    standings = current.select_related("candidate", "snapshot__board", "elo_interval")
+    return list(standings.order_by("-snapshot__board__raters", "snapshot__board__category"))
 
 
-def _history(standings: list[Standing]) -> dict[str, Any]:
-    """How the score moved on the first board that has one, people's before others."""
-    charted = next((standing for standing in standings if standing.score is not None), None)
-    return {"charted": charted, "chart": chart_of(charted) if charted else None}
+def _history_url(candidate: Candidate, standing: Standing) -> str:
+    board = standing.snapshot.board
+    query = BoardQuery(board.raters, board.category)
+    return query.address(candidate.arena.slug, "history", candidate=str(candidate.pk))
 
 
-def _raters_links(candidate: Candidate, kinds: list[str], filters: Filters) -> list[Link]:
-    if len(kinds) < 2:
-        return []
-    return [
-        Link(Raters(kind).label, _url(candidate, raters=kind), kind == filters.raters)
-        for kind in kinds
-    ]
-
-
-def _with_links(
-    candidate: Candidate, against: list[record.Against], filters: Filters
-) -> list[tuple[record.Against, str]]:
-    """Each line of the record, and where its comparisons are listed."""
-    return [
-        (row, _url(candidate, raters=filters.raters, opponent=row.opponent.pk) + "#comparisons")
-        for row in against
-    ]
-
-
-def _page_url(candidate: Candidate, filters: Filters, number: int) -> str:
+def _page_url(candidate: Candidate, filters: VoteFilters, number: int) -> str:
     names = ("raters", "result", "opponent", "category")
-    asked = {name: getattr(filters, name) for name in names}
-    return _url(candidate, **asked, page=number) + "#comparisons"
+    parameters = {name: getattr(filters, name) for name in names}
+    return _votes_url(candidate, **parameters, page=number)
 
 
-def _url(candidate: Candidate, **asked: Any) -> str:
-    query = urlencode({name: value for name, value in asked.items() if value})
+def _votes_url(candidate: Candidate, **parameters: Any) -> str:
+    return f"{_url(candidate, **parameters)}#comparisons"
+
+
+def _url(candidate: Candidate, **parameters: Any) -> str:
+    query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{reverse('candidate', args=[candidate.arena.slug, candidate.pk])}?{query}"
+
+
+@require_safe
+def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
+    """The prompt, both answers and the votes; 404 until there is a vote that counts."""
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    voted = Exists(Vote.objects.live().filter(comparison=OuterRef("pk")))
+    shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
+    sides = (
+        ("Left", shown.left, shown.left_response),
+        ("Right", shown.right, shown.right_response),
+    )
+    context = {
+        "arena": arena,
+        "comparison": shown,
+        "prompt": prompt_html(shown.prompt) if shown.prompt and shown.prompt.text else "",
+        "sides": [
+            {
+                "side": side,
+                "candidate": candidate,
+                "html": response_html(response) if response else None,
+            }
+            for side, candidate, response in sides
+        ],
+        "votes": shown.votes.live().select_related("rater").order_by("pk"),
+    }
+    return send_template(request, "ranking/comparison.html", context, private=arena.is_private)

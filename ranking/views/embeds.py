@@ -1,19 +1,35 @@
-"""A compact board, for other sites to show in a frame."""
+"""What other sites show: the badge of a candidate, and a compact leaderboard in a frame."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
+from unicodedata import east_asian_width
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from ranking.pages.embed import embed_context
-from ranking.pages.published import read_published
-from ranking.pages.reading import Question
-from ranking.views.serving import HTML, policy, send_to_anybody
+from arena.models import Candidate
+from ranking import wording
+from ranking.board_data import (
+    LARGEST_ID,
+    SCRIPTED_NOTICE,
+    BoardQuery,
+    BoardStanding,
+    Findings,
+    counts_scripts,
+)
+from ranking.comparison import PublishedBoard, read_published
+from ranking.http_cache import HTML, policy, send_to_anybody
+from ranking.models import Standing
 
-IN_ANY_FRAME = {
+SVG = "image/svg+xml"
+FIVE_MINUTES = "public, max-age=300"
+MOST_STANDINGS = 10
+FRAME_POLICY = {
     "default-src": ["'none'"],
     "style-src": ["'self'"],
     "img-src": ["'self'"],  # its icon, where it is opened by itself
@@ -21,17 +37,166 @@ IN_ANY_FRAME = {
     "form-action": ["'none'"],
     "frame-ancestors": ["*"],
 }
+LONGEST_LABEL = 32
+PADDING = 7
+# Widths of characters in px, at a font size of 11 px.
+NARROW, USUAL, BROAD, FULL = 4.0, 7.0, 9.5, 12.0
+NARROW_CHARACTERS = frozenset(" !'(),-./:;I[]`fijlrt|·")
+BROAD_CHARACTERS = frozenset("#%+<=>@ABCDGHKMNOQRUVWXYmw±")
+NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+# -- Badges ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of a badge: its text, and its place in px."""
+
+    text: str
+    left: float
+    width: float
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
+
+    @property
+    def text_width(self) -> float:
+        """The text is stretched to this width, whatever the font."""
+        return self.width - 2 * PADDING
+
+
+@dataclass(frozen=True)
+class Badge:
+    """Both halves, and what a screen reader says instead."""
+
+    label: Half
+    message: Half
+    title: str
+
+    @property
+    def width(self) -> float:
+        return self.label.width + self.message.width
+
+
+@require_safe
+@policy({"default-src": ["'none'"], "frame-ancestors": ["'none'"], "sandbox": True})
+def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
+    """Rank, score and interval as a picture. A private arena has no badges, whoever asks."""
+    if pk > LARGEST_ID:
+        raise Http404("There is no such candidate.")
+    query = BoardQuery.unsorted(request.GET)
+
+    def make(arena: Any) -> str:
+        candidate = get_object_or_404(Candidate.objects.revealed().filter(arena=arena), pk=pk)
+        context = {"badge": make_badge(read_published(arena, query), candidate)}
+        return render_to_string("ranking/badge.svg", context).strip()
+
+    response = send_to_anybody(request, slug, query.key(f"badge-{pk}"), SVG, make)
+    response.headers["Cache-Control"] = FIVE_MINUTES
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response
+
+
+def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
+    rows = (row for row in board.standings if row.candidate_id == candidate.pk)
+    standing = next(rows, None)
+    title = f"{candidate} in {board.arena.name}: {_spoken(standing)}"
+    message = badge_message(standing)
+    # In the message too: it must be seen without pointing at the badge.
+    if counts_scripts(board.snapshot):
+        title, message = f"{title} (demo only: scripted votes)", f"scripted: {message}"
+    return lay_out(board.arena.name, message, title)
+
+
+def lay_out(label: str, message: str, title: str) -> Badge:
+    """Place both halves side by side."""
+    label = NOT_IN_XML.sub("", label)
+    if len(label) > LONGEST_LABEL:
+        label = f"{label[: LONGEST_LABEL - 1].rstrip()}…"
+    left, right = _width(label), _width(message)
+    return Badge(Half(label, 0, left), Half(message, left, right), NOT_IN_XML.sub("", title))
+
+
+def badge_message(standing: Standing | None) -> str:
+    """The possible ranks, the score, and its interval: "#1–2, 1043 (1025–1061)"."""
+    if standing is None or standing.score is None:
+        return _unranked(standing)
+    interval = _interval(standing)
+    certainty = ", no interval yet" if interval is None else f" ({'–'.join(interval)})"
+    return f"#{_ranks(standing, '–')}, {standing.score:.0f}{certainty}"
+
+
+def _spoken(standing: Standing | None) -> str:
+    if standing is None or standing.score is None:
+        return _unranked(standing)
+    interval = _interval(standing)
+    certainty = "no interval yet"
+    if interval is not None:
+        certainty = f"between {' and '.join(interval)} with 95 % confidence"
+    return f"rank {_ranks(standing, ' to ')}, score {standing.score:.0f}, {certainty}"
+
+
+def _unranked(standing: Standing | None) -> str:
+    has_votes = standing is not None and standing.votes > 0
+    return "not comparable yet" if has_votes else "no votes yet"
+
+
+def _ranks(standing: Standing, to: str) -> str:
+    """A single rank if only one is possible; otherwise from the best to the worst."""
+    low, high = standing.rank_low, standing.rank_high
+    return str(standing.rank) if low is None or low == high else f"{low}{to}{high}"
+
+
+def _interval(standing: Standing) -> tuple[str, str] | None:
+    """Both ends of the interval, which is rarely symmetric around the score."""
+    if standing.low is None or standing.high is None:
+        return None
+    return f"{standing.low:.0f}", f"{standing.high:.0f}"
+
+
+def _width(text: str) -> float:
+    return 2 * PADDING + sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> float:
+    if east_asian_width(character) in "WF":
+        return FULL
+    if character in NARROW_CHARACTERS:
+        return NARROW
+    return BROAD if character in BROAD_CHARACTERS else USUAL
+
+
+# -- The compact leaderboard -----------------------------------------------------------------------
 
 
 @require_safe
 @xframe_options_exempt
-@policy(IN_ANY_FRAME)
+@policy(FRAME_POLICY)
 def embed_board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The best of a board. Nothing on it runs or is filled in, so any site may frame it."""
-    asked = Question.unsorted(request.GET)
+    """The top of a board. It has no scripts and no forms, so any site may frame it."""
+    query = BoardQuery.unsorted(request.GET)
 
     def make(arena: Any) -> str:
-        context = embed_context(read_published(arena, asked))
+        context = embed_context(read_published(arena, query))
         return render_to_string("ranking/embed.html", context)
 
-    return send_to_anybody(request, slug, asked.key("embed"), HTML, make)
+    return send_to_anybody(request, slug, query.key("embed"), HTML, make)
+
+
+def embed_context(board: PublishedBoard) -> dict[str, Any]:
+    """Everything that `ranking/embed.html` prints."""
+    ranked = [standing for standing in board.standings if standing.score is not None]
+    rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
+    standings = ranked[:MOST_STANDINGS]
+    return {
+        "arena": board.arena,
+        "snapshot": board.snapshot,
+        "raters": board.query.raters,
+        "category": board.query.category,
+        "scripted": SCRIPTED_NOTICE if counts_scripts(board.snapshot) else "",
+        "lead": wording.lead(rows, Findings.of(board.snapshot).leader),
+        "standings": standings,
+        "more": len(board.standings) - len(standings),
+        "board_url": board.address(),
+    }

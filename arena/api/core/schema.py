@@ -1,4 +1,4 @@
-"""How the API is described: OpenAPI 3.1, with what all operations have in common said once."""
+"""The OpenAPI 3.1 description, with what all operations have in common."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,16 +12,16 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from arena.api.core.fields import Changes, Given
+from arena.api.core.serializers import PatchSerializer, StrictSerializer
 
 V = TypeVar("V", bound=Callable[..., Any])
-SAME = "Nothing has changed since the ETag in If-None-Match."
+NOT_MODIFIED = "Nothing has changed since the ETag in If-None-Match."
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
     OpenApiParameter.HEADER,
-    description="A key of your choice: the same request with it is carried out once in 24 hours.",
+    description="A key of your choice. With it, a repeated request runs only once in 24 hours.",
     pattern=r"^[\x21-\x7e]{1,255}$",
     examples=[OpenApiExample("A key", value="upload-2026-11-22-1")],
 )
@@ -29,17 +29,17 @@ IF_MATCH = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The ETag of what you read: refused with 412 if somebody changed it since.",
+    description="The ETag of what you retrieved; the status is 412 if it has changed since.",
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The ETag of what you have: answered with 304 while nothing has changed.",
+    description="The ETag of what you have; the status is 304 if it has not changed.",
 )
 
 
-def described(
+def operation(
     operation_id: str,
     summary: str,
     *,
@@ -52,10 +52,10 @@ def described(
     parameters: list[OpenApiParameter] | None = None,
     description: str = "",
 ) -> Callable[[V], V]:
-    """Describe a method of an endpoint: what it takes and answers, each with an example.
+    """Describe a method of an endpoint: its request and its response, each with an example.
 
-    `answer` is a serializer (None: no body), `shown` an example of it; for a list, of one row.
-    `body` and `sent` are the same for what is taken.
+    `answer` is the response's serializer (None: no body) and `shown` an example of it, of one row
+    if it is a list. `body` and `sent` are the same for the request.
     """
     examples = []
     if body is not None:
@@ -74,7 +74,7 @@ def described(
 
 
 class Operations(AutoSchema):
-    """What every operation has by virtue of its method and its endpoint."""
+    """Adds what follows from an operation's method and endpoint."""
 
     view: Any
 
@@ -89,50 +89,45 @@ class Operations(AutoSchema):
         return [IF_NONE_MATCH] if self.method == "GET" else []
 
     def get_auth(self) -> list[dict[str, Any]]:
-        """A token or a session; for reading neither is needed where all may see."""
+        """A token or a session; open endpoints can be read without either."""
         auths: list[dict[str, Any]] = super().get_auth()
         return [*auths, {}] if self.method == "GET" and self.view.is_open else auths
 
     def get_extensions(self) -> dict[str, Any]:
-        """Say which scope a token needs."""
         ability = self.view.abilities.get(self.method, "read")
         return {"x-required-scope": str(ability)}
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
-        same = {"304": {"description": SAME}} if self.method == "GET" else {}
-        return bodies | same | {"default": PROBLEM}
+        not_modified = {"304": {"description": NOT_MODIFIED}} if self.method == "GET" else {}
+        return bodies | not_modified | {"default": PROBLEM}
 
     def _map_serializer(
         self, serializer: Any, direction: Any, bypass_extensions: bool = False
     ) -> dict[str, Any]:
-        """Bodies that refuse unknown members say so, and those that may not be empty."""
+        """Mark bodies that refuse unknown members, and those that must not be empty."""
         schema: dict[str, Any] = super()._map_serializer(serializer, direction, bypass_extensions)
-        is_given = isinstance(serializer, Given) and not isinstance(
+        is_strict = isinstance(serializer, StrictSerializer) and not isinstance(
             serializer, serializers.ListSerializer
         )
-        if isinstance(serializer, Changes):
+        if isinstance(serializer, PatchSerializer):
             schema |= {"minProperties": 1}
-        return schema | {"additionalProperties": False} if is_given else schema
+        return schema | {"additionalProperties": False} if is_strict else schema
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    """The security scheme of tokens."""
-
-    target_class = "arena.api.core.authentication.TokenAuthentication"
+    target_class = "arena.api.core.requests.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        sentence = "A team's token, made by an owner on the team's page: `rs_...`."
-        return {"type": "http", "scheme": "bearer", "description": sentence}
+        description = "A team's token (`rs_...`), which an owner creates on the team's page."
+        return {"type": "http", "scheme": "bearer", "description": description}
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
-    """The security scheme of whoever is signed in."""
-
-    target_class = "arena.api.core.authentication.SiteSession"
+    target_class = "arena.api.core.requests.SiteSession"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        sentence = "The session of whoever is signed in; writes send X-CSRFToken too."
-        return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": sentence}
+        description = "The session of a signed-in browser; writes also need X-CSRFToken."
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": description}

@@ -8,13 +8,13 @@ import anthropic
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
+    ModelRefusedError,
     ProviderError,
-    Refused,
     Reply,
     Request,
-    Unsupported,
+    UnsupportedParameterError,
 )
-from arena.calls.providers.faults import (
+from arena.calls.providers.provider_errors import (
     UNREADABLE,
     Answered,
     broken_off,
@@ -101,7 +101,9 @@ def _refuse_unknown(request: Request) -> None:
     asked = [*request.parameters, *([LOGPROBS] if request.logprobs else [])]
     for name in UNKNOWN:
         if name in asked:
-            raise Unsupported(f"Anthropic's messages have no {name}.", name, sent=False)
+            raise UnsupportedParameterError(
+                f"Anthropic's messages have no {name}.", name, sent=False
+            )
 
 
 def _body(request: Request) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _read(message: Any) -> Reply:
     if message.stop_reason == "refusal":
         details = getattr(message, "stop_details", None)
         said = getattr(details, "explanation", None) or reply.text
-        raise Refused(said or "The model declined to answer.", reply)
+        raise ModelRefusedError(said or "The model declined to answer.", reply)
     return reply
 
 

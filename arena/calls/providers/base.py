@@ -1,12 +1,14 @@
-"""What every provider takes, gives and raises."""
+"""Requests, replies and errors that all providers share."""
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 SCHEMA = "json_schema"
 LOGPROBS = "logprobs"
-# What the two are called on the wire, where an operator's parameters may name them as well.
+# Their names on the wire, which an operator's parameters may use as well.
 ON_THE_WIRE = {SCHEMA: ("response_format", "output_config"), LOGPROBS: ("top_logprobs",)}
 
 
@@ -33,7 +35,7 @@ class Request:
     logprobs: bool = False
 
     def without(self, parameter: str, instead: str = "") -> "Request":
-        """Return this request less what `Unsupported.parameter` names, or with it renamed."""
+        """Return this request without an unsupported parameter, or with it renamed."""
         gone = {parameter, *ON_THE_WIRE.get(parameter, ())}
         left = {name: value for name, value in self.parameters.items() if name not in gone}
         if instead and parameter in self.parameters:
@@ -75,20 +77,20 @@ class Reply:
 
 
 class Provider(Protocol):
-    """A client that sends one request once; whoever calls it decides about trying again."""
+    """A client that sends one request once; callers decide about retries."""
 
     def complete(self, request: Request) -> Reply: ...
 
 
 class ProviderError(Exception):
-    """A request that brought no answer. `reply` is what was paid for all the same, if anything."""
+    """A request without an answer. `reply` is what was billed all the same, if anything."""
 
     def __init__(self, message: str, reply: Reply | None = None) -> None:
         super().__init__(message)
         self.reply = reply
 
 
-class Retryable(ProviderError):
+class RetryableError(ProviderError):
     """The server is busy, broken or out of reach; `retry_after` in seconds if it said so.
 
     `maybe_billed` where the request had been sent and its answer was lost on the way: the server
@@ -103,16 +105,16 @@ class Retryable(ProviderError):
         self.maybe_billed = maybe_billed
 
 
-class Stopped(ProviderError):
-    """No request can succeed until an operator acts: a wrong key, no permission, no such model."""
+class EndpointStoppedError(ProviderError):
+    """No request can succeed until the operator acts: wrong key, no permission, no such model."""
 
 
-class Rejected(ProviderError):
-    """The server does not take this request, and would not take it a second time."""
+class RejectedError(ProviderError):
+    """The server rejects this request, and would reject it again."""
 
 
-class Unsupported(Rejected):
-    """The server does not know a parameter that was sent; `Request.without` takes it out.
+class UnsupportedParameterError(RejectedError):
+    """The server does not know a parameter that was sent; `Request.without` removes it.
 
     `parameter` is a key of `Request.parameters`, or "json_schema", or "logprobs". `instead` is the
     name under which the server says it wants the value. `sent` is false where the provider knew
@@ -128,9 +130,42 @@ class Unsupported(Rejected):
         self.sent = sent
 
 
-class Refused(ProviderError):
-    """The model, or a filter before it, declines to answer."""
+class ModelRefusedError(ProviderError):
+    """The model, or a filter in front of it, declines to answer."""
 
 
-class TooLong(ProviderError):
-    """The request does not fit into the model's context."""
+class TooLongError(ProviderError):
+    """The request exceeds the model's context."""
+
+
+# -- What is sent ----------------------------------------------------------------------------------
+
+
+def what_is_sent(request: Request) -> tuple[Sequence[str], int]:
+    """Return every text that `request` sends, and the number of its messages.
+
+    Parameters that hold texts or objects (tools, stop words) may be read by the model, so they
+    count as texts too.
+    """
+    texts = [message.content for message in request.messages]
+    texts += [_as_json(value) for value in request.parameters.values() if _is_long(value)]
+    if request.schema is not None:
+        texts.append(_as_json(request.schema))
+    return texts, len(request.messages)
+
+
+def digest_of(request: Request) -> str:
+    """Return the SHA-256 of everything that is sent."""
+    messages = [[message.role, message.content] for message in request.messages]
+    sent: list[object] = [request.model, messages, dict(request.parameters)]
+    if request.schema is not None or request.logprobs:
+        sent.append({"schema": request.schema, "logprobs": request.logprobs})
+    return hashlib.sha256(_as_json(sent).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str | list | tuple | dict)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True)

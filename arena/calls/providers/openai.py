@@ -8,13 +8,13 @@ import openai
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
+    ModelRefusedError,
     ProviderError,
-    Refused,
     Reply,
     Request,
     TokenLogprob,
 )
-from arena.calls.providers.faults import (
+from arena.calls.providers.provider_errors import (
     UNREADABLE,
     Answered,
     broken_off,
@@ -118,7 +118,9 @@ def _read(completion: Any) -> Reply:
         logprobs=_logprobs(getattr(choice, "logprobs", None)),
     )
     if choice.finish_reason == "content_filter" or getattr(choice.message, "refusal", None):
-        raise Refused(choice.message.refusal or "A content filter stopped the answer.", reply)
+        raise ModelRefusedError(
+            choice.message.refusal or "A content filter stopped the answer.", reply
+        )
     return reply
 
 

@@ -1,30 +1,115 @@
-"""Django's SQLite backend, where a transaction waits for its turn instead of at the busy handler.
+"""Django's SQLite backend, in which writers take turns.
 
-So does the connection that switches a new file to WAL. A single statement in autocommit mode still
-relies on SQLite's own timeout.
+SQLite's busy handler sleeps up to 100 ms between tries and keeps no order: with two busy processes
+one waits until the other has nothing left to write. Here the threads of a process queue at a lock,
+and the processes of the machine at two bytes of a file. Only the holder of NEXT waits for WRITING,
+so a process that has just written comes after the one that was waiting.
+
+A transaction waits for its turn at BEGIN, and so does the connection that switches a new file to
+WAL. A single statement in autocommit mode still relies on SQLite's own timeout.
 """
 
+import fcntl
+import os
+import threading
+import time
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.db.backends.sqlite3 import base
+from django.db.utils import OperationalError
 
-from arena.db.sqlite3.turnstile import Turnstile, turnstile
+LONGEST_WAIT = 20.0
+LOOK_EVERY = 0.001
+NEXT, WRITING = 0, 1
+
+
+class Turnstile:
+    """The write lock of one database file; `path` None is a database in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        # These kernel locks belong to the process and end with it, however it ends.
+        self._file = None if path is None else path.open("a")
+        self._threads = threading.Lock()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def enter(self) -> None:
+        """Wait for the lock; raise OperationalError after `LONGEST_WAIT` seconds."""
+        deadline = time.monotonic() + LONGEST_WAIT
+        if not self._threads.acquire(timeout=LONGEST_WAIT):
+            raise OperationalError("database is locked")
+        try:
+            self._enter_process(deadline)
+        except BaseException:
+            self._threads.release()
+            raise
+
+    def leave(self) -> None:
+        """Release the lock."""
+        self._unlock(WRITING)
+        self._threads.release()
+
+    def is_free(self) -> bool:
+        """Return whether no thread of this process holds the lock."""
+        return not self._threads.locked()
+
+    def _enter_process(self, deadline: float) -> None:
+        self._lock(NEXT, deadline)
+        try:
+            self._lock(WRITING, deadline)
+        finally:
+            self._unlock(NEXT)
+
+    def _lock(self, byte: int, deadline: float) -> None:
+        while self._file is not None:
+            try:
+                return fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OperationalError("database is locked") from None
+            time.sleep(LOOK_EVERY)
+        return None
+
+    def _unlock(self, byte: int) -> None:
+        if self._file is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)
+
+    def _forget(self) -> None:
+        """Free the lock after a fork: the thread that held it does not exist in the child."""
+        self._threads = threading.Lock()
+
+
+def turnstile(database: str) -> Turnstile:
+    """Return the one turnstile of this process for the database file.
+
+    It has a file of its own, because closing the database's file would release the locks that
+    SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    if ":memory:" in database or "mode=memory" in database:
+        return _turnstile(None)
+    return _turnstile(Path(f"{database}-turn").absolute())
+
+
+@cache
+def _turnstile(path: Path | None) -> Turnstile:
+    return Turnstile(path)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """SQLite, where a transaction holds the file's write lock from BEGIN to its end."""
+    """SQLite, with a transaction holding the file's write lock from BEGIN to its end."""
 
     _turn: Turnstile | None = None
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """As Django's, and the file is in WAL mode."""
+        """Switch the file to WAL mode too."""
         connection = super().get_new_connection(conn_params)
         if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
             self._switch_to_wal(connection)
         return connection
 
     def _switch_to_wal(self, connection: Any) -> None:
-        """SQLite refuses the switch at once while somebody writes, whatever the timeout."""
+        """Wait for the turn first: SQLite refuses the switch at once while another one writes."""
         try:
             self._enter()
             connection.execute("PRAGMA journal_mode=WAL")
@@ -44,7 +129,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise
 
     def _set_autocommit(self, autocommit: bool) -> None:
-        """Turning autocommit on ends the transaction: leave before the on-commit hooks run."""
+        """Release the lock when autocommit ends the transaction, before on-commit hooks run."""
         try:
             super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
         finally:
@@ -52,7 +137,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._leave()
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:
-        """As Django's; whatever fails on the way back to autocommit, the lock is free after it."""
+        """Release the lock even if the way back to autocommit fails."""
         try:
             super().set_autocommit(autocommit, *args, **kwargs)
         except BaseException:

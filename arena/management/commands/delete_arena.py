@@ -1,27 +1,27 @@
-"""`manage.py delete_arena`: take an arena away, votes and all."""
+"""`manage.py delete_arena SLUG`: delete an arena with everything in it."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena
-from arena.services.deleting import delete_arena
+from arena.services.arenas import delete_arena
 
 
 class Command(BaseCommand):
-    help = "Delete an arena with its prompts, candidates, answers, votes and boards. No way back."
+    help = "Delete an arena with its prompts, candidates, answers and votes, for good."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="the arena")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("slug", help="the arena's slug")
+        parser.add_argument("--yes", action="store_true", help="do not ask for message")
 
     def handle(self, *args: Any, slug: str, yes: bool, **options: Any) -> None:
         arena = Arena.objects.filter(slug=slug).first()
         if arena is None:
             raise CommandError(f"There is no arena {slug!r}.")
-        question = f"Delete {arena.name} with its {arena.votes.count():,} votes? Type its slug: "
-        if not yes and input(question) != slug:
+        message = f"Delete {arena.name} with its {arena.votes.count():,} votes? Type its slug: "
+        if not yes and input(message) != slug:
             raise CommandError("Nothing was deleted.")
-        delete_arena(arena=arena, by=COMMAND)
-        self.stdout.write(f"{slug} is deleted.")
+        delete_arena(arena=arena, by=CLI)
+        self.stdout.write(f"{slug} deleted.")

@@ -1,4 +1,4 @@
-"""`manage.py endpoints`: what models can be asked, and what each of them can do."""
+"""`manage.py endpoints`: list the model endpoints and the capabilities of their models."""
 
 from typing import Any
 
@@ -7,19 +7,18 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from arena.calls.capabilities import probe_endpoint
-from arena.calls.endpoints import UnknownEndpoint, key_of
 from arena.calls.models import Capability
 from arena.calls.money import dollars
-from arena.calls.prices import all_prices
-from arena.calls.providers.base import Stopped
-from arena.conf.endpoints import Endpoint
+from arena.calls.pricing import all_prices
+from arena.calls.providers.base import EndpointStoppedError
+from arena.endpoints import Endpoint, UnknownEndpointError, key_of
 
 ABILITIES = ("json_schema", "temperature", "seed", "logprobs")
-SAID = {True: "yes", False: "no", None: "not tried"}
+ANSWERS = {True: "yes", False: "no", None: "not tried"}
 
 
 class Command(BaseCommand):
-    help = "List the model endpoints: keys (there or not), limits, prices, and what models can do."
+    help = "List the model endpoints with their keys (set or not), limits, prices and capabilities."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -27,51 +26,51 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="NAME:MODEL",
-            help="try out first what this model can do; costs a handful of tiny requests",
+            help="probe this model's capabilities first; costs a handful of tiny requests",
         )
 
     def handle(self, *args: Any, probe: list[str], **options: Any) -> None:
-        for one in probe:
-            _probe(one)
+        for model in probe:
+            _probe(model)
         for endpoint in settings.MODEL_ENDPOINTS.values():
             self.stdout.write("\n".join(lines_about(endpoint)))
 
 
-def _probe(wanted: str) -> None:
-    name, _, model = wanted.partition(":")
+def _probe(endpoint_and_model: str) -> None:
+    name, _, model = endpoint_and_model.partition(":")
     if not model:
-        raise CommandError(f"--probe takes NAME:MODEL, not {wanted!r}.")
+        raise CommandError(f"--probe takes NAME:MODEL, not {endpoint_and_model!r}.")
     try:
         probe_endpoint(name, model, timezone.now())
-    except (UnknownEndpoint, Stopped) as error:
-        raise CommandError(f"{wanted}: {error}") from None
+    except (UnknownEndpointError, EndpointStoppedError) as error:
+        raise CommandError(f"{endpoint_and_model}: {error}") from None
 
 
 def lines_about(endpoint: Endpoint) -> list[str]:
-    """Describe an endpoint; its key is never among what is said."""
-    where = endpoint.base_url or "no server, answers are made up"
+    """Describe an endpoint without printing its key."""
+    where = endpoint.base_url or "no server; answers are scripted"
     lines = [f"{endpoint.name} ({endpoint.provider}, {where})", f"  key: {_key(endpoint)}"]
     limits = {"requests": endpoint.requests_per_minute, "tokens": endpoint.tokens_per_minute}
-    named = [f"{limit:,} {what} a minute" for what, limit in limits.items() if limit]
-    lines.append(f"  limits: {', '.join(named) or 'none'}")
+    set_limits = [f"{limit:,} {what} per minute" for what, limit in limits.items() if limit]
+    lines.append(f"  limits: {', '.join(set_limits) or 'none'}")
     lines += [
         f"  price of {model}: {dollars(rate.input_per_million)} in,"
         f" {dollars(rate.output_per_million)} out per million tokens"
         for name, model, rate, _ in all_prices()
         if name == endpoint.name
     ]
-    known = Capability.objects.filter(endpoint=endpoint.name).order_by("model")
-    return lines + [f"  {_abilities(one)}" for one in known]
+    capabilities = Capability.objects.filter(endpoint=endpoint.name).order_by("model")
+    return lines + [f"  {_abilities(capability)}" for capability in capabilities]
 
 
 def _key(endpoint: Endpoint) -> str:
     try:
-        return "there" if key_of(endpoint) else "none needed"
-    except Stopped as error:
+        return "set" if key_of(endpoint) else "none needed"
+    except EndpointStoppedError as error:
         return f"MISSING. {error}"
 
 
-def _abilities(known: Capability) -> str:
-    able = ", ".join(f"{name} {SAID[getattr(known, name)]}" for name in ABILITIES)
-    dropped = f"; not taken: {', '.join(known.dropped)}" if known.dropped else ""
-    return f"{known.model} can: {able}{dropped}"
+def _abilities(capability: Capability) -> str:
+    abilities = ", ".join(f"{name} {ANSWERS[getattr(capability, name)]}" for name in ABILITIES)
+    dropped = f"; not accepted: {', '.join(capability.dropped)}" if capability.dropped else ""
+    return f"{capability.model}: {abilities}{dropped}"

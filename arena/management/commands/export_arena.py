@@ -1,19 +1,19 @@
-"""`manage.py export_arena SLUG DIR`: write an arena in the native format."""
+"""`manage.py export_arena SLUG DIR`: export an arena in the native format."""
 
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.exporters import ExportRefused, export_arena
 from arena.models import Arena
+from arena.services.exports import ExportError, export_arena
 
 
 class Command(BaseCommand):
-    help = "Write an arena's prompts, candidates, responses and live votes as JSON Lines."
+    help = "Export an arena's prompts, candidates, responses and votes (not voided) as JSON Lines."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug")
+        parser.add_argument("slug", help="the arena's slug")
         parser.add_argument("folder", type=Path, metavar="DIR")
         parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             counts = export_arena(
                 arena=arena, folder=options["folder"], overwrite=options["overwrite"]
             )
-        except (ExportRefused, OSError) as refused:
-            raise CommandError(str(refused)) from None
+        except (ExportError, OSError) as error:
+            raise CommandError(str(error)) from None
         lines = ", ".join(f"{count:,} {name.split('.')[0]}" for name, count in counts.items())
         self.stdout.write(f"{options['folder']}: {lines}.")

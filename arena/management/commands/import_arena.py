@@ -1,4 +1,4 @@
-"""`manage.py import_arena SLUG PATH...`: take files into an arena."""
+"""`manage.py import_arena SLUG PATH...`: import files into an arena."""
 
 from pathlib import Path
 from typing import Any
@@ -7,30 +7,37 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from arena.importers import IMPORTERS
-from arena.importers.base import FileProblem
-from arena.services.import_check import Progress
-from arena.services.import_lock import ImportRefused
-from arena.services.imports import BadRows, FileReport, ImportReport, Options, import_files
+from arena.files.source import FileError
+from arena.formats import FORMATS
+from arena.services.imports import (
+    ArenaImportError,
+    BadRowsError,
+    ImportedFile,
+    ImportReport,
+    Options,
+    Progress,
+    import_files,
+)
 
-INTERRUPTED = "Interrupted. What was written stays hidden; the same command goes on from there."
+INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
 
 
 class Command(BaseCommand):
     help = (
-        "Import prompts, candidates, responses and votes into an arena, which is made when it is "
-        "new. Nothing is shown until all of it is in; the same command resumes a broken import."
+        "Import prompts, candidates, responses and votes into an arena, which is created if it is "
+        "new. Nothing is visible until all files are imported; run the command again to resume an "
+        "interrupted import."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="the arena's name in addresses: /a/SLUG/")
+        parser.add_argument("slug", help="the arena's slug, as in /a/SLUG/")
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
-        parser.add_argument("--format", choices=["auto", *IMPORTERS], default="auto")
-        parser.add_argument("--name", default="", help="the arena's title, if it is new")
+        parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+        parser.add_argument("--name", default="", help="the name of a new arena")
         parser.add_argument(
             "--skip-bad",
             action="store_true",
-            help="import the other rows where some are bad, and copy those to <file>.rejects.<ext>",
+            help="skip bad rows and copy them to <file>.rejects.<ext>",
         )
         parser.add_argument(
             "--rejects", type=Path, metavar="DIR", help="folder for the rejected rows"
@@ -50,14 +57,14 @@ class Command(BaseCommand):
             quiet=options["quiet"],
         )
         if not options["quiet"]:
-            self.stdout.write(in_words(report))
-        if report.problems.count:
-            self.stderr.write(str(report.problems))
+            self.stdout.write(format_report(report))
+        if report.rejected.count:
+            self.stderr.write(str(report.rejected))
 
 
 def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -> ImportReport:
-    """Import with a progress bar; every refusal becomes a CommandError."""
-    with _Bars(quiet=quiet) as progress:
+    """Import with a progress bar; every error becomes a CommandError."""
+    with _ProgressBars(quiet=quiet) as progress:
         try:
             return import_files(
                 slug=slug,
@@ -65,61 +72,60 @@ def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -
                 now=timezone.now(),
                 options=Options(**{**vars(options), "progress": progress}),
             )
-        except BadRows as refused:
-            problems = refused.problems
+        except BadRowsError as error:
+            rejected = error.rejected
             advice = (
-                "No row is left." if options.skip_bad else "With --skip-bad the rest is imported."
+                "No rows are left." if options.skip_bad else "Use --skip-bad to import the rest."
             )
             raise CommandError(
-                f"{problems}\nNothing was imported: {problems.count:,} bad rows. {advice}"
+                f"{rejected}\nNothing was imported: {rejected.count:,} bad rows. {advice}"
             ) from None
-        except (FileProblem, ImportRefused, OSError) as refused:
-            raise CommandError(str(refused)) from None
+        except (FileError, ArenaImportError, OSError) as error:
+            raise CommandError(str(error)) from None
         except KeyboardInterrupt:
             raise CommandError(INTERRUPTED) from None
 
 
-def in_words(report: ImportReport) -> str:
-    """Say what became of each file."""
-    lines = [f"Arena {report.arena.slug} ({report.arena.name}):", *map(_line, report.files)]
+def format_report(report: ImportReport) -> str:
+    lines = [f"Arena {report.arena.slug} ({report.arena.name}):", *map(_format_file, report.files)]
     added = sum(file.added for file in report.files if file.kind == "votes" and not file.known)
     votes = report.arena.votes.live().count()
     if 0 < added < votes:
         lines.append(
-            f"The arena had {votes - added:,} votes before. If one of these files is an earlier"
-            " one that has grown, its old votes now count twice."
+            f"The arena already had {votes - added:,} votes. If one of these files is a longer"
+            " version of a file imported before, its old votes now count twice."
         )
     return "\n".join(lines)
 
 
-def _line(file: FileReport) -> str:
+def _format_file(file: ImportedFile) -> str:
     if file.known:
-        return f"  {file.path.name}: imported before, nothing to add"
+        return f"  {file.path.name}: already imported, nothing to add"
     line = f"  {file.path.name}: {file.added:,} {file.kind} added"
-    if file.rejected:
-        line += f", {file.rejected:,} rows rejected (copied to {file.rejects})"
+    if file.bad:
+        line += f", {len(file.bad):,} rows rejected (copied to {file.rejects})"
     return line
 
 
-class _Bars:
-    """One bar for each file and stage, with rows, rate and time left; none without a terminal."""
+class _ProgressBars:
+    """One progress bar for each file and stage; none without a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.disable = True if quiet else None
-        self.shown: tuple[str, Path] | None = None
+        self.current: tuple[str, Path] | None = None
         self.bar: tqdm[Any] | None = None
 
     def __enter__(self) -> Progress:
-        return self._tell
+        return self._update
 
     def __exit__(self, *error: object) -> None:
         if self.bar is not None:
             self.bar.close()
 
-    def _tell(self, stage: str, path: Path, done: int, total: int) -> None:
-        if self.shown != (stage, path) or self.bar is None:
+    def _update(self, stage: str, path: Path, done: int, total: int) -> None:
+        if self.current != (stage, path) or self.bar is None:
             self.__exit__()
-            self.shown = (stage, path)
-            words = f"{stage} {path.name}"
-            self.bar = tqdm(total=total, desc=words, unit=" rows", disable=self.disable)
+            self.current = (stage, path)
+            title = f"{stage} {path.name}"
+            self.bar = tqdm(total=total, desc=title, unit=" rows", disable=self.disable)
         self.bar.update(done - self.bar.n)

@@ -1,4 +1,4 @@
-"""`manage.py price`: say what a model costs, so that runs may spend money on it."""
+"""`manage.py price`: set a model's price, without which no run may use the model."""
 
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -7,13 +7,13 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from arena.calls.endpoints import UnknownEndpoint
 from arena.calls.money import dollars
-from arena.calls.prices import all_prices, set_price
+from arena.calls.pricing import all_prices, set_price
+from arena.endpoints import UnknownEndpointError
 
 
 class Command(BaseCommand):
-    help = "Enter what a million tokens of a model cost in dollars; without arguments, list prices."
+    help = "Set a model's price per million tokens, in dollars; without arguments, list all prices."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("endpoint", nargs="?", help="as MODEL_ENDPOINTS names it")
@@ -22,41 +22,40 @@ class Command(BaseCommand):
         parser.add_argument("--output", metavar="USD", help="per million tokens answered")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = [options[name] for name in ("endpoint", "model", "input", "output")]
-        if not any(wanted):
-            self.stdout.write(in_words())
+        values = [options[name] for name in ("endpoint", "model", "input", "output")]
+        if not any(values):
+            self.stdout.write(format_prices())
             return
-        if None in wanted:
-            raise CommandError("Give all four: price ENDPOINT MODEL --input USD --output USD.")
-        endpoint, model, into, out = wanted
+        if None in values:
+            raise CommandError("Usage: price ENDPOINT MODEL --input USD --output USD.")
+        endpoint, model, input_usd, output_usd = values
         try:
             price = set_price(
                 endpoint=endpoint,
                 model=model,
-                input_usd=_amount(into),
-                output_usd=_amount(out),
+                input_usd=_amount(input_usd),
+                output_usd=_amount(output_usd),
                 now=timezone.now(),
             )
-        except ValidationError as refused:
-            raise CommandError(" ".join(refused.messages)) from None
-        except UnknownEndpoint as error:
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        except UnknownEndpointError as error:
             raise CommandError(str(error)) from None
         rate = f"{dollars(price.input_per_million)} in, {dollars(price.output_per_million)} out"
         self.stdout.write(f"{model} at {endpoint}: {rate}, per million tokens.")
 
 
-def in_words() -> str:
-    """List every price that is known, and where it comes from."""
+def format_prices() -> str:
     lines = [
         f"{endpoint}:{model}  {dollars(rate.input_per_million)} in,"
         f" {dollars(rate.output_per_million)} out per million tokens ({source})"
         for endpoint, model, rate, source in all_prices()
     ]
-    return "\n".join(lines) or "No price is entered. What is scripted costs nothing."
+    return "\n".join(lines) or "No prices have been set. The scripted endpoint is free."
 
 
 def _amount(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise CommandError(f"{text!r} is no amount of dollars.") from None
+        raise CommandError(f"{text!r} is not an amount in dollars.") from None

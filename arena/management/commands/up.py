@@ -1,4 +1,4 @@
-"""`manage.py up`: web server, worker and beat under one foreground command."""
+"""`manage.py up`: run web server, worker and beat in the foreground."""
 
 import os
 import secrets
@@ -21,80 +21,79 @@ ADMIN = "admin"
 
 
 class Command(BaseCommand):
-    help = "Run everything on this machine: web server, worker and beat. Ctrl-C ends all of them."
+    help = "Run web server, worker and beat on this machine. Ctrl-C stops all of them."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with _alone(), _listener() as listener:
-                if not settings.PORT:  # any free one: the children's links are to name it
+            with _lock_home(), _listen() as listener:
+                if not settings.PORT:  # any free port, which the children need for their links
                     os.environ.setdefault("SITE_URL", supervisor.address(listener))
                 self._prepare()
-                crew = supervisor.Supervisor(
-                    folder=settings.BASE_DIR, listener=listener, site=_site()
+                processes = supervisor.Supervisor(
+                    folder=settings.BASE_DIR, listener=listener, site=_host_name()
                 )
-                crew.run(on_ready=partial(self._announce, listener))
+                processes.run(on_ready=partial(self._announce, listener))
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
 
     def _prepare(self) -> None:
-        """Bring the database up to date; give a new one its sample arena."""
+        """Migrate the database; load the sample arena into a new one."""
         try:
             call_command("migrate", verbosity=0, interactive=False)
             if not Arena.objects.exists():
                 self.stdout.write("First start: loading the sample arena.")
                 call_command("load_sample")
         except Error as error:
-            raise SystemExit(f"Ringside cannot start: the database said: {error}") from None
+            raise SystemExit(f"Ringside cannot start. Database error: {error}") from None
         finally:
             _disconnect()
 
     def _announce(self, listener: socket.socket) -> None:
-        """Print the one line that a person who starts Ringside waits for."""
         url = supervisor.address(listener)
         self.stdout.write(f"Ringside is running at {url} ({_sign_in()}). Ctrl-C stops it.")
         self.stdout.flush()
         _disconnect()
 
 
-def _alone() -> AbstractContextManager[Any]:
-    """Take the folder's lock until the end, or say that somebody has it."""
+def _lock_home() -> AbstractContextManager[Any]:
+    """Allow only one Ringside per folder."""
     try:
         return FileLock(settings.HOME / "up.lock").acquire(blocking=False)
     except Timeout:
         raise SystemExit(
-            f"Ringside is already running on {settings.HOME}."
+            f"Ringside is already running in {settings.HOME}."
             " Stop it first, or set RINGSIDE_HOME to another folder."
         ) from None
 
 
-def _listener() -> socket.socket:
+def _listen() -> socket.socket:
     try:
         return supervisor.listen(settings.HOST, settings.PORT)
     except OSError as error:
         raise SystemExit(
             f"Ringside cannot listen on {settings.HOST}:{settings.PORT} ({error.strerror})."
-            " Stop the other program, or set PORT to a free one: make run PORT=8001"
+            " Stop the other program, or choose a free port: make run PORT=8001"
         ) from None
 
 
-def _site() -> str:
-    """A name that ALLOWED_HOSTS lets through."""
+def _host_name() -> str:
+    """A name that ALLOWED_HOSTS allows."""
     return str(settings.ALLOWED_HOSTS[0]).strip("*.") or "localhost"
 
 
 def _sign_in() -> str:
-    """Say how to sign in as the operator; make one with a random password if there is none."""
+    """Say how to sign in as administrator; create one with a random password if needed."""
     users = get_user_model().objects
-    operator = users.filter(is_superuser=True).order_by("pk").first()
-    if operator is not None:
-        return f"sign in as {operator.get_username()}"
+    administrator = users.filter(is_superuser=True).order_by("pk").first()
+    if administrator is not None:
+        return f"sign in as {administrator.get_username()}"
     password = secrets.token_urlsafe(12)
     users.create_superuser(username=ADMIN, password=password)
     return f"sign in as {ADMIN} with password {password}, which is shown only this once"
 
 
 def _disconnect() -> None:
-    """Keep no connection while supervising: the children have their own."""
+    """The supervisor needs no connection: its child processes have their own."""
     for connection in connections.all():
         connection.close()
         if hasattr(connection, "close_pool"):

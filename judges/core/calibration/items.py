@@ -1,11 +1,41 @@
-"""What is calibrated on: an item with people's labels and what the judge made of it."""
+"""Calibration items, their conversion into figures with intervals, and a judge's habits."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from typing import Any
 
+from ranking.stats.agreement import clustered_kappa, krippendorff_alpha
+from ranking.stats.bootstrap import Correlations, Estimate, clustered_share, share_difference
+from ranking.stats.correlations import correlation_lift, score_correlations
+
+
+class JsonDataclass:
+    """A dataclass that can be written as JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Dicts, lists, strings, numbers and None. Raises ValueError for a number like NaN."""
+        data: dict[str, Any] = _plain(self)
+        return data
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"A report must not hold {value}: use None for unknown figures.")
+    return value
+
+
+# -- Items -----------------------------------------------------------------------------------------
+
+# Spelled out, because importing `arena.outcomes` would load Celery and Django with its package.
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
 LABELS = (*OUTCOMES, "both_bad")
@@ -21,8 +51,8 @@ class PairItem:
     ``key``: unique among the items; ``cluster``: the prompt; ``category``: of the prompt
     ``labels``: (rater, outcome) of people; an outcome is left, right, tie or both_bad
     ``verdict``: the judge's settled outcome, None unless ``state`` is "voted"
-    ``forward``, ``reverse``: what it said with left shown first, and with right shown first, both
-        told in the item's own left and right; None where there was no reading
+    ``forward``, ``reverse``: its outcomes with left shown first, and with right shown first, both
+        in the item's own left and right; None where a call has no verdict
     ``length_left``, ``length_right``: of the responses, in characters
     ``repeats``: what further runs of the same judge settled on
     ``own_family``: the side whose response the judge's own model family wrote
@@ -47,8 +77,9 @@ class PairItem:
         _check_state(self.key, self.state, PAIR_STATES, self.verdict is not None)
         _check_raters(self.key, self.labels)
         _check_known(self.key, "label", [outcome for _, outcome in self.labels], LABELS)
-        told = (self.verdict, self.forward, self.reverse, *self.repeats)
-        _check_known(self.key, "verdict", [said for said in told if said is not None], OUTCOMES)
+        verdicts = (self.verdict, self.forward, self.reverse, *self.repeats)
+        given_verdicts = [verdict for verdict in verdicts if verdict is not None]
+        _check_known(self.key, "verdict", given_verdicts, OUTCOMES)
         if self.own_family not in (None, *SIDES):
             raise ValueError(f"Item {self.key}: own_family is left, right or None.")
         if min(self.length_left, self.length_right) < 0:
@@ -56,12 +87,12 @@ class PairItem:
 
     @cached_property
     def people(self) -> tuple[str, ...]:
-        """People's outcomes three ways: both_bad prefers neither side, so it counts as a tie."""
-        return tuple("tie" if said == "both_bad" else said for _, said in self.labels)
+        """People's outcomes: left, right or tie; both_bad prefers neither side, so it is a tie."""
+        return tuple("tie" if outcome == "both_bad" else outcome for _, outcome in self.labels)
 
     @cached_property
     def longer(self) -> str:
-        """What "the longer answer wins" says; a tie where both are equally long."""
+        """The outcome by "the longer answer wins"; a tie where both are equally long."""
         if self.length_left == self.length_right:
             return "tie"
         return "left" if self.length_left > self.length_right else "right"
@@ -90,8 +121,8 @@ class ScoreItem:
     def __post_init__(self) -> None:
         _check_state(self.key, self.state, SCORE_STATES, self.score is not None)
         _check_raters(self.key, self.labels)
-        told = (*self.people, self.score, *self.repeats)
-        if not all(math.isfinite(score) for score in told if score is not None):
+        scores = (*self.people, self.score, *self.repeats)
+        if not all(math.isfinite(score) for score in scores if score is not None):
             raise ValueError(f"Item {self.key}: a score must be a finite number.")
         if self.length < 0:
             raise ValueError(f"Item {self.key}: a length must not be negative.")
@@ -108,7 +139,7 @@ def decisive(outcomes: Iterable[str | None]) -> list[str]:
 
 
 def majority(outcomes: Sequence[str]) -> tuple[str, ...]:
-    """The one outcome that more people chose than any other; empty where none leads alone."""
+    """The outcome that more people chose than any other, as a 1-tuple; empty for a draw."""
     leading = Counter(outcomes).most_common(2)
     if not leading or (len(leading) == 2 and leading[0][1] == leading[1][1]):
         return ()
@@ -116,7 +147,7 @@ def majority(outcomes: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_keys(keys: Iterable[str]) -> None:
-    """Refuse two items of one key: one of them would be counted twice."""
+    """Raise ValueError for two items with the same key: one would be counted twice."""
     repeated = [key for key, times in Counter(keys).items() if times > 1]
     if repeated:
         raise ValueError(f"Item {repeated[0]} occurs more than once.")
@@ -138,3 +169,174 @@ def _check_known(key: str, name: str, outcomes: Iterable[str], known: Sequence[s
     for outcome in outcomes:
         if outcome not in known:
             raise ValueError(f"Item {key}: the {name} {outcome!r} is none of {', '.join(known)}.")
+
+
+# -- Figures with intervals, from `ranking.stats` --------------------------------------------------
+
+ShareRow = tuple[str, float, int]  # cluster, successes, trials
+DifferenceRow = tuple[str, float, float, int]  # cluster, successes of the one and the other, trials
+OutcomeRow = tuple[str, str, str]  # cluster, and the outcomes of the one and the other
+ScoreRow = tuple[str, float, float]  # cluster, and the scores of the one and the other
+LiftRow = tuple[str, float, float, float]  # cluster, the judge's, the baseline's and people's score
+NEVER_TWICE = "No item has two values."
+ONE_VALUE = "All values are the same, so agreement cannot be distinguished from chance."
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Krippendorff's alpha over the ``n_values`` of the ``n_items`` with at least two values.
+
+    None with the reason where it cannot be computed.
+    """
+
+    value: float | None
+    n_items: int
+    n_values: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The confidence of all intervals of a report, and how they are drawn."""
+
+    level: float
+    n_resamples: int
+    seed: int
+
+    def share(self, rows: Iterable[ShareRow], nothing: str) -> Estimate:
+        """Successes per trial; ``nothing`` is the reason given without any trials."""
+        clusters, successes, trials = _columns(rows, 3)
+        share = clustered_share(successes, trials, clusters, *self._settings)
+        return _with_reason(share, nothing)
+
+    def difference(self, rows: Iterable[DifferenceRow], nothing: str) -> Estimate:
+        """The share of the one minus the share of the other, on the same trials."""
+        clusters, one, other, trials = _columns(rows, 4)
+        difference = share_difference(one, other, trials, clusters, *self._settings)
+        return _with_reason(difference, nothing)
+
+    def kappa(self, rows: Iterable[OutcomeRow], nothing: str) -> Estimate:
+        """Cohen's kappa between two raters who choose left, right or tie."""
+        clusters, *columns = _columns(rows, 3)
+        one, other = ([OUTCOMES.index(outcome) for outcome in column] for column in columns)
+        return _with_reason(clustered_kappa(one, other, clusters, *self._settings), nothing)
+
+    def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
+        """Correlations between the one's scores and the other's."""
+        clusters, one, other = _columns(rows, 3)
+        correlations = score_correlations(one, other, clusters, *self._settings)
+        return replace(correlations, pearson=_with_reason(correlations.pearson, nothing))
+
+    def lift(self, rows: Iterable[LiftRow], nothing: str) -> Estimate:
+        """The judge's Pearson with people minus the baseline's."""
+        clusters, judge, baseline, people = _columns(rows, 4)
+        lift = correlation_lift(judge, baseline, people, clusters, *self._settings)
+        return _with_reason(lift, nothing)
+
+    @property
+    def _settings(self) -> tuple[float, int, int]:
+        return self.level, self.n_resamples, self.seed
+
+
+def alpha(runs: Iterable[Sequence[float | None]], level: str) -> Alpha:
+    """Krippendorff's alpha over the values of each item; None is missing."""
+    known = [[value for value in values if value is not None] for values in runs]
+    known = [values for values in known if len(values) > 1]
+    unit = [i for i, values in enumerate(known) for _ in values]
+    value = krippendorff_alpha(unit, None, [value for values in known for value in values], level)
+    if not known:
+        return Alpha(None, 0, 0, NEVER_TWICE)
+    if math.isnan(value):
+        return Alpha(None, len(known), len(unit), ONE_VALUE)
+    return Alpha(value, len(known), len(unit))
+
+
+def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Transpose the rows, and number the clusters in the first column."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+    codes: dict[str, int] = {}
+    return [[codes.setdefault(name, len(codes)) for name in columns[0]], *columns[1:]]
+
+
+def _with_reason(estimate: Estimate, nothing: str) -> Estimate:
+    return estimate if estimate.n else replace(estimate, reason=nothing)
+
+
+# -- Habits of a judge of pairs --------------------------------------------------------------------
+
+NOT_BOTH = "No item has a verdict in both orders."
+NO_SIDE = "No verdict chooses a side."
+NO_LENGTHS = "There is no label where the judge and a person choose a side and the lengths differ."
+NO_FAMILY = "There is no label where the judge and a person choose a side about its own family."
+
+
+@dataclass(frozen=True)
+class Preference:
+    """How often one kind of response wins, on labels where judge and person both choose a side.
+
+    ``judge``, ``people``: their shares; ``difference``: the judge's minus people's
+    """
+
+    judge: Estimate
+    people: Estimate
+    difference: Estimate
+
+
+def count_flips(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
+    """Share of the items with a verdict in both orders on which the two differ."""
+    rows = (
+        (item.cluster, float(item.forward != item.reverse), 1)
+        for item in items
+        if item.forward and item.reverse
+    )
+    return sampling.share(rows, NOT_BOTH)
+
+
+def first_position(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
+    """Share of the calls' decisive outcomes that prefer the response shown first."""
+    rows = (
+        (item.cluster, float(outcome == first), 1)
+        for item in items
+        for outcome, first in zip((item.forward, item.reverse), SIDES, strict=True)
+        if outcome in SIDES
+    )
+    return sampling.share(rows, NO_SIDE)
+
+
+def picks_longer(items: Sequence[PairItem], sampling: Sampling) -> Preference:
+    """How often the longer response is preferred, where the lengths differ."""
+    return _preference(items, [item.longer for item in items], sampling, NO_LENGTHS)
+
+
+def own_family(items: Sequence[PairItem], sampling: Sampling) -> Preference:
+    """How often the response of the judge's own family is preferred, where one side is."""
+    return _preference(items, [item.own_family for item in items], sampling, NO_FAMILY)
+
+
+def _preference(
+    items: Sequence[PairItem], marked: Sequence[str | None], sampling: Sampling, nothing: str
+) -> Preference:
+    """Compare how often judge and people prefer the marked side, on the same labels."""
+    rows = list(_preferred(items, marked))
+    return Preference(
+        sampling.share(((cluster, judge, n) for cluster, judge, _, n in rows), nothing),
+        sampling.share(((cluster, people, n) for cluster, _, people, n in rows), nothing),
+        sampling.difference(rows, nothing),
+    )
+
+
+def _preferred(
+    items: Sequence[PairItem], marked: Sequence[str | None]
+) -> Iterator[tuple[str, int, int, int]]:
+    for item, side in zip(items, marked, strict=True):
+        if side in SIDES and item.verdict in SIDES:
+            people = decisive(item.people)
+            by_judge = len(people) * (item.verdict == side)
+            yield item.cluster, by_judge, people.count(side), len(people)
+
+
+def self_agreement(items: Sequence[PairItem]) -> Alpha:
+    """Nominal alpha over the verdict and those of further runs."""
+    runs = ((item.verdict, *item.repeats) for item in items)
+    codes = {outcome: float(code) for code, outcome in enumerate(OUTCOMES)}
+    return alpha([[codes[outcome] for outcome in run if outcome] for run in runs], "nominal")

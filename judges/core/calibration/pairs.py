@@ -1,30 +1,258 @@
-"""The report on a judge of pairs."""
+"""The report on a judge of pairs: its agreement with people, compared with length alone."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from judges.core.calibration.against_people import (
-    Agreement,
-    Baseline,
-    PeopleAgreement,
-    confuse,
-    longer_wins,
-    measure_agreement,
-    measure_people,
-)
-from judges.core.calibration.habits import (
+from judges.core.calibration.items import (
+    OUTCOMES,
+    PAIR_STATES,
+    SIDES,
+    Alpha,
+    DifferenceRow,
+    JsonDataclass,
+    PairItem,
     Preference,
+    Sampling,
+    ShareRow,
+    check_keys,
     count_flips,
+    decisive,
     first_position,
+    majority,
     own_family,
     picks_longer,
-    repeated,
+    self_agreement,
 )
-from judges.core.calibration.items import PAIR_STATES, PairItem, check_keys, majority
-from judges.core.calibration.plain import Plain
-from judges.core.calibration.sampling import Alpha, Sampling
-from ranking.stats import Estimate
+from ranking.stats.agreement import mcnemar
+from ranking.stats.bootstrap import Estimate
+
+NONE_DECIDED = "There is no label where both the judge and a person choose a side."
+NO_VERDICT = "There is no label on an item that the judge has a verdict on."
+NO_TWO_PEOPLE = "No item that counts here has labels of two people."
+NO_TWO_SIDES = "No item that counts here has two people who choose a side."
+NO_LENGTHS = "There is no label where a person chooses a side and the lengths differ."
+NO_LABELS = "There are no labels."
+NO_LIFT = "There is no label where the judge and a person choose a side and the lengths differ."
+NO_COMMON_DECISION = "There is no label where both judges and a person choose a side."
+NO_COMMON_VERDICT = "There is no label on an item that both judges have a verdict on."
+Both = Sequence[tuple[PairItem, PairItem]]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A judge's agreement with labels; each figure's ``n`` is the number of labels it counts.
+
+    ``decisive``: share of agreement where the judge and the label both choose a side
+    ``three_way``: the same of left, right and tie, wherever the judge has a verdict
+    ``kappa``: Cohen's, of left, right and tie
+    """
+
+    decisive: Estimate
+    three_way: Estimate
+    kappa: Estimate
+
+
+@dataclass(frozen=True)
+class PeopleAgreement:
+    """People's agreement with one another: the share of equal pairs of labels on an item.
+
+    ``decisive``: where both choose a side; ``three_way``: of left, right and tie. ``n`` counts
+    pairs of labels.
+    """
+
+    decisive: Estimate
+    three_way: Estimate
+
+
+@dataclass(frozen=True)
+class LengthHeuristic:
+    """ "The longer answer wins", on all labels whatever the judge did; equal lengths predict a tie.
+
+    ``lift_decisive``: the judge's agreement minus the baseline's, on labels where the judge, the
+    person and the lengths all choose a side; ``lift_three_way``: where the judge has a verdict
+    """
+
+    decisive: Estimate
+    three_way: Estimate
+    lift_decisive: Estimate
+    lift_three_way: Estimate
+
+
+def measure_agreement(
+    items: Sequence[PairItem], references: Sequence[Sequence[str]], sampling: Sampling
+) -> Agreement:
+    """Measure the agreement of verdicts with references: some labels for each item."""
+    judged = [
+        (item.cluster, item.verdict, labels)
+        for item, labels in zip(items, references, strict=True)
+        if item.verdict
+    ]
+    return Agreement(
+        sampling.share((decided(*row) for row in judged), NONE_DECIDED),
+        sampling.share((settled(*row) for row in judged), NO_VERDICT),
+        sampling.kappa(
+            ((cluster, verdict, label) for cluster, verdict, labels in judged for label in labels),
+            NO_VERDICT,
+        ),
+    )
+
+
+def decided(cluster: str, verdict: str, labels: Iterable[str]) -> ShareRow:
+    """Labels equal to the verdict among those that choose a side, where the verdict does."""
+    sides = decisive(labels) if decisive([verdict]) else []
+    return cluster, sides.count(verdict), len(sides)
+
+
+def settled(cluster: str, verdict: str, labels: Sequence[str]) -> ShareRow:
+    """Labels equal to the verdict among all."""
+    return cluster, labels.count(verdict), len(labels)
+
+
+def measure_people(
+    items: Sequence[PairItem], sampling: Sampling, *, settled_only: bool
+) -> PeopleAgreement:
+    """Measure people's agreement; with ``settled_only``, on the items that the judge settled."""
+    counted = [item for item in items if item.verdict or not settled_only]
+    sided = [item for item in counted if decisive([item.verdict]) or not settled_only]
+    return PeopleAgreement(
+        sampling.share(
+            (_pairs(item.cluster, decisive(item.people)) for item in sided), NO_TWO_SIDES
+        ),
+        sampling.share((_pairs(item.cluster, item.people) for item in counted), NO_TWO_PEOPLE),
+    )
+
+
+def _pairs(cluster: str, labels: Sequence[str]) -> ShareRow:
+    """Count equal pairs of labels, and all pairs."""
+    same = sum(times * (times - 1) // 2 for times in Counter(labels).values())
+    return cluster, same, len(labels) * (len(labels) - 1) // 2
+
+
+def measure_length_heuristic(items: Sequence[PairItem], sampling: Sampling) -> LengthHeuristic:
+    """Measure "the longer answer wins", and the judge's lift over it on the same labels."""
+    by_length = [(item.cluster, item.longer, item.people) for item in items]
+    return LengthHeuristic(
+        sampling.share((decided(*row) for row in by_length), NO_LENGTHS),
+        sampling.share((settled(*row) for row in by_length), NO_LABELS),
+        sampling.difference(_decisive_lift(items), NO_LIFT),
+        sampling.difference(_three_way_lift(items), NO_VERDICT),
+    )
+
+
+def _decisive_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
+    for item in items:
+        sides = decisive(item.people)
+        if len(decisive([item.verdict, item.longer])) == 2:
+            yield item.cluster, sides.count(str(item.verdict)), sides.count(item.longer), len(sides)
+
+
+def _three_way_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
+    for item in items:
+        if item.verdict:
+            people = item.people
+            yield item.cluster, people.count(item.verdict), people.count(item.longer), len(people)
+
+
+def confusion_matrix(items: Sequence[PairItem]) -> dict[str, dict[str, int]]:
+    """Count labels by outcome and by the judge's verdict; "none" where it has no verdict."""
+    counts = Counter((label, item.verdict or "none") for item in items for label in item.people)
+    return {
+        label: {verdict: counts[label, verdict] for verdict in (*OUTCOMES, "none")}
+        for label in OUTCOMES
+    }
+
+
+# -- Two judges on the same items ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PairedDifference(JsonDataclass):
+    """The first set of verdicts minus the second.
+
+    ``n_items``: in both sets; ``left_out``: in one of them only
+    ``decisive``: difference of agreement on the labels where both verdicts and the label choose a
+        side; ``three_way``: where both have a verdict
+    ``only_first_decides``, ``only_second_decides``: items on which only one chooses a side
+    ``only_first_right``, ``only_second_right``: of the items on which both verdicts and the
+        majority of the labels choose a side, those on which only one agrees with that majority
+    ``p``: McNemar's of these two counts; it takes items as independent, unlike the intervals
+    """
+
+    n_items: int
+    left_out: int
+    decisive: Estimate
+    three_way: Estimate
+    only_first_decides: int
+    only_second_decides: int
+    only_first_right: int
+    only_second_right: int
+    p: float
+
+
+def paired_difference(
+    first: Iterable[PairItem],
+    second: Iterable[PairItem],
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> PairedDifference:
+    """Compare two sets of verdicts on the items with the same keys.
+
+    Raises ValueError where a set has a key twice, or where an item's labels or prompt differ.
+    """
+    one, other = tuple(first), tuple(second)
+    both = _matched(one, other)
+    sampling = Sampling(level, n_resamples, seed)
+    right = [_agree_with_majority(*pair) for pair in both]
+    wins, losses = right.count((True, False)), right.count((False, True))
+    decides = [(item.verdict in SIDES, same.verdict in SIDES) for item, same in both]
+    return PairedDifference(
+        n_items=len(both),
+        left_out=len(one) + len(other) - 2 * len(both),
+        decisive=sampling.difference(_decisive_rows(both), NO_COMMON_DECISION),
+        three_way=sampling.difference(_three_way_rows(both), NO_COMMON_VERDICT),
+        only_first_decides=decides.count((True, False)),
+        only_second_decides=decides.count((False, True)),
+        only_first_right=wins,
+        only_second_right=losses,
+        p=mcnemar(wins, losses),
+    )
+
+
+def _matched(first: Sequence[PairItem], second: Sequence[PairItem]) -> Both:
+    check_keys(item.key for item in first)
+    check_keys(item.key for item in second)
+    known = {item.key: item for item in second}
+    both = [(item, known[item.key]) for item in first if item.key in known]
+    for one, other in both:
+        if (sorted(one.labels), one.cluster) != (sorted(other.labels), other.cluster):
+            raise ValueError(f"Item {one.key}: its labels or its prompt differ between the sets.")
+    return both
+
+
+def _agree_with_majority(one: PairItem, other: PairItem) -> tuple[bool, bool] | None:
+    """Does each verdict agree with the majority? None unless all three choose a side."""
+    sides = decisive([one.verdict, other.verdict, *majority(one.people)])
+    return (sides[0] == sides[2], sides[1] == sides[2]) if len(sides) == 3 else None
+
+
+def _decisive_rows(both: Both) -> Iterable[DifferenceRow]:
+    for one, other in both:
+        if len(sides := decisive([one.verdict, other.verdict])) == 2:
+            cluster, hits, n = decided(one.cluster, sides[0], one.people)
+            yield cluster, hits, decided(cluster, sides[1], one.people)[1], n
+
+
+def _three_way_rows(both: Both) -> Iterable[DifferenceRow]:
+    for one, other in both:
+        if one.verdict and other.verdict:
+            cluster, hits, n = settled(one.cluster, one.verdict, one.people)
+            yield cluster, hits, settled(cluster, other.verdict, one.people)[1], n
+
+
+# -- The report on a judge of pairs ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -39,8 +267,8 @@ class CategoryAgreement:
 
 
 @dataclass(frozen=True)
-class PairReport(Plain):
-    """A judge beside people. Shares are 0..1, with intervals of the confidence ``level``.
+class PairReport(JsonDataclass):
+    """A judge compared with people. Shares are 0..1, with intervals of confidence ``level``.
 
     ``states``: items by how the judge's verdict ended
     ``abstention``: share of abstained among those that voted or abstained
@@ -51,9 +279,9 @@ class PairReport(Plain):
     ``people``: people's agreement among themselves on the items that the judge settled;
         ``people_everywhere``: on all items, those it left out too
     ``longer``: what "the longer answer wins" reaches, and how far the judge is above it
-    ``confusion``: labels by what people said, then by what the judge did; "none" is no verdict
-    ``flips``: share of items with a reading in both orders where the two differ
-    ``first_position``: share of decisive readings for the response shown first; 0.5 is fair
+    ``confusion``: labels by people's outcome, then by the judge's; "none" is no verdict
+    ``flips``: share of items with a verdict in both orders on which the two differ
+    ``first_position``: share of calls' decisive outcomes for the response shown first; 0.5 is fair
     ``picks_longer``, ``own_family``: how often judge and people preferred the longer response, or
         the response of the judge's own family, where both decide
     ``repeats``: nominal alpha over runs of the same judge
@@ -70,7 +298,7 @@ class PairReport(Plain):
     where_all_agree: Agreement
     people: PeopleAgreement
     people_everywhere: PeopleAgreement
-    longer: Baseline
+    longer: LengthHeuristic
     confusion: Mapping[str, Mapping[str, int]]
     flips: Estimate
     first_position: Estimate
@@ -102,13 +330,13 @@ def calibrate_pairs(
         ),
         people=measure_people(known, sampling, settled_only=True),
         people_everywhere=measure_people(known, sampling, settled_only=False),
-        longer=longer_wins(known, sampling),
-        confusion=confuse(known),
+        longer=measure_length_heuristic(known, sampling),
+        confusion=confusion_matrix(known),
         flips=count_flips(known, sampling),
         first_position=first_position(known, sampling),
         picks_longer=picks_longer(known, sampling),
         own_family=own_family(known, sampling),
-        repeats=repeated(known),
+        repeats=self_agreement(known),
         categories=_categories(known, sampling),
     )
 
@@ -128,7 +356,7 @@ def _abstention(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
         for item in items
         if item.state in ("voted", "abstained")
     )
-    return sampling.share(rows, "The judge has read no item in both orders.")
+    return sampling.share(rows, "The judge has no item with verdicts in both orders.")
 
 
 def _common(outcomes: Sequence[str]) -> tuple[str, ...]:

@@ -5,20 +5,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from judges.core.calibration.items import SCORE_STATES, ScoreItem, check_keys
-from judges.core.calibration.plain import Plain
-from judges.core.calibration.sampling import Alpha, LiftRow, Sampling, ScoreRow, alpha
-from ranking.stats import Correlations, Estimate
+from judges.core.calibration.items import (
+    SCORE_STATES,
+    Alpha,
+    JsonDataclass,
+    LiftRow,
+    Sampling,
+    ScoreItem,
+    ScoreRow,
+    alpha,
+    check_keys,
+)
+from ranking.stats.bootstrap import Correlations, Estimate
 
 NO_SCORE = "There is no label on an item that the judge has scored."
 NO_TWO_PEOPLE = "No item that the judge has scored has scores of two people."
-NO_COMMON = "No item that the judge has scored has two people who all gave one same score."
+NO_COMMON = "No item that the judge has scored has two people who all gave the same score."
 NO_ITEMS = "There are no items."
 
 
 @dataclass(frozen=True)
 class PeopleScores:
-    """People among themselves, on the items that the judge has scored.
+    """People's agreement with one another, on the items that the judge has scored.
 
     ``pearson``: over all pairs of scores of two people on one item, each pair taken both ways
         round, because neither of the two is the first; ``n`` counts the pairs once
@@ -33,8 +41,10 @@ class PeopleScores:
 
 @dataclass(frozen=True)
 class LengthBaseline:
-    """Length as a score: its Pearson with people's scores, and how far the judge's own Pearson
-    is above it on the same labels. A length that is the same throughout counts as 0 there."""
+    """Length as a score: its Pearson with people's scores, and the judge's lift over it.
+
+    The lift is on the same labels; where all lengths are equal, their Pearson counts as 0.
+    """
 
     pearson: Estimate
     lift: Estimate
@@ -42,7 +52,7 @@ class LengthBaseline:
 
 @dataclass(frozen=True)
 class ScoreRepeats:
-    """Krippendorff's alpha over runs of the same judge, three ways of telling how far apart."""
+    """Krippendorff's alpha over runs of the same judge, by three measures of difference."""
 
     nominal: Alpha
     ordinal: Alpha
@@ -60,12 +70,12 @@ class CategoryScores:
 
 
 @dataclass(frozen=True)
-class ScoreReport(Plain):
-    """A judge's scores beside people's, with intervals of the confidence ``level``.
+class ScoreReport(JsonDataclass):
+    """A judge's scores compared with people's, with intervals of confidence ``level``.
 
     ``states``: items by how the judge's scoring ended
     ``missing``: share of the items without a score
-    ``people``: how far people agree with one another, which is what a judge is held against
+    ``people``: people's agreement with one another, by which a judge is measured
     ``against_all``: every label counts; ``against_average``: each item's mean;
         ``where_all_agree``: items of at least two labels that are all the same. The last flatters
         a judge, because such items are easy: read all three
@@ -145,10 +155,10 @@ def _people(items: Sequence[ScoreItem], sampling: Sampling) -> PeopleScores:
     both_ways = (
         (item.cluster, one, other) for item in scored for one, other in permutations(item.people, 2)
     )
-    found = sampling.correlations(both_ways, NO_TWO_PEOPLE)
-    pearson = replace(found.pearson, n=found.n // 2)
+    correlations = sampling.correlations(both_ways, NO_TWO_PEOPLE)
+    pearson = replace(correlations.pearson, n=correlations.n // 2)
     runs = [item.people for item in scored]
-    return PeopleScores(pearson, found.mean_absolute_error, alpha(runs, "interval"))
+    return PeopleScores(pearson, correlations.mean_absolute_error, alpha(runs, "interval"))
 
 
 def _length(items: Sequence[ScoreItem], sampling: Sampling) -> LengthBaseline:
@@ -178,5 +188,5 @@ def _categories(items: Sequence[ScoreItem], sampling: Sampling) -> tuple[Categor
 
 
 def _category(name: str, items: Sequence[ScoreItem], sampling: Sampling) -> CategoryScores:
-    found = sampling.correlations(_all(items), NO_SCORE)
-    return CategoryScores(name, len(items), _labels(items), found)
+    correlations = sampling.correlations(_all(items), NO_SCORE)
+    return CategoryScores(name, len(items), _labels(items), correlations)

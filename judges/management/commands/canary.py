@@ -1,4 +1,4 @@
-"""`manage.py canary`: ask a judge the same labelled pairs again and again, to hear it change."""
+"""`manage.py canary`: drift checks, which ask a judge the same labelled pairs again and again."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -8,30 +8,38 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from arena.calls.money import dollars
-from arena.importers.base import FileProblem
-from arena.management.amounts import cap_in_nano
-from arena.services.refusals import Refused
-from judges.labels import BadLabels, read_labels
-from judges.management.following import ring
-from judges.management.waiting import wait_for
-from judges.models import Canary, CanaryCheck, Judge
-from judges.services.canaries import canary_items, evaluate_checks, set_canary, stop_canary
-from judges.services.labelling import add_labels
-from judges.services.probing import probe_judges
-from judges.services.registering import register_judge, spec_named
-from judges.services.trying import let_go_on
+from arena.errors import ServiceError
+from arena.files.source import FileError
+from arena.validation import dollars_argument
+from judges.management.reports import enqueue_calls, wait_for_runs
+from judges.models import DriftCheck, DriftCheckSet, Judge
+from judges.services.drift import (
+    drift_check_items,
+    evaluate_drift_checks,
+    start_drift_checks,
+    stop_drift_checks,
+)
+from judges.services.label_runs import resume_label_run
+from judges.services.labels import LabelsError, add_labels, read_labels
+from judges.services.quotes import probe_judges
+from judges.services.registry import register_judge, spec_named
 
 
 class Command(BaseCommand):
-    help = "Set, stop or list the canaries of judges."
+    help = "Start, stop or list the drift checks of judges."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("judge", nargs="?", metavar="JUDGE", help="a judge; without one, all are listed")
-        add("--labels", type=Path, metavar="FILE", help="freeze at most 200 of its pairs")
-        add("--cap", metavar="USD", help="what each check may cost at most, in dollars")
-        add("--no-wait", action="store_true", help="order the first check, and do not watch")
-        add("--stop", action="store_true", help="ask this judge's canary no more")
+        add("judge", nargs="?", metavar="JUDGE", help="a judge; without one, list all drift checks")
+        add("--labels", type=Path, metavar="FILE", help="labelled pairs; up to 200 are kept")
+        add(
+            "--cap",
+            type=dollars_argument,
+            metavar="USD",
+            help="spending cap of each check, in dollars",
+        )
+        add("--no-wait", action="store_true", help="start the first check in the background")
+        add("--stop", action="store_true", help="stop this judge's drift checks")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["judge"] is None:
@@ -41,67 +49,70 @@ class Command(BaseCommand):
             if options["stop"]:
                 self._stop(options["judge"])
             else:
-                self._set(options)
-        except (Refused, BadLabels, FileProblem) as error:
+                self._start(options)
+        except (ServiceError, LabelsError, FileError) as error:
             raise CommandError(str(error)) from None
 
     def _list(self) -> None:
-        canaries = Canary.objects.select_related("judge", "label_set").order_by("pk")
-        for canary in canaries:
-            self.stdout.write(_line(canary))
-        if not canaries:
+        check_sets = DriftCheckSet.objects.select_related("judge", "label_set").order_by("pk")
+        for check_set in check_sets:
+            self.stdout.write(_describe(check_set))
+        if not check_sets:
             self.stdout.write(
-                "No judge has a canary. Set one: manage.py canary JUDGE --labels FILE"
+                "No judge has drift checks. Start them with: manage.py canary JUDGE --labels FILE "
+                "--cap USD"
             )
 
     def _stop(self, name: str) -> None:
         judge = Judge.objects.filter(name=name).first()
         if judge is None:
             judge = Judge.objects.filter(digest=spec_named(name).digest).first()
-        if judge is None or not stop_canary(judge=judge, now=timezone.now()):
-            raise CommandError(f"{name} has no canary that could be stopped.")
-        self.stdout.write(f"The canary of {judge} is not asked any more.")
+        if judge is None or not stop_drift_checks(judge=judge, now=timezone.now()):
+            raise CommandError(f"{name} has no drift checks to stop.")
+        self.stdout.write(f"Drift checks of {judge} stopped.")
 
-    def _set(self, options: dict[str, Any]) -> None:
-        cap = cap_in_nano(options["cap"])
+    def _start(self, options: dict[str, Any]) -> None:
+        cap = options["cap"]
         if options["labels"] is None or cap is None:
-            raise CommandError("A canary needs --labels FILE and --cap USD (0 is a cap).")
+            raise CommandError("Drift checks need --labels FILE and --cap USD (0 is allowed).")
         spec = spec_named(options["judge"])
         labels_in = add_labels(file=read_labels(options["labels"]), name=options["labels"].name)
         probe_judges(specs=[spec], now=timezone.now())
         epoch = register_judge(spec=spec)
-        canary = set_canary(epoch=epoch, labels_in=labels_in, cap=cap, now=timezone.now())
-        self._through(canary, cap, wait=not options["no_wait"])
-        self.stdout.write(_line(canary))
+        check_set = start_drift_checks(
+            epoch=epoch, labels_in=labels_in, cap=cap, now=timezone.now()
+        )
+        self._run_checks(check_set, cap, wait=not options["no_wait"])
+        self.stdout.write(_describe(check_set))
 
-    def _through(self, canary: Canary, cap: int, *, wait: bool) -> None:
-        """Have the checks under way go on and, unless told not to wait, evaluate them at once."""
-        pending = canary.checks.filter(evaluated_at=None).select_related("run").order_by("pk")
+    def _run_checks(self, check_set: DriftCheckSet, cap: int, *, wait: bool) -> None:
+        """Resume the unfinished checks and, with `wait`, evaluate them as soon as they are done."""
+        pending = check_set.checks.filter(evaluated_at=None).select_related("run").order_by("pk")
         runs = [check.run for check in pending]
         for run in runs:
-            let_go_on(run=run, cap=cap, now=timezone.now())
+            resume_label_run(run=run, cap=cap, now=timezone.now())
         if wait:
-            if wait_for(runs, self.stdout, self.stderr):
-                evaluate_checks(canary_id=canary.pk, now=timezone.now())
-        elif trouble := ring():
-            self.stderr.write(trouble)
+            if wait_for_runs(runs, self.stdout, self.stderr):
+                evaluate_drift_checks(check_set_id=check_set.pk, now=timezone.now())
+        elif problem := enqueue_calls():
+            self.stderr.write(problem)
 
 
-def _line(canary: Canary) -> str:
-    start = f"{canary.judge}: {len(canary_items(canary))} pairs of {canary.label_set}, "
-    start += f"{dollars(canary.cap)} a check"
-    if canary.stopped_at:
-        return f"{start}; stopped on {canary.stopped_at:%Y-%m-%d}."
-    last = canary.checks.select_related("run").order_by("begun_at", "pk").last()
-    return f"{start}; {_last(last) if last else 'never asked yet'}."
+def _describe(check_set: DriftCheckSet) -> str:
+    pairs = f"{len(drift_check_items(check_set))} pairs of {check_set.label_set}"
+    start = f"{check_set.judge}: {pairs}, {dollars(check_set.cap)} per check"
+    if check_set.stopped_at:
+        return f"{start}; stopped on {check_set.stopped_at:%Y-%m-%d}."
+    last = check_set.checks.select_related("run").order_by("begun_at", "pk").last()
+    return f"{start}; {_describe_check(last) if last else 'no check yet'}."
 
 
-def _last(check: CanaryCheck) -> str:
-    said = f"last asked on {check.begun_at:%Y-%m-%d} ({check.get_why_display().lower()})"
+def _describe_check(check: DriftCheck) -> str:
+    start = f"last check on {check.begun_at:%Y-%m-%d} ({check.get_why_display().lower()})"
     if check.evaluated_at is None:
         reason = check.run.pause_reason.rstrip(".")
-        return f"{said}, under way" + (f", paused: {reason}" if reason else "")
-    if check.why == CanaryCheck.Why.BASELINE:
-        return f"{said}, {check.n} verdicts"
-    found = f"{check.only_before} only before, {check.only_now} only now, p = {check.p:.3f}"
-    return f"{said}, {found}{', ALARM' if check.alarm else ''}"
+        return f"{start}, in progress" + (f", paused: {reason}" if reason else "")
+    if check.why == DriftCheck.Why.BASELINE:
+        return f"{start}, {check.n} verdicts"
+    counts = f"{check.only_before} correct only before, {check.only_now} only now"
+    return f"{start}, {counts}, p = {check.p:.3f}{', DRIFT DETECTED' if check.alarm else ''}"

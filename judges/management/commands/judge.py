@@ -1,4 +1,4 @@
-"""`manage.py judge`: order votes from LLM judges and watch them come in."""
+"""`manage.py judge`: start a judge run and follow it."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,29 +8,28 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.money import dollars
-from arena.management.amounts import cap_in_nano
+from arena.errors import ServiceError
+from arena.management.progress import NO_WORKER
 from arena.models import Arena, Run
-from arena.services.refusals import Refused
-from judges.core.examples import Example
-from judges.core.spec import JudgeSpec
-from judges.management.following import NO_WORKER, follow, ring
+from arena.services.runs import set_cap
+from arena.validation import dollars_argument
+from judges.core.spec import Example, JudgeSpec
+from judges.management.reports import enqueue_calls, follow_run
 from judges.reports import JudgeReport, RunReport
-from judges.services.exampling import examples_from, rubric_in
-from judges.services.going_on import go_on, unfinished_run
-from judges.services.ordering import check_cap, order_run
-from judges.services.orders import Order, prepare_order
-from judges.services.planning import Wanted
-from judges.services.probing import probe_judges
-from judges.services.quoting import JudgeQuote, Quote, quote_for
-from judges.services.registering import Switches, spec_named
-from judges.services.steering import set_cap
+from judges.services.labels import examples_from, rubric_in
+from judges.services.orders import JudgeOrder, prepare_order
+from judges.services.planning import UNLESS_AGAIN, OrderOptions
+from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
+from judges.services.registry import Switches, spec_named
+from judges.services.runs import check_cap, order_run, resume_unfinished, unfinished_run
+from judges.wording import SCRIPTED_JUDGE
 
 PER_PAIR = 5
-SCRIPTED = "The scripted judge is arithmetic, not a real model."
+NO_RUN = "No run was started (--dry-run)."
 
 
 class Command(BaseCommand):
-    help = "Have judges compare answers blind and in both orders, through the worker."
+    help = "Start a judge run: LLM judges compare answers blind and in both orders."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
@@ -40,165 +39,172 @@ class Command(BaseCommand):
             "--judge",
             required=True,
             metavar="NAMES",
-            help="registered judges, or endpoint:model[@rubric], with commas between; several are"
+            help="registered judges, or endpoint:model[@rubric], separated by commas; several form"
             " a jury; `scripted` needs no key",
         )
-        add("--pairs", choices=["all", "neighbours", "new"], default="all")
+        add(
+            "--pairs",
+            choices=["all", "neighbours", "new"],
+            default="all",
+            help="which pairs to judge; default: all without a clear lead",
+        )
         add(
             "--per-pair",
             type=int,
             metavar="N",
-            help=f"comparisons for each pair; default: {PER_PAIR}",
+            help=f"comparisons per pair; default: {PER_PAIR}",
         )
         add(
             "--cap",
+            type=dollars_argument,
             metavar="USD",
-            help="dollars a run may cost at most; a higher one raises that of a paused run",
+            help="spending cap in dollars; a higher one raises the cap of a paused run",
         )
-        add("--max-calls", type=int, metavar="M", help="create at most M calls")
+        add("--max-calls", type=int, metavar="M", help="make at most M calls")
         add("--quorum", type=int, metavar="K", help="verdicts a jury needs; default: a majority")
-        add("--again", action="store_true", help="buy pairs that are told apart already, too")
-        add("--like-run", type=int, metavar="RUN", help="ask what that run asked, of this judge")
-        add("--own-family", action="store_true", help="judges may judge their own model family")
-        add("--order-policy", choices=["abstain", "tie", "average"], default="abstain")
-        add("--soft", action="store_true", help="record probabilities, where the endpoint has them")
-        add("--any-length", action="store_true", help="say nothing about length to the judge")
+        add("--again", action="store_true", help="include pairs with a clear lead")
+        add(
+            "--like-run",
+            type=int,
+            metavar="RUN",
+            help="repeat the comparisons of that run with this judge",
+        )
+        add("--own-family", action="store_true", help="let judges judge their own model family")
+        add(
+            "--order-policy",
+            choices=["abstain", "tie", "average"],
+            default="abstain",
+            help="what to do if a verdict is inconsistent when swapped; default: abstain",
+        )
+        add("--soft", action="store_true", help="record probabilities where the endpoint does")
+        add("--any-length", action="store_true", help="do not mention length to the judge")
         add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
-        add("--examples-from", metavar="SET", help="the labels they are drawn from")
-        add("--seed", type=int, default=0, help="draws the examples")
-        add("--unpinned", action="store_true", help="allow a model name that may move")
-        add("--dry-run", action="store_true", help="print the quote, order nothing")
-        add("--no-wait", action="store_true", help="order, and do not watch")
+        add("--examples-from", metavar="SET", help="the label set to draw the examples from")
+        add("--seed", type=int, default=0, help="seed for drawing the examples")
+        add("--unpinned", action="store_true", help="allow a model name that can change")
+        add("--dry-run", action="store_true", help="print the quote and start nothing")
+        add("--no-wait", action="store_true", help="start the run in the background")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        arena = self._arena(options["arena"])
-        options["cap"] = cap_in_nano(options["cap"])
+        arena = Arena.objects.revealed().filter(slug=options["arena"]).first()
+        if arena is None:
+            raise CommandError(f"There is no arena {options['arena']!r}.")
         _check_numbers(options)
         try:
-            names = _names(options["judges"])
+            names = [name.strip() for name in options["judges"].split(",") if name.strip()]
             specs = [spec_named(name, _switches(name, options)) for name in names]
-            run = None if options["dry_run"] else self._unfinished(arena, specs, options["cap"])
+            run = None if options["dry_run"] else self._resume(arena, specs, options["cap"])
             if run is None:
                 order = prepare_order(
                     arena=arena,
                     specs=specs,
-                    wanted=_wanted(arena, options),
+                    options=_order_options(arena, options),
                     own_family=options["own_family"],
                     quorum=options["quorum"],
                     max_calls=options["max_calls"],
                 )
                 run = self._quote_and_order(order, options)
-        except Refused as error:
+        except ServiceError as error:
             raise CommandError(_with_option(str(error))) from None
         if run is not None:
-            self._watch(run, wait=not options["no_wait"])
+            self._follow(run, wait=not options["no_wait"])
 
-    def _arena(self, slug: str) -> Arena:
-        arena = Arena.objects.revealed().filter(slug=slug).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {slug!r}.")
-        return arena
-
-    def _unfinished(self, arena: Arena, specs: list[JudgeSpec], cap: int | None) -> Run | None:
+    def _resume(self, arena: Arena, specs: list[JudgeSpec], cap: int | None) -> Run | None:
+        """Resume the unfinished run of just these judges; None where there is none."""
         run = unfinished_run(arena=arena, digests=[spec.digest for spec in specs])
         if run is None:
             return None
-        about_cap = _with_cap(run, cap)
+        about_cap = _raise_cap(run, cap)
         why = f" (paused: {run.pause_reason})" if run.pause_reason else ""
-        self.stdout.write(
-            f"Run {run.pk} of this judge was not through{why}; it goes on.{about_cap}"
-        )
-        return go_on(run=run, now=timezone.now())
+        self.stdout.write(f"Resuming unfinished run {run.pk}{why}.{about_cap}")
+        return resume_unfinished(run=run, now=timezone.now())
 
-    def _quote_and_order(self, order: Order, options: dict[str, Any]) -> Run | None:
+    def _quote_and_order(self, order: JudgeOrder, options: dict[str, Any]) -> Run | None:
         quote = quote_for(order)
-        self._print_quote(quote, options)
+        self._print_quote(quote, options["cap"])
         if options["dry_run"]:
-            self.stdout.write("Nothing was ordered (--dry-run).")
+            self.stdout.write(NO_RUN)
             return None
-        check_cap(quote, options["cap"])  # first: looking at a model costs a few tokens
+        check_cap(quote, options["cap"])  # before the probe, which costs a few tokens
         probe_judges(specs=[member.spec for member in order.members], now=timezone.now())
         run = order_run(order=order, cap=options["cap"], now=timezone.now())
         names = ", ".join(member.spec.label for member in order.members)
-        self.stdout.write(f"Run {run.pk}: {run.votes_wanted} comparisons from {names}.")
+        self.stdout.write(f"Run {run.pk}: {run.votes_wanted} comparisons by {names}.")
         return run
 
-    def _print_quote(self, quote: Quote, options: dict[str, Any]) -> None:
+    def _print_quote(self, quote: Quote, cap: int | None) -> None:
         for sentence in quote.left_out:
             self.stdout.write(f"Note: {_with_option(sentence)}")
         for judge in quote.judges:
-            self.stdout.write(_quote_line(judge, quote))
+            self.stdout.write(_describe_quote(judge, quote))
         for judge in quote.without_price:
-            self.stdout.write(f"Cost: not known: {judge.model} at {judge.endpoint} has no price.")
+            self.stdout.write(f"Cost: unknown: {judge.model} at {judge.endpoint} has no price.")
         if quote.worst is not None and quote.expected is not None:
             self.stdout.write(
-                f"Cost: {dollars(quote.expected)} expected, {dollars(quote.worst)} at worst"
-                + (f"; the cap is {dollars(options['cap'])}." if options["cap"] else ".")
+                f"Cost: {dollars(quote.expected)} expected, {dollars(quote.worst)} at most"
+                + (f"; the cap is {dollars(cap)}." if cap else ".")
             )
 
-    def _watch(self, run: Run, *, wait: bool) -> None:
+    def _follow(self, run: Run, *, wait: bool) -> None:
         page = reverse("judge_run", args=[run.arena.slug, run.pk]) if run.arena else ""
-        self.stdout.write(f"Watch it on your Ringside's page {page}")
-        if trouble := ring():
-            self.stderr.write(trouble)
+        self.stdout.write(f"Progress: {page} on your Ringside")
+        if problem := enqueue_calls():
+            self.stderr.write(problem)
         if not wait:
             return
         try:
-            report = follow(run)
+            report = follow_run(run)
         except KeyboardInterrupt:
-            self.stdout.write(f"\nLeft running. It can be watched on your Ringside's page {page}")
+            self.stdout.write(f"\nThe run continues in the background. Progress: {page}")
             return
-        self._sum_up(report)
+        self._print_results(report)
         if report.run.state == Run.State.PAUSED:
-            raise CommandError(f"The run paused: {report.run.pause_reason} {_how_on(report.run)}")
+            how = _how_to_resume(report.run)
+            raise CommandError(f"The run paused: {report.run.pause_reason} {how}")
         if not report.is_over:
             raise CommandError(NO_WORKER)
 
-    def _sum_up(self, report: RunReport) -> None:
+    def _print_results(self, report: RunReport) -> None:
         for judge in report.judges:
-            self.stdout.write(_judge_line(judge))
+            self.stdout.write(_describe_judge(judge))
         if report.jury is not None:
             states = ", ".join(f"{label.lower()} {n}" for _, label, n in report.jury_rows if n)
-            kappa = "not known" if report.kappa is None else f"{report.kappa:.2f}"
+            kappa = "not available" if report.kappa is None else f"{report.kappa:.2f}"
             self.stdout.write(f"{report.jury}: {states}. Fleiss' kappa {kappa}.")
         self.stdout.write(
             f"{report.requests} requests for {report.calls} calls: {dollars(report.spent)}."
         )
         if report.is_scripted:
-            self.stdout.write(SCRIPTED)
+            self.stdout.write(SCRIPTED_JUDGE)
 
 
-def _with_cap(run: Run, cap: int | None) -> str:
-    """Raise an unfinished run's cap to a higher `cap`; say what the run may cost from now on."""
+def _raise_cap(run: Run, cap: int | None) -> str:
+    """Raise an unfinished run's cap to a higher `cap`; return a sentence about its cap."""
     before = run.cap
     if cap is None or (before is not None and cap <= before):
         return "" if before is None else f" Its cap stays {dollars(before)}."
     try:
         set_cap(run=run, cap=cap)
-    except Refused as refusal:
-        raise CommandError(str(refusal)) from None
+    except ServiceError as error:
+        raise CommandError(str(error)) from None
     was = "It had no cap" if before is None else f"Its cap was {dollars(before)}"
     return f" {was}; now it is {dollars(cap)}."
 
 
-def _how_on(run: Run) -> str:
-    """What to type so that a paused run goes on; more of the same does nothing for a spent cap."""
+def _how_to_resume(run: Run) -> str:
+    """A run that has spent its cap also needs a higher one."""
     if run.cap is None:
-        return "Give the same command again to go on."
+        return "Run the same command again to resume."
     return (
-        "Give the same command again to go on, with a --cap above "
-        f"{dollars(run.cap)} where the cap is what stopped it."
+        "Run the same command again to resume; if it has reached its cap, with a --cap above "
+        f"{dollars(run.cap)}."
     )
-
-
-def _names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _switches(name: str, options: dict[str, Any]) -> Switches:
     return Switches(
         examples=_examples(name, options),
-        order_policy=options["order_policy"],
+        swap_policy=options["order_policy"],
         unpinned=options["unpinned"],
         length_neutral=False if options["any_length"] else None,
         soft=options["soft"],
@@ -209,7 +215,7 @@ def _examples(name: str, options: dict[str, Any]) -> tuple[Example, ...]:
     if options["examples"] is None:
         return ()
     if not options["examples_from"]:
-        raise CommandError("--examples needs --examples-from: the labels to draw them from.")
+        raise CommandError("--examples needs --examples-from: the label set to draw them from.")
     return examples_from(
         name=options["examples_from"],
         rubric=rubric_in(name),
@@ -218,16 +224,16 @@ def _examples(name: str, options: dict[str, Any]) -> tuple[Example, ...]:
     )
 
 
-def _wanted(arena: Arena, options: dict[str, Any]) -> Wanted:
+def _order_options(arena: Arena, options: dict[str, Any]) -> OrderOptions:
     like, per_pair = None, options["per_pair"]
     if options["like_run"] is not None:
         like = Run.objects.filter(arena=arena, pk=options["like_run"], kind="judge").first()
         if like is None:
-            raise CommandError(f"This arena has no run {options['like_run']} of judges.")
+            raise CommandError(f"This arena has no judge run {options['like_run']}.")
         per_pair = like.per_pair if per_pair is None else per_pair
     if per_pair is None:
         per_pair = PER_PAIR
-    return Wanted(per_pair, options["pairs"], options["again"], like)
+    return OrderOptions(per_pair, options["pairs"], options["again"], like)
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
@@ -238,13 +244,13 @@ def _check_numbers(options: dict[str, Any]) -> None:
 
 
 def _with_option(sentence: str) -> str:
-    """Name the option that buys pairs told apart already; the web form says this sentence too."""
-    if "told apart already" not in sentence:
+    """Name the option where a sentence, which the web form shows too, is about clear leads."""
+    if UNLESS_AGAIN not in sentence:
         return sentence
-    return f"{sentence.rstrip('.')}; --again buys them too."
+    return f"{sentence.rstrip('.')}; --again includes them."
 
 
-def _quote_line(judge: JudgeQuote, quote: Quote) -> str:
+def _describe_quote(judge: JudgeQuote, quote: Quote) -> str:
     cost = "" if judge.expected is None else f", {dollars(judge.expected)} expected"
     return (
         f"{judge.label}: {quote.pairs} pairs, {judge.comparisons} comparisons, {judge.calls} calls"
@@ -252,14 +258,12 @@ def _quote_line(judge: JudgeQuote, quote: Quote) -> str:
     )
 
 
-def _judge_line(judge: JudgeReport) -> str:
+def _describe_judge(judge: JudgeReport) -> str:
     states = ", ".join(f"{label.lower()} {n}" for _, label, n in judge.state_rows if n)
-    said = f"{judge.epoch}: {judge.total} comparisons: {states}."
-    if judge.flip_rate is None:
-        said += " The flip rate is not known."
-    else:
-        said += f" Flip rate {judge.flip_rate:.0%}."
-    if judge.first_position_rate is None:
-        return f"{said} Whether it prefers the answer shown first is not known."
-    first = f"{judge.first_position_rate:.0%}"
-    return f"{said} The answer shown first won {first} of decisive verdicts."
+    flips, first = judge.flip_rate, judge.first_position_rate
+    flip_rate = "not available" if flips is None else f"{flips:.0%}"
+    first_rate = "not available" if first is None else f"{first:.0%} of decisive verdicts"
+    return (
+        f"{judge.epoch}: {judge.total} comparisons: {states}. Inconsistent when swapped: "
+        f"{flip_rate}. Chose the answer shown first: {first_rate}."
+    )

@@ -1,4 +1,4 @@
-"""`manage.py rank FILE`: rank a file of votes. No database is needed, and none is opened."""
+"""`manage.py rank FILE`: rank a file of votes without a database."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -7,60 +7,50 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.importers import IMPORTERS
-from ranking.files import (
-    CLUSTERS,
-    KINDS,
-    BadFile,
-    Settings,
-    as_json,
-    as_table,
-    rank_votes,
-    read_file,
-)
-from ranking.stats import NotConverged
+from arena.formats import FORMATS
+from ranking.rank_file import CLUSTERS, KINDS, BadFileError, Settings, rank_votes, read_file
+from ranking.rank_output import as_json, as_table
+from ranking.stats.bradley_terry import NotConvergedError
 
 
 class Command(BaseCommand):
-    help = "Rank a file of votes, or a folder of the native format, without any database."
+    help = "Rank a file of votes, or a folder in the native format, without a database."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, metavar="FILE", help="file or folder")
-        parser.add_argument("--format", choices=["auto", *IMPORTERS], default="auto")
+        parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
         parser.add_argument(
             "--raters",
             choices=["auto", *KINDS.values()],
             default="auto",
-            help="whose votes count; auto: people's, or judges' where no person has voted",
+            help="whose votes to count; auto: people's, or judges' if no person has voted",
         )
         parser.add_argument(
             "--cluster",
             choices=list(CLUSTERS),
             default="auto",
-            help="which votes are taken as dependent; unit: by prompt and pair; auto: the boards'"
-            " rule, by prompt from 40 prompts on",
+            help="which votes to treat as dependent; unit: by prompt and pair; auto: as on the"
+            " leaderboards, by prompt from 40 prompts on",
         )
         parser.add_argument(
             "--bootstrap", type=_at_least(2), default=1000, metavar="N", help="replicates (1000)"
         )
         parser.add_argument(
-            "--seed", type=_at_least(0), default=0, metavar="S", help="of the replicates (0)"
+            "--seed", type=_at_least(0), default=0, metavar="S", help="random seed (0)"
         )
-        parser.add_argument("--json", action="store_true", help="JSON in place of the table")
+        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
         settings = Settings(options["cluster"], options["bootstrap"], options["seed"])
         try:
             board = rank_votes(read_file(path, options["format"], options["raters"]), settings)
-        except (BadFile, NotConverged) as problem:
+        except (BadFileError, NotConvergedError) as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(as_json(board) if options["json"] else as_table(board))
 
 
 def _at_least(least: int) -> Callable[[str], int]:
-    """A reader of whole numbers for the command line."""
-
     def whole(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
             raise ArgumentTypeError(f"must be a whole number from {least}, not {text!r}")

@@ -1,6 +1,7 @@
-"""`manage.py rebuild_tallies`: recompute the running tallies and say whether they had drifted."""
+"""`manage.py rebuild_tallies`: recompute the running tallies and report drift."""
 
 import time
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -9,61 +10,59 @@ from django.utils import timezone
 
 from arena.models import Arena
 from ranking.models import ArenaRefresh
-from ranking.services import boards, rebuilding
-from ranking.services.refresh import let_go
+from ranking.services import leases, rebuild
+from ranking.services.refresh import release
 
 LEASE = timedelta(minutes=5)
 
 
 class Command(BaseCommand):
-    help = "Recompute the running tallies from the votes; fail where they had drifted."
+    help = "Recompute the running tallies from the votes; fail if they had drifted."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("arenas", nargs="*", help="Slugs; all arenas when none is given.")
+        parser.add_argument("arenas", nargs="*", help="Slugs of arenas; all arenas if omitted.")
         parser.add_argument(
-            "--wait", type=float, default=60.0, help="Seconds to wait for a running refresh."
+            "--wait", type=float, default=60.0, help="Seconds to wait for a running refresh (60)."
         )
 
     def handle(self, *args: Any, arenas: list[str], wait: float, **options: Any) -> None:
-        drifted = [arena.slug for arena in self._find(arenas) if self._rebuild(arena, wait)]
+        drifted = [arena.slug for arena in find_arenas(arenas) if self._rebuild(arena, wait)]
         if drifted:
             raise CommandError(
-                f"The tallies of {', '.join(drifted)} had drifted; they are right now."
+                f"The tallies of {', '.join(drifted)} had drifted. They are now correct."
             )
 
-    def _find(self, slugs: list[str]) -> list[Arena]:
-        found = Arena.objects.order_by("slug")
-        if not slugs:
-            return list(found)
-        known = {arena.slug: arena for arena in found.filter(slug__in=slugs)}
-        if missing := sorted(set(slugs) - set(known)):
-            raise CommandError(f"There is no arena {', '.join(missing)}.")
-        return [known[slug] for slug in slugs]
-
     def _rebuild(self, arena: Arena, wait: float) -> bool:
-        boards.open_arena(arena_id=arena.pk)
+        leases.open_arena(arena_id=arena.pk)
         token = self._claim(arena, wait)
         started = time.monotonic()
         try:
-            found = rebuilding.rebuild(arena_id=arena.pk, token=token)
+            differences = rebuild.rebuild(arena_id=arena.pk, token=token)
         finally:
-            let_go(token, look_again=True)
+            release(token, look_again=True)
         seconds = time.monotonic() - started
-        for sentence in found:
-            self.stdout.write(f"{arena.slug}: {sentence}")
-        if not found:
-            self.stdout.write(f"{arena.slug}: as they should be ({seconds:.1f} s)")
-        return bool(found)
+        for difference in differences:
+            self.stdout.write(f"{arena.slug}: {difference}")
+        if not differences:
+            self.stdout.write(f"{arena.slug}: correct ({seconds:.1f} s)")
+        return bool(differences)
 
-    def _claim(self, arena: Arena, wait: float) -> Any:
-        """Take the arena from its refreshes, which fold meanwhile otherwise."""
-        until = time.monotonic() + wait
+    def _claim(self, arena: Arena, wait: float) -> uuid.UUID:
+        """Lease the arena, so that no refresh folds votes meanwhile."""
+        deadline = time.monotonic() + wait
         while True:
-            row = ArenaRefresh.objects.filter(arena=arena)
-            row.filter(token=None).update(not_before=None)
+            ArenaRefresh.objects.filter(arena=arena, token=None).update(not_before=None)
             token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE)
             if token is not None:
                 return token
-            if time.monotonic() > until:
-                raise CommandError(f"{arena.slug} is being refreshed; try again later.")
+            if time.monotonic() > deadline:
+                raise CommandError(f"{arena.slug} is being refreshed. Try again later.")
             time.sleep(0.2)
+
+
+def find_arenas(slugs: list[str]) -> list[Arena]:
+    arenas = Arena.objects.order_by("slug")
+    found = list(arenas.filter(slug__in=slugs) if slugs else arenas)
+    if missing := sorted(set(slugs) - {arena.slug for arena in found}):
+        raise CommandError(f"There is no arena {', '.join(missing)}.")
+    return found

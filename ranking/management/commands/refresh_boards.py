@@ -1,4 +1,4 @@
-"""Publish boards now, without a worker."""
+"""`manage.py refresh_boards`: publish leaderboards now, without a worker."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,11 +8,12 @@ from django.utils import timezone
 
 from arena.models import Arena
 from ranking.models import ArenaRefresh, Board
-from ranking.services import boards, elo_intervals, refresh
+from ranking.services import elo as elo_service
+from ranking.services import leases, refresh
 
 
 class Command(BaseCommand):
-    help = "Publish the boards of the named arenas (of all, where none is named) now."
+    help = "Publish the leaderboards of the named arenas (or of all) now, without a worker."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slugs", nargs="*", metavar="SLUG")
@@ -31,16 +32,17 @@ def _arenas(slugs: list[str]) -> list[Arena]:
 
 
 def _refresh(arena: Arena) -> str:
-    """Refresh without waiting for the pause, and say what came of it."""
-    boards.open_arena(arena_id=arena.pk)
+    """Refresh without waiting for the pause; return a sentence about the result."""
+    leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
     published = refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
     for board in arena.boards.all():
-        elo_intervals.add(board_id=board.pk, now=timezone.now())
+        elo_service.add_intervals(board_id=board.pk, now=timezone.now())
     row = ArenaRefresh.objects.get(arena=arena)
     if row.token:
-        return "another refresh is at it"
+        return "skipped, another refresh is running"
     problems = [row.problem, *Board.objects.filter(arena=arena).values_list("problem", flat=True)]
-    if found := "; ".join(filter(None, problems)):
-        return f"{len(published)} boards published, but: {found}"
-    return f"{len(published)} boards published" if published else "nothing has changed"
+    count = f"{len(published)} leaderboard{'' if len(published) == 1 else 's'} published"
+    if problem := "; ".join(filter(None, problems)):
+        return f"{count}, with problems: {problem}"
+    return count if published else "up to date"

@@ -1,0 +1,208 @@
+"""Actors: who sends a request, and what they can see and do.
+
+A person has the permissions of their role in a team; a token has those of its scopes, in its own
+team only. Operators (signed-in staff) can do everything. What has no team belongs to them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from arena.models import ApiToken, Arena, Candidate, Membership, Role, Team
+
+
+class TeamPermission(StrEnum):
+    """What can be done for a team; the first three are also the scopes of tokens."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    JUDGE = "judge"
+    MANAGE = "manage"
+
+
+ROLES_WITH = {
+    TeamPermission.READ: [Role.OWNER, Role.MEMBER, Role.VIEWER],
+    TeamPermission.SUBMIT: [Role.OWNER, Role.MEMBER],
+    TeamPermission.JUDGE: [Role.OWNER, Role.MEMBER],
+    TeamPermission.MANAGE: [Role.OWNER],
+}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A person, a program with a team's token, a command, a rule of the system, or nobody.
+
+    Commands and rules have a `display_name`. Whoever can run commands on the server is an
+    operator: `by_command`.
+    """
+
+    user: Any = None
+    token: ApiToken | None = None
+    display_name: str = ""
+    by_command: bool = False
+
+    @property
+    def is_operator(self) -> bool:
+        if self.by_command:
+            return True
+        return self.token is None and bool(self.user and self.user.is_active and self.user.is_staff)
+
+    @property
+    def name(self) -> str:
+        """The name in the audit log."""
+        if self.token is not None:
+            return f"token {self.token}"
+        return self.user.get_username() if self.user else self.display_name or "nobody"
+
+    @property
+    def key(self) -> str:
+        """The identity for rate limits and idempotency keys; '' for nobody."""
+        if self.token is not None:
+            return f"token:{self.token.pk}"
+        return f"user:{self.user.pk}" if self.user else ""
+
+    @property
+    def rights(self) -> str:
+        """A person's permissions as a text that changes with them; '' for everyone else.
+
+        A token's scopes and team never change.
+        """
+        if self.token is not None or self.user is None:
+            return ""
+        memberships = Membership.objects.filter(user=self.user).order_by("team")
+        return f"{self.is_operator} {list(memberships.values_list('team', 'role'))}"
+
+    def has_scope(self, permission: str) -> bool:
+        """Return whether this is not a token, or a token with this scope."""
+        return self.token is None or permission in self.token.scopes
+
+    def teams_with(self, permission: str) -> QuerySet[Team]:
+        """Return the teams for which this actor has `permission`; an operator's own teams only."""
+        if self.token is not None:
+            own = Team.objects.filter(pk=self.token.team_id)
+            return own if permission in self.token.scopes else own.none()
+        if self.user is None:
+            return Team.objects.none()
+        roles = ROLES_WITH[TeamPermission(permission)]
+        memberships = Membership.objects.filter(user=self.user, role__in=roles)
+        return Team.objects.filter(pk__in=memberships.values("team"))
+
+    def teams_seen(self) -> QuerySet[Team]:
+        """Return the teams whose private arenas this actor can see; a token needs no scope for it.
+
+        A token that can only submit has to find the arena to submit to.
+        """
+        if self.token is not None:
+            return Team.objects.filter(pk=self.token.team_id)
+        return self.teams_with(TeamPermission.READ)
+
+    def may(self, permission: str, team: Team | int | None) -> bool:
+        """Return whether this actor has `permission` for `team`; for no team, only operators do."""
+        if self.is_operator:
+            return True
+        if team is None:
+            return False
+        return self.teams_with(permission).filter(pk=getattr(team, "pk", team)).exists()
+
+
+ANONYMOUS = Actor()
+CLI = Actor(display_name="an operator, by a command", by_command=True)
+SYSTEM = Actor(display_name="a rule of the arena")
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Return who sends `request`: the bearer of a token, the signed-in person, or nobody."""
+    token = getattr(request, "auth", None)
+    if isinstance(token, ApiToken):
+        return Actor(token=token)
+    user = getattr(request, "user", None)
+    return Actor(user=user) if user is not None and user.is_authenticated else ANONYMOUS
+
+
+def teams_of(actor: Actor) -> QuerySet[Team]:
+    """Return the teams that `actor` can see: its own, or all for operators."""
+    return Team.objects.all() if actor.is_operator else actor.teams_seen()
+
+
+def needed_to_change(fields: Iterable[str]) -> TeamPermission:
+    """Return the permission to change these fields of an arena: MANAGE, except for criteria alone.
+
+    Judges are given the criteria just as they are given a prompt's rubric, which takes SUBMIT. No
+    token can manage, so a program changes no other settings.
+    """
+    return TeamPermission.SUBMIT if set(fields) == {"criteria"} else TeamPermission.MANAGE
+
+
+def can_enter(actor: Actor, arena: Arena, team: Team) -> bool:
+    """Return whether `actor` can register candidates of `team` in `arena`."""
+    return actor.may(TeamPermission.SUBMIT, team) and is_open_to(actor, arena, team.pk)
+
+
+def is_open_to(actor: Actor, arena: Arena, team_id: int | None) -> bool:
+    """Return whether `actor` can register or change that team's candidates in `arena` now.
+
+    Those of other teams only while it is open to them; a candidate without a team is the arena's.
+    """
+    return team_id in (None, arena.team_id) or arena.open_to_teams or actor.is_operator
+
+
+def can_see_variables(actor: Actor, arena: Arena) -> bool:
+    """Return whether `actor` can see the prompts' variables: the arena's team, and guest teams.
+
+    Their candidates' prompts are sent with the values filled in, and the answers repeat them.
+    """
+    if actor.may(TeamPermission.READ, arena.team_id):
+        return True
+    can_submit = arena.open_to_teams and actor.teams_with(TeamPermission.SUBMIT).exists()
+    return can_submit and actor.has_scope(TeamPermission.READ)
+
+
+def can_read_references(actor: Actor, arena: Arena | None) -> bool:
+    """Return whether `actor` can read the prompts' references and rubrics: the arena's team can.
+
+    Without an arena, only operators can.
+    """
+    return actor.may(TeamPermission.READ, arena.team_id if arena else None)
+
+
+def can_read_spending(actor: Actor, arena: Arena | None) -> bool:
+    """Return whether `actor` can read what judges in `arena` cost: its team can.
+
+    So can a token that may only start judge runs, because it sets their cap.
+    """
+    team_id = arena.team_id if arena else None
+    return actor.may(TeamPermission.READ, team_id) or actor.may(TeamPermission.JUDGE, team_id)
+
+
+def can_change(actor: Actor, candidate: Candidate) -> bool:
+    """Return whether `actor` can revise `candidate` and generate or upload its answers.
+
+    A candidate without a team belongs to the arena's team.
+    """
+    return actor.may(TeamPermission.SUBMIT, candidate.team_id or candidate.arena.team_id)
+
+
+def can_retire(actor: Actor, candidate: Candidate) -> bool:
+    """Return whether `actor` can archive `candidate`: its own team and the arena's team can."""
+    return can_change(actor, candidate) or actor.may(TeamPermission.SUBMIT, candidate.arena.team_id)
+
+
+def can_read_money(actor: Actor, candidate: Candidate) -> bool:
+    """Return whether `actor` can read the cost of the candidate's runs: its team, in any role."""
+    return actor.may(TeamPermission.READ, candidate.team_id or candidate.arena.team_id)
+
+
+def can_read_texts(actor: Actor, candidate: Candidate) -> bool:
+    """Return whether `actor` can read the candidate's configuration and all of its answers.
+
+    Its own team can; the arena's team can once the candidate is disclosed.
+    """
+    if can_read_money(actor, candidate):
+        return True
+    return candidate.disclosed_at is not None and actor.may(
+        TeamPermission.READ, candidate.arena.team_id
+    )

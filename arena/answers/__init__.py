@@ -1,1 +1,0 @@
-"""Answers that candidates' models generate: ordered, asked for through the ledger, and kept."""

@@ -1,0 +1,243 @@
+"""The base classes of all endpoints, with rate limits and ETags."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
+from rest_framework import generics
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from arena.actors import Actor, TeamPermission, actor_of
+from arena.api.core import idempotency, requests
+from arena.api.core.errors import PreconditionFailed, TooMany, is_server_fault
+from arena.api.core.requests import check_names, require
+from arena.models import Arena
+from arena.services import rate_limits
+from arena.services.rate_limits import client_address
+
+MINUTE = timedelta(minutes=1)
+# All tokens of a team together get this many times the limit of one, or creating tokens would
+# circumvent it.
+TOKENS_OF_A_TEAM = 3
+TAG = re.compile(r'(?:W/)?("[^"]*")')
+BY_LINK = "The same, at the arena's address. Ids alone do not lead to unlisted arenas."
+UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
+
+
+# -- Rate limits -----------------------------------------------------------------------------------
+
+
+def count(request: HttpRequest, actor: Actor, ability: TeamPermission) -> None:
+    """Count one request; raises TooMany if it exceeds a limit per minute."""
+    now = timezone.now()
+    # A request that exceeds one limit is not counted against the next.
+    for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[ability]):
+        key = f"api:{ability}:{who}"
+        if not rate_limits.allow(key=key, limit=allowed, window=MINUTE, now=now):
+            wait = math.ceil(rate_limits.seconds_left(key=key, window=MINUTE, now=now))
+            raise TooMany(f"More than {allowed:,} requests to {ability} within a minute{by}.", wait)
+
+
+def _counters(request: HttpRequest, actor: Actor, allowed: int) -> Iterator[tuple[str, int, str]]:
+    """Yield, in order, the key and the limit of each counter, and whose requests it counts."""
+    yield actor.key or client_address(request), allowed, ""
+    if actor.token is not None:
+        team = f"team:{actor.token.team_id}"
+        yield team, allowed * TOKENS_OF_A_TEAM, ", by all tokens of this team"
+
+
+# -- ETags -----------------------------------------------------------------------------------------
+
+
+def etag_of(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Add the ETag to a GET's response, or return 304 if the client has it already.
+
+    Responses depend on who asks, so they are marked as private.
+    """
+    if "Cache-Control" not in response.headers:
+        patch_cache_control(response, private=True, no_cache=True)
+    patch_vary_headers(response, ["Authorization", "Cookie"])
+    if request.method not in ("GET", "HEAD") or response.status_code != 200 or response.streaming:
+        return response
+    if "ETag" in response.headers:  # a cached page, which has been compared already
+        return response
+    etag = etag_of(_body_without_indent(response))
+    response.headers["ETag"] = etag
+    conditional = get_conditional_response(request, etag=etag, response=response)
+    assert conditional is not None, "never None if a response is given"
+    return conditional
+
+
+def _body_without_indent(response: HttpResponse) -> bytes:
+    """The ETag must not depend on `indent=4` in Accept."""
+    if "indent" in getattr(response, "accepted_media_type", ""):
+        return _rendered(response.data)  # type: ignore[attr-defined]  # it is REST framework's
+    return response.content
+
+
+def _rendered(data: Any) -> bytes:
+    return bytes(JSONRenderer().render(data))
+
+
+def check_match(request: Request, data: Any) -> None:
+    """Raise PreconditionFailed if there is an If-Match without the ETag of `data`.
+
+    Weak ETags match too, because compressing proxies weaken them.
+    """
+    header = request.headers.get("If-Match")
+    if header is None or header.strip() == "*":
+        return
+    if etag_of(_rendered(data)) not in TAG.findall(header):
+        raise PreconditionFailed
+
+
+# -- Endpoints -------------------------------------------------------------------------------------
+
+
+class ApiEndpoint(generics.GenericAPIView[Any]):
+    """The base of all endpoints. `abilities` names the permission that each unsafe method needs.
+
+    A token must have that scope. Anonymous requests can only read, and only if `is_open`. Whether
+    the actor may change a particular row is checked by the method, through `require`.
+    """
+
+    abilities: ClassVar[Mapping[str, TeamPermission]] = {}
+    tag: ClassVar[str] = ""
+    body_limit: ClassVar[int] = requests.USUAL_BODY
+    is_open: ClassVar[bool] = True
+    is_throttled: ClassVar[bool] = True
+    has_match: ClassVar[bool] = False
+    http_method_names = ["get", "head", "post", "patch", "delete"]
+    queryset: Any = Arena.objects.none()
+
+    @cached_property
+    def actor(self) -> Actor:
+        return actor_of(self.request)
+
+    @property
+    def ability(self) -> TeamPermission | None:
+        """The permission that the request's method needs; None for an unknown method."""
+        method = "GET" if self.request.method == "HEAD" else str(self.request.method)
+        if not hasattr(self, method.lower()):
+            return None
+        if method in UNSAFE:
+            return self.abilities[method]
+        return self.abilities.get(method, TeamPermission.READ)
+
+    def require(self, ability: TeamPermission, team: Any) -> None:
+        """Raise PermissionDenied or NotAuthenticated; `team` is a Team, its id or None."""
+        require(self.actor, ability, team)
+
+    def check_throttles(self, request: Request) -> None:
+        if self.is_throttled and self.ability is not None:
+            count(request._request, self.actor, self.ability)
+
+    def validated(self, serializer: type[Any], **options: Any) -> dict[str, Any]:
+        """Return the validated body; raises ValidationError."""
+        context = self.get_serializer_context()
+        body = serializer(data=self.request.data, context=context, **options)
+        body.is_valid(raise_exception=True)
+        return dict(body.validated_data)
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Like the framework's, but a POST with an Idempotency-Key runs only once."""
+        self.args, self.kwargs = args, kwargs
+        self.request = self.initialize_request(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            self.initial(self.request, *args, **kwargs)
+            # Requests with unknown methods are not counted, so they must not store keys either.
+            key = idempotency.key_of(self.request) if self.ability is not None else ""
+            if key:
+                return idempotency.run_once(
+                    self.request, self.actor, key, self._handle_in_savepoint
+                )
+            response = self._handle()
+        except Exception as error:
+            response = self.handle_exception(error)
+        return self._finish(response)
+
+    def _handle(self) -> HttpResponse:
+        method = str(self.request.method).lower()
+        is_allowed = method in self.http_method_names
+        handler = getattr(self, method, None) if is_allowed else None
+        handler = handler or self.http_method_not_allowed
+        response: HttpResponse = handler(self.request, *self.args, **self.kwargs)
+        return response
+
+    def _handle_in_savepoint(self) -> HttpResponse:
+        """Return the complete response, also for errors; server errors are raised instead."""
+        try:
+            with transaction.atomic():
+                response = self._handle()
+        except Exception as error:
+            if is_server_fault(error):
+                raise
+            response = self.handle_exception(error)
+        return self._finish(response)
+
+    def _finish(self, response: HttpResponse) -> HttpResponse:
+        finished: Any = response
+        finished = self.finalize_response(self.request, finished, *self.args, **self.kwargs)
+        if isinstance(finished, Response):
+            finished.render()
+        return with_etag(self.request._request, finished)
+
+
+class ArenaEndpoint(ApiEndpoint):
+    """A path under /arenas/<slug>/, which is a 404 for whoever may not see the arena."""
+
+    @cached_property
+    def arena(self) -> Arena:
+        return get_object_or_404(self.arenas().select_related("team"), slug=self.kwargs["slug"])
+
+    def arenas(self) -> QuerySet[Arena]:
+        """The arenas that the actor may know of."""
+        return Arena.objects.visible_to(self.actor)
+
+
+class NumberedEndpoint(ApiEndpoint):
+    """A path with an id, either under its arena or alone."""
+
+    def arenas(self) -> QuerySet[Arena]:
+        """The arenas to search: the one in the path, else all that an id alone may lead to.
+
+        Ids can be guessed, so alone they lead to no unlisted arena except one's own.
+        """
+        if "slug" not in self.kwargs:
+            return Arena.objects.known_to(self.actor)
+        return Arena.objects.visible_to(self.actor).filter(slug=self.kwargs["slug"])
+
+
+class ListEndpoint(ApiEndpoint):
+    """An endpoint with pages. `asked_by` names its parameters other than filters."""
+
+    newest_first: ClassVar[bool] = False
+    asked_by: ClassVar[tuple[str, ...]] = ()
+    filterset_class: Any = None
+
+    def page(self, rows: QuerySet[Any], serializer: type[Any] | None = None) -> Response:
+        """Return one page of the filtered `rows`; raises BadParameter."""
+        filters = self.filterset_class.base_filters if self.filterset_class else ()
+        check_names(self.request, [*self.asked_by, *filters])
+        page = self.paginate_queryset(self.filter_queryset(rows))
+        serializer = serializer or self.get_serializer_class()
+        data = serializer(page, many=True, context=self.get_serializer_context()).data
+        return self.get_paginated_response(data)

@@ -1,0 +1,417 @@
+"""Makes a call: plans the request, claims the call and its money, sends it, records the reply."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+
+from arena.calls import capabilities, leases, money, pacing, runs
+from arena.calls.models import MAX_REQUESTS, Call
+from arena.calls.pricing import Rate, price_of
+from arena.calls.providers.base import (
+    EndpointStoppedError,
+    Message,
+    ModelRefusedError,
+    Provider,
+    ProviderError,
+    Reply,
+    Request,
+    RetryableError,
+    TooLongError,
+    UnsupportedParameterError,
+    digest_of,
+)
+from arena.calls.scheduling import RING_AGAIN
+from arena.endpoints import Endpoint, UnknownEndpointError, endpoint_named, lease_of, provider_for
+from arena.models import Run
+
+EMPTY_REPLY = "(no answer)"  # some servers take no turn without text
+
+
+@dataclass(frozen=True)
+class ReplyReading:
+    """The state a reply gives its call, and the verdict if there is one."""
+
+    state: str
+    verdict: dict[str, Any] | None = None
+    note: str = ""
+
+
+class CallHandler(Protocol):
+    """Builds requests and reads replies for one kind of call. All methods may use the database.
+
+    `render` builds the request or raises CannotAskError. `read` interprets the reply to turn
+    `call.turn`. `repair` returns the message that asks for the verdict again after an unreadable
+    `call.reply`, or None if there is no second turn.
+    """
+
+    def render(self, call: Call) -> Request: ...
+
+    def read(self, call: Call, reply: Reply) -> ReplyReading: ...
+
+    def repair(self, call: Call) -> str | None: ...
+
+
+class CannotAskError(Exception):
+    """The request cannot be built; the asker is paused with this reason."""
+
+
+class NoPriceError(Exception):
+    """The model has no price; the run is paused with this reason."""
+
+
+@dataclass(frozen=True)
+class PlannedRequest:
+    """A request ready to send.
+
+    `amount` is the most it can cost, in nano-dollars; `tokens` the most it can take from the
+    endpoint's limit per minute; `dropped` the parameters that the model does not accept.
+    """
+
+    endpoint: Endpoint
+    provider: Provider
+    request: Request
+    dropped: Sequence[str]
+    rate: Rate
+    amount: int
+    tokens: int
+
+
+def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
+    """Build the next request of `call`.
+
+    Raises CannotAskError, NoPriceError, UnknownEndpointError, or EndpointStoppedError if the
+    endpoint's key is missing.
+    """
+    endpoint = endpoint_named(call.endpoint)
+    provider = provider_for(endpoint)
+    request = money.limited(_in_turn(call, handler))
+    rate = _rate_of(call)
+    sent, dropped = _without_unsupported(call, request)
+    return PlannedRequest(
+        endpoint=endpoint,
+        provider=provider,
+        request=sent,
+        dropped=dropped,
+        rate=rate,
+        amount=money.worst_cost(rate, request),
+        tokens=money.expected_tokens_in(request) + money.most_out(request),
+    )
+
+
+def _in_turn(call: Call, handler: CallHandler) -> Request:
+    """Render the request; the second turn adds the first reply and asks for the verdict alone."""
+    request = handler.render(call)
+    if call.turn == 0:
+        return request
+    message = handler.repair(call)
+    if message is None:
+        raise CannotAskError("The first reply is unreadable, and this judge has no repair turn.")
+    reply = Message("assistant", call.reply if call.reply.strip() else EMPTY_REPLY)
+    return replace(request, messages=(*request.messages, reply, Message("user", message)))
+
+
+def _rate_of(call: Call) -> Rate:
+    rate = price_of(call.endpoint, call.model)
+    if rate is None:
+        raise NoPriceError(
+            f"{call.model} at {call.endpoint} has no price. Set one with"
+            f" `manage.py price {call.endpoint} {call.model} --input USD --output USD`"
+            " (per million tokens, 0 is allowed), then resume the run."
+        )
+    return rate
+
+
+def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[str]]:
+    """Leave out parameters the model is known not to accept, or rejected earlier in this call."""
+    known = capabilities.capability_of(call.endpoint, call.model)
+    request, dropped = capabilities.fitted(request, known)
+    request, _ = capabilities.without(request, call.dropped)
+    return request, [*call.dropped, *(entry for entry in dropped if entry not in call.dropped)]
+
+
+# -- Making one call -------------------------------------------------------------------------------
+
+UNTIL_SETTLED = timedelta(seconds=2)
+DATABASE_AGAIN = 0.5
+NO_USAGE = "The server reported no token counts, so the highest possible cost is booked."
+BILLED_MORE = "The server billed more than the request could cost, and the cap is exceeded."
+
+
+class CannotAskCallError(CannotAskError):
+    """This one request cannot be built; its call fails, and the asker continues."""
+
+
+class LeaseLostError(Exception):
+    """Another worker holds the call, or the lease has expired; nothing was written."""
+
+
+def execute_call(*, call_id: int, handler: CallHandler, kind: str = Run.Kind.JUDGE) -> Call | None:
+    """Make one call if it is due; return it, or None if it was not due or another worker's.
+
+    Only calls of runs of this `kind` are made, because `handler` knows no others.
+
+    During the request this thread holds neither a transaction nor a connection. A second turn, or
+    a retry without a rejected parameter, follows at once.
+    """
+    call = leases.due_call(call_id=call_id, now=timezone.now(), kind=kind)
+    try:
+        while call is not None and not call.has_ended and _make_request(call, handler):
+            pass
+    except LeaseLostError:
+        return None
+    return call
+
+
+def _make_request(call: Call, handler: CallHandler) -> bool:
+    """Make one request of a waiting call, if allowed; return whether another follows at once."""
+    try:
+        plan = plan_request(call, handler)
+    except NoPriceError as error:
+        _stop_run(call, str(error))
+        return False
+    except CannotAskCallError as error:
+        _write(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
+        return False
+    except (CannotAskError, UnknownEndpointError, EndpointStoppedError) as error:
+        _stop_asker(call, str(error))
+        return False
+    if not _take(call, plan):
+        return False
+    _give_connection_back()
+    return _ask(call, plan, handler)
+
+
+# -- Before ----------------------------------------------------------------------------------------
+
+
+def _take(call: Call, plan: PlannedRequest) -> bool:
+    """Take a turn of the endpoint's limit, the call and its money; otherwise postpone the call."""
+    now = timezone.now()
+    later = pacing.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
+    if later is not None:
+        return _put_off(call, later)
+    try:
+        taken = leases.claim(call=call, lease=lease_of(plan.endpoint), now=now, amount=plan.amount)
+    except money.BudgetDeniedError as denied:
+        if denied.passes:
+            return _put_off(call, now + UNTIL_SETTLED)
+        _stop_run(call, str(denied))
+        return False
+    if not taken:
+        raise LeaseLostError
+    return True
+
+
+def _put_off(call: Call, until: datetime) -> bool:
+    _write(call, {"due_at": until, "ring_after": until, "rings": 0})
+    return False
+
+
+def _give_connection_back() -> None:
+    """Free the connection: a worker has more threads waiting for models than connections."""
+    if not connection.in_atomic_block:  # only tests call this inside a transaction
+        connection.close()
+
+
+def _stop_asker(call: Call, reason: str) -> None:
+    if call.run_id is None:
+        _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
+    else:
+        runs.pause_asker(run_id=call.run_id, asker=call.asker, reason=reason, now=timezone.now())
+
+
+def _stop_run(call: Call, reason: str) -> None:
+    if call.run_id is None:
+        _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
+    else:
+        runs.pause_run(run_id=call.run_id, reason=reason)
+
+
+# -- Asking ----------------------------------------------------------------------------------------
+
+
+def _ask(call: Call, plan: PlannedRequest, handler: CallHandler) -> bool:
+    """Send the request and record the result; return whether another follows at once."""
+    began = time.monotonic()
+    try:
+        reply = plan.provider.complete(plan.request)
+    except ProviderError as error:
+        failed, seconds = error, time.monotonic() - began
+        return _record(call, lambda: _take_error(call, plan, failed, seconds))
+    seconds = time.monotonic() - began
+    return _record(call, lambda: _take_reply(call, plan, handler, reply, seconds))
+
+
+def _record(call: Call, write_down: Callable[[], bool]) -> bool:
+    """Record what was paid for, retrying until the lease expires while the database is down.
+
+    The fence keeps a write that a broken connection had committed from happening twice.
+    """
+    until = call.lease_expires_at
+    assert until is not None, "it is claimed"
+    while True:
+        try:
+            return write_down()
+        except (OperationalError, InterfaceError):
+            if connection.in_atomic_block or timezone.now() >= until:
+                raise
+            if call.state != Call.State.RUNNING:
+                return False
+        connection.close()
+        time.sleep(DATABASE_AGAIN)
+
+
+def _take_reply(
+    call: Call, plan: PlannedRequest, handler: CallHandler, reply: Reply, seconds: float
+) -> bool:
+    reading = handler.read(call, reply)
+    facts = _facts(call, plan, reply, seconds)
+    if reading.state == Call.State.UNREADABLE and call.turn == 0:
+        call.reply = leases.storable("reply", reply.text)
+        if handler.repair(call) is not None:
+            _begin_second_turn(call, plan, reply, reading, facts)
+            return True
+    _finish(call, plan, reading, reply, facts)
+    return False
+
+
+def _begin_second_turn(
+    call: Call, plan: PlannedRequest, reply: Reply, reading: ReplyReading, facts: dict[str, Any]
+) -> None:
+    """Store the reply that was paid for; each turn has as many tries as a call."""
+    allowed = {"turn": 1, "requests_allowed": call.requests + MAX_REQUESTS}
+    _write(call, facts | _at_once(reading.note) | allowed, cost=_cost(plan, reply))
+    _settle_usage(call, plan, reply)
+
+
+def _at_once(note: str) -> dict[str, Any]:
+    """The columns of a call that this worker continues; it becomes due again if the worker dies."""
+    now = timezone.now()
+    return leases.waiting(note, now) | {"ring_after": now + RING_AGAIN, "rings": 1}
+
+
+def _finish(
+    call: Call,
+    plan: PlannedRequest,
+    reading: ReplyReading,
+    reply: Reply | None,
+    facts: dict[str, Any],
+) -> None:
+    cost, note = _cost(plan, reply), reading.note
+    if cost and not _has_usage(reply):
+        note = f"{note} {NO_USAGE}".strip()
+    ended = leases.ended(reading.state, note, timezone.now()) | {"verdict": reading.verdict}
+    _write(call, facts | ended, cost=cost)
+    _settle_usage(call, plan, reply)
+    _pause_if_failing(call)
+
+
+# -- Errors ----------------------------------------------------------------------------------------
+
+
+def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
+    if (
+        isinstance(error, UnsupportedParameterError)
+        and capabilities.entry_of(error) not in plan.dropped
+    ):
+        return _drop(call, error)
+    if isinstance(error, RetryableError):
+        _try_again(call, plan, error)
+    elif isinstance(error, EndpointStoppedError):
+        # The request was not answered, so it must not count once the run resumes with another key.
+        allowed = {"requests_allowed": call.requests_allowed + 1}
+        _write(call, leases.waiting(str(error), timezone.now()) | allowed)
+        _stop_asker(call, str(error))
+    else:
+        reading = ReplyReading(_state_of(call, error), note=str(error))
+        _finish(call, plan, reading, error.reply, _facts(call, plan, error.reply, seconds))
+    return False
+
+
+def _drop(call: Call, error: UnsupportedParameterError) -> bool:
+    """Remember the rejected parameter, and continue the call without it."""
+    capabilities.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
+    counts = {
+        "dropped": [*call.dropped, capabilities.entry_of(error)],
+        "requests": call.requests - (not error.sent),
+        "requests_allowed": call.requests_allowed + error.sent,
+    }
+    _write(call, counts | _at_once(""))
+    return True
+
+
+def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
+    """Postpone a call until the server may be asked again; a cut-off request may have cost."""
+    now = timezone.now()
+    fields = leases.after_failure(call, str(error), now, error.retry_after)
+    if error.maybe_billed:
+        fields["cut_off_requests"] = call.cut_off_requests + 1
+    _write(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
+    if error.retry_after:
+        pause = min(timedelta(seconds=error.retry_after), leases.LONGEST_PAUSE)
+        pacing.hold(endpoint=plan.endpoint, until=now + pause)
+    _pause_if_failing(call)
+
+
+def _state_of(call: Call, error: ProviderError) -> str:
+    """An unreadable first reply stays unreadable if the second turn fails."""
+    if isinstance(error, ModelRefusedError):
+        return Call.State.REFUSED
+    if call.turn:
+        return Call.State.UNREADABLE
+    return Call.State.TOO_LONG if isinstance(error, TooLongError) else Call.State.FAILED
+
+
+# -- Writing down ----------------------------------------------------------------------------------
+
+
+def _write(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: int = 0) -> None:
+    if not leases.write(call=call, now=timezone.now(), cost=cost, uncertain=uncertain, **fields):
+        raise LeaseLostError
+
+
+def _facts(call: Call, plan: PlannedRequest, reply: Reply | None, seconds: float) -> dict[str, Any]:
+    """What was sent and what the server answered, as columns."""
+    facts: dict[str, Any] = {"dropped": plan.dropped, "seconds": (call.seconds or 0.0) + seconds}
+    if call.turn == 0:
+        facts["prompt_digest"] = digest_of(plan.request)
+    if reply is None:
+        return facts
+    return facts | {
+        "repair_reply" if call.turn else "reply": reply.text,
+        "model_returned": reply.model,
+        "fingerprint": reply.fingerprint,
+        "tokens_in": _sum(call.tokens_in, reply.tokens_in),
+        "tokens_out": _sum(call.tokens_out, reply.tokens_out),
+    }
+
+
+def _sum(before: int | None, more: int | None) -> int | None:
+    return before if more is None else (before or 0) + more
+
+
+def _cost(plan: PlannedRequest, reply: Reply | None) -> int:
+    return 0 if reply is None else money.billed(plan.rate, reply, plan.amount)
+
+
+def _has_usage(reply: Reply | None) -> bool:
+    return reply is not None and None not in (reply.tokens_in, reply.tokens_out)
+
+
+def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None:
+    """Return unused tokens to the limit; pause a run whose server billed more than possible."""
+    if reply is not None and _has_usage(reply):
+        used = (reply.tokens_in or 0) + (reply.tokens_out or 0)
+        pacing.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
+    if call.run_id and _cost(plan, reply) > plan.amount and money.is_over_its_cap(call.run_id):
+        runs.pause_run(run_id=call.run_id, reason=BILLED_MORE)
+
+
+def _pause_if_failing(call: Call) -> None:
+    if call.run_id and call.state == Call.State.FAILED:
+        runs.pause_if_failing(run_id=call.run_id, asker=call.asker, now=timezone.now())

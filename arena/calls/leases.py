@@ -1,0 +1,205 @@
+"""Leases: one worker at a time claims a call, and its result is written under a fence.
+
+A worker may die at any line. Its claims are free again when their leases expire; ended calls stay
+ended. Every write after the claim is fenced by `attempts` and state, so a worker that returns late
+changes neither the call nor any money.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from arena.calls import money
+from arena.calls.models import Call
+from arena.db import sql
+from arena.models import Run
+
+LONGEST_PAUSE = timedelta(minutes=30)
+LONGEST_JITTER = 60.0
+LONGEST_REPLY = 200_000
+DIED = "The worker died."
+WITHOUT_REPLY = {
+    Call.State.UNREADABLE,
+    Call.State.REFUSED,
+    Call.State.TOO_LONG,
+    Call.State.FAILED,
+}
+_jitter = secrets.SystemRandom()
+# One of Call.objects.claimable(); composing it with the ORM takes half of a worker's time.
+DUE = """
+    SELECT c.* FROM arena_call c
+    LEFT JOIN arena_run r ON r.id = c.run_id
+    LEFT JOIN arena_call n ON n.id = c.needs_id
+    WHERE c.id = %s AND coalesce(r.kind, 'judge') = %s
+        AND (c.state = 'waiting' AND c.due_at <= %s
+            OR c.state = 'running' AND c.lease_expires_at <= %s)
+        AND (c.run_id IS NULL OR r.state = 'open')
+        AND (c.needs_id IS NULL OR n.state = 'done')
+        AND NOT EXISTS (
+            SELECT 1 FROM arena_runasker a
+            WHERE a.run_id = c.run_id AND a.asker = c.asker AND a.paused_at IS NOT NULL)
+"""
+
+COLUMNS = {field.name: field for field in Call._meta.concrete_fields}
+# The columns of a claim or an end: few distinct statements, which PostgreSQL plans once.
+UPDATE = """
+    UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {} RETURNING id
+"""
+
+# -- Taking ----------------------------------------------------------------------------------------
+
+
+def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call | None:
+    """Return the call if it may be made now, else None.
+
+    Calls of runs of another kind are not returned; a call without a run is a judge's. A request
+    whose worker died is booked as uncertain first; after too many the call is returned as failed.
+    """
+    at = sql.stored(now)
+    call = next(iter(Call.objects.raw(DUE, [call_id, str(kind), at, at])), None)
+    if call is None or call.state == Call.State.WAITING:
+        return call
+    return call if abandon(call=call, now=now) else None
+
+
+def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bool:
+    """Claim a waiting call for `lease` and reserve `amount` nano-dollars of its run's cap.
+
+    Returns False if another worker was faster. Raises BudgetDeniedError if the cap has no room,
+    and then nothing is claimed.
+    """
+    values = {
+        "state": Call.State.RUNNING,
+        "attempts": call.attempts + 1,
+        "requests": call.requests + 1,
+        "reserved": amount,
+        "lease_expires_at": now + lease,
+        "ring_after": now + lease,
+    }
+    with _together(amount):
+        # No join in this statement: two workers that meet here must both read the row itself.
+        if not _update(call, values, "AND coalesce(run_id, 0) = %s", call.run_id or 0):
+            return False
+        if amount:
+            money.reserve(run_id=call.run_id, amount=amount)
+    _set(call, values)
+    return True
+
+
+def abandon(*, call: Call, now: datetime) -> bool:
+    """Free a call whose lease has expired, booking the cost of its request as uncertain.
+
+    The call fails if it has used all its requests. Returns False if somebody else freed it.
+    """
+    fields: dict[str, Any] = {"cut_off_requests": call.cut_off_requests + 1}
+    if call.requests >= call.requests_allowed:
+        fields |= ended(Call.State.FAILED, call.error or DIED, now)
+    else:
+        fields |= waiting(call.error, now)
+    return write(call=call, now=now, uncertain=call.reserved, **fields)
+
+
+# -- Writing down ----------------------------------------------------------------------------------
+
+
+def ended(state: str, error: str, now: datetime) -> dict[str, Any]:
+    """The columns of a call that has ended."""
+    return {"state": state, "error": error, "finished_at": now, "lease_expires_at": None}
+
+
+def waiting(error: str, due_at: datetime) -> dict[str, Any]:
+    """The columns of a call that waits until `due_at`."""
+    return {
+        "state": Call.State.WAITING,
+        "error": error,
+        "lease_expires_at": None,
+        "due_at": due_at,
+        "ring_after": due_at,
+        "rings": 0,
+    }
+
+
+def after_failure(call: Call, error: str, now: datetime, retry_after: float | None) -> Any:
+    """The columns of a call whose request failed: waiting for the next try, or failed."""
+    if call.requests >= call.requests_allowed:
+        return ended(Call.State.FAILED, error, now)
+    return waiting(error, now + _pause(call, retry_after))
+
+
+def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **values: Any) -> bool:
+    """Write to a claimed call and book the money of its request in the same transaction.
+
+    The reservation is released; `cost` was billed, `uncertain` may have been (nano-dollars). Calls
+    that need this one end with it, unless it is done. Returns False, with nothing changed, if the
+    call is no longer this worker's.
+    """
+    fitted = {name: storable(name, value) for name, value in values.items()}
+    fitted |= {"reserved": 0, "cost": call.cost + cost, "uncertain": call.uncertain + uncertain}
+    moves = call.reserved or cost or uncertain
+    unmet = fitted.get("state") in WITHOUT_REPLY
+    with _together(moves or unmet):
+        if not _update(call, fitted):
+            return False
+        if moves:
+            money.book(call.pk, released=call.reserved, cost=cost, uncertain=uncertain)
+        if unmet:
+            end_dependents(call_ids=[call.pk], now=now)
+    _set(call, fitted)
+    return True
+
+
+def end_dependents(*, call_ids: Sequence[int], now: datetime) -> int:
+    """End calls that wait, directly or not, for calls that ended without a reply.
+
+    They end in the same state, with an explanation. Returns their number.
+    """
+    count, ids = 0, list(call_ids)
+    while ids:
+        needing = Call.objects.filter(needs__in=ids, state=Call.State.WAITING)
+        waiting_now = list(needing.select_related("needs"))
+        for call in waiting_now:
+            assert call.needs is not None, "found by what it needs"
+            why = f"The call it needs has ended as {call.needs.state}: {call.needs.error}"
+            fields = ended(call.needs.state, storable("error", why), now)
+            Call.objects.filter(pk=call.pk, state=Call.State.WAITING).update(**fields)
+        ids = [call.pk for call in waiting_now]
+        count += len(ids)
+    return count
+
+
+def storable(name: str, value: Any) -> Any:
+    """Fit a server's text into its column: no NUL, no lone surrogate, not too long."""
+    if not isinstance(value, str):
+        return value
+    length = getattr(Call._meta.get_field(name), "max_length", None) or LONGEST_REPLY
+    return value.replace("\x00", "").encode("utf-8", "replace").decode()[:length]
+
+
+def _update(call: Call, values: Mapping[str, Any], also: str = "", *given: Any) -> bool:
+    """Update the row of a claimed call; return False if the claim is lost."""
+    columns = ", ".join(f"{name} = %s" for name in values)
+    stored = [COLUMNS[name].get_db_prep_save(value, connection) for name, value in values.items()]
+    fence = (call.pk, call.attempts, call.state)
+    return sql.one(UPDATE.format(columns, also), *stored, *fence, *given) is not None
+
+
+def _together(several: object) -> AbstractContextManager[object]:
+    """A transaction for several statements; a single one needs none on PostgreSQL."""
+    return transaction.atomic() if several else sql.single_statement()
+
+
+def _set(call: Call, values: dict[str, Any]) -> None:
+    """Set on the instance what was written to its row."""
+    for name, value in values.items():
+        setattr(call, name, value)
+
+
+def _pause(call: Call, retry_after: float | None) -> timedelta:
+    """The server's Retry-After, else full jitter over a doubling span."""
+    if retry_after is not None:
+        return min(timedelta(seconds=retry_after), LONGEST_PAUSE)
+    return timedelta(seconds=_jitter.uniform(0, min(LONGEST_JITTER, 2.0**call.requests)))

@@ -1,0 +1,233 @@
+"""The ledger: one row per request to a model, written before the request is made."""
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+MAX_REQUESTS = 6
+
+
+class CallQuerySet(models.QuerySet["Call"]):
+    """Reads of the ledger; the time is passed in."""
+
+    def in_progress(self) -> "CallQuerySet":
+        """Calls that have not ended, of runs that are open (or of no run), by askers at work."""
+        paused = RunAsker.objects.filter(
+            run=OuterRef("run"), asker=OuterRef("asker"), paused_at__isnull=False
+        )
+        return self.filter(
+            Q(run=None) | Q(run__state="open"),
+            ~Exists(paused),
+            state__in=Call.GOING_ON,
+        )
+
+    def claimable(self, now: datetime) -> "CallQuerySet":
+        """Calls that a worker may make now: due, or abandoned by a worker whose lease ended.
+
+        A call that needs another one's reply waits until that one is done.
+        """
+        return (
+            self.in_progress()
+            .filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
+            .filter(
+                Q(state=Call.State.WAITING, due_at__lte=now)
+                | Q(state=Call.State.RUNNING, lease_expires_at__lte=now)
+            )
+        )
+
+    def under_way(self, now: datetime) -> "CallQuerySet":
+        """Calls that a worker holds at this moment."""
+        return self.filter(state=Call.State.RUNNING, lease_expires_at__gt=now)
+
+
+class Call(models.Model):
+    """One request to a model, for judging or for generating an answer.
+
+    Identity: who asks (`asker`: the digest of a judge or of a candidate), about what, in which
+    order (`subject`: response ids, or a prompt id), and which `sample`. It is unique, so work that
+    is queued twice is paid once. `attempts` is the fence: a worker that lost its lease finds
+    another number there and writes nothing. `due_at` is when a worker may make it, `ring_after`
+    when its doorbell is rung (again).
+
+    A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
+    asks for the verdict alone (`repair_reply`). Money is in nano-dollars: `cost` is what all its
+    requests were billed, `reserved` is held while one is under way, `uncertain` is what requests
+    that were cut off may have cost at most. Tokens are the sum over its requests.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+        UNREADABLE = "unreadable", "Unreadable reply"
+        REFUSED = "refused", "Refused"
+        TOO_LONG = "too_long", "Too long"
+        FAILED = "failed", "Failed"
+
+    GOING_ON = (State.WAITING, State.RUNNING)
+
+    run = models.ForeignKey(
+        "arena.Run", models.CASCADE, null=True, blank=True, related_name="calls"
+    )
+    asker = models.CharField(max_length=64)
+    subject = models.CharField(max_length=200)
+    sample = models.PositiveSmallIntegerField(default=0)
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    needs = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="needed_by"
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    attempts = models.PositiveIntegerField(default=0)
+    requests = models.PositiveIntegerField(default=0)
+    requests_allowed = models.PositiveIntegerField(default=MAX_REQUESTS)
+    due_at = models.DateTimeField(db_default=Now())
+    ring_after = models.DateTimeField(db_default=Now())
+    rings = models.PositiveSmallIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    prompt_digest = models.CharField(max_length=64, blank=True)
+    nonce = models.CharField(max_length=32, blank=True)
+    turn = models.PositiveSmallIntegerField(default=0)
+    reply = models.TextField(blank=True)
+    repair_reply = models.TextField(blank=True)
+    verdict = models.JSONField(null=True, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+    model_returned = models.CharField(max_length=200, blank=True)
+    fingerprint = models.CharField(max_length=200, blank=True)
+    tokens_in = models.PositiveIntegerField(null=True, blank=True)
+    tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    cost = models.PositiveBigIntegerField(default=0)
+    reserved = models.PositiveBigIntegerField(default=0)
+    uncertain = models.PositiveBigIntegerField(default=0)
+    cut_off_requests = models.PositiveIntegerField(default=0)
+    dropped = models.JSONField(default=list, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CallQuerySet.as_manager()
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["asker", "subject", "sample"], name="call_once_per_asker_subject_sample"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    state__in=[
+                        "waiting",
+                        "running",
+                        "done",
+                        "unreadable",
+                        "refused",
+                        "too_long",
+                        "failed",
+                    ]
+                ),
+                name="call_state_known",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state__in=["waiting", "running"]),
+                name="call_still_to_make",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.state}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in self.GOING_ON
+
+
+class RunAsker(models.Model):
+    """Who asks in a run; paused alone where its model or key fails, while the others go on."""
+
+    run = models.ForeignKey("arena.Run", models.CASCADE, related_name="askers")
+    asker = models.CharField(max_length=64)
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    pause_reason = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            models.UniqueConstraint(fields=["run", "asker"], name="asker_once_per_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}:{self.model} in run {self.run_id}"
+
+
+# -- Model servers: prices, capabilities, pace -----------------------------------------------------
+
+
+class Price(models.Model):
+    """What an operator says a model costs, in nano-dollars per million tokens; 0 is a price."""
+
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    input_per_million = models.PositiveBigIntegerField(help_text="Nano-dollars (10^-9 USD).")
+    output_per_million = models.PositiveBigIntegerField(help_text="Nano-dollars (10^-9 USD).")
+    entered_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "model"], name="price_once_per_model"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}:{self.model}"
+
+
+class Capability(models.Model):
+    """What a model at an endpoint can do, as probed once; `dropped` is what it refused since.
+
+    Null means that nobody has tried. `model_returned` is the name it answered with at the probe.
+    """
+
+    endpoint = models.CharField(max_length=100)
+    model = models.CharField(max_length=200)
+    json_schema = models.BooleanField(null=True)
+    temperature = models.BooleanField(null=True)
+    seed = models.BooleanField(null=True)
+    logprobs = models.BooleanField(null=True)
+    dropped = models.JSONField(default=list, blank=True)
+    model_returned = models.CharField(max_length=200, blank=True)
+    probed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        app_label = "arena"
+        verbose_name_plural = "capabilities"
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "model"], name="capability_once_per_model"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}:{self.model}"
+
+
+class EndpointPace(models.Model):
+    """When an endpoint may be asked again, shared by all workers.
+
+    Seconds since 1970 at which all that was asked so far will have been within the limits (the
+    generic cell rate algorithm's theoretical arrival times, of requests and of tokens).
+    """
+
+    endpoint = models.CharField(max_length=100, unique=True)
+    requests_until = models.FloatField(default=0.0)
+    tokens_until = models.FloatField(default=0.0)
+
+    class Meta:
+        app_label = "arena"
+
+    def __str__(self) -> str:
+        return self.endpoint

@@ -1,0 +1,388 @@
+"""Reads the environment for `arena.settings`. Error messages never repeat secrets."""
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+from environs import Env, EnvError, EnvValidationError
+from marshmallow.validate import OneOf, Range
+
+LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
+ENGINES = {
+    "sqlite": "arena.db.sqlite3",
+    "postgres": "django.db.backends.postgresql",
+    "postgresql": "django.db.backends.postgresql",
+}
+BROKERS = ("filesystem", "redis", "rediss")
+
+
+@contextmanager
+def stop_on_bad_value() -> Iterator[None]:
+    """Turn an invalid value into one sentence and an exit, without a traceback."""
+    try:
+        yield
+    except (EnvError, ValueError, ImproperlyConfigured) as error:
+        raise SystemExit(f"Ringside cannot start: {_in_words(error)}") from None
+
+
+def home_folder(env: Env, default: Path) -> Path:
+    """Return RINGSIDE_HOME, the folder of everything that must be kept, creating it if needed.
+
+    What we make is our owner's alone, and with it the database; what is there is left as it is.
+    """
+    home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"RINGSIDE_HOME: {home}: {error.strerror}.") from None
+    return home
+
+
+def allowed_hosts(env: Env, *, required: bool) -> list[str]:
+    """Return ALLOWED_HOSTS, the site's host names; this machine by default."""
+    hosts: list[str] = list(filter(None, env.list("ALLOWED_HOSTS", [])))
+    if required and not hosts:
+        raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production.")
+    return hosts or LOCAL_HOSTS
+
+
+def database(env: Env, default: str) -> dict[str, Any]:
+    """Return Django's settings for the database at DATABASE_URL."""
+    scheme = env.str("DATABASE_URL", default).partition(":")[0]
+    if scheme not in ENGINES:
+        raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
+    settings: dict[str, Any] = env.dj_db_url("DATABASE_URL", default)
+    return settings | {"ENGINE": ENGINES[scheme]}
+
+
+def broker_url(env: Env, default: str) -> str:
+    """Return CELERY_BROKER_URL."""
+    url = env.str("CELERY_BROKER_URL", default)
+    if url.partition("://")[0] not in BROKERS:
+        raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or filesystem://.")
+    return url
+
+
+def secret_key(env: Env, home: Path, *, required: bool) -> str:
+    """Return SECRET_KEY or the text of SECRET_KEY_FILE, else a generated key stored in `home`."""
+    if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
+        return given
+    if required:
+        raise ImproperlyConfigured("SECRET_KEY (or SECRET_KEY_FILE) must be set in production.")
+    kept = home / "secret_key"
+    if not kept.exists():
+        _write_once(kept, secrets.token_urlsafe(50))
+    return kept.read_text()
+
+
+def text_of_file(env: Env, name: str) -> str | None:
+    """Return the text of the file that the variable `name` names, or None."""
+    path = env.str(name, None)
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}: {path}: {error.strerror}.") from None
+
+
+def _in_words(error: Exception) -> str:
+    if not isinstance(error, EnvValidationError) or not isinstance(error.error_messages, list):
+        return str(error)
+    name = str(error).partition('"')[2].partition('"')[0]
+    return f"{name}: {' '.join(map(str, error.error_messages))}"
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Write `path` atomically, readable by its owner only; the first of two writers wins."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def local_url(host: str, port: int) -> str:
+    """Return the URL of a server on this machine, without a final slash."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104  (read, not bound)
+        host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+# -- Accounts and email ----------------------------------------------------------------------------
+
+MAIL_SCHEMES = ("console", "smtp", "submission")
+SECONDS_FOR_MAIL = 10
+OIDC = "oidc"
+# User names that could pass for an administrator.
+KEPT_NAMES = ["admin", "administrator", "operator", "ringside", "root", "staff", "support"]
+
+
+def read_accounts(env: Env) -> dict[str, Any]:
+    """Return the account settings, by name."""
+    mail = _mail(env)
+    delivers = "smtp" in mail["EMAIL_BACKEND"]
+    return {
+        **mail,
+        **_oidc(env),
+        "SIGN_UP": env.str("SIGN_UP", "open", validate=OneOf(["open", "invited", "closed"])),
+        "ACCOUNT_ADAPTER": "arena.accounts.adapters.Accounts",
+        "ACCOUNT_FORMS": {
+            "login": "arena.accounts.forms.SignInForm",
+            "signup": "arena.accounts.forms.SignUpForm",
+            "reset_password": "arena.accounts.forms.ForgottenPasswordForm",
+            "reset_password_from_key": "arena.accounts.forms.NewPasswordForm",
+        },
+        "ACCOUNT_LOGIN_METHODS": {"email", "username"},
+        "ACCOUNT_SIGNUP_FIELDS": ["email*", "password1*"],
+        "ACCOUNT_USERNAME_BLACKLIST": KEPT_NAMES,
+        # Where no mail goes out, nobody could open the link that proves an address.
+        "ACCOUNT_EMAIL_VERIFICATION": "mandatory" if delivers else "none",
+        "ACCOUNT_EMAIL_SUBJECT_PREFIX": "",
+        "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,
+        "ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS": False,
+        "ACCOUNT_SESSION_REMEMBER": True,
+        # Ours are atomic and are kept in the database: arena.accounts.limits.
+        "ACCOUNT_RATE_LIMITS": False,
+    }
+
+
+def _mail(env: Env) -> dict[str, Any]:
+    """Return Django's email settings from EMAIL_URL; without it, mail is printed."""
+    if env.str("EMAIL_URL", "console:").partition(":")[0] not in MAIL_SCHEMES:
+        raise ImproperlyConfigured(
+            "EMAIL_URL must begin with smtp://, submission:// (with TLS) or console:."
+        )
+    try:
+        mail: dict[str, Any] = env.dj_email_url("EMAIL_URL", "console:")
+    except ValueError:
+        raise ImproperlyConfigured(
+            "EMAIL_URL must look like smtp://user:password@host:port; special characters of the"
+            " password are written as %40."
+        ) from None
+    mail["EMAIL_TIMEOUT"] = mail["EMAIL_TIMEOUT"] or SECONDS_FOR_MAIL
+    mail["DEFAULT_FROM_EMAIL"] = env.str("DEFAULT_FROM_EMAIL", "Ringside <ringside@localhost>")
+    return mail
+
+
+def _oidc(env: Env) -> dict[str, Any]:
+    """Return the settings of the OpenID Connect server, if OIDC_SERVER_URL names one."""
+    server = env.str("OIDC_SERVER_URL", "")
+    name = env.str("OIDC_NAME", "OpenID Connect")
+    shared = {
+        "SOCIALACCOUNT_ADAPTER": "arena.accounts.adapters.SignInServers",
+        # The operator chose the server: it vouches for the addresses of its people.
+        "SOCIALACCOUNT_EMAIL_VERIFICATION": "none",
+        "SOCIALACCOUNT_REQUESTS_TIMEOUT": SECONDS_FOR_MAIL,
+    }
+    if not server:
+        return shared | {"OIDC_NAME": "", "OIDC_ORIGIN": "", "SOCIALACCOUNT_PROVIDERS": {}}
+    app = {
+        "provider_id": OIDC,
+        "name": name,
+        "client_id": env.str("OIDC_CLIENT_ID", ""),
+        "secret": env.str("OIDC_CLIENT_SECRET", "") or text_of_file(env, "OIDC_CLIENT_SECRET_FILE"),
+        "settings": {"server_url": server.rstrip("/"), "oauth_pkce_enabled": True},
+    }
+    if not (app["client_id"] and app["secret"]):
+        raise ImproperlyConfigured(
+            "OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET"
+            " (or OIDC_CLIENT_SECRET_FILE) beside it."
+        )
+    return shared | {
+        "OIDC_NAME": name,
+        "OIDC_ORIGIN": _origin(server),
+        "SOCIALACCOUNT_PROVIDERS": {"openid_connect": {"APPS": [app]}},
+    }
+
+
+def _origin(server: str) -> str:
+    """Return scheme, host and port of an address, as in a Content-Security-Policy."""
+    try:
+        parts = urlsplit(server)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or parts.username or parts.password:
+        raise ImproperlyConfigured("OIDC_SERVER_URL must be an http(s) address without a password.")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+# -- The site's address and webhooks ---------------------------------------------------------------
+
+
+def read_notices(
+    env: Env, *, production: bool, hosts: list[str], host: str, port: int
+) -> dict[str, Any]:
+    """Return the notification settings, by name."""
+    loopback = env.int("WEBHOOKS_LOOPBACK_PORT", 0, validate=Range(min=0, max=65535))
+    if production and loopback:
+        raise ImproperlyConfigured(
+            "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this very machine: it is for trying them "
+            "out, and not for production."
+        )
+    given = env.str("SITE_URL", "") or _usual(production, hosts, host, port)
+    return {"SITE_URL": _checked(given.rstrip("/")), "WEBHOOKS_LOOPBACK_PORT": loopback}
+
+
+def _usual(production: bool, hosts: list[str], host: str, port: int) -> str:
+    """The first allowed host in production, else this machine."""
+    name = hosts[0].lstrip(".")
+    if production and name != "*":
+        return f"https://{name}"
+    return local_url(host, port)
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or "@" in url:
+        raise ImproperlyConfigured(
+            "SITE_URL must be the address of this site, as in https://ringside.example.org."
+        )
+    return url
+
+
+# -- Logging ---------------------------------------------------------------------------------------
+
+
+class NoTracebackOfRefusals(logging.Filter):
+    """Drops the tracebacks that Django logs with 403 responses; server errors keep theirs."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR:
+            record.exc_info = record.exc_text = None
+        return True
+
+
+# -- The REST API ----------------------------------------------------------------------------------
+
+DESCRIPTION = """\
+Ringside compares answers of language models two at a time, blind, and ranks who wrote them.
+
+**Who asks.** A program sends `Authorization: Bearer rs_...`, a token that an owner made on the
+team's page; a token acts for its team alone and has some of the scopes `read`, `submit` and
+`judge`. In the browser, the session of whoever is signed in counts, with a CSRF token for writes.
+What is public is read by anybody.
+
+**Lists** come in pages: follow `next` until it is null. `page_size` goes up to 1,000.
+
+**Writing once.** Every POST takes an `Idempotency-Key` of your choice. The same request with the
+same key is carried out once within 24 hours, and every repetition gets the answer of the first,
+marked `Idempotency-Replayed: true`. The same key with another request is refused with 422.
+
+**Reading again.** Every GET has an `ETag`; send it back as `If-None-Match` and get 304 while
+nothing has changed. Send it as `If-Match` with a PATCH, and nobody else's change is overwritten.
+
+**Errors** are problem details (RFC 9457): `detail` is a sentence, and `errors` point at what is
+wrong in the body (`pointer`) or in the query (`parameter`).
+
+Money is in US dollars as a number; times are ISO 8601 in UTC.
+"""
+
+
+def read_limits(env: Env) -> dict[str, int]:
+    """Return the requests per minute that a token, person or address may make in each scope.
+
+    Of a team's tokens together it takes three times as many.
+    """
+    at_least_one = Range(min=1)
+    submits = env.int("API_SUBMITS_PER_MINUTE", 600, validate=at_least_one)
+    return {
+        "read": env.int("API_READS_PER_MINUTE", 600, validate=at_least_one),
+        "submit": submits,
+        "judge": env.int("API_JUDGE_ORDERS_PER_MINUTE", 60, validate=at_least_one),
+        "manage": submits,
+    }
+
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "arena.api.core.requests.TokenAuthentication",
+        "arena.api.core.requests.SiteSession",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["arena.api.core.requests.HasScope"],
+    "DEFAULT_PARSER_CLASSES": ["arena.api.core.requests.CheckedJson"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_FILTER_BACKENDS": ["arena.api.core.requests.StrictFilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "arena.api.core.requests.Pages",
+    "DEFAULT_SCHEMA_CLASS": "arena.api.core.schema.Operations",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "arena.api.core.errors.problem_response",
+    "URL_FORMAT_OVERRIDE": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+
+PROBLEM = {
+    "type": "object",
+    "description": "What went wrong, as RFC 9457 says it.",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string", "description": "The kind of problem, for programs."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "A sentence for people."},
+        "instance": {"type": "string", "description": "The path that was asked for."},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["detail"],
+                "properties": {
+                    "pointer": {"type": "string", "description": "JSON pointer into the body."},
+                    "parameter": {"type": "string", "description": "Name in the query."},
+                    "detail": {"type": "string"},
+                },
+            },
+        },
+    },
+    "example": {
+        "type": "urn:ringside:problem:invalid",
+        "title": "Bad Request",
+        "status": 400,
+        "detail": "Name: this field is required.",
+        "instance": "/api/v1/arenas/",
+        "errors": [{"pointer": "#/name", "detail": "This field is required."}],
+    },
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Ringside",
+    "VERSION": "1",
+    "DESCRIPTION": DESCRIPTION,
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "DISABLE_DOCSTRING_DESCRIPTIONS": True,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "Visibility": "arena.models.Arena.Visibility",
+        "Voters": "arena.models.Arena.Voters",
+        "OutcomeOfAVote": "arena.models.Outcome",
+        "RunState": "arena.models.Run.State",
+        "RoleInATeam": "arena.models.Role",
+    },
+    "APPEND_COMPONENTS": {
+        "schemas": {"Problem": PROBLEM},
+        "responses": {
+            "Problem": {
+                "description": "A problem, told as RFC 9457 says.",
+                "content": {
+                    "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                },
+            }
+        },
+    },
+}

@@ -1,0 +1,212 @@
+"""The SQL behind each vote, written for both databases, and functions to run it.
+
+Composing these statements with the ORM for every request took several times longer than running
+them, and PostgreSQL can plan a constant text once. Less frequent queries are left to the ORM.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+Row = tuple[Any, ...]
+
+# -- Casting ---------------------------------------------------------------------------------------
+
+# The fields are in the order of the model; after them come those of related rows.
+ISSUED_FIELDS = [
+    "id",
+    "key",
+    "arena_id",
+    "rater_id",
+    "prompt_id",
+    "left_id",
+    "right_id",
+    "run_id",
+    "draw_probability",
+    "expires_at",
+    "skipped_at",
+]
+ISSUED = f"""
+    SELECT c.{", c.".join(ISSUED_FIELDS)},
+        a.voters, a.team_id, r.kind, r.user_id, r.arena_id, r.blocked_at,
+        l.name, l.version, l.disclosed_at, o.name, o.version, o.disclosed_at,
+        (SELECT count(*) FROM arena_vote v
+            WHERE v.rater_id = c.rater_id AND v.arena_id = c.arena_id
+            AND v.voided_at IS NULL AND v.comparison_id <> c.id)
+    FROM arena_comparison c
+    JOIN arena_arena a ON a.id = c.arena_id
+    JOIN arena_rater r ON r.id = c.rater_id
+    JOIN arena_candidate l ON l.id = c.left_id
+    JOIN arena_candidate o ON o.id = c.right_id
+    WHERE c.key = %s AND a.slug = %s AND c.issued_at IS NOT NULL
+        AND (a.visibility <> 'private' OR %s OR a.team_id = %s OR EXISTS (
+            SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %s))
+"""  # noqa: S608  (made of constants alone)
+CAST = """
+    INSERT INTO arena_vote
+        (arena_id, comparison_id, rater_id, outcome, preference, cast_at, void_reason)
+    SELECT %s, %s, %s, %s, %s, %s, ''
+    WHERE NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = %s AND rater_id = %s)
+    ON CONFLICT DO NOTHING
+    RETURNING id
+"""
+
+# -- Issuing ---------------------------------------------------------------------------------------
+
+LOCK_RATER = "SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE"
+# The rater's open comparison, and whether any pair is demanded. Selecting a vote's id instead of
+# NOT EXISTS keeps PostgreSQL from reading all votes.
+WAITING = """
+    SELECT
+        (SELECT min(c.id) FROM arena_comparison c
+            JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
+            JOIN arena_candidate l ON l.id = c.left_id AND l.retired_at IS NULL
+            JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
+            WHERE c.rater_id = %s AND c.arena_id = %s AND c.id <> %s
+            AND c.expires_at > %s AND c.skipped_at IS NULL
+            AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL),
+        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0)
+"""
+# The pairs with prompts that the rater has not seen, with the running sum of their weights.
+PAIRS_LEFT = """
+    SELECT p.id, p.low_id, p.high_id, p.weight, sum(p.weight) OVER (ORDER BY p.id) AS upto
+    FROM arena_pair p
+    LEFT JOIN (
+        SELECT
+            CASE WHEN c.left_id < c.right_id THEN c.left_id ELSE c.right_id END AS low_id,
+            CASE WHEN c.left_id < c.right_id THEN c.right_id ELSE c.left_id END AS high_id,
+            count(*) AS n
+        FROM arena_comparison c
+        JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
+        WHERE c.rater_id = %s AND c.arena_id = %s AND c.left_response_id IS NOT NULL
+        GROUP BY 1, 2
+    ) seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
+    WHERE p.arena_id = %s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
+"""
+REVEALED = """
+    ({0}.source_id IS NULL OR EXISTS (
+        SELECT 1 FROM arena_import i
+        WHERE i.id = {0}.source_id AND i.revealed_at IS NOT NULL))
+"""
+ANSWERED = """
+    p.id, p.html, p.html_version,
+    low.id, low.names_itself, low.html, low.html_version,
+    high.id, high.names_itself, high.html, high.html_version
+"""
+# A prompt that both candidates answer and that the rater has not seen from them in either order.
+UNSEEN = f"""
+    lc.retired_at IS NULL AND hc.retired_at IS NULL AND p.retired_at IS NULL
+    AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
+    AND NOT EXISTS (
+        SELECT 1 FROM arena_comparison s
+        WHERE s.rater_id = %s AND s.prompt_id = p.id
+        AND (s.left_id = low.candidate_id AND s.right_id = high.candidate_id
+            OR s.left_id = high.candidate_id AND s.right_id = low.candidate_id))
+"""  # noqa: S608  (made of constants alone)
+JOINED = """
+    JOIN arena_response high ON high.prompt_id = low.prompt_id
+    JOIN arena_prompt p ON p.id = low.prompt_id
+    JOIN arena_candidate lc ON lc.id = low.candidate_id
+    JOIN arena_candidate hc ON hc.id = high.candidate_id
+"""
+DEMANDED = f"""
+    SELECT {ANSWERED}
+    FROM arena_response low {JOINED}
+    WHERE low.candidate_id = %s AND high.candidate_id = %s
+        AND p.id = coalesce(%s, p.id) AND {UNSEEN}
+    ORDER BY random()
+    LIMIT 1
+"""  # noqa: S608  (made of constants alone)
+# The pair in whose share of the summed weights the random number from 0 to 1 falls.
+DRAWN = f"""
+    WITH pairs AS ({PAIRS_LEFT}),
+    drawn AS (
+        SELECT id, low_id, high_id, weight / (SELECT max(upto) FROM pairs) AS probability
+        FROM pairs
+        WHERE upto > %s * (SELECT max(upto) FROM pairs)
+        ORDER BY upto
+        LIMIT 1
+    )
+    SELECT d.id, d.low_id, d.high_id, d.probability, {ANSWERED}
+    FROM drawn d
+    JOIN arena_response low ON low.candidate_id = d.low_id {JOINED}
+    WHERE high.candidate_id = d.high_id AND {UNSEEN}
+    ORDER BY random()
+    LIMIT 1
+"""  # noqa: S608  (made of constants alone)
+LOW_GOES_LEFT = "CASE WHEN low_left = high_left THEN %s ELSE low_left < high_left END"
+TAKE_SIDE = f"""
+    UPDATE arena_pair SET
+        low_went_left = {LOW_GOES_LEFT},
+        low_left = low_left + CASE WHEN {LOW_GOES_LEFT} THEN 1 ELSE 0 END,
+        high_left = high_left + CASE WHEN {LOW_GOES_LEFT} THEN 0 ELSE 1 END
+    WHERE id = %s
+    RETURNING low_went_left
+"""  # noqa: S608  (made of constants alone)
+ISSUE_FIELDS = [
+    "key",
+    "arena_id",
+    "rater_id",
+    "prompt_id",
+    "left_id",
+    "right_id",
+    "left_response_id",
+    "right_response_id",
+    "run_id",
+    "draw_probability",
+    "names_itself",
+    "issued_at",
+    "expires_at",
+]
+ISSUE = f"""
+    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS)})
+    VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS))})
+    RETURNING id
+"""  # noqa: S608  (made of constants alone)
+
+
+# -- Running ---------------------------------------------------------------------------------------
+
+
+def one(statement: str, *values: Any) -> Row | None:
+    """Run a statement; return its first row, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [stored(value) for value in values])
+        row: Row | None = cursor.fetchone()
+    return row
+
+
+def rows(statement: str, *values: Any) -> list[Row]:
+    """Run a statement; return all rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [stored(value) for value in values])
+        result: list[Row] = cursor.fetchall()
+    return result
+
+
+def single_statement() -> AbstractContextManager[object]:
+    """Return a transaction for one statement, if the database needs one.
+
+    PostgreSQL starts one itself, which saves two of three round trips. On SQLite a writer must
+    begin one, because that is where it waits for its turn.
+    """
+    if connection.vendor == "sqlite":
+        return transaction.atomic(savepoint=False)
+    return nullcontext()
+
+
+def stored(value: Any) -> Any:
+    """Return the value as this database stores it: SQLite has neither times nor UUIDs."""
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    if isinstance(value, UUID) and not connection.features.has_native_uuid_field:
+        return value.hex
+    return value
+
+
+def moment(value: datetime | None) -> datetime | None:
+    """Return a stored time with its time zone: SQLite drops UTC."""
+    return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value

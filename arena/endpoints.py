@@ -1,0 +1,271 @@
+"""MODEL_ENDPOINTS: the model servers that the operator allows; teams cannot add any.
+
+MODEL_ENDPOINTS='{"local": {"provider": "openai", "base_url": "http://127.0.0.1:8001/v1",
+                            "key_env": "LOCAL_KEY", "requests_per_minute": 600,
+                            "prices": {"judge-7b-1.0": {"input": 0.15, "output": 0.6}}}}'
+
+Prices are US dollars per million tokens. Error messages never repeat a value, because it might be a
+key in the wrong field.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from environs import Env
+
+from arena.calls.providers.base import EndpointStoppedError, Provider
+from arena.calls.providers.scripted import ScriptedProvider
+from arena.validation import MOST, NANO
+
+DEFAULT_URLS = {"anthropic": "https://api.anthropic.com"}
+PROVIDERS = ("openai", "anthropic", "scripted")
+LONGEST_TIMEOUT = 3600
+LARGEST = 10**12
+NAME = re.compile(r"[\w.-]{1,100}")
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+@dataclass(frozen=True)
+class ModelPrice:
+    """What a model costs, in nano-dollars (10^-9 USD) per million tokens."""
+
+    input_per_million: int
+    output_per_million: int
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model server. The key is read when a request is made and never shown by `repr`.
+
+    The limits per minute are None where the operator named none, as are the prices of models.
+    """
+
+    name: str
+    provider: str
+    base_url: str = ""
+    key_env: str = ""
+    key_file: str = ""
+    timeout: float = 120.0
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict, hash=False)
+
+    def key(self) -> str:
+        """Return the API key from its file or the environment; '' for endpoints without one.
+
+        The variable `<key_env>_FILE` may name a file too. Raises OSError where it cannot be read.
+        """
+        if not (self.key_env or self.key_file):
+            return ""
+        given = os.environ.get(self.key_env, "").strip()
+        file = self.key_file or ("" if given else os.environ.get(f"{self.key_env}_FILE", ""))
+        return Path(file).read_text(encoding="utf-8", errors="replace").strip() if file else given
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        """Return the price of `model`, or None; scripted models are free."""
+        free = ModelPrice(0, 0) if self.provider == "scripted" else None
+        return self.prices.get(model, free)
+
+
+def read_endpoints(env: Env) -> dict[str, Endpoint]:
+    """Read MODEL_ENDPOINTS and add the scripted endpoint, which is not a real model."""
+    given: Any = env.json("MODEL_ENDPOINTS", {})
+    if not isinstance(given, dict):
+        raise ValueError("MODEL_ENDPOINTS must be a JSON object: name -> endpoint.")
+    endpoints = {name: _read_endpoint(name, spec) for name, spec in given.items()}
+    return {"scripted": Endpoint("scripted", "scripted")} | endpoints
+
+
+def _read_endpoint(name: str, spec: Any) -> Endpoint:
+    """Return one endpoint, or raise ValueError with a sentence that names it and the field."""
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            "MODEL_ENDPOINTS: a name has 1 to 100 letters, digits, dots, hyphens or underscores."
+        )
+    where = f"MODEL_ENDPOINTS[{name!r}]"
+    _check_fields(where, spec)
+    fields = {key: FIELDS[key](f"{where}: {key}", value) for key, value in spec.items()}
+    fields.setdefault("base_url", DEFAULT_URLS.get(fields["provider"], ""))
+    endpoint = Endpoint(name=name, **fields)
+    _check_together(where, endpoint)
+    return endpoint
+
+
+def _check_fields(where: str, spec: Any) -> None:
+    known = ", ".join(sorted(FIELDS))
+    if not isinstance(spec, dict):
+        raise ValueError(f"{where} must be an object with {known}.")
+    if unknown := sorted(set(spec) - set(FIELDS)):
+        raise ValueError(
+            f"{where} must be an object with {known}. Unknown: {', '.join(unknown)[:100]}."
+        )
+    if spec.get("provider") not in PROVIDERS:
+        raise ValueError(f"{where}: provider must be one of {PROVIDERS}.")
+
+
+def _check_together(where: str, endpoint: Endpoint) -> None:
+    """Refuse what is wrong only beside another field."""
+    if endpoint.name == "scripted" and endpoint.provider != "scripted":
+        raise ValueError(f"{where}: this name is reserved for the scripted endpoint.")
+    if endpoint.key_env and endpoint.key_file:
+        raise ValueError(f"{where}: give key_env or key_file, not both.")
+    if endpoint.provider != "scripted" and not endpoint.base_url:
+        raise ValueError(f"{where}: base_url must be an http(s) address.")
+    if endpoint.provider == "anthropic" and endpoint.base_url.rstrip("/").endswith("/v1"):
+        raise ValueError(f"{where}: base_url of an anthropic endpoint is given without /v1.")
+
+
+# -- Fields: each reads one value, or raises ValueError --------------------------------------------
+
+
+def _text(where: str, given: Any) -> str:
+    if not isinstance(given, str) or not given or not given.isprintable():
+        raise ValueError(f"{where} must be a text of one line.")
+    return given
+
+
+def _url(where: str, given: Any) -> str:
+    parts = _split(_text(where, given))
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{where} must be an http(s) address.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(f"{where} must be an address alone, without a user, password or query.")
+    return str(given)
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of an address, None for what is none, such as a port of letters."""
+    try:
+        parts = urlsplit(url)
+        return None if parts.port == 0 or " " in url else parts
+    except ValueError:
+        return None
+
+
+def _variable(where: str, given: Any) -> str:
+    if not VARIABLE.fullmatch(_text(where, given)):
+        raise ValueError(
+            f"{where} must be the name of an environment variable in capitals, not a key itself."
+        )
+    return str(given)
+
+
+def _seconds(where: str, given: Any) -> float:
+    if not _is_number(given) or not 0 < given <= LONGEST_TIMEOUT:
+        raise ValueError(f"{where} must be a number of seconds up to {LONGEST_TIMEOUT}.")
+    return float(given)
+
+
+def _per_minute(where: str, given: Any) -> int | None:
+    if given is None:
+        return None
+    if not _is_number(given) or given != int(given) or given < 1:
+        raise ValueError(f"{where} must be a whole number, 1 or more.")
+    return int(given)
+
+
+def _prices(where: str, given: Any) -> dict[str, ModelPrice]:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where} must be an object: model -> input and output.")
+    return {model: _price(f"{where}[{model!r}]", price) for model, price in given.items()}
+
+
+def _price(where: str, given: Any) -> ModelPrice:
+    if not isinstance(given, dict) or set(given) != {"input", "output"}:
+        raise ValueError(f"{where} must be an object with input and output, both in dollars.")
+    return ModelPrice(
+        _nano_dollars(f"{where}: input", given["input"]),
+        _nano_dollars(f"{where}: output", given["output"]),
+    )
+
+
+def _nano_dollars(where: str, given: Any) -> int:
+    """Return dollars as whole nano-dollars: the number as it was typed, not its binary."""
+    if not _is_number(given) or not 0 <= given <= MOST:
+        raise ValueError(f"{where} must be dollars per million tokens, a number from 0 to {MOST}.")
+    exact = Decimal(str(given)) * NANO
+    if exact != int(exact):
+        raise ValueError(f"{where} has more than nine decimals.")
+    return int(exact)
+
+
+def _is_number(given: Any) -> bool:
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return number and abs(given) <= LARGEST  # which neither NaN nor infinity is
+
+
+FIELDS: dict[str, Callable[[str, Any], Any]] = {
+    "provider": _text,
+    "base_url": _url,
+    "key_env": _variable,
+    "key_file": _text,
+    "timeout": _seconds,
+    "requests_per_minute": _per_minute,
+    "tokens_per_minute": _per_minute,
+    "prices": _prices,
+}
+
+
+# -- Providers -------------------------------------------------------------------------------------
+
+# Loaded when first asked: their SDKs take two seconds, which only workers should wait for.
+CLIENTS = {
+    "anthropic": "arena.calls.providers.anthropic.AnthropicProvider",
+    "openai": "arena.calls.providers.openai.OpenAIProvider",
+}
+
+
+class UnknownEndpointError(LookupError):
+    """No endpoint of this name is configured; the message names those that are."""
+
+
+def endpoint_named(name: str) -> Endpoint:
+    """Return the endpoint configured as `name`, or raise UnknownEndpointError."""
+    endpoints: dict[str, Endpoint] = settings.MODEL_ENDPOINTS
+    if name not in endpoints:
+        known = ", ".join(sorted(endpoints))
+        raise UnknownEndpointError(
+            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS knows: {known}."
+        )
+    return endpoints[name]
+
+
+def provider_for(endpoint: Endpoint) -> Provider:
+    """Return a client of `endpoint`. Raises EndpointStoppedError if its key is missing."""
+    if endpoint.provider == "scripted":
+        return ScriptedProvider()
+    client = import_string(CLIENTS[endpoint.provider])
+    provider: Provider = client(
+        base_url=endpoint.base_url, key=key_of(endpoint), timeout=endpoint.timeout
+    )
+    return provider
+
+
+def key_of(endpoint: Endpoint) -> str:
+    """Return the key of `endpoint`, '' if it needs none. Raises EndpointStoppedError."""
+    try:
+        key = endpoint.key()
+    except OSError as error:
+        raise EndpointStoppedError(
+            f"The key of endpoint {endpoint.name} cannot be read: {error}"
+        ) from None
+    if not key and (endpoint.key_env or endpoint.key_file):
+        where = endpoint.key_file or endpoint.key_env
+        raise EndpointStoppedError(
+            f"The key of endpoint {endpoint.name} is missing: {where} is empty."
+        )
+    return key
+
+
+def lease_of(endpoint: Endpoint) -> timedelta:
+    """Return how long a worker may hold a call: twice the timeout, plus time to write."""
+    return timedelta(seconds=2 * endpoint.timeout + 5)

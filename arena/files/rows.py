@@ -1,0 +1,352 @@
+"""What one row may say: the schemas of exports and imports, of labels and of uploads. Pure.
+
+A schema checks the values that it is given; rows that are made directly are trusted.
+"""
+
+import math
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    PlainValidator,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails
+
+from arena.outcomes import LEFT, OUTCOMES, RIGHT
+from arena.validation import (
+    CATEGORY_LIMIT,
+    MOST,
+    NAME_LIMIT,
+    NANO,
+    InputError,
+    clean_details,
+    clean_flag,
+    clean_parameters,
+    clean_text,
+    clean_time,
+    clean_variables,
+    json_type,
+    quoted,
+)
+
+R = TypeVar("R")
+Values = dict[str, Any]
+
+# Names are checked by pydantic's own core, which is as fast as no check: votes come by the million.
+ONE_LINE = "^[^\x00-\x1f\x7f]*$"
+OUTCOME = f"(?i)^({'|'.join(OUTCOMES)})$"
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_LIMIT, pattern=ONE_LINE),
+]
+NameOrNone = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=NAME_LIMIT, pattern=ONE_LINE)
+]
+Category = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=CATEGORY_LIMIT, pattern=ONE_LINE)
+]
+Outcome = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=OUTCOME)]
+Text = Annotated[str, AfterValidator(clean_text)]
+Time = Annotated[datetime | None, PlainValidator(clean_time)]
+Variables = Annotated[dict[str, str], PlainValidator(clean_variables)]
+Parameters = Annotated[dict[str, Any], PlainValidator(clean_parameters)]
+Flag = Annotated[bool, PlainValidator(clean_flag)]
+Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
+NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
+
+
+# -- Numbers ---------------------------------------------------------------------------------------
+
+MOST_TOKENS = 2_147_483_647
+MOST_SECONDS = 1_000_000
+# Cells are written as `1.5`, as `1,5` where the comma is the decimal sign, or as `2e-05`.
+_NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+_THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")
+
+
+def clean_number(value: Any, most: int) -> Decimal | None:
+    """Return a number from 0 to `most`, which may be written as text; None for nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InputError(f"is {json_type(value)}, not a number")
+    written = str(value).strip()
+    if not written:
+        return None
+    if _THOUSANDS.fullmatch(written):
+        raise InputError(f"is {quoted(written)}, in which the comma is ambiguous")
+    if not _NUMBER.fullmatch(written):
+        raise InputError(f"is {quoted(written)}, not a number of 0 or more")
+    number = Decimal(written.replace(",", "."))
+    if number > most:
+        raise InputError(f"is {quoted(written)}; at most {most:,} is allowed")
+    return number
+
+
+def clean_tokens(value: Any) -> int | None:
+    """Return a number of tokens."""
+    number = clean_number(value, MOST_TOKENS)
+    if number is not None and number != int(number):
+        raise InputError(f"is {number}, not a whole number")
+    return None if number is None else int(number)
+
+
+def clean_seconds(value: Any) -> float | None:
+    """Return a number of seconds."""
+    number = clean_number(value, MOST_SECONDS)
+    return None if number is None else float(number)
+
+
+def clean_cost(value: Any) -> int | None:
+    """Return an amount of dollars in nano-dollars."""
+    number = clean_number(value, MOST)
+    return None if number is None else round(number * NANO)
+
+
+Tokens = Annotated[int | None, PlainValidator(clean_tokens)]
+
+
+# -- Schemas ---------------------------------------------------------------------------------------
+
+
+class Schema(Generic[R]):
+    """Turns values into rows of one class; InputError names the column and the reason.
+
+    `columns` name the fields that a file has, by field, where not all of them have their own names.
+    """
+
+    def __init__(self, row: type[Any], columns: Mapping[str, str] | None = None) -> None:
+        self.columns = columns or {field.name: field.name for field in fields(row)}
+        self.required = {field.name for field in fields(row) if _is_required(field)}
+        self._validate: Callable[[Values], R] = TypeAdapter(row).validator.validate_python
+
+    def parse(self, values: Values) -> R:
+        """Return the row that has these values, by field."""
+        try:
+            return self._validate(values)
+        except ValidationError as error:
+            raise self._input_error(error) from None
+
+    def take(self, cells: Values, **values: Any) -> R:
+        """Return the row that `cells` hold by column; what they hold besides stays in them.
+
+        A null counts as nothing said. `values` are further ones by field.
+        """
+        for name, column in self.columns.items():
+            if column in cells:
+                value = cells.pop(column)
+                if value is not None or name in self.required:
+                    values[name] = value
+        return self.parse(values)
+
+    def _input_error(self, error: ValidationError) -> InputError:
+        """Return the first error in our words."""
+        details = error.errors(include_url=False)[0]
+        field = str(details["loc"][0])
+        column = self.columns.get(field, field)
+        inner = details.get("ctx", {}).get("error")
+        if isinstance(inner, InputError):
+            return InputError(inner.reason, column if inner.column is None else inner.column)
+        return InputError(_reason(details), column)
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _reason(details: ErrorDetails) -> str:
+    value, context = details["input"], details.get("ctx", {})
+    pattern = context.get("pattern")
+    if pattern == OUTCOME:
+        return f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}"
+    if pattern and "\0" in str(value):
+        return "contains a NUL byte, which cannot be stored"
+    reasons = {
+        "missing": "is missing",
+        "string_type": f"is {json_type(value)}, not text",
+        "string_too_short": "is empty",
+        "string_too_long": f"is {len(str(value).strip()):,} characters long; the limit is "
+        f"{context.get('max_length')}",
+        "string_pattern_mismatch": "contains a line break or another control character",
+        "string_unicode": "is not valid Unicode text (UTF-8)",
+    }
+    return reasons.get(details["type"]) or f"is {quoted(value)}: {details['msg']}"
+
+
+# -- Prompts, candidates, responses, votes ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRow:
+    """One prompt; `external_id` is '' where the file gives none, and so is an unknown text."""
+
+    __pydantic_config__ = NUMBERS_ARE_TEXTS
+    row: int
+    text: Text
+    external_id: NameOrNone = ""
+    category: Category = ""
+    reference: Text = ""
+    rubric: Text = ""
+    variables: Variables = field(default_factory=dict)
+    retired: Flag = False
+
+    @property
+    def key(self) -> tuple[str, Hashable]:
+        """The column that tells prompts apart, and its value: the id, or else what is asked."""
+        if self.external_id:
+            return "external_id", self.external_id
+        return "text", (self.text, *sorted(self.variables.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    __pydantic_config__ = NUMBERS_ARE_TEXTS
+    name: Name
+    model: NameOrNone = ""
+    variant: NameOrNone = ""
+    system_prompt: Text = ""
+    user_template: Text = ""
+    notes: Text = ""
+    parameters: Parameters = field(default_factory=dict)
+    retired: Flag = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRow:
+    """One answer, to the prompt with the id `prompt_id`, or else with `prompt` as its id or text.
+
+    `seconds` are what the model took; `cost` is in nano-dollars, and given in dollars. None where
+    the file says nothing. `candidate` is '' where it does not say whose answer it is.
+    """
+
+    __pydantic_config__ = NUMBERS_ARE_TEXTS
+    row: int
+    text: Text
+    prompt_id: NameOrNone = ""
+    prompt: Text = ""
+    tokens_in: Tokens = None
+    tokens_out: Tokens = None
+    seconds: Annotated[float | None, PlainValidator(clean_seconds)] = None
+    cost: Annotated[int | None, PlainValidator(clean_cost)] = None
+    candidate: NameOrNone = ""
+
+    @property
+    def key(self) -> tuple[str, Hashable]:
+        """The column that tells answers apart, and its value: a candidate answers a prompt once."""
+        column = "prompt_id" if self.prompt_id else "prompt"
+        return column, (self.candidate, self.prompt_id or self.prompt)
+
+
+@dataclass(slots=True)
+class VoteRow:
+    """One vote; '' where it names no prompt or rater.
+
+    `makes_names`: candidates and prompts that it names are created when they are new.
+    """
+
+    __pydantic_config__ = NUMBERS_ARE_TEXTS
+    left: Name
+    right: Name
+    outcome: Outcome
+    prompt: NameOrNone = ""
+    preference: float | None = None
+    rater: NameOrNone = ""
+    rater_kind: str = "person"
+    cast_at: Time = None
+    details: Details = field(default_factory=dict)
+    makes_names: bool = False
+
+
+UploadRow = TypeVar("UploadRow", PromptRow, ResponseRow)
+ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
+
+
+# -- Labels ----------------------------------------------------------------------------------------
+
+LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in OUTCOMES}
+LABEL_COLUMNS = (
+    "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "
+    "an optional rater, category (or scenario), reference and rubric."
+)
+
+
+def clean_label(value: Any) -> str:
+    """1, A and left name the first response, 2, B and right the second, in any case of letters."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    label = str(value) if is_number else value
+    outcome = LABELS.get(label.strip().lower()) if isinstance(label, str) else None
+    if outcome is None:
+        raise InputError(f"is {quoted(value)}, which is none of {', '.join(LABELS)}")
+    return outcome
+
+
+def clean_score(value: Any) -> float:
+    """Return a finite number, which may be written as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InputError(f"is {json_type(value)}, not a number")
+    try:
+        score = float(value)
+    except (ValueError, OverflowError):
+        raise InputError(f"is {quoted(value)}, not a number") from None
+    if not math.isfinite(score):
+        raise InputError(f"is {quoted(value)}, not a finite number")
+    return score
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """What one person said: an `outcome` of two responses, or a `score` of one.
+
+    `response_2` is '' where there is one, `rater` where the file names nobody.
+    """
+
+    __pydantic_config__ = NUMBERS_ARE_TEXTS
+    prompt: Text
+    response_1: Text
+    response_2: Text = ""
+    reference: Text = ""
+    rubric: Text = ""
+    category: Category = ""
+    rater: NameOrNone = ""
+    outcome: Annotated[str, PlainValidator(clean_label)] = ""
+    score: Annotated[float | None, PlainValidator(clean_score)] = None
+
+    @property
+    def kind(self) -> str:
+        return "pairs" if self.outcome else "scores"
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to judge, because the prompt or an answer is blank?"""
+        texts = [self.prompt, self.response_1, *([self.response_2] if self.outcome else [])]
+        return not all(text.strip() for text in texts)
+
+
+_COMMON = ("reference", "rubric", "category", "rater")
+_PAIR = {"prompt": "prompt", "response_1": "response_1", "response_2": "response_2"}
+_SCORE = {"prompt": "prompt", "response_1": "response", "score": "score"}
+PAIR_LABEL: Schema[LabelRow] = Schema(
+    LabelRow, _PAIR | {"outcome": "label"} | {name: name for name in _COMMON}
+)
+SCORE_LABEL: Schema[LabelRow] = Schema(LabelRow, _SCORE | {name: name for name in _COMMON})
+
+
+def parse_label(cells: Values) -> LabelRow:
+    """Return what a row of a file of labels says; raises InputError."""
+    if "label" in cells and "score" in cells:
+        raise InputError("has a label and a score; a file has one or the other")
+    is_pair = "label" in cells or "response_1" in cells
+    for column in (*_PAIR.values(), "label") if is_pair else _SCORE.values():
+        if cells.get(column) is None:
+            raise InputError(f"is missing. {LABEL_COLUMNS}", column)
+    category = cells.get("category")
+    if category is None or not str(category).strip():
+        cells["category"] = cells.get("scenario")
+    return (PAIR_LABEL if is_pair else SCORE_LABEL).take(cells)

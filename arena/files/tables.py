@@ -1,0 +1,381 @@
+"""Tables that people upload or paste: prompts, and a candidate's answers to them. Pure.
+
+Every row becomes a row of its kind, or a problem in words; a table that cannot be used at all
+raises FileError.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Generic
+
+from arena.files.reader import (
+    MOST_VALUES,
+    Row,
+    check_width,
+    csv_header,
+    csv_rows,
+    folded,
+    holds_more_values,
+    is_json,
+    json_rows,
+)
+from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values
+from arena.files.source import FileError, Source
+from arena.validation import InputError, check_prompt_length, is_variable, join_names, quoted
+
+AT_MOST_BYTES = 20_000_000
+AT_MOST_ROWS = 10_000
+AT_MOST_COLUMNS = 200
+_BRACES = re.compile(r"\{\{\s{0,9}[^\W\d]\w{0,99}\s{0,9}\}\}")
+_RULE = re.compile(r"\s*-{3,}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a row was left out."""
+
+    row: int
+    column: str
+    sentence: str
+
+
+@dataclass(slots=True)
+class Table(Generic[UploadRow]):
+    """What was read; `notices` are sentences about the whole file that nobody should miss."""
+
+    rows: list[UploadRow] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Columns(Generic[UploadRow]):
+    """The columns of one kind of table.
+
+    `names`: what files call each column, the usual name first; a name taken by one column is no
+    longer free for the next. `labels` name columns in sentences. `needed`: of each group at least
+    one. `parse` makes a row of its number, its values and those of further columns, or raises
+    InputError. `has_variables`: further columns are variables. `members` of JSON objects cannot
+    stand in a cell, so that a column of that name means something else. `exported` are columns that
+    an export calls otherwise.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, str]
+    needed: tuple[tuple[str, ...], ...]
+    parse: Callable[[int, Values, Values], UploadRow]
+    has_variables: bool = False
+    members: Mapping[str, type] = field(default_factory=dict)
+    exported: Mapping[str, str] = field(default_factory=dict)
+
+    def assigned(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the folded name in the file for each column that the file has."""
+        free = {folded(name) for name in names}
+        assigned = {}
+        for column, known in self.names.items():
+            if name := next((name for name in known if name in free), ""):
+                assigned[column] = name
+                free.discard(name)
+        return assigned
+
+    def suffice(self, names: Iterable[str]) -> bool:
+        """Does a file with these columns have the needed ones?"""
+        assigned = self.assigned(names)
+        return all(any(column in assigned for column in group) for group in self.needed)
+
+    def has_member(self, name: str) -> bool:
+        """Can an object of a request have this member?"""
+        return name in self.names or name in self.members or name in self.exported
+
+    @property
+    def accepted(self) -> str:
+        """Say which names each column may have."""
+        return "; ".join(map(_either, self.names.values()))
+
+    @property
+    def wanted(self) -> str:
+        """Say which columns a file must have."""
+        groups = (
+            [name for column in group for name in self.names[column]] for group in self.needed
+        )
+        return f"It needs {', and '.join(f'a column {_either(names)}' for names in groups)}."
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+# -- Prompts and responses -------------------------------------------------------------------------
+
+_PROMPT: Schema[PromptRow] = Schema(PromptRow)
+_RESPONSE: Schema[ResponseRow] = Schema(ResponseRow)
+
+
+def _check_filled(fields: Values) -> None:
+    text = fields.get("text")
+    if text is None or (isinstance(text, str) and not text.strip()):
+        raise InputError("is empty", "text")
+
+
+def parse_prompt(number: int, fields: Values, others: Values) -> PromptRow:
+    """Return the prompt of one row; `others` are its variables, by name."""
+    _check_filled(fields)
+    variables = fields.pop("variables", others)
+    if isinstance(variables, dict):
+        variables = {
+            name: str(value) if type(value) in (int, float) else value
+            for name, value in (others | variables).items()
+        }
+    prompt = _PROMPT.take(fields, row=number, variables=variables)
+    for column in ("text", "reference", "rubric"):
+        check_prompt_length(getattr(prompt, column), column)
+    return prompt
+
+
+def parse_response(number: int, fields: Values, others: Values) -> ResponseRow:
+    """Return the answer of one row."""
+    _check_filled(fields)
+    column = "prompt" if "prompt" in fields else "prompt_id"
+    response = _RESPONSE.take(fields, row=number)
+    if not response.prompt_id and not response.prompt.strip():
+        raise InputError("is empty, so it is unknown which prompt this answers", column)
+    return response
+
+
+PROMPTS: Columns[PromptRow] = Columns(
+    names={
+        "text": ("text", "prompt", "question", "input"),
+        "external_id": ("id", "prompt_id", "external_id", "prompt"),
+        "category": ("category", "tag"),
+        "reference": ("reference", "expected", "reference_answer", "expected_answer"),
+        "rubric": ("rubric",),
+    },
+    labels={
+        "text": "prompt",
+        "external_id": "id",
+        "category": "category",
+        "reference": "reference answer",
+        "rubric": "rubric",
+    },
+    needed=(("text",),),
+    parse=parse_prompt,
+    has_variables=True,
+    members={"variables": dict, "retired": bool},
+    exported={"id": "external_id"},
+)
+RESPONSES: Columns[ResponseRow] = Columns(
+    names={
+        "prompt_id": ("prompt_id", "id", "external_id"),
+        "prompt": ("prompt", "prompt_text", "question", "input"),
+        "text": ("text", "answer", "response", "output"),
+        "tokens_in": ("tokens_in", "input_tokens", "prompt_tokens"),
+        "tokens_out": ("tokens_out", "output_tokens", "completion_tokens"),
+        "seconds": ("seconds", "duration_seconds"),
+        "cost": ("cost", "cost_usd"),
+        "candidate": ("candidate",),
+    },
+    labels={"prompt_id": "prompt’s id", "prompt": "prompt", "text": "answer"},
+    needed=(("prompt_id", "prompt"), ("text",)),
+    parse=parse_response,
+)
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+
+
+def read_table(
+    data: bytes,
+    *,
+    columns: Columns[UploadRow],
+    at_most_rows: int = AT_MOST_ROWS,
+    at_most_bytes: int = AT_MOST_BYTES,
+) -> Table[UploadRow]:
+    """Read a file of CSV, JSON Lines or one JSON array, in whatever encoding it was saved.
+
+    Raises FileError for a file that cannot be used at all; nothing else is raised.
+    """
+    source = Source.of(data, most=at_most_bytes)
+    names: Sequence[str]
+    rows: Iterable[Row]
+    if is_json(source):
+        names, rows = _json_sheet(source, columns, at_most_rows)
+    else:
+        header = csv_header(
+            source,
+            suffices=columns.suffice,
+            wanted=columns.wanted,
+            key=folded,
+            most_columns=AT_MOST_COLUMNS,
+        )
+        names, rows = header.names, csv_rows(source, header)
+    table = _Sheet(names, columns).read(rows, at_most_rows)
+    if not table.rows and not table.problems:
+        raise FileError("The file has no rows.")
+    if source.notice:
+        table.notices.insert(0, source.notice)
+    return table
+
+
+def parse_pasted(text: str, *, at_most_rows: int = AT_MOST_ROWS) -> Table[PromptRow]:
+    """Read prompts from a box: one in each line, or separated by lines of `---` where it has such.
+
+    Raises FileError where there is none or too many. A row's number is the line it begins in.
+    """
+    lines = list(enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1))
+    blocks = [[line] for line in lines]
+    if any(_RULE.fullmatch(line) for _, line in lines):
+        groups = groupby(lines, key=lambda line: bool(_RULE.fullmatch(line[1])))
+        blocks = [list(block) for is_rule, block in groups if not is_rule]
+    rows = (
+        Row(first, first, 0, 0, {"text": "\n".join(line for _, line in block).strip()})
+        for block in blocks
+        if (first := next((number for number, line in block if line.strip()), 0))
+    )
+    table = _Sheet(["text"], PROMPTS).read(rows, at_most_rows)
+    if not table.rows and not table.problems:
+        raise FileError("There is no prompt in the text.")
+    return table
+
+
+def _json_sheet(
+    source: Source, columns: Columns[Any], at_most_rows: int
+) -> tuple[list[str], list[Row]]:
+    """Return the keys that occur, and the objects by folded keys."""
+    with source.open() as stream:
+        if holds_more_values(stream.read()):
+            raise FileError(
+                f"The file has more than {MOST_VALUES:,} values; split it into several."
+            )
+    names: dict[str, str] = {}
+    rows = list(at_most(json_rows(source), at_most_rows))
+    for row in rows:
+        if isinstance(row.content, dict):
+            row.content = _keyed(row.content, names)
+    if rows and all(isinstance(row.content, InputError) for row in rows):
+        error = rows[0].content
+        assert isinstance(error, InputError)
+        raise FileError(f"No row can be read: row {rows[0].number} {error.reason}.")
+    if rows and not columns.suffice(names.values()):
+        keys = f"the keys {join_names(map(quoted, names.values()))}" if names else "no keys"
+        raise FileError(f"The objects have {keys}. {columns.wanted}")
+    return list(names.values()), rows
+
+
+def _keyed(content: Values, names: dict[str, str]) -> Values | InputError:
+    """Fold the keys of an object; `names` gathers them as first written."""
+    check_width("The file", content, AT_MOST_COLUMNS)
+    for name in content:
+        names.setdefault(folded(name), name.strip())
+    check_width("The file", names, AT_MOST_COLUMNS)
+    values = {folded(name): value for name, value in content.items()}
+    return values if len(values) == len(content) else InputError("names a column twice")
+
+
+def at_most(rows: Iterable[Row], limit: int) -> Iterator[Row]:
+    """Yield the rows; raises FileError at the first beyond `limit`."""
+    for count, row in enumerate(rows, start=1):
+        if count > limit:
+            raise FileError(f"The file has more than {limit:,} rows; split it into several.")
+        yield row
+
+
+def refuse_repeated(
+    row: int, key: tuple[str, Hashable], seen: dict[tuple[str, Hashable], int]
+) -> None:
+    """Raise InputError where an earlier row has the same key."""
+    earlier = seen.setdefault(key, row)
+    if earlier != row:
+        raise InputError(f"is the same as in row {earlier:,}", key[0])
+
+
+class _Sheet(Generic[UploadRow]):
+    """The columns of one file: what they were taken for, and the sentences about them."""
+
+    def __init__(self, names: Sequence[str], columns: Columns[UploadRow]) -> None:
+        self.columns: Columns[UploadRow] = columns
+        self.written = {folded(name): name for name in names if name}
+        self.assigned = columns.assigned(names)
+        free = self.written.keys() - self.assigned.values()
+        self.free = [key for key in self.written if key in free]
+        self.members: set[str] = set()
+
+    def read(self, rows: Iterable[Row], at_most_rows: int) -> Table[UploadRow]:
+        table: Table[UploadRow] = Table()
+        seen: dict[tuple[str, Hashable], int] = {}
+        for row in at_most(rows, at_most_rows):
+            try:
+                if isinstance(row.content, InputError):
+                    raise row.content
+                parsed = self._parsed(row.number, row.content)
+                refuse_repeated(row.number, parsed.key, seen)
+                table.rows.append(parsed)
+            except InputError as error:
+                table.problems.append(self._problem(row.number, error))
+        table.notices = [*self._read_as(), *self._not_used(), *_braces(table.rows)]
+        return table
+
+    def _parsed(self, number: int, values: Values) -> UploadRow:
+        fields = {name: values[key] for name, key in self.assigned.items() if key in values}
+        others = {}
+        for key in self.free:
+            value, type_ = values.get(key), self.columns.members.get(key)
+            if type_ is not None and isinstance(value, type_):
+                fields[key] = value
+                self.members.add(key)
+            elif value is not None and self._is_variable(key):
+                others[self.written[key]] = value
+        return self.columns.parse(number, fields, others)
+
+    def _is_variable(self, key: str) -> bool:
+        return self.columns.has_variables and is_variable(self.written[key])
+
+    def _problem(self, row: int, error: InputError) -> Problem:
+        """Say what is wrong with a row; columns are called what they are called in the file."""
+        if not error.column:
+            return Problem(row, "", f"The row {error.reason}.")
+        column = self.written.get(self.assigned.get(error.column, ""), error.column)
+        if label := self.columns.labels.get(error.column):
+            return Problem(row, column, f"The {label} {error.reason} (column {quoted(column)}).")
+        return Problem(row, column, f"The column {quoted(column)} {error.reason}.")
+
+    def _read_as(self) -> list[str]:
+        """Say what the columns were read as, where the file has names of its own for them."""
+        variables = [key for key in self.free if key not in self.members and self._is_variable(key)]
+        is_usual = all(self.columns.names[name][0] == key for name, key in self.assigned.items())
+        if not self.columns.has_variables or (is_usual and not variables):
+            return []
+        labels = [(key, f"the {self.columns.labels[name]}") for name, key in self.assigned.items()]
+        labels += [(key, "a variable") for key in variables]
+        words = [f"{quoted(self.written[key])} as {label}" for key, label in labels]
+        return [f"Columns were read as follows: {join_names(words, len(words))}."]
+
+    def _not_used(self) -> list[str]:
+        """Name the columns that are not used, so that nobody misses them later."""
+        unused = [
+            quoted(self.written[key])
+            for key in self.free
+            if key not in self.members and not self._is_variable(key)
+        ]
+        why = (
+            "A variable's name is one word of letters, digits and underscores, and not prompt."
+            if self.columns.has_variables
+            else "Answers have no further columns."
+        )
+        return [f"Not used: {join_names(unused)}. {why}"] if unused else []
+
+
+def _braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
+    """Say which prompts hold what looks like a variable: only templates are filled in."""
+    prompts = [row for row in rows if isinstance(row, PromptRow)]
+    matches = [(row, match[0]) for row in prompts if (match := _BRACES.search(row.text))]
+    if not matches:
+        return []
+    row, braces = matches[0]
+    name = quoted(row.external_id) if row.external_id else f"row {row.row:,}"
+    more = f" The same goes for {len(matches) - 1:,} more." if len(matches) > 1 else ""
+    return [
+        f"The text of {name} contains {braces}, which is sent as it is: variables belong in a"
+        f" candidate's template.{more}"
+    ]

@@ -1,0 +1,199 @@
+"""What import formats have in common: their files, and the checks of rows against one another.
+
+A format turns one kind of file into rows and knows no database. A row that cannot be used is an
+InputError in its place; a file that cannot be used at all raises FileError.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from arena.files.reader import Row
+from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
+from arena.files.source import ENCODINGS, LINE_LIMIT, guess_encoding
+from arena.validation import DETAILS_LIMIT, InputError, quoted
+
+KINDS = ("prompts", "candidates", "responses", "votes")
+FIRST_SHOWN = 20
+
+
+@dataclass
+class ImportFile:
+    """A file to read; `kind` (one of KINDS) says what its rows are."""
+
+    path: Path
+    kind: str
+    format: "Format"
+
+    def rows(self) -> Iterator[Row]:
+        return self.format.rows(self.path, self.kind)
+
+
+class Format(Protocol):
+    """One format: a module. To add one, copy `pairs.py` and name the copy in `arena/formats`."""
+
+    NAME: str
+    FILES: str  # the names of files in this format, for people
+
+    def sniff(self, path: Path) -> list[tuple[Path, str]]:
+        """Return the files at `path` that are in this format, and which of KINDS their rows are."""
+
+    def preamble(self, path: Path) -> int:
+        """Return how many bytes at the start are a header, to stand above rejected rows too."""
+
+    def rows(self, path: Path, kind: str) -> Iterator[Row]:
+        """Yield every row of a file, good or bad, in the order of the file.
+
+        Numbers ascend, and stay the same from one release to the next: an interrupted import goes
+        on by them.
+        """
+
+
+def parsed(rows: Iterator[Row], parse: Callable[[Values, Row], ImportRow]) -> Iterator[Row]:
+    """Have `parse` turn the values of each row into what it says, or an InputError."""
+    for row in rows:
+        if isinstance(row.content, dict):
+            try:
+                row.content = parse(row.content, row)
+            except InputError as error:
+                row.content = error
+        yield row
+
+
+def check_size(row: Row) -> None:
+    """Refuse a vote whose further columns would fill the database."""
+    if (size := row.end - row.start) > DETAILS_LIMIT:
+        raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
+
+
+# -- Bad rows in words -----------------------------------------------------------------------------
+
+
+@dataclass
+class RejectedRows:
+    """The first bad rows in words, how many there are, and what the encoding seems to be."""
+
+    first: list[str] = field(default_factory=list)
+    count: int = 0
+    hint: str = ""
+
+    def add(self, path: Path, line: int, error: InputError) -> None:
+        self.count += 1
+        if self.count > FIRST_SHOWN:
+            return
+        column = f", column {error.column}" if error.column else ""
+        self.first.append(f"{path}, line {line}{column}: {error.reason}")
+        if "UTF-8" in error.reason and not self.hint:
+            with path.open("rb") as stream:
+                codec = guess_encoding(stream.read(LINE_LIMIT))
+            seems = f" and seems to be {ENCODINGS[codec]}" if codec else ""
+            self.hint = f"{path} is not UTF-8 throughout{seems}. Save it as UTF-8."
+
+    def __str__(self) -> str:
+        more = self.count - len(self.first)
+        lines = [*self.first, f"... and {more:,} more bad rows." if more else "", self.hint]
+        return "\n".join(filter(None, lines))
+
+
+# -- Rows that contradict others -------------------------------------------------------------------
+
+
+@dataclass
+class Known:
+    """What an arena has: digests of content, by name. Responses by candidate and prompt."""
+
+    prompts: dict[str, bytes] = field(default_factory=dict)
+    candidates: dict[str, bytes] = field(default_factory=dict)
+    responses: dict[tuple[str, str], bytes] = field(default_factory=dict)
+
+
+def digest(*content: object) -> bytes:
+    """Return 16 bytes that differ where the content differs."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class Checker:
+    """Checks rows in the order in which they would be written."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.prompts: set[str] = set()
+        self.candidates: set[str] = set()
+        # Numbers stand for the names: there are as many answers as prompts times candidates.
+        self.numbers: dict[tuple[str, str], int] = {}
+        self.answered: set[tuple[int, int]] = set()
+        self._checks: dict[type, Callable[[Any], None]] = {
+            PromptRow: self._check_prompt,
+            CandidateRow: self._check_candidate,
+            ResponseRow: self._check_response,
+            VoteRow: self._check_vote,
+        }
+
+    def check(self, row: ImportRow) -> None:
+        """Raise InputError where `row` contradicts the arena or an earlier row."""
+        self._checks[type(row)](row)
+
+    def _check_prompt(self, prompt: PromptRow) -> None:
+        content = (prompt.category, prompt.text, prompt.reference, prompt.rubric, prompt.variables)
+        known = self.known.prompts.get(prompt.external_id)
+        self._check_new("id", prompt.external_id, self.prompts, known, digest(*content))
+
+    def _check_candidate(self, candidate: CandidateRow) -> None:
+        content = (
+            candidate.model,
+            candidate.variant,
+            candidate.system_prompt,
+            candidate.user_template,
+            candidate.notes,
+            candidate.parameters,
+        )
+        known = self.known.candidates.get(candidate.name)
+        self._check_new("name", candidate.name, self.candidates, known, digest(*content))
+
+    def _check_new(
+        self, column: str, name: str, seen: set[str], known: bytes | None, content: bytes
+    ) -> None:
+        if name in seen:
+            raise InputError(f"{quoted(name)} is in an earlier row already", column)
+        if known is not None and known != content:
+            raise InputError(f"{quoted(name)} is in the arena already, with other content", column)
+        seen.add(name)
+
+    def _check_response(self, response: ResponseRow) -> None:
+        self._must_have("candidate", response.candidate)
+        self._must_have("prompt", response.prompt_id)
+        names = (("candidate", response.candidate), ("prompt", response.prompt_id))
+        candidate, prompt = (self.numbers.setdefault(name, len(self.numbers)) for name in names)
+        key = candidate, prompt
+        if key in self.answered:
+            raise InputError(
+                f"{quoted(response.candidate)} has answered this prompt before", "candidate"
+            )
+        known = self.known.responses.get((response.candidate, response.prompt_id))
+        if known is not None and known != digest(response.text):
+            raise InputError("differs from this candidate's answer in the arena", "text")
+        self.answered.add(key)
+
+    def _check_vote(self, vote: VoteRow) -> None:
+        if vote.left == vote.right:
+            column = "right" if vote.makes_names else "b"
+            raise InputError(f"{quoted(vote.right)} is compared with itself", column)
+        if vote.makes_names:
+            return
+        self._must_have("a", vote.left, "candidate")
+        self._must_have("b", vote.right, "candidate")
+        if vote.prompt:
+            self._must_have("prompt", vote.prompt)
+
+    def _must_have(self, column: str, name: str, kind: str = "") -> None:
+        kind = kind or column
+        if kind == "prompt":
+            is_known = name in self.prompts or name in self.known.prompts
+        else:
+            is_known = name in self.candidates or name in self.known.candidates
+        if not is_known:
+            raise InputError(f"there is no {kind} {quoted(name)}", column)

@@ -1,0 +1,144 @@
+"""Ringside's own format: JSON Lines of prompts, candidates, responses and votes.
+
+A folder holds `prompts.jsonl`, `candidates.jsonl`, `responses.jsonl` and any number of
+`*votes*.jsonl`; each file can also be named by itself. In a vote `a` is left and `b` is right.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from arena.files.reader import Row, json_lines
+from arena.files.rows import (
+    CandidateRow,
+    ImportRow,
+    PromptRow,
+    ResponseRow,
+    Schema,
+    Values,
+    VoteRow,
+)
+from arena.files.source import Source
+from arena.formats.base import KINDS, check_size, parsed
+from arena.outcomes import LEFT, RIGHT, outcome_of_lead
+from arena.validation import InputError, clean_outcome, clean_preference, quoted
+
+NAME = "native"
+SUFFIXES = (".jsonl", ".ndjson")
+FILES = "prompts.jsonl, candidates.jsonl, responses.jsonl and *votes*.jsonl"
+RATERS = ("person", "judge", "jury")
+PROMPT_COLUMNS = ("text", "category", "reference", "rubric", "variables", "retired")
+PROMPT: Schema[PromptRow] = Schema(
+    PromptRow, {"external_id": "id"} | {name: name for name in PROMPT_COLUMNS}
+)
+CANDIDATE: Schema[CandidateRow] = Schema(CandidateRow)
+RESPONSE: Schema[ResponseRow] = Schema(
+    ResponseRow, {"candidate": "candidate", "prompt_id": "prompt", "text": "text"}
+)
+VOTE_COLUMNS = {"left": "a", "right": "b", "prompt": "prompt", "cast_at": "cast_at"}
+VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "rater"})
+JUDGE_VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "judge"})
+
+
+def sniff(path: Path) -> list[tuple[Path, str]]:
+    """Return the JSON Lines files of a folder, or the one file, each with its kind of rows."""
+    paths = [path]
+    if path.is_dir():
+        paths = sorted(file for file in path.iterdir() if ".rejects." not in file.name)
+    kinds = [(file, _kind(file)) for file in paths if file.suffix.lower() in SUFFIXES]
+    return [(file, kind) for file, kind in kinds if kind]
+
+
+def _kind(path: Path) -> str:
+    stem = path.name.lower().split(".")[0]
+    if stem in KINDS:
+        return stem
+    return "votes" if "votes" in path.name.lower() else ""
+
+
+def preamble(path: Path) -> int:
+    """JSON Lines have no header."""
+    return 0
+
+
+def rows(path: Path, kind: str) -> Iterator[Row]:
+    """Yield one row for each line that is not blank; its number is that of the line."""
+    return parsed(json_lines(Source.at(path)), PARSERS[kind])
+
+
+def _prompt(fields: Values, row: Row) -> PromptRow:
+    prompt = PROMPT.take(fields, row=row.number)
+    if not prompt.external_id:
+        raise InputError("is missing", "id")
+    return prompt
+
+
+def _response(fields: Values, row: Row) -> ResponseRow:
+    response = RESPONSE.take(fields, row=row.number)
+    for name, column in ((response.candidate, "candidate"), (response.prompt_id, "prompt")):
+        if not name:
+            raise InputError("is missing", column)
+    return response
+
+
+def _vote(fields: Values, row: Row) -> VoteRow:
+    """Return a vote; what it says besides becomes its details."""
+    check_size(row)
+    preference = _preference(fields)
+    outcome = _outcome(fields, preference)
+    is_judge, kind = _rater_kind(fields)
+    return (JUDGE_VOTE if is_judge else VOTE).take(
+        fields, preference=preference, outcome=outcome, rater_kind=kind, details=fields
+    )
+
+
+def _preference(fields: Values) -> float | None:
+    """Take the soft verdict, as the preference for the left answer."""
+    a, b = fields.pop("preference_a", None), fields.pop("preference_b", None)
+    if a is not None and b is not None:
+        raise InputError("stands beside preference_a; give one of the two", "preference_b")
+    if a is None and b is None:
+        return None
+    try:
+        return clean_preference(a) if b is None else 1.0 - clean_preference(b)
+    except InputError as error:
+        raise InputError(error.reason, "preference_a" if b is None else "preference_b") from None
+
+
+def _outcome(fields: Values, preference: float | None) -> Any:
+    """Take the outcome; where there is none, it is the side that the preference leans to."""
+    given = fields.pop("outcome", None)
+    if preference is None:
+        if given is None:
+            raise InputError("is missing, and so is preference_b", "outcome")
+        return given
+    leans = outcome_of_lead(preference - 0.5)
+    if given is None:
+        return leans
+    try:
+        outcome = clean_outcome(given)
+    except InputError as error:
+        raise InputError(error.reason, "outcome") from None
+    if {outcome, leans} == {LEFT, RIGHT}:
+        raise InputError(f"is {outcome}, but the preference leans to {leans}", "outcome")
+    return outcome
+
+
+def _rater_kind(fields: Values) -> tuple[bool, str]:
+    """Take the rater's kind, and say in which column the name is: `judge`, or else `rater`."""
+    is_judge = fields.get("judge") not in (None, "")
+    if is_judge and fields.get("rater") not in (None, ""):
+        raise InputError("stands beside judge; a vote has one rater", "rater")
+    fields.pop("rater" if is_judge else "judge", None)
+    kind = fields.pop("kind", None) or ("judge" if is_judge else "person")
+    if kind not in RATERS:
+        raise InputError(f"is {quoted(kind)}, which is none of {', '.join(RATERS)}", "kind")
+    return is_judge, kind
+
+
+PARSERS: dict[str, Callable[[Values, Row], ImportRow]] = {
+    "prompts": _prompt,
+    "candidates": lambda fields, row: CANDIDATE.take(fields),
+    "responses": _response,
+    "votes": _vote,
+}

@@ -1,0 +1,80 @@
+"""Service errors on forms, texts about who can read a candidate, and the forms of runs."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+
+from arena.errors import ServiceError
+from arena.models import Arena
+from arena.validation import MOST, nano_dollars
+
+READERS = {
+    Arena.Visibility.PUBLIC: "This arena is public: everyone can read",
+    Arena.Visibility.UNLISTED: "This arena is unlisted: everyone with a link can read",
+    Arena.Visibility.PRIVATE: "This arena is private: only its team can read",
+}
+
+
+def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:
+    """Show a service's error at the field it is about, else above the form."""
+    form.add_error(error.field if error.field in form.fields else None, error.message)
+
+
+def visibility_text(arena: Arena, what: str, when: str = "") -> str:
+    """Say who can read `what`, and from when on."""
+    readers = READERS[Arena.Visibility(arena.visibility)]
+    if arena.visibility == Arena.Visibility.PRIVATE:
+        return f"{readers} {what}."
+    return f"{readers} {what}, {when or 'at once or as soon as the candidate is no longer hidden'}."
+
+
+def disclosure_text(votes: int | None, until: datetime | None) -> str:
+    """Say when a candidate with these privacy settings is disclosed."""
+    by_votes = "" if votes is None else f"once the candidate has {votes:,} vote{'s'[: votes != 1]}"
+    if until is None:
+        return by_votes or "at once"
+    day = until.astimezone(UTC)
+    by_date = f"from {day.day} {day:%B %Y} on"
+    return f"{by_votes} or {by_date}, whichever comes first" if by_votes else by_date
+
+
+# -- Runs ------------------------------------------------------------------------------------------
+
+
+def cap_field(**options: Any) -> forms.DecimalField:
+    """An amount in dollars."""
+    return forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_value=MOST,
+        max_digits=16,
+        decimal_places=9,
+        widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
+        **options,
+    )
+
+
+def in_nano(amount: Decimal | None) -> int | None:
+    """Convert a cap from dollars to nano-dollars."""
+    return None if amount is None else nano_dollars(amount)
+
+
+class CapForm(forms.Form):
+    """A spending cap, which is cleaned to nano-dollars."""
+
+    cap = cap_field(label="Spending cap in dollars")
+
+    def clean_cap(self) -> int | None:
+        return in_nano(self.cleaned_data["cap"])
+
+
+class SteerForm(CapForm):
+    """An action on a run; resuming may change the cap."""
+
+    action = forms.ChoiceField(
+        choices=[(name, name) for name in ("pause", "resume", "cancel", "ask_again")],
+        error_messages={"invalid_choice": "A run can be paused, resumed, cancelled or retried."},
+    )
+    field_order = ["action", "cap"]

@@ -1,0 +1,224 @@
+"""Generated answers: what a candidate's model is sent, and how replies become responses.
+
+A worker may die at any line; the sweep finds what it left. A reply is stored by one insert, which
+the database accepts once. Pairs are recounted every few seconds rather than per answer:
+`Run.votes_done` is how many answers they include, and a run closes when that is all of them.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
+from django.db.models.functions import Cast, Coalesce, Substr
+from django.utils import timezone
+
+from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading, execute_call
+from arena.calls.leases import LONGEST_REPLY
+from arena.calls.models import Call
+from arena.calls.providers.base import Message, Reply, Request
+from arena.errors import ServiceError
+from arena.models import Candidate, Prompt, Response, Run
+from arena.models.arenas import SUBJECT, candidate_of, prompt_of
+from arena.models.runs import RunQuerySet
+from arena.prompting.templates import TemplateError, render_messages
+from arena.self_identification import self_identifies
+from arena.services.pairs import sync_pairs
+
+
+class GenerationError(ServiceError):
+    """Answers cannot be generated as requested."""
+
+
+class NothingToAskError(GenerationError):
+    """No answer is missing."""
+
+    kind = "nothing-to-do"
+
+
+# -- Requests and replies --------------------------------------------------------------------------
+
+EMPTY = "The model returned an empty answer."
+CUT_OFF = "The answer reached its token limit and was cut off."
+OVERLONG = f"The answer is longer than {LONGEST_REPLY:,} characters."
+RETIRED = "The candidate is archived, so no more answers are generated for it."
+GONE = "The prompt was deleted."
+UPLOADED = "An answer to this prompt was uploaded before the model was called."
+
+
+class AnswerHandler:
+    """Builds the request for an answer and reads the reply; there is no repair turn.
+
+    A cut-off answer would be cut off again, so it is too long; an empty one failed and may be
+    retried.
+    """
+
+    def render(self, call: Call) -> Request:
+        candidate = Candidate.objects.get(pk=candidate_of(call.asker))
+        if candidate.retired_at is not None:
+            raise CannotAskError(RETIRED)
+        prompt = Prompt.objects.filter(pk=prompt_of(call.subject)).first()
+        if prompt is None:
+            raise CannotAskCallError(GONE)
+        if Response.objects.filter(candidate=candidate, prompt=prompt).exists():
+            raise CannotAskCallError(UPLOADED)
+        try:
+            return request_for(candidate, prompt)
+        except TemplateError as error:
+            raise CannotAskCallError(str(error)) from None
+
+    def read(self, call: Call, reply: Reply) -> ReplyReading:
+        if reply.cut_off:
+            return ReplyReading(Call.State.TOO_LONG, note=CUT_OFF)
+        if not reply.text.strip():
+            return ReplyReading(Call.State.FAILED, note=EMPTY)
+        if len(reply.text) > LONGEST_REPLY:
+            return ReplyReading(Call.State.TOO_LONG, note=OVERLONG)
+        return ReplyReading(Call.State.DONE)
+
+    def repair(self, call: Call) -> str | None:
+        return None
+
+
+def request_for(candidate: Candidate, prompt: Prompt) -> Request:
+    """Return the request for `candidate`'s answer to `prompt`. Raises TemplateError."""
+    messages = render_messages(
+        system_prompt=candidate.system_prompt,
+        user_template=candidate.user_template,
+        prompt=prompt.text,
+        variables=prompt.variables,
+        prompt_id=prompt.external_id,
+    )
+    turns = tuple(Message(role, text) for role, text in messages)
+    return Request(candidate.model, turns, candidate.parameters)
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+
+AT_MOST = 500
+
+
+def without_answer(calls: "QuerySet[Call]") -> "QuerySet[Call]":
+    """Calls for answers whose candidate has no answer to the prompt yet, annotated `prompt_id`.
+
+    Subjects of other calls are not numbers, so they are never cast.
+    """
+    number = Cast(Substr("subject", len(SUBJECT) + 1), BigIntegerField())
+    about = Case(When(subject__startswith=SUBJECT, then=number), output_field=BigIntegerField())
+    answers = Response.objects.filter(
+        candidate=OuterRef("run__candidate"), prompt=OuterRef("prompt_id")
+    )
+    return calls.annotate(prompt_id=about).filter(~Exists(answers))
+
+
+def _done() -> "QuerySet[Call]":
+    return Call.objects.filter(run__kind=Run.Kind.ANSWERS, state=Call.State.DONE)
+
+
+def _with_kept(runs: RunQuerySet) -> Any:
+    """Annotate `kept`: the number of answers each run has brought."""
+    brought = Response.objects.filter(call__run=OuterRef("pk")).order_by().values("call__run")
+    count = brought.annotate(n=Count("pk")).values("n")
+    return runs.annotate(kept=Coalesce(Subquery(count), 0))
+
+
+# -- Storing ---------------------------------------------------------------------------------------
+
+
+def save_response(*, call: Call) -> bool:
+    """Store the reply of a finished call as the candidate's answer; return whether it was new.
+
+    An answer uploaded meanwhile stays; the reply remains in the ledger.
+    """
+    candidate = Candidate.objects.only("name", "model").get(pk=candidate_of(call.asker))
+    _, is_new = Response.objects.get_or_create(
+        candidate=candidate,
+        prompt_id=prompt_of(call.subject),
+        defaults={
+            "text": call.reply,
+            "call": call,
+            "tokens_in": call.tokens_in,
+            "tokens_out": call.tokens_out,
+            "seconds": call.seconds,
+            "cost": call.cost,
+            "names_itself": self_identifies(call.reply, names=(candidate.name, candidate.model)),
+        },
+    )
+    return is_new
+
+
+def save_abandoned_responses(*, candidate: Candidate | None = None) -> None:
+    """Store replies whose worker died before it could, of one candidate or of all."""
+    calls = _done().exclude(run__state=Run.State.DONE)
+    if candidate is not None:
+        calls = calls.filter(asker=candidate.asker)
+    for call in without_answer(calls).order_by("pk")[:AT_MOST]:
+        save_response(call=call)
+
+
+# -- Reconciling -----------------------------------------------------------------------------------
+
+
+def reconcile_runs(*, now: datetime) -> None:
+    """Store abandoned replies, count new answers into pairs, close finished runs."""
+    save_abandoned_responses()
+    runs = _with_kept(Run.objects.of_answers().exclude(state=Run.State.DONE))
+    for run in runs.filter(Q(state=Run.State.OPEN) | ~Q(kept=F("votes_done"))).order_by("pk"):
+        reconcile_run(run_id=run.pk, now=now)
+
+
+def reconcile_run(*, run_id: int, now: datetime) -> None:
+    """Count a run's new answers into pairs, and close the run if it is finished."""
+    note_answers(run_id=run_id)
+    _close_if_finished(run_id, now)
+
+
+@transaction.atomic
+def note_answers(*, run_id: int) -> None:
+    """Count into pairs the answers that a run has brought since the last time."""
+    run = _with_kept(Run.objects.of_answers()).select_related("arena", "candidate").get(pk=run_id)
+    if run.kept == run.votes_done:
+        return
+    sync_pairs(arena=run.in_arena, touched=run.candidate)
+    Run.objects.filter(pk=run.pk).update(votes_done=run.kept)
+
+
+def _close_if_finished(run_id: int, now: datetime) -> None:
+    # One statement, because a resumed run sets calls back to waiting while it opens.
+    own = Call.objects.filter(run=OuterRef("pk"))
+    finished = _with_kept(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
+        ~Exists(own.filter(state__in=Call.GOING_ON)),
+        ~Exists(without_answer(own.filter(state=Call.State.DONE))),
+        kept=F("votes_done"),
+    )
+    finished.update(state=Run.State.DONE, closed_at=now)
+
+
+def nothing_waits(run_id: int) -> bool:
+    return not Call.objects.filter(run=run_id, state__in=Call.GOING_ON).exists()
+
+
+def generate_answer(*, call_id: int) -> Call | None:
+    """Make one call for an answer if it is due, store the answer, and close a finished run.
+
+    Returns the call, or None if it was not due or another worker's.
+    """
+    call = execute_call(call_id=call_id, handler=AnswerHandler(), kind=Run.Kind.ANSWERS)
+    if call is None or not call.has_ended:
+        return call
+    if call.state == Call.State.DONE:
+        save_response(call=call)
+    if call.run_id is not None and nothing_waits(call.run_id):
+        reconcile_run(run_id=call.run_id, now=timezone.now())
+    return call

@@ -1,0 +1,64 @@
+"""The progress bar of a run on the command line."""
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from django.utils import timezone
+from tqdm import tqdm
+
+LOOK_EVERY = 0.5  # seconds
+SILENCE = 15.0  # seconds without progress, after which no worker seems to be running
+NO_WORKER = (
+    "No worker is answering: nothing has happened for 15 seconds. The run continues as soon as a "
+    "worker is running (`make run` starts one)."
+)
+
+
+class Report(Protocol):
+    """The progress of a run."""
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def settled(self) -> int: ...
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def under_way(self) -> int: ...
+
+    @property
+    def next_due_at(self) -> datetime | None: ...
+
+    @property
+    def goes_on(self) -> bool: ...
+
+
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def follow(load_report: Callable[[], AnyReport], unit: str) -> AnyReport:
+    """Show progress until the run ends or pauses, or until no worker seems to be running."""
+    report = load_report()
+    moved_at = time.monotonic()
+    with tqdm(total=report.total, initial=report.settled, unit=unit, file=sys.stderr) as bar:
+        while True:
+            bar.update(report.settled - bar.n)
+            if not report.goes_on or time.monotonic() - moved_at > SILENCE:
+                return report
+            time.sleep(LOOK_EVERY)
+            previous, report = report, load_report()
+            if _is_active(previous, report):
+                moved_at = time.monotonic()
+
+
+def _is_active(previous: Report, report: Report) -> bool:
+    """Whether there was progress, or a call is in progress or waits for its time."""
+    moved = (previous.requests, previous.settled) != (report.requests, report.settled)
+    waits = report.next_due_at is not None and report.next_due_at > timezone.now()
+    return moved or bool(report.under_way) or waits

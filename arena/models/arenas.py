@@ -1,0 +1,356 @@
+"""Arenas, their imports, prompts, candidates and responses."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models.teams import Team
+
+if TYPE_CHECKING:
+    from arena.actors import Actor
+
+DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
+REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
+ASKER, SUBJECT = "candidate:", "prompt:"
+
+
+class ImportQuerySet(models.QuerySet["Import"]):
+    def hidden(self) -> "ImportQuerySet":
+        """Imports still running or abandoned, whose rows nobody can read."""
+        return self.filter(revealed_at=None)
+
+    def to_tally(self) -> "ImportQuerySet":
+        """Revealed imports with votes that are not in the tallies yet."""
+        return self.filter(revealed_at__isnull=False, tallied_at=None)
+
+
+class Import(models.Model):
+    """One file imported into one arena. A row's identity is (import, row number).
+
+    Everything from the file is hidden until `revealed_at` is set, in one update.
+    """
+
+    arena = models.ForeignKey("arena.Arena", models.CASCADE, related_name="imports")
+    file_name = models.CharField(max_length=255)
+    sha256 = models.CharField(max_length=64)
+    format = models.CharField(max_length=20)
+    started_at = models.DateTimeField()
+    revealed_at = models.DateTimeField(null=True, blank=True)
+    rows_added = models.PositiveIntegerField(default=0)
+    rows_rejected = models.PositiveIntegerField(default=0)
+    tallied_row = models.PositiveIntegerField(
+        default=0, help_text="Votes up to this row are in the running tallies."
+    )
+    tallied_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ImportQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["arena", "sha256"], name="import_once_per_file"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.file_name} into {self.arena_id}"
+
+
+class Sourced(models.Model):
+    """A row that may have come from a file; `source` is NULL for rows made in the product."""
+
+    source = models.ForeignKey(  # indexed by the unique constraint below
+        Import, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
+    source_row = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "source_row"], name="%(class)s_once_per_source_row"
+            ),
+        ]
+
+
+# -- Arenas ----------------------------------------------------------------------------------------
+
+
+class ArenaQuerySet(models.QuerySet["Arena"]):
+    def revealed(self) -> "ArenaQuerySet":
+        """Arenas that can be read: those whose founding import has finished."""
+        return self.filter(Q(founded_by=None) | Q(founded_by__revealed_at__isnull=False))
+
+    def visible_to(self, actor: "Actor") -> "ArenaQuerySet":
+        """Arenas that `actor` can see: a private one only for its team and operators."""
+        if actor.is_operator:
+            return self.revealed()
+        own = Q(team__in=actor.teams_seen())
+        return self.revealed().filter(~Q(visibility=Arena.Visibility.PRIVATE) | own)
+
+    def listed_for(self, actor: "Actor") -> "ArenaQuerySet":
+        """Arenas that a list can name: public ones, and those of the actor's own teams."""
+        if actor.is_operator:
+            return self.revealed()
+        own = Q(team__in=actor.teams_seen())
+        return self.revealed().filter(Q(visibility=Arena.Visibility.PUBLIC) | own)
+
+    def known_to(self, actor: "Actor") -> "ArenaQuerySet":
+        """Arenas in which `actor` can look things up by id, without naming the arena.
+
+        Counting through ids would reveal unlisted arenas, so an arena has to be listed for the
+        actor, or one of the actor's teams has a candidate in it.
+        """
+        own_candidates = Candidate.objects.filter(arena=OuterRef("pk"), team__in=actor.teams_seen())
+        listed = Arena.objects.listed_for(actor).values("pk")
+        return self.visible_to(actor).filter(Q(pk__in=listed) | Exists(own_candidates))
+
+
+class Arena(models.Model):
+    """One contest: its prompts, its candidates, the question that raters answer.
+
+    An arena without a team belongs to the operator.
+    """
+
+    class Visibility(models.TextChoices):
+        PUBLIC = "public", "Public: everybody sees it, and it is listed"
+        UNLISTED = "unlisted", "Unlisted: everybody who has the link sees it"
+        PRIVATE = "private", "Private: the team alone sees it"
+
+    class Voters(models.TextChoices):
+        ANYONE = "anyone", "Anyone who sees it"
+        SIGNED_IN = "signed_in", "People who are signed in"
+        MEMBERS = "members", "Members of the team"
+
+    team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="arenas")
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    question = models.CharField(max_length=200, default="Which answer helps more?")
+    description = models.TextField(blank=True)
+    criteria = models.TextField(
+        blank=True,
+        help_text="What makes an answer better, in the words that LLM judges are given."
+        " Empty: each rubric's own words.",
+    )
+    is_sample = models.BooleanField(default=False)
+    visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.PUBLIC)
+    voters = models.CharField(max_length=10, choices=Voters, default=Voters.ANYONE)
+    open_to_teams = models.BooleanField(
+        default=False, help_text="May other teams enter candidates?"
+    )
+    founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ArenaQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(visibility__in=["public", "unlisted", "private"]),
+                name="arena_visibility_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(voters__in=["anyone", "signed_in", "members"]),
+                name="arena_voters_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(team__isnull=False) | ~Q(voters="members") & ~Q(visibility="private"),
+                name="arena_of_members_has_a_team",
+            ),
+            models.CheckConstraint(
+                condition=Q(open_to_teams=False) | ~Q(visibility="private"),
+                name="arena_open_to_teams_is_seen_by_them",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("board", args=[self.slug])
+
+    @property
+    def is_private(self) -> bool:
+        return self.visibility == self.Visibility.PRIVATE
+
+
+# -- Prompts, candidates, responses ----------------------------------------------------------------
+
+
+class CatalogQuerySet(models.QuerySet[Any]):
+    def revealed(self) -> "CatalogQuerySet":
+        """Rows that can be read: created here, or from an import that has finished."""
+        return self.filter(REVEALED)
+
+    def active(self) -> "CatalogQuerySet":
+        """Rows that can still be shown to raters."""
+        return self.revealed().filter(retired_at=None)
+
+
+class CandidateQuerySet(CatalogQuerySet):
+    def undisclosed(self) -> "CandidateQuerySet":
+        """Candidates whose name and texts are still private to their team."""
+        return self.filter(disclosed_at=None)
+
+
+class Prompt(Sourced):
+    """One test input that every candidate answers. Its text may be unknown (results only)."""
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="prompts")
+    external_id = models.CharField(max_length=200)
+    category = models.CharField(max_length=100, blank=True)
+    text = models.TextField(blank=True)
+    variables = models.JSONField(
+        default=dict, blank=True, help_text="What candidates' templates may use besides the text."
+    )
+    reference = models.TextField(blank=True)
+    rubric = models.TextField(
+        blank=True, help_text="How LLM judges grade answers to this prompt; replaces the criteria."
+    )
+    html = models.TextField(null=True, editable=False)
+    html_version = models.PositiveSmallIntegerField(default=0, editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CatalogQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["arena", "external_id"], name="prompt_external_id_once_per_arena"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+
+class Candidate(Sourced):
+    """One version of a candidate to be ranked. Immutable once it has answers or votes.
+
+    With an `endpoint` its answers are generated there, otherwise they are uploaded. Without a team
+    it belongs to the arena's. Until `disclosed_at` the public sees neither its name nor its texts:
+    that is until it has `private_until_votes` votes, or until `private_until`; both are set when it
+    is registered.
+    """
+
+    team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="candidates")
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="candidates")
+    name = models.CharField(max_length=200)
+    version = models.PositiveIntegerField(default=1)
+    endpoint = models.CharField(max_length=100, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    variant = models.CharField(max_length=200, blank=True)
+    system_prompt = models.TextField(blank=True)
+    user_template = models.TextField(blank=True)
+    parameters = models.JSONField(default=dict, blank=True)
+    notes = models.TextField(blank=True)
+    private_until_votes = models.PositiveIntegerField(null=True, blank=True)
+    private_until = models.DateTimeField(null=True, blank=True)
+    disclosed_at = models.DateTimeField(null=True, blank=True, default=timezone.now)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CandidateQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["arena", "name", "version"], name="candidate_name_once_per_version"
+            ),
+            models.CheckConstraint(
+                condition=Q(disclosed_at__isnull=False)
+                | Q(private_until_votes__isnull=False)
+                | Q(private_until__isnull=False),
+                name="candidate_private_until_something",
+            ),
+            models.CheckConstraint(
+                condition=Q(endpoint="") | ~Q(model=""), name="candidate_at_an_endpoint_has_a_model"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["arena"],
+                condition=Q(disclosed_at__isnull=True),
+                name="candidate_undisclosed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """The name that the public may see."""
+        return self.own_name if self.disclosed_at else f"Undisclosed {self.pk}"
+
+    @property
+    def own_name(self) -> str:
+        """The name that its team sees."""
+        return self.name if self.version == 1 else f"{self.name} v{self.version}"
+
+    @property
+    def asker(self) -> str:
+        """Its name in the ledger of model calls."""
+        return asker_of(self.pk)
+
+
+class Response(Sourced):
+    """A candidate's answer to a prompt."""
+
+    candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="responses")
+    prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="responses")
+    text = models.TextField(blank=True)
+    call = models.OneToOneField(
+        "arena.Call", models.SET_NULL, null=True, blank=True, related_name="response"
+    )
+    tokens_in = models.PositiveIntegerField(null=True, blank=True)
+    tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    cost = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Nano-dollars (10^-9 USD)."
+    )
+    names_itself = models.BooleanField(
+        default=False, help_text="The answer says which model wrote it, so votes on it are flagged."
+    )
+    html = models.TextField(null=True, editable=False)
+    html_version = models.PositiveSmallIntegerField(default=0, editable=False)
+
+    objects = CatalogQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            models.UniqueConstraint(
+                fields=["candidate", "prompt"], name="response_once_per_candidate_and_prompt"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.candidate_id} on {self.prompt_id}"
+
+
+# -- Names of candidates and prompts in the ledger of model calls ----------------------------------
+
+
+def subject_of(prompt_id: int) -> str:
+    """Return the `subject` of calls for answers to this prompt."""
+    return f"{SUBJECT}{prompt_id}"
+
+
+def prompt_of(subject: str) -> int:
+    """Return the prompt id in a call's `subject`."""
+    return int(subject.removeprefix(SUBJECT))
+
+
+def asker_of(candidate_id: int) -> str:
+    """Return the `asker` of calls for this candidate's answers."""
+    return f"{ASKER}{candidate_id}"
+
+
+def candidate_of(asker: str) -> int:
+    """Return the candidate id in a call's `asker`."""
+    return int(asker.removeprefix(ASKER))

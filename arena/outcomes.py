@@ -1,0 +1,33 @@
+"""The outcomes of a comparison of two answers: the one place that spells them."""
+
+LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
+# In the order in which arrays number them and lists show them.
+OUTCOMES = (LEFT, RIGHT, TIE, BOTH_BAD)
+MIRRORED = {LEFT: RIGHT, RIGHT: LEFT, TIE: TIE, BOTH_BAD: BOTH_BAD}
+# Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
+PREFERENCES = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+# As choices to vote for, and as verdicts in a sentence.
+LABELS = {
+    LEFT: "Left is better",
+    RIGHT: "Right is better",
+    TIE: "Tie",
+    BOTH_BAD: "Both are bad",
+}
+VERDICTS = {
+    LEFT: "Left answer is better",
+    RIGHT: "Right answer is better",
+    TIE: "Tie",
+    BOTH_BAD: "Both are bad",
+}
+
+
+def mirror(outcome: str) -> str:
+    """Return the same outcome with left and right exchanged."""
+    return MIRRORED[outcome]
+
+
+def outcome_of_lead(lead: float, *, tolerance: float = 0.0) -> str:
+    """Return the outcome for the left answer's lead; a lead within `tolerance` is a tie."""
+    if abs(lead) <= tolerance:
+        return TIE
+    return LEFT if lead > 0 else RIGHT

@@ -1,1 +1,0 @@
-"""What the arena's pages say, read from the tables; writes nothing."""

@@ -1,0 +1,142 @@
+"""Does a response give away who wrote it?
+
+Votes are blind: a rater who reads "As Claude, I …" knows whom they vote for. Such a response is
+flagged. A mere mention is not: a text about Claude Monet or the history of OpenAI stays blind.
+
+Each mention of a model or a maker is judged by what stands around it in its sentence, at most
+`WINDOW` characters either way. Of a long text the first and the last `EDGE` characters are read,
+where people and models introduce themselves: so no text takes longer than a moment.
+"""
+
+import re
+from collections.abc import Iterable
+
+WINDOW = 160
+EDGE = 20_000
+
+_MODELS = (
+    r"ChatGPT|GPT[- ]?\d[\w.-]*|Claude|Gemini|Gemma|Bard|PaLM(?: ?2)?|L[Ll]a[Mm][Aa]|Vicuna"
+    r"|Mi[sx]tral|Qwen|Tongyi Qianwen|Grok|DeepSeek|Copilot|Bing Chat|Kimi|ChatGLM|ERNIE Bot"
+    r"|Command R\+?|WizardLM|OpenAssistant"
+)
+_MAKERS = (
+    r"OpenAI|Anthropic|Google(?: DeepMind| AI| Research)?|DeepMind|Meta(?: AI)?|Mistral(?: AI)?"
+    r"|Microsoft|Alibaba(?: Cloud)?|xAI|Cohere|DeepSeek|Moonshot AI|Zhipu(?: AI)?|Baidu|LMSYS"
+    r"|Databricks|NVIDIA|AI21(?: Labs)?|Hugging Face|Stability AI|Amazon"
+)
+_MODEL = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_MODELS})(?![A-Za-z])")
+_MAKER = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_MAKERS})(?![A-Za-z])")
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n\s*\n")
+_QUOTES = str.maketrans(
+    {"\u2019": "'", "\u02bc": "'", "\u00a0": " ", "\n": " ", "*": " ", "_": " "}
+)
+
+_AI = r"\b(?:AI|A\.I\.|artificial intelligence|language models?|assistant|chatbot|LLM|bot)\b"
+_MADE = (
+    r"\b(?:developed|created|made|trained|built|designed|produced|provided|programmed|engineered"
+    r"|launched|released|model+ed|powered)"
+)
+_MAKERS_WORDS = (
+    r"(?:,| the| same| company| team| lab| people| folks| researchers?| at| called| named)*"
+)
+_IS_ME = r"\b(?:I am|I'm)"
+
+# What stands right before a model's name when the speaker gives it as its own.
+_NAMED = re.compile(
+    rf"(?:{_IS_ME}|\bmy name is|\bmy name's|\bcall me"
+    rf"|(?:{_IS_ME}|\bas an?) [^.]{{0,60}}\b(?:called|named|known as)"
+    rf"|{_IS_ME}\b[^.]{{0,40}}\b(?:based on|built on|powered by|version of|instance of)"
+    r"|\bI (?:run|was built) on"
+    r"|\bje suis|\bich bin|\b(?:yo )?soy|\bsono|\beu sou|\bik ben|我是|我叫|私は|저는|\bя)"
+    r"(?: an?| the| AI| assistant| model| just| actually| really)*[\s,:'\"“(—-]*$",
+    re.IGNORECASE,
+)
+# "I'm a Gemini" is about a horoscope, and "I am Claude Monet" about a painter.
+_ARTICLE_ONLY = re.compile(rf"{_IS_ME} an?\s*$", re.IGNORECASE)
+_SURNAME = re.compile(
+    r"(?:-| )(?!AI\b|Sonnet|Opus|Haiku|Instant|Pro\b|Ultra|Flash|Nano|Turbo|Chat|Plus|Large|Small"
+    r"|Medium|Instruct|Assistant|I\b)[A-Z][a-z]|'s\b"
+)
+# At the head of a clause: "the same abilities as ChatGPT, I …" compares.
+_AS = re.compile(
+    r"(?:^|[,;:(—–-]|\b(?:that|and|but|so|because|here|,))[\s'\"“]*\bas[\s'\"“]*$", re.IGNORECASE
+)
+_THEN_ME = re.compile(r"['\"”]?(?:,| \(| I\b)[^.]{0,120}(?<![\w'])(?:I|my|me)\b|['\"”]? I\b")
+_ME = re.compile(r"(?<![\w'])(?:I|[Mm]y|me)\b")
+_LABEL = re.compile(r"\W{0,4}(?:AI |Assistant )?$")
+
+# What stands right before a maker's name when the speaker was made there.
+_MADE_ME = re.compile(
+    rf"(?:{_IS_ME}\b[^.]{{0,100}}{_AI}[^.]{{0,40}}{_MADE} (?:by|at|from|after){_MAKERS_WORDS}"
+    rf"|\bI (?:was|am|have been)(?: \w+)?(?: \w+)? {_MADE} (?:by|at){_MAKERS_WORDS}"
+    rf"|\bI'(?:m|ve been)(?: \w+)? {_MADE} (?:by|at){_MAKERS_WORDS}"
+    rf"|{_IS_ME} an? [^.]{{0,40}}{_AI}(?: model| system)? (?:from|by|of){_MAKERS_WORDS}"
+    r"|\bmy (?:creators?|developers?|makers?|designers?|parent company|engineers)"
+    rf"(?:,| at| is| are){_MAKERS_WORDS})\s*$",
+    re.IGNORECASE,
+)
+_AS_AI_MADE = re.compile(
+    rf"\bas an? [^.]{{0,60}}{_AI}[^.]{{0,40}}(?:{_MADE} (?:by|at|from|after)|from|by)"
+    rf"{_MAKERS_WORDS}\s*$",
+    re.IGNORECASE,
+)
+_IS_MINE = re.compile(rf"{_IS_ME}(?: just| actually)?\s*$", re.IGNORECASE)
+_ASSISTANT = re.compile(rf"'s (?:[\w-]+ ){{0,3}}(?:{_AI}|model\b)", re.IGNORECASE)
+_MAKES_ME = re.compile(rf"[^.]{{0,60}}{_MADE} me\b")
+
+
+def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
+    """Whether the text says which model, which maker or which of `names` wrote it.
+
+    `names` are the candidate's own: its name and its model. One of plain letters counts only as
+    it is spelled ("Formal" is a name, "formal" a word); any other in upper or lower case.
+    """
+    if len(text) > 2 * EDGE:
+        text = f"{text[:EDGE]}\n\n{text[-EDGE:]}"
+    own = _own_names(names)
+    return (
+        any(_tells_model(text, match) for match in _MODEL.finditer(text))
+        or any(_tells_maker(text, match) for match in _MAKER.finditer(text))
+        or (own is not None and any(_tells_model(text, match) for match in own.finditer(text)))
+    )
+
+
+def _own_names(names: Iterable[str]) -> re.Pattern[str] | None:
+    kept = sorted({name.strip() for name in names if len(name.strip()) > 1}, key=len, reverse=True)
+    parts = [re.escape(name) if name.isalpha() else f"(?i:{re.escape(name)})" for name in kept]
+    return re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(parts)})(?!\w)") if parts else None
+
+
+def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
+    """What the sentence says before and after the match, with plain quotes and spaces."""
+    before = text[max(0, match.start() - WINDOW) : match.start()]
+    after = text[match.end() : match.end() + WINDOW]
+    before = _SENTENCE_END.split(before)[-1].translate(_QUOTES)
+    after = _SENTENCE_END.split(after, maxsplit=1)[0].translate(_QUOTES)
+    return re.sub(" {2,}", " ", before), re.sub(" {2,}", " ", after)
+
+
+def _tells_model(text: str, match: re.Match[str]) -> bool:
+    before, after = _around(text, match)
+    if match.start() < 20 and _LABEL.match(text[: match.start()]) and _is_label(after):
+        return True
+    if _SURNAME.match(after):
+        return False
+    if _NAMED.search(before) and not _ARTICLE_ONLY.search(before):
+        return True
+    return bool(_AS.search(before) and _THEN_ME.match(after))
+
+
+def _is_label(after: str) -> bool:
+    """Whether a colon follows, as after the name of a speaker."""
+    return after.lstrip(" )]").startswith(":")
+
+
+def _tells_maker(text: str, match: re.Match[str]) -> bool:
+    before, after = _around(text, match)
+    if _MADE_ME.search(before) or _MAKES_ME.match(after):
+        return True
+    if _IS_MINE.search(before):
+        return bool(_ASSISTANT.match(after))
+    return bool(_AS_AI_MADE.search(before) and _ME.search(after))

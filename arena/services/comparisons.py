@@ -1,0 +1,311 @@
+"""Comparisons: the texts they show, who may vote on them, and which one a rater gets next."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models import F
+from django.utils.safestring import SafeString, mark_safe
+
+from arena.actors import ANONYMOUS, Actor
+from arena.db import sql
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Membership,
+    Pair,
+    PairDemand,
+    Prompt,
+    Rater,
+    Response,
+)
+from arena.rendering import RENDERER_VERSION, render_markdown
+from arena.services.locks import retry_on_deadlock
+from arena.services.pairs import take_side
+
+TIME_TO_VOTE = timedelta(minutes=30)
+# A rater who has seen this many of the demanded pairs gets one drawn by weight.
+MAX_DEMANDS_TRIED = 5
+PROMPT_FIELDS = ("id", "html", "html_version")
+RESPONSE_FIELDS = ("id", "candidate_id", "prompt_id", "names_itself", "html", "html_version")
+draw = random.SystemRandom()
+
+
+class VoteError(Exception):
+    """A vote or comparison that is refused; `message` tells the rater why."""
+
+    message = "Your vote was not counted."
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class SignInFirstError(VoteError):
+    message = "Sign in to vote in this arena."
+
+
+class MembersOnlyError(VoteError):
+    message = "Only members of the team can vote in this arena."
+
+
+class SeenBeforeError(VoteError):
+    message = "You have already seen these two answers, so you cannot vote on them again."
+
+
+class RetiredError(VoteError):
+    message = "Voting on these two answers has ended."
+
+
+# -- Stored HTML of prompts and responses ----------------------------------------------------------
+
+
+def html_of(row: Prompt | Response) -> SafeString:
+    """Return the sanitised HTML of `row.text`, rendering and storing it where it is missing."""
+    if row.html is None or row.html_version != RENDERER_VERSION:
+        row.html = render_markdown(row.text)
+        row.html_version = RENDERER_VERSION
+        type(row).objects.filter(pk=row.pk).update(html=row.html, html_version=RENDERER_VERSION)
+    return mark_safe(row.html)  # noqa: S308  (sanitised by render_markdown, nothing else writes it)
+
+
+def prompt_html(prompt: Prompt | None) -> SafeString:
+    """Return the HTML of a prompt; empty where the comparison has none."""
+    return html_of(prompt) if prompt else SafeString()
+
+
+def response_html(response: Response | None) -> SafeString:
+    """Return the HTML of a response; empty where its text was not imported."""
+    return html_of(response) if response else SafeString()
+
+
+# -- Who may vote ----------------------------------------------------------------------------------
+
+
+def check_admission(arena: Arena, rater: Rater) -> None:
+    """Raise SignInFirstError or MembersOnlyError for a person whom the arena does not let vote.
+
+    The team answers for raters whom its program or a file names.
+    """
+    if arena.voters == Arena.Voters.ANYONE or rater.kind != Rater.Kind.PERSON:
+        return
+    if rater.arena_id == arena.pk:
+        return
+    if rater.user_id is None:
+        raise SignInFirstError
+    if arena.voters != Arena.Voters.MEMBERS:
+        return
+    if not Membership.objects.filter(team=arena.team_id, user=rater.user_id).exists():
+        raise MembersOnlyError
+
+
+def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) -> Any:
+    """Return an issued comparison with its arena, rater and names: what voting on it needs.
+
+    None where there is none, or none in an arena that `actor` may see. `other_votes` counts the
+    rater's votes in this arena on other comparisons.
+    """
+    row = sql.one(sql.ISSUED, key, slug, *_private_access(actor))
+    if row is None:
+        return None
+    *values, expires_at, skipped_at = row[: len(sql.ISSUED_FIELDS)]
+    voters, team_id, kind, user_id, home, blocked_at, *names, other_votes = row[len(values) + 2 :]
+    times = [sql.moment(value) for value in (expires_at, skipped_at)]
+    comparison: Any = _partial_row(Comparison, sql.ISSUED_FIELDS, [*values, *times])
+    comparison.key = key
+    comparison.other_votes = other_votes
+    comparison.arena = _partial_row(
+        Arena, ("id", "team_id", "slug", "voters"), (comparison.arena_id, team_id, slug, voters)
+    )
+    comparison.rater = _partial_row(
+        Rater,
+        ("id", "kind", "user_id", "arena_id", "blocked_at"),
+        (comparison.rater_id, kind, user_id, home, sql.moment(blocked_at)),
+    )
+    fields = ("id", "name", "version", "disclosed_at")
+    comparison.left = _partial_row(
+        Candidate, fields, (comparison.left_id, *names[:2], sql.moment(names[2]))
+    )
+    comparison.right = _partial_row(
+        Candidate, fields, (comparison.right_id, *names[3:5], sql.moment(names[5]))
+    )
+    return comparison
+
+
+def _private_access(actor: Actor) -> tuple[bool, int | None, int | None]:
+    """What lets an actor see private arenas: being an operator, a token's team, a membership."""
+    if actor.token is not None:
+        return False, actor.token.team_id if actor.token.can_read else None, None
+    return actor.is_operator, None, actor.user.pk if actor.user else None
+
+
+def _partial_row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
+    """Build a row of which only `fields` were read; the others are fetched when accessed.
+
+    `fields` come in the order in which the model defines them.
+    """
+    return model.from_db(DEFAULT_DB_ALIAS, fields, values)
+
+
+# -- Issuing the next comparison -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Matchup:
+    """A prompt and the responses of two candidates, lower candidate id first.
+
+    Their texts are not loaded: stored HTML is enough for a page.
+    """
+
+    prompt: Prompt
+    low: Response
+    high: Response
+
+
+@retry_on_deadlock
+def next_comparison(
+    *, arena: Arena, rater: Rater, now: datetime, exclude: Comparison | None = None
+) -> Comparison | None:
+    """Return the comparison that `rater` gets next, or None when nothing is left.
+
+    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`
+    names the one on the screen when the next one is fetched ahead. A lock on the rater keeps two
+    tabs from getting the same two responses. Raises SignInFirstError and MembersOnlyError.
+    """
+    check_admission(arena, rater)
+    with transaction.atomic(savepoint=False):
+        if connection.features.has_select_for_update:
+            sql.one(sql.LOCK_RATER, rater.pk)
+        on_screen = exclude.pk if exclude else 0
+        ((waiting, demanded),) = sql.rows(sql.WAITING, rater.pk, arena.pk, on_screen, now, arena.pk)
+        if waiting:
+            return Comparison.objects.with_texts().get(pk=waiting)
+        demanded_one = _issue_demanded(arena, rater, now) if demanded else None
+        return demanded_one or _issue_drawn(arena, rater, now)
+
+
+def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
+    """Issue a pair that a run or an undone vote asks for and that this rater has not seen."""
+    demands = list(PairDemand.objects.open(arena).select_related("pair"))
+    for _ in range(min(len(demands), MAX_DEMANDS_TRIED)):
+        remaining = [demand.remaining for demand in demands]
+        demand = draw.choices(demands, remaining)[0]
+        probability = demand.draw_probability or demand.remaining / sum(remaining)
+        ids = demand.pair.low_id, demand.pair.high_id
+        row = sql.one(sql.DEMANDED, *ids, demand.prompt_id, rater.pk)
+        if row is not None and _claim(demand):
+            matchup = _matchup(*ids, row)
+            return _issue(arena, rater, now, demand.pair_id, matchup, probability, demand.run_id)
+        demands.remove(demand)
+    return None
+
+
+def _claim(demand: PairDemand) -> bool:
+    still_open = PairDemand.objects.filter(pk=demand.pk, remaining__gt=0)
+    return bool(still_open.update(remaining=F("remaining") - 1))
+
+
+def _issue_drawn(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
+    """Draw a pair by weight among those with prompts that this rater has not seen."""
+    row = sql.one(sql.DRAWN, rater.pk, arena.pk, arena.pk, draw.random(), rater.pk)
+    if row is None:
+        return None
+    pair_id, low_id, high_id, probability, *answers = row
+    return _issue(arena, rater, now, pair_id, _matchup(low_id, high_id, answers), probability)
+
+
+def _matchup(low_id: int, high_id: int, row: Sequence[Any]) -> Matchup:
+    prompt, low, high = row[:3], row[3:7], row[7:]
+    return Matchup(
+        _partial_row(Prompt, PROMPT_FIELDS, prompt),
+        _response(low_id, prompt[0], low),
+        _response(high_id, prompt[0], high),
+    )
+
+
+def _response(candidate_id: int, prompt_id: int, row: Sequence[Any]) -> Response:
+    response_id, names_itself, *html = row
+    values = (response_id, candidate_id, prompt_id, bool(names_itself), *html)
+    return _partial_row(Response, RESPONSE_FIELDS, values)
+
+
+def _issue(
+    arena: Arena,
+    rater: Rater,
+    now: datetime,
+    pair_id: int,
+    matchup: Matchup,
+    probability: float | None,
+    run_id: int | None = None,
+) -> Comparison:
+    """Write the comparison. Sides come last: the pair's row is locked from there to the commit."""
+    low_goes_left = take_side(pair=Pair(pk=pair_id))
+    left, right = (matchup.low, matchup.high) if low_goes_left else (matchup.high, matchup.low)
+    comparison = Comparison(
+        key=uuid4(),
+        arena=arena,
+        rater=rater,
+        prompt=matchup.prompt,
+        left_id=left.candidate_id,
+        right_id=right.candidate_id,
+        left_response=left,
+        right_response=right,
+        run_id=run_id,
+        draw_probability=probability,
+        names_itself=left.names_itself or right.names_itself,
+        issued_at=now,
+        expires_at=now + TIME_TO_VOTE,
+    )
+    values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
+    ((comparison.pk,),) = sql.rows(sql.ISSUE, *values)
+    comparison._state.adding = False
+    return comparison
+
+
+# -- Issuing a chosen pair -------------------------------------------------------------------------
+
+
+@retry_on_deadlock
+def issue_pair(
+    *, arena: Arena, rater: Rater, responses: tuple[int, int], now: datetime
+) -> Comparison:
+    """Issue these two responses to `rater`, or return the open comparison of them.
+
+    The pair was not drawn, so it has no probability and its vote never counts as a drawn one.
+    Sides are decided as always. Raises SignInFirstError, MembersOnlyError, SeenBeforeError and
+    RetiredError.
+    """
+    check_admission(arena, rater)
+    with transaction.atomic():
+        if connection.features.has_select_for_update:
+            sql.one(sql.LOCK_RATER, rater.pk)
+        matchup = _find_matchup(arena, responses)
+        candidates = [matchup.low.candidate_id, matchup.high.candidate_id]
+        seen = Comparison.objects.filter(
+            rater=rater, prompt=matchup.prompt, left__in=candidates, right__in=candidates
+        )
+        if waiting := seen.open(now).first():
+            return waiting
+        if seen.exists():
+            raise SeenBeforeError
+        pair = arena.pairs.filter(low=candidates[0], high=candidates[1]).first()
+        if pair is None:
+            raise RetiredError
+        return _issue(arena, rater, now, pair.pk, matchup, None)
+
+
+def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
+    active = Response.objects.revealed().filter(
+        pk__in=responses,
+        prompt__arena=arena,
+        prompt__retired_at=None,
+        candidate__retired_at=None,
+    )
+    answers = list(active.select_related("prompt").order_by("candidate_id"))
+    if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
+        raise RetiredError
+    return Matchup(answers[0].prompt, *answers)

@@ -1,0 +1,202 @@
+"""Writing an arena as files of the native format, which import elsewhere to the same votes.
+
+No e-mail address and no account is exported: raters that a file brought and judges keep their
+names, everybody else is "rater-<n>". Of a candidate that is not disclosed yet only the name that
+the public knows is written, with its votes.
+"""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from arena.models import Arena, Rater, Response, Vote
+
+FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
+CANDIDATE = ("model", "variant", "system_prompt", "user_template", "notes", "parameters")
+VOTE_KEYS = {
+    *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
+    *("rater", "judge", "kind", "cast_at"),
+}
+# One character before the @ is enough, and keeps the time linear in the length of the text.
+_EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
+Line = dict[str, Any]
+
+
+class ExportError(Exception):
+    """An export that was not made; the message is a sentence for people."""
+
+
+def export_arena(*, arena: Arena, folder: Path, overwrite: bool = False) -> dict[str, int]:
+    """Write `arena` into `folder`; return how many lines each file has.
+
+    Files without lines are left out. Each appears whole or not at all. With `overwrite` the files
+    of an earlier export are replaced and everything else in the folder is left alone.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ExportError(f"{folder} is not a folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        raise ExportError(f"The folder {folder} is not empty. --overwrite replaces its files.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        counts = _write_all(arena, draft)
+        if not counts:
+            raise ExportError(f"The arena {arena.slug} is empty: there is nothing to export.")
+        _put_in_place(draft, folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return counts
+
+
+def _put_in_place(draft: Path, folder: Path) -> None:
+    if not folder.is_dir() or not any(folder.iterdir()):
+        draft.chmod(0o755)
+        draft.replace(folder)
+        return
+    for name in FILES:
+        if (draft / name).exists():
+            (draft / name).replace(folder / name)
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
+    names = candidate_names(arena)
+    # Votes first: whatever they name is there still when the other files are written.
+    lines = {
+        "votes.jsonl": votes(arena, names),
+        "prompts.jsonl": prompts(arena),
+        "candidates.jsonl": candidates(arena, names),
+        "responses.jsonl": responses(arena, names),
+    }
+    counts = {name: _write(draft / name, content) for name, content in lines.items()}
+    return {name: counts[name] for name in FILES if counts[name]}
+
+
+def _write(path: Path, lines: Iterable[Line]) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as stream:
+        for count, line in enumerate(lines, start=1):  # noqa: B007  (the last one is returned)
+            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+    if not count:
+        path.unlink()
+    return count
+
+
+# -- The lines of each file ------------------------------------------------------------------------
+
+
+def prompts(arena: Arena) -> Iterator[Line]:
+    for prompt in arena.prompts.revealed().order_by("pk").defer("html").iterator():
+        line = {"id": prompt.external_id, "category": prompt.category, "text": prompt.text}
+        rest = {name: getattr(prompt, name) for name in ("reference", "rubric", "variables")}
+        rest["retired"] = prompt.retired_at is not None
+        yield line | {name: value for name, value in rest.items() if value}
+
+
+def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
+    for candidate in arena.candidates.revealed().order_by("pk"):
+        if candidate.pk not in names:
+            continue  # it came while the votes were written
+        line = {"name": names[candidate.pk]}
+        if candidate.disclosed_at:
+            line |= {name: getattr(candidate, name) for name in CANDIDATE}
+        yield line | ({"retired": True} if candidate.retired_at else {})
+
+
+def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
+    """Yield the answers of candidates that are disclosed."""
+    disclosed = Response.objects.revealed().exclude(candidate__disclosed_at=None)
+    rows = disclosed.filter(candidate__in=names).order_by("pk")
+    for candidate, prompt, text in rows.values_list(
+        "candidate_id", "prompt__external_id", "text"
+    ).iterator():
+        yield {"candidate": names[candidate], "prompt": prompt, "text": text}
+
+
+def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
+    """Yield the live votes in the order in which they were cast."""
+    raters = rater_names(arena)
+    rows = arena.votes.live().filter(comparison__left__in=names, comparison__right__in=names)
+    rows = rows.filter(rater__in=raters).order_by("pk").select_related("comparison__prompt")
+    for vote in rows.defer("comparison__prompt__text", "comparison__prompt__html").iterator():
+        yield _vote(vote, names, *raters[vote.rater_id])
+
+
+def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
+    comparison = vote.comparison
+    line: Line = {
+        "prompt": comparison.prompt and comparison.prompt.external_id,
+        "a": names[comparison.left_id],
+        "b": names[comparison.right_id],
+        "outcome": vote.outcome,
+        "rater": rater,
+        "kind": kind,
+        "cast_at": vote.cast_at.isoformat(),
+    }
+    if vote.preference is not None:
+        line["preference_a"] = vote.preference
+    details = vote.details if isinstance(vote.details, dict) else {}
+    # What its file said besides stands under names that a vote does not use itself.
+    return line | {
+        f"{name}_" if name in VOTE_KEYS else name: value
+        for name, value in _without_addresses(details).items()
+    }
+
+
+def _without_addresses(value: Any) -> Any:
+    """Return `value` without any text or key, however deep, that contains an e-mail address."""
+    if isinstance(value, dict):
+        return {
+            key: _without_addresses(inner)
+            for key, inner in value.items()
+            if not (_has_address(key) or _has_address(inner))
+        }
+    if isinstance(value, list):
+        return [_without_addresses(inner) for inner in value if not _has_address(inner)]
+    return value
+
+
+def _has_address(value: Any) -> bool:
+    return isinstance(value, str) and bool(_EMAIL.search(value))
+
+
+# -- Names -----------------------------------------------------------------------------------------
+
+
+def candidate_names(arena: Arena) -> dict[int, str]:
+    """Return a name for each candidate by id; versions of one candidate have different ones."""
+    taken: set[str] = set()
+    rows = arena.candidates.revealed().order_by("version", "pk")
+    return {candidate.pk: _free(str(candidate), taken) for candidate in rows}
+
+
+def rater_names(arena: Arena) -> dict[int, tuple[str, str]]:
+    """Return kind and name of each rater by id: no account, no address."""
+    raters = Rater.objects.filter(votes__arena=arena).distinct().order_by("pk")
+    taken = {rater.name for rater in raters if _is_public(rater)}
+    return {
+        rater.pk: (
+            rater.kind,
+            rater.name if _is_public(rater) else _free(f"rater-{number}", taken),
+        )
+        for number, rater in enumerate(raters, start=1)
+    }
+
+
+def _is_public(rater: Rater) -> bool:
+    brought = rater.arena_id is not None or rater.kind != Rater.Kind.PERSON
+    return brought and "@" not in rater.name
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    taken.add(free)
+    return free

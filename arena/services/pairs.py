@@ -1,0 +1,119 @@
+"""Pairs of candidates: which exist, how likely each is drawn, and which side each one takes."""
+
+import random
+from collections.abc import Mapping
+from itertools import combinations
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from arena.db import sql
+from arena.models import Arena, Candidate, Pair, Response
+from arena.models.arenas import CatalogQuerySet
+from arena.services.locks import lock_arena
+from arena.signals import announce, answers_changed
+
+BATCH = 1000
+draw = random.SystemRandom()
+
+
+@transaction.atomic
+def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
+    """Create a Pair for every two candidates that share prompts; update the counts of all pairs.
+
+    If only one candidate's answers or its archiving have changed, pass it as `touched`: only its
+    pairs are counted. Pairs that no longer share a prompt keep their history and are never drawn.
+    Code that adds answers calls this afterwards, so it announces them.
+    """
+    # Writers of many pairs take turns: no older count overwrites a newer one, and no two of them
+    # wait for each other's rows.
+    lock_arena(arena.pk)
+    if touched is None:
+        shared, pairs = _shared_prompts(arena), arena.pairs.all()
+    else:
+        shared, pairs = _shared_with(touched), arena.pairs.filter(Q(low=touched) | Q(high=touched))
+    known = {
+        (low, high): (pk, count)
+        for pk, low, high, count in pairs.values_list("pk", "low", "high", "shared_prompts")
+    }
+    _update_counts({pk: (count, shared.get(ids, 0)) for ids, (pk, count) in known.items()})
+    Pair.objects.bulk_create(
+        [
+            Pair(arena=arena, low_id=low, high_id=high, shared_prompts=count)
+            for (low, high), count in shared.items()
+            if (low, high) not in known
+        ],
+        batch_size=BATCH,
+        ignore_conflicts=True,
+    )
+    announce(answers_changed, arena_id=arena.pk)
+
+
+def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:
+    """Write the counts that have changed; `counts` maps pair ids to the old and the new count.
+
+    One statement for all pairs with the same count: a CASE with a line per pair takes quadratic
+    time.
+    """
+    ids_by_count: dict[int, list[int]] = {}
+    for pk, (old, new) in counts.items():
+        if old != new:
+            ids_by_count.setdefault(new, []).append(pk)
+    for count, ids in ids_by_count.items():
+        for start in range(0, len(ids), BATCH):
+            batch = Pair.objects.filter(pk__in=ids[start : start + BATCH])
+            batch.update(shared_prompts=count)
+
+
+def _shared_with(touched: Candidate) -> dict[tuple[int, int], int]:
+    """Count the prompts that each other candidate shares with `touched`, by candidate ids."""
+    answers = _showable_answers(touched.arena_id)
+    own = answers.filter(candidate=touched).values("prompt")
+    others = answers.filter(prompt__in=own).exclude(candidate=touched)
+    counts = others.order_by().values_list("candidate").annotate(Count("pk"))
+    return {(min(pk, touched.pk), max(pk, touched.pk)): count for pk, count in counts}
+
+
+def _shared_prompts(arena: Arena) -> dict[tuple[int, int], int]:
+    """Count the prompts that every two candidates share, by candidate ids.
+
+    Uses sets instead of a self-join of responses: right after an import PostgreSQL has no
+    statistics of the tables yet, and its plan for the join took minutes.
+    """
+    answered: dict[int, set[int]] = {}
+    rows = _showable_answers(arena.pk).values_list("candidate", "prompt")
+    for candidate, prompt in rows.iterator():
+        answered.setdefault(candidate, set()).add(prompt)
+    counts = {
+        (low, high): len(answered[low] & answered[high])
+        for low, high in combinations(sorted(answered), 2)
+    }
+    return {ids: count for ids, count in counts.items() if count}
+
+
+def _showable_answers(arena_id: int) -> CatalogQuerySet:
+    return Response.objects.revealed().filter(
+        candidate__arena=arena_id, candidate__retired_at=None, prompt__retired_at=None
+    )
+
+
+@transaction.atomic
+def publish_pair_weights(*, arena: Arena, weights: Mapping[tuple[int, int], float]) -> None:
+    """Store the weights that ranking computed; pairs not named keep theirs."""
+    lock_arena(arena.pk)
+    pairs = [pair for pair in arena.pairs.all() if (pair.low_id, pair.high_id) in weights]
+    for pair in pairs:
+        pair.weight = weights[pair.low_id, pair.high_id]
+    Pair.objects.bulk_update(pairs, ["weight"], batch_size=BATCH)
+
+
+def take_side(*, pair: Pair) -> bool:
+    """Count one more showing of `pair`; return whether its lower id goes left.
+
+    Call it in the transaction that writes the comparison: the row stays locked until then, so the
+    counts of the two sides never differ by more than one. When they are equal a coin decides, so
+    that the names of one showing do not reveal the sides of the next.
+    """
+    coin = bool(draw.getrandbits(1))
+    ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin, coin, coin, pair.pk)
+    return bool(low_went_left)

@@ -1,0 +1,265 @@
+"""Values that people, files and programs give: cleaned, or refused with a reason. Pure.
+
+A `clean_*` function returns the value as it is stored, or raises InputError. The reason reads on
+from the name of the field: "is empty", "is a list, not text".
+"""
+
+import hashlib
+import json
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from unicodedata import category, normalize
+
+from arena.outcomes import OUTCOMES
+
+TEXT_LIMIT = 1_000_000  # bytes of UTF-8
+PROMPT_LIMIT = 100_000  # characters, as many as a candidate's template may have
+NAME_LIMIT = 200
+CATEGORY_LIMIT = 100
+DETAILS_LIMIT = 100_000
+DETAILS_DEPTH = 20
+NUMBER_LIMIT = 10**308
+VARIABLE_LIMIT = 100
+MOST_VARIABLES = 100
+
+NANO = 10**9
+MOST = 1_000_000  # dollars; more is a slip of the keyboard
+
+JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and some emoji are written with them
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+
+class InputError(ValueError):
+    """A value or a row that cannot be used: why, and which column is to blame.
+
+    `column` is '' where none is, and None where whoever asked for the value knows it.
+    """
+
+    def __init__(self, reason: str, column: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.column = column
+
+
+# -- Words of messages -----------------------------------------------------------------------------
+
+
+def quoted(value: Any) -> str:
+    """Quote a value for a message: short, on one line, with nothing that a terminal obeys."""
+    text = ascii(value) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 42 else f"{text[:38]}...{text[0]}"
+
+
+def json_type(value: Any) -> str:
+    """Say in words what kind of JSON value this is."""
+    words = {dict: "an object", list: "a list", bool: "true or false", type(None): "null"}
+    return words.get(type(value), "a number" if isinstance(value, int | float) else "a text")
+
+
+def join_names(names: Iterable[str], most: int = 10) -> str:
+    """Name the first few, and say how many more there are."""
+    names = list(names)
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+# -- Texts and names -------------------------------------------------------------------------------
+
+
+def clean_text(value: Any, *, limit: int = TEXT_LIMIT) -> str:
+    """Return a text that the database can store, unchanged; `limit` is in bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise InputError(f"is {json_type(value)}, not text")
+    try:
+        size = len(value) if value.isascii() else len(value.encode())
+    except UnicodeEncodeError:
+        raise InputError("is not valid Unicode text (UTF-8)") from None
+    if size > limit:
+        raise InputError(f"is {size:,} bytes long; the limit is {limit:,}")
+    if "\0" in value:
+        raise InputError("contains a NUL byte, which cannot be stored")
+    return value
+
+
+def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) -> str:
+    """Return a name or id, stripped: one line of at most `limit` characters.
+
+    A number is taken as text.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise InputError(f"is {json_type(value)}, not a name")
+    name = value.strip()
+    if required and not name:
+        raise InputError("is empty")
+    if len(name) > limit:
+        raise InputError(f"is {len(name):,} characters long; the limit is {limit}")
+    clean_text(name)
+    if _CONTROL.search(name):
+        raise InputError("contains a line break or another control character")
+    return name
+
+
+def check_prompt_length(text: str, column: str) -> None:
+    """Refuse a text of a prompt that is too long to be sent to a model and read by people."""
+    if len(text) > PROMPT_LIMIT:
+        size = f"{len(text):,} characters"
+        raise InputError(f"has {size}; at most {PROMPT_LIMIT:,} are allowed", column)
+
+
+def invisible_character(name: str) -> str:
+    """Say which character of `name` is invisible or reverses the line; '' where none is."""
+    padded = f" {name} "
+    for before, letter, after in zip(padded, padded[1:], padded[2:], strict=False):
+        joins = letter in JOINERS and not (before.isascii() or after.isascii())
+        if category(letter) in ("Cf", "Cc") and not joins:
+            return f"contains an invisible character (U+{ord(letter):04X})"
+    return ""
+
+
+def without_joiners(name: str) -> str:
+    return "".join(letter for letter in name if letter not in JOINERS)
+
+
+def name_key(name: str) -> str:
+    """Return one key for all names that read alike, of a length that every index takes.
+
+    Full-width letters, capitals and decomposed accents count as the letters they stand for.
+    """
+    alike = normalize("NFKC", normalize("NFKC", without_joiners(name)).casefold())
+    return hashlib.sha256(alike.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# -- Votes -----------------------------------------------------------------------------------------
+
+
+def clean_outcome(value: Any) -> str:
+    """Return one of the four outcomes."""
+    outcome = value.strip().lower() if isinstance(value, str) else value
+    if outcome not in OUTCOMES:
+        raise InputError(f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}")
+    return str(outcome)
+
+
+def clean_time(value: Any) -> datetime | None:
+    """Return an ISO 8601 time in UTC, which it is in unless it says otherwise; None for nothing."""
+    if value is None or value == "":
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"is {quoted(value)}, not a time such as 2026-01-31T12:00:00Z") from None
+
+
+def clean_preference(value: Any) -> float:
+    """Return a soft verdict from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"is {json_type(value)}, not a number from 0 to 1")
+    if not 0 <= value <= 1:
+        raise InputError(f"is {quoted(value)}, not a number from 0 to 1")
+    return float(value)
+
+
+def clean_flag(value: Any) -> bool:
+    """Return true or false; nothing is false."""
+    if value and value is not True:
+        raise InputError(f"is {json_type(value)}, not true or false")
+    return bool(value)
+
+
+# -- Objects ---------------------------------------------------------------------------------------
+
+
+def is_variable(name: str) -> bool:
+    """Can a prompt's variable have this name? `prompt` is the prompt's own text."""
+    return name.isidentifier() and name != "prompt" and len(name) <= VARIABLE_LIMIT
+
+
+def clean_variables(value: Any) -> dict[str, str]:
+    """Return a prompt's variables: an object of names and texts, where null is left out."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"is {json_type(value)}, not an object of names and texts")
+    given = {name: text for name, text in value.items() if text is not None}
+    if len(given) > MOST_VARIABLES:
+        raise InputError(f"has {len(given):,} variables; a prompt has {MOST_VARIABLES} at most", "")
+    for name, text in given.items():
+        if not is_variable(name):
+            raise InputError(
+                f"has {quoted(name)}, which is not one word of letters, digits and underscores "
+                "other than prompt"
+            )
+        _check_inner(text, name)
+    return given
+
+
+def clean_details(details: dict[str, Any]) -> dict[str, Any]:
+    """Return further fields of a row, if the database can store them."""
+    for name, value in details.items():
+        # Next to all values of millions of rows are short texts of ASCII and numbers.
+        if not (name.isascii() and "\0" not in name):
+            _check_inner(name, quoted(name))
+        if type(value) is not str or not value.isascii() or "\0" in value:
+            _check_nested(value, name, 0)
+    return details
+
+
+def clean_parameters(value: Any) -> dict[str, Any]:
+    """Return the parameters of a candidate that a file brings, as long as they can be stored."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"is {json_type(value)}, not an object")
+    if (size := len(json.dumps(value))) > DETAILS_LIMIT:
+        raise InputError(f"are {size:,} bytes long; the limit is {DETAILS_LIMIT:,}")
+    return clean_details(value)
+
+
+def _check_nested(value: Any, column: str, depth: int) -> None:
+    if isinstance(value, str):
+        _check_inner(value, column)
+    elif isinstance(value, int | float):
+        if not abs(value) < NUMBER_LIMIT:
+            raise InputError("has a number that cannot be stored", column)
+    elif isinstance(value, dict | list):
+        if depth >= DETAILS_DEPTH:
+            raise InputError(f"is nested more than {DETAILS_DEPTH} levels deep", column)
+        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check_nested(item, column, depth + 1)
+
+
+def _check_inner(text: Any, column: str) -> None:
+    try:
+        clean_text(text)
+    except InputError as error:
+        raise InputError(error.reason, column) from None
+
+
+# -- Money -----------------------------------------------------------------------------------------
+
+
+def nano_dollars(usd: Decimal) -> int:
+    """Return an amount of dollars in nano-dollars; raises ValueError for what is no amount."""
+    if not usd.is_finite() or not 0 <= usd <= MOST:
+        raise ValueError(f"An amount is between $0 and ${MOST:,}.")
+    return int(usd * NANO)
+
+
+def in_dollars(nano: int | None) -> str:
+    """Return an amount of nano-dollars as a form takes it: as few digits as say it; '' for None."""
+    return "" if nano is None else f"{(Decimal(nano) / NANO).normalize():f}"
+
+
+def dollars_argument(text: str) -> int:
+    """Turn an amount of dollars on the command line into nano-dollars."""
+    try:
+        return nano_dollars(Decimal(text))
+    except (InvalidOperation, ValueError):
+        raise ArgumentTypeError(f"must be an amount of dollars, like 5.00; not {text!r}") from None

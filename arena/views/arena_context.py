@@ -1,0 +1,164 @@
+"""The arena that a workspace page is about, and what its reader may do there."""
+
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Literal
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+
+from arena.actors import (
+    Actor,
+    TeamPermission,
+    actor_of,
+    can_change,
+    can_read_texts,
+    can_retire,
+    can_see_variables,
+    needed_to_change,
+)
+from arena.forms.arenas import ArenaForm
+from arena.models import Arena, Candidate, Team
+
+View = Callable[..., HttpResponse]
+Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_manage"]
+NO_ACCESS = "Only the arena’s team, and teams with candidates in it, have access to this page."
+READ_ONLY = "You have read-only access. An owner of the team can change your role."
+
+
+class ArenaContext:
+    """An arena and who is asking. A guest belongs to another team, which may have candidates here.
+
+    Templates get it as `access`.
+    """
+
+    def __init__(self, arena: Arena, actor: Actor) -> None:
+        self.arena = arena
+        self.actor = actor
+
+    @cached_property
+    def can_read(self) -> bool:
+        """Whether the arena's own data (references, rubrics, all prompts) may be read."""
+        return self.actor.may(TeamPermission.READ, self.arena.team_id)
+
+    @cached_property
+    def can_see_variables(self) -> bool:
+        return can_see_variables(self.actor, self.arena)
+
+    @cached_property
+    def can_submit(self) -> bool:
+        """Whether prompts may be added."""
+        return self.actor.may(TeamPermission.SUBMIT, self.arena.team_id)
+
+    @cached_property
+    def can_manage(self) -> bool:
+        """Whether the settings may be changed."""
+        return self.actor.may(needed_to_change(ArenaForm.base_fields), self.arena.team_id)
+
+    @cached_property
+    def can_judge(self) -> bool:
+        """Whether judge runs may be started."""
+        return self.actor.may(TeamPermission.JUDGE, self.arena.team_id)
+
+    @cached_property
+    def entering_teams(self) -> list[Team | None]:
+        """The teams for which candidates may be entered; None stands for the administrators."""
+        teams: list[Team | None] = [self.arena.team] if self.can_submit else []
+        if self.arena.open_to_teams or self.actor.is_operator:
+            others = self.actor.teams_with(TeamPermission.SUBMIT).order_by("name")
+            teams += [team for team in others if team.pk != self.arena.team_id]
+        return teams
+
+    @cached_property
+    def can_enter(self) -> bool:
+        return bool(self.entering_teams)
+
+    @cached_property
+    def can_visit(self) -> bool:
+        """Whether the workspace may be opened: by the arena's team and by guests."""
+        if self.can_read:
+            return True
+        own_teams = self.actor.teams_with(TeamPermission.READ)
+        if self.arena.open_to_teams:
+            return own_teams.exists()
+        return self.arena.candidates.filter(team__in=own_teams).exists()
+
+    def readable_candidates(self) -> QuerySet[Candidate]:
+        """The candidates whose texts may be read."""
+        own = self._own_candidates()
+        return self._candidates(own | Q(disclosed_at__isnull=False) if self.can_read else own)
+
+    def own_candidates(self) -> QuerySet[Candidate]:
+        """The candidates of the reader's own teams; for administrators, all."""
+        return self._candidates(self._own_candidates())
+
+    def _own_candidates(self) -> Q:
+        own = Q(team__in=self.actor.teams_with(TeamPermission.READ))
+        return own | Q(team=None) if self.can_read else own
+
+    def _candidates(self, condition: Q) -> QuerySet[Candidate]:
+        candidates = Candidate.objects.revealed().filter(arena=self.arena)
+        return candidates if self.actor.is_operator else candidates.filter(condition)
+
+    def find_candidate(self, pk: int) -> Candidate:
+        """Return a candidate whose texts may be read; raises Http404 for all others."""
+        candidate = self._get_candidate(pk)
+        if not can_read_texts(self.actor, candidate):
+            raise Http404("There is no such candidate.")
+        return candidate
+
+    def find_candidate_to_change(self, pk: int) -> Candidate:
+        """Like `find_candidate`; raises PermissionDenied where it may only be read."""
+        candidate = self.find_candidate(pk)
+        if not can_change(self.actor, candidate):
+            raise PermissionDenied("You can read this candidate but not change it.")
+        return candidate
+
+    def find_candidate_to_retire(self, pk: int) -> Candidate:
+        """The arena's team may also retire a guest's candidate, whose texts stay hidden from it."""
+        candidate = self._get_candidate(pk)
+        if can_retire(self.actor, candidate):
+            return candidate
+        return self.find_candidate_to_change(pk)
+
+    def _get_candidate(self, pk: int) -> Candidate:
+        rows = Candidate.objects.revealed().select_related("arena__team", "team", "created_by")
+        candidate: Candidate = get_object_or_404(rows, arena=self.arena, pk=pk)
+        return candidate
+
+
+def require_permission(permission: Permission) -> Callable[[View], View]:
+    """Call the view with an ArenaContext in place of the slug, if `permission` is granted.
+
+    An arena that the reader may not know of is a 404, even before they sign in.
+    """
+
+    def decorate(view: View) -> View:
+        @never_cache
+        @wraps(view)
+        def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
+            actor = actor_of(request)
+            arenas = Arena.objects.visible_to(actor).select_related("team")
+            context = ArenaContext(get_object_or_404(arenas, slug=slug), actor)
+            if getattr(context, permission):
+                return view(request, context, **kwargs)
+            if not request.user.is_authenticated and request.method in ("GET", "HEAD"):
+                return redirect_to_login(request.get_full_path())
+            raise PermissionDenied(READ_ONLY if context.can_read else NO_ACCESS)
+
+        return guarded
+
+    return decorate
+
+
+def render_in_context(
+    request: HttpRequest, context: ArenaContext, template: str, *, tab: str, **data: Any
+) -> HttpResponse:
+    """Render a page of the workspace, with `tab` as the current one in its navigation."""
+    return render(
+        request, template, {"arena": context.arena, "access": context, "tab": tab, **data}
+    )

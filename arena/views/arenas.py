@@ -1,0 +1,174 @@
+"""An arena's workspace: its overview with the next step, its creation and its settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from arena.actors import TeamPermission, actor_of, can_change, is_open_to
+from arena.forms.arenas import ArenaForm
+from arena.forms.base import add_service_error
+from arena.models import Arena, Candidate, Rater, Response, Team
+from arena.services.arenas import ArenaError, create_team_arena, update_arena
+from arena.views.arena_context import ArenaContext, render_in_context, require_permission
+from arena.views.responses import limit_upload
+from arena.views.teams import for_team
+
+MIN_CANDIDATES = 2  # that have answers, before anything can be compared
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What an arena contains; `candidates` are those of the reader's teams."""
+
+    prompts: int
+    retired_prompts: int
+    candidates: Sequence[Candidate]
+    others: int
+    others_with_answers: int
+    people_votes: int
+    judge_votes: int
+
+    @property
+    def active(self) -> list[Candidate]:
+        return [candidate for candidate in self.candidates if candidate.retired_at is None]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there is anything to vote on; candidates of other teams count."""
+        own_with_answers = sum(1 for candidate in self.active if answer_count(candidate))
+        return own_with_answers + self.others_with_answers >= MIN_CANDIDATES
+
+    @property
+    def unanswered(self) -> list[tuple[Candidate, int]]:
+        """Candidates that lack answers, with the number of prompts they lack, most first."""
+        missing = [(candidate, self.prompts - answer_count(candidate)) for candidate in self.active]
+        lacking = [(candidate, count) for candidate, count in missing if count > 0]
+        return sorted(lacking, key=lambda row: -row[1])
+
+    @property
+    def votes(self) -> int:
+        return self.people_votes + self.judge_votes
+
+    @property
+    def step(self) -> str:
+        """The next thing to do: prompts, candidates, answers, votes or decide."""
+        if not self.prompts:
+            return "prompts"
+        if len(self.active) + self.others < MIN_CANDIDATES or not self.active:
+            return "candidates"
+        if not self.comparable or self.unanswered:
+            return "answers"
+        return "votes" if not self.votes else "decide"
+
+
+def overview_of(arena: Arena, own_candidates: QuerySet[Candidate]) -> Overview:
+    prompts = arena.prompts.revealed().aggregate(
+        active=Count("pk", filter=Q(retired_at=None)),
+        retired=Count("pk", filter=~Q(retired_at=None)),
+    )
+    candidates = list(with_answer_counts(own_candidates))
+    others = arena.candidates.active().exclude(pk__in=[candidate.pk for candidate in candidates])
+    answers = Response.objects.filter(candidate=OuterRef("pk"))
+    votes = arena.votes.live().aggregate(
+        people=Count("pk", filter=Q(rater__kind=Rater.Kind.PERSON)),
+        judges=Count("pk", filter=~Q(rater__kind=Rater.Kind.PERSON)),
+    )
+    return Overview(
+        prompts=prompts["active"],
+        retired_prompts=prompts["retired"],
+        candidates=candidates,
+        others=others.count(),
+        others_with_answers=others.filter(Exists(answers)).count(),
+        people_votes=votes["people"],
+        judge_votes=votes["judges"],
+    )
+
+
+def with_answer_counts(candidates: QuerySet[Candidate]) -> QuerySet[Candidate]:
+    """Annotate `n_answers`, the number of active prompts answered; active candidates come first."""
+    answers = Response.objects.filter(candidate=OuterRef("pk"), prompt__retired_at=None)
+    count = answers.order_by().values("candidate").annotate(n=Count("pk")).values("n")
+    return (
+        candidates.annotate(n_answers=Coalesce(Subquery(count), 0))
+        .select_related("team", "created_by")
+        .order_by(F("retired_at").asc(nulls_first=True), "name", "version")
+    )
+
+
+def answer_count(candidate: Candidate) -> int:
+    """The annotation of `with_answer_counts`."""
+    return int(getattr(candidate, "n_answers", 0))
+
+
+# -- Pages -----------------------------------------------------------------------------------------
+
+
+@limit_upload
+@for_team(TeamPermission.SUBMIT)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_arena(request: HttpRequest, team: Team) -> HttpResponse:
+    form = ArenaForm(request.POST) if request.method == "POST" else ArenaForm()
+    if form.is_bound and form.is_valid():
+        try:
+            arena = create_team_arena(team=team, by=actor_of(request), **form.cleaned_data)
+        except ArenaError as error:
+            add_service_error(form, error)
+        else:
+            messages.success(request, f"{arena} has been created. Start by adding prompts.")
+            return redirect("manage_arena", arena.slug)
+    return render(request, "manage/arena_form.html", {"team": team, "form": form})
+
+
+@require_permission("can_visit")
+@require_safe
+def manage_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    arena, actor = context.arena, context.actor
+    overview = overview_of(arena, context.own_candidates())
+    to_answer = [
+        candidate
+        for candidate, _ in overview.unanswered
+        if is_open_to(actor, arena, candidate.team_id) and can_change(actor, candidate)
+    ]
+    return render_in_context(
+        request,
+        context,
+        "manage/arena.html",
+        tab="overview",
+        overview=overview,
+        to_answer=to_answer,
+        decision_url=_decision_url(context),
+    )
+
+
+def _decision_url(context: ArenaContext) -> str:
+    """The decision page of the arena's team, else of a guest's own team; '' without a team."""
+    team = context.arena.team if context.can_read else None
+    if team is None:
+        own_teams = context.actor.teams_with(TeamPermission.READ)
+        team = own_teams.filter(candidates__arena=context.arena).order_by("pk").first()
+    # The page belongs to the judges app, which this app must not import.
+    return reverse("decision", args=[team.slug, context.arena.slug]) if team else ""
+
+
+@limit_upload
+@require_permission("can_manage")
+@require_http_methods(["GET", "HEAD", "POST"])
+def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    arena = context.arena
+    form = ArenaForm(request.POST) if request.method == "POST" else ArenaForm.of(arena)
+    if form.is_bound and form.is_valid():
+        try:
+            update_arena(arena=arena, by=context.actor, **form.cleaned_data)
+        except ArenaError as error:
+            add_service_error(form, error)
+        else:
+            messages.success(request, "Settings saved.")
+            return redirect("arena_settings", arena.slug)
+    return render_in_context(request, context, "manage/arena_form.html", tab="settings", form=form)

@@ -1,0 +1,308 @@
+"""The pages of an arena's candidates: their configuration, versions, previews and answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from arena.actors import can_change, can_read_texts, can_retire, is_open_to
+from arena.forms.candidates import CandidateForm, VersionForm
+from arena.forms.prompts import format_json
+from arena.models import Arena, Candidate, Prompt
+from arena.prompting.diff import DiffLine, diff_of
+from arena.prompting.templates import TemplateError, render_messages, variables_in
+from arena.services import candidates
+from arena.services.candidate_checks import CLOSED, CandidateError
+from arena.views.arena_context import ArenaContext, render_in_context, require_permission
+from arena.views.arenas import answer_count, with_answer_counts
+from arena.views.responses import limit_upload
+from arena.views.runs import generation_of
+
+PREVIEWED_PROMPTS = 3
+ANSWERS_PER_PAGE = 20
+TEXTS = {"system_prompt": "System prompt", "user_template": "User template"}
+PLAIN = {"endpoint": "Endpoint", "model": "Model", "variant": "Variant", "notes": "Notes"}
+NOTHING = "nothing"
+CHANGED_SINCE_PREVIEW = (
+    "The form has changed since the preview, so nothing was saved. Check the new preview, then"
+    " save."
+)
+
+
+@dataclass(frozen=True)
+class SentMessages:
+    """The messages for one prompt, as (role, content), or the error that prevents them."""
+
+    prompt: Prompt
+    messages: Sequence[tuple[str, str]] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class PromptPreview:
+    """The messages for some prompts; the next preview starts at number `following`.
+
+    `lacking` counts prompts without a value for a variable that the templates use.
+    """
+
+    sent: Sequence[SentMessages]
+    following: int
+    prompts: int
+    lacking: int
+
+
+@dataclass(frozen=True)
+class TextChange:
+    label: str
+    lines: Sequence[DiffLine]
+
+
+@dataclass(frozen=True)
+class VersionChanges:
+    """The differences of two versions: in texts, and in other fields as (label, before, after)."""
+
+    texts: Sequence[TextChange]
+    fields: Sequence[tuple[str, str, str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.fields)
+
+
+def preview_of(arena: Arena, configuration: Mapping[str, Any], start: int = 0) -> PromptPreview:
+    """Render the messages for the prompts from number `start` on."""
+    prompts = arena.prompts.active().order_by("pk")
+    count = prompts.count()
+    start = start if start < count else 0
+    end = start + PREVIEWED_PROMPTS
+    return PromptPreview(
+        sent=[_sent_messages(prompt, configuration) for prompt in prompts.defer("html")[start:end]],
+        following=end if end < count else 0,
+        prompts=count,
+        lacking=_count_lacking(arena, configuration),
+    )
+
+
+def _sent_messages(prompt: Prompt, configuration: Mapping[str, Any]) -> SentMessages:
+    try:
+        rendered = render_messages(
+            system_prompt=configuration["system_prompt"],
+            user_template=configuration["user_template"],
+            prompt=prompt.text,
+            variables=prompt.variables,
+            prompt_id=prompt.external_id,
+        )
+    except TemplateError as error:
+        return SentMessages(prompt, error=str(error))
+    return SentMessages(prompt, rendered)
+
+
+def _count_lacking(arena: Arena, configuration: Mapping[str, Any]) -> int:
+    used = {name for text in TEXTS for name in variables_in(configuration[text])} - {"prompt"}
+    if not used:
+        return 0
+    rows = arena.prompts.active().values_list("variables", flat=True)
+    return sum(not used <= variables.keys() for variables in rows.iterator())
+
+
+def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChanges:
+    """Compare a version with the configuration `after`."""
+    texts = (
+        TextChange(label, diff_of(getattr(before, name), after[name]))
+        for name, label in TEXTS.items()
+    )
+    fields = [
+        (label, getattr(before, name) or NOTHING, after[name] or NOTHING)
+        for name, label in PLAIN.items()
+        if getattr(before, name) != after[name]
+    ]
+    if before.parameters != after["parameters"]:
+        old, new = format_json(before.parameters), format_json(after["parameters"])
+        fields.append(("Parameters", old or NOTHING, new or NOTHING))
+    return VersionChanges([change for change in texts if change.lines], fields)
+
+
+def configuration_of(candidate: Candidate) -> dict[str, Any]:
+    return {name: getattr(candidate, name) for name in (*TEXTS, *PLAIN, "parameters")}
+
+
+# -- Pages -----------------------------------------------------------------------------------------
+
+
+@require_permission("can_visit")
+@require_safe
+def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """List the reader's own candidates in full, and the others by their public names."""
+    readable = list(with_answer_counts(context.readable_candidates()))
+    others = context.arena.candidates.revealed().exclude(
+        pk__in=[candidate.pk for candidate in readable]
+    )
+    return render_in_context(
+        request,
+        context,
+        "manage/candidates.html",
+        tab="candidates",
+        candidates=readable,
+        others=with_answer_counts(others),
+        prompts=context.arena.prompts.active().count(),
+    )
+
+
+@limit_upload
+@require_permission("can_enter")
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """One button previews the candidate, the other saves it."""
+    arena, now = context.arena, timezone.now()
+    data = request.POST if request.method == "POST" else None
+    form = CandidateForm(data, arena=arena, teams=context.entering_teams, now=now)
+    if form.is_bound and form.is_valid() and request.POST.get("do") == "save":
+        try:
+            candidate = candidates.register_candidate(
+                arena=arena,
+                team=form.team_chosen,
+                by=context.actor,
+                now=now,
+                name=form.cleaned_data["name"],
+                **form.privacy(),
+                **form.configuration,
+            )
+        except CandidateError as error:
+            form.add_candidate_error(error)
+        else:
+            messages.success(request, f"{candidate.own_name} has been added.")
+            return redirect("manage_candidate", arena.slug, candidate.pk)
+    return render_in_context(
+        request,
+        context,
+        "manage/candidate_form.html",
+        tab="candidates",
+        form=form,
+        preview=_form_preview(request, context, form),
+    )
+
+
+def _form_preview(request: HttpRequest, context: ArenaContext, form: VersionForm) -> Any:
+    """None unless the form is valid, and unless the reader may see the variables' values."""
+    if not form.is_bound or form.errors or not context.can_see_variables:
+        return None
+    start = request.POST.get("from", "")
+    is_number = start.isdecimal() and len(start) < 9
+    return preview_of(context.arena, form.configuration, int(start) if is_number else 0)
+
+
+@require_permission("can_visit")
+@require_safe
+def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """One version: its configuration, its answers, and its differences from another version."""
+    candidate = context.find_candidate(pk)
+    same_name = context.readable_candidates().filter(name=candidate.name, team=candidate.team_id)
+    versions = list(with_answer_counts(same_name).order_by("-version"))
+    against = _version_to_compare(request.GET.get("against", ""), candidate, versions)
+    answers = candidate.responses.revealed().select_related("prompt").defer("html", "prompt__html")
+    answers_page = Paginator(answers.order_by("prompt_id"), ANSWERS_PER_PAGE)
+    is_open = is_open_to(context.actor, context.arena, candidate.team_id)
+    can_edit = is_open and can_change(context.actor, candidate)
+    return render_in_context(
+        request,
+        context,
+        "manage/candidate.html",
+        tab="candidates",
+        candidate=candidate,
+        versions=versions,
+        against=against,
+        changes=changes_between(against, configuration_of(candidate)) if against else None,
+        answers=answers_page.get_page(request.GET.get("page")),
+        prompts=context.arena.prompts.active().count(),
+        answered=next(answer_count(version) for version in versions if version.pk == candidate.pk),
+        can_change=can_edit,
+        can_retire=can_retire(context.actor, candidate),
+        closed="" if is_open else CLOSED,
+        generation=generation_of(candidate) if can_edit else None,
+    )
+
+
+def _version_to_compare(
+    number: str, candidate: Candidate, versions: list[Candidate]
+) -> Candidate | None:
+    """The version with this number, else the one before `candidate`."""
+    others = [version for version in versions if version.pk != candidate.pk]
+    chosen = (version for version in others if str(version.version) == number)
+    earlier = (version for version in others if version.version < candidate.version)
+    return next(chosen, None) or next(earlier, None)
+
+
+@limit_upload
+@require_permission("can_visit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """One button previews the next version; only what was previewed can be saved."""
+    candidate = context.find_candidate_to_change(pk)
+    arena, now = context.arena, timezone.now()
+    if request.method == "POST":
+        form = VersionForm(request.POST, arena=arena, now=now)
+    else:
+        form = VersionForm.of(candidate, now=now)
+    is_open = is_open_to(context.actor, arena, candidate.team_id)
+    if form.is_bound and form.is_valid() and not is_open:
+        form.add_error(None, CLOSED)
+    if form.is_bound and form.is_valid() and _is_save(request, form):
+        try:
+            saved = candidates.revise_candidate(
+                candidate=candidate,
+                by=context.actor,
+                now=now,
+                says_privacy=form.says_privacy(),
+                **form.privacy(),
+                **form.configuration,
+            )
+        except CandidateError as error:
+            form.add_candidate_error(error)
+        else:
+            message = f"{saved.own_name} saved."
+            if saved.pk != candidate.pk:
+                message += f" {candidate.own_name} has not changed."
+            messages.success(request, message)
+            return redirect("manage_candidate", arena.slug, saved.pk)
+    preview = _form_preview(request, context, form)
+    return render_in_context(
+        request,
+        context,
+        "manage/candidate_form.html",
+        tab="candidates",
+        candidate=candidate,
+        form=form,
+        fixed=candidates.is_in_use(candidate),
+        preview=preview,
+        changes=changes_between(candidate, form.configuration) if preview else None,
+        fingerprint=form.fingerprint() if preview else "",
+    )
+
+
+def _is_save(request: HttpRequest, form: VersionForm) -> bool:
+    """Whether the form is to be saved, and is what was previewed."""
+    if request.POST.get("do") != "save":
+        return False
+    if request.POST.get("seen") == form.fingerprint():
+        return True
+    messages.warning(request, CHANGED_SINCE_PREVIEW)
+    return False
+
+
+@require_permission("can_visit")
+@require_POST
+def retire_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Archive a version for good; the arena's team may also archive those of its guests."""
+    candidate = context.find_candidate_to_retire(pk)
+    candidates.retire_candidate(candidate=candidate, by=context.actor, now=timezone.now())
+    can_read = can_read_texts(context.actor, candidate)
+    name = candidate.own_name if can_read else str(candidate)
+    messages.success(request, f"{name} archived. It stays on the leaderboard, marked as archived.")
+    if not can_read:
+        return redirect("manage_candidates", context.arena.slug)
+    return redirect("manage_candidate", context.arena.slug, candidate.pk)

@@ -1,1 +1,0 @@
-"""Where teams set up an arena: its settings, its prompts, its candidates and their answers."""

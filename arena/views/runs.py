@@ -1,0 +1,238 @@
+"""Generating a candidate's answers: the quote on its page, the run's page and its controls."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from arena import generation_runs, tasks
+from arena.actors import Actor, can_change, can_read_money
+from arena.errors import ServiceError
+from arena.forms.base import CapForm, SteerForm
+from arena.generation import GenerationError
+from arena.generation_runs import (
+    AnswerOrder,
+    answers_of,
+    check_cap,
+    failures_of,
+    payer_of,
+    prepare_order,
+    report_on,
+    unfinished_run,
+    with_prompts,
+)
+from arena.models import Candidate, Run
+from arena.services.runs import RunService, budget_left
+from arena.tasks import enqueue_on_commit
+from arena.validation import in_dollars
+from arena.views.arena_context import ArenaContext, render_in_context, require_permission
+
+LISTED_RUNS = 10
+ROWS_PER_PAGE = 20
+
+
+# -- Shared with the judge runs' pages -------------------------------------------------------------
+
+
+def apply_action(
+    steering: RunService,
+    run: Run,
+    by: Actor,
+    action: str,
+    cap: int | None,
+    *,
+    kept: str,
+    retrying: str,
+) -> str:
+    """Apply the action of a valid SteerForm; return the message for its page.
+
+    `kept` says what a cancelled run leaves behind, `retrying` that failures are tried again.
+    Raises the ServiceErrors of `steering`.
+    """
+    now = timezone.now()
+    if action == "pause":
+        steering.pause(run=run, by=by)
+        return "Run paused. Calls in progress will finish."
+    if action == "resume":
+        steering.resume(run=run, by=by, now=now, cap=cap)
+        return "Run resumed."
+    if action == "cancel":
+        steering.cancel(run=run, by=by, now=now)
+        return f"Run cancelled. {kept}"
+    steering.retry_failed(run=run, by=by, now=now)
+    return retrying
+
+
+# -- The candidate's page --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The next run of a candidate with its quote, or the reason why there is none.
+
+    `budget_left` is what the paying team has left, in nano-dollars; None if no team pays.
+    """
+
+    order: AnswerOrder | None
+    refusal: str
+    unfinished: Run | None
+    runs: list[Run]
+    budget_left: int | None
+
+    @property
+    def suggested_cap(self) -> str:
+        """The highest possible cost, in dollars as the form takes it."""
+        return in_dollars(self.order.quote.worst) if self.order else ""
+
+
+def generation_of(candidate: Candidate) -> Generation | None:
+    """Return the context of `manage/_generate.html`; None if the answers are uploaded."""
+    if not candidate.endpoint:
+        return None
+    unfinished = unfinished_run(candidate)
+    order, refusal = (None, "") if unfinished else _try_to_order(candidate)
+    runs = Run.objects.of_answers().filter(candidate=candidate).order_by("-pk")[:LISTED_RUNS]
+    team = payer_of(candidate)
+    left = None if team is None else max(0, budget_left(team))
+    return Generation(order, refusal, unfinished, list(runs), left)
+
+
+def _try_to_order(candidate: Candidate) -> tuple[AnswerOrder | None, str]:
+    try:
+        order = prepare_order(candidate=candidate)
+        check_cap(candidate, order.quote, order.quote.worst)
+    except GenerationError as error:
+        return None, error.message
+    return order, ""
+
+
+@require_permission("can_visit")
+@require_POST
+def order_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Start a run that generates the missing answers."""
+    candidate = context.find_candidate_to_change(pk)
+    form = CapForm(request.POST)
+    if not form.is_valid():
+        _show_form_errors(request, form)
+        return _to_candidate(candidate)
+    try:
+        run = generation_runs.order_answers(
+            candidate=candidate,
+            by=context.actor,
+            cap=form.cleaned_data["cap"],
+            now=timezone.now(),
+        )
+    except generation_runs.UnderWayError as error:
+        messages.warning(request, error.message)
+        return _to_run(error.run)
+    except ServiceError as error:
+        messages.error(request, error.message)
+        return _to_candidate(candidate)
+    enqueue_on_commit(tasks.enqueue_answers)
+    return _to_run(run)
+
+
+def _show_form_errors(request: HttpRequest, form: Form) -> None:
+    for errors in form.errors.values():
+        messages.error(request, " ".join(map(str, errors)))
+
+
+def _to_run(run: Run) -> HttpResponse:
+    return redirect("answer_run", run.in_arena.slug, run.pk)
+
+
+def _to_candidate(candidate: Candidate) -> HttpResponse:
+    response = redirect("manage_candidate", candidate.arena.slug, candidate.pk)
+    response["Location"] += "#generate"
+    return response
+
+
+# -- The run's page --------------------------------------------------------------------------------
+
+
+@require_permission("can_visit")
+@require_safe
+@vary_on_headers("HX-Request")
+def answer_run(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Show a run's progress, its failures and its answers.
+
+    While the run is active, the page refreshes its upper part alone, so as not to disturb whoever
+    is reading the answers below.
+    """
+    run, candidate = _find_run(context, pk)
+    progress = _progress_of(run, timezone.now()) | {
+        "candidate": candidate,
+        "can_steer": can_change(context.actor, candidate),
+        "can_read_money": can_read_money(context.actor, candidate),
+    }
+    if request.headers.get("HX-Request"):
+        progress["state_changed"] = request.GET.get("seen") != progress["run"].state
+        progress["arena"] = context.arena
+        return render(request, "manage/_answers_progress.html", progress)
+    failures = Paginator(failures_of(run), ROWS_PER_PAGE).get_page(request.GET.get("failures"))
+    answers = Paginator(answers_of(run), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    return render_in_context(
+        request,
+        context,
+        "manage/answers.html",
+        tab="candidates",
+        failures_page=failures,
+        failures=with_prompts(list(failures)),
+        answers=answers,
+        **progress,
+    )
+
+
+def _progress_of(run: Run, now: datetime) -> dict[str, Any]:
+    report = report_on(run.pk, now)
+    return {
+        "report": report,
+        "run": report.run,
+        "per_minute": report.per_minute(now),
+        "seconds_left": report.seconds_left(now),
+        "cap_in_dollars": in_dollars(report.run.cap),
+        "can_retry": report.run.state == Run.State.DONE and report.failures > 0,
+    }
+
+
+@require_permission("can_visit")
+@require_POST
+def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Pause, resume or cancel a run, or retry its failures."""
+    run, candidate = _find_run(context, pk)
+    context.find_candidate_to_change(candidate.pk)
+    form = SteerForm(request.POST)
+    if not form.is_valid():
+        _show_form_errors(request, form)
+        return _to_run(run)
+    try:
+        message = apply_action(
+            generation_runs,
+            run,
+            context.actor,
+            **form.cleaned_data,
+            kept="Answers received so far are kept.",
+            retrying="Retrying the failed prompts.",
+        )
+    except ServiceError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, message)
+        enqueue_on_commit(tasks.enqueue_answers)
+    return _to_run(run)
+
+
+def _find_run(context: ArenaContext, pk: int) -> tuple[Run, Candidate]:
+    """Return a run of this arena and its candidate, whose texts the reader may see; else 404."""
+    runs = Run.objects.of_answers().select_related("team", "candidate")
+    run = get_object_or_404(runs, pk=pk, arena=context.arena)
+    assert run.candidate_id is not None, "a database constraint"
+    return run, context.find_candidate(run.candidate_id)

@@ -1,0 +1,416 @@
+"""The pages of teams: members, invitations, API tokens, audit log, notifications, webhooks."""
+
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Page, Paginator
+from django.db.models import Count, Prefetch, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from arena.accounts.adapters import current_invitation, forget_invitation, remember_invitation
+from arena.accounts.limits import too_many
+from arena.actors import TeamPermission, actor_of, teams_of
+from arena.forms.base import add_service_error
+from arena.forms.teams import InvitationForm, RoleForm, TeamForm, TokenForm, WebhookForm
+from arena.models import Arena, Delivery, Membership, Role, Team
+from arena.services import teams, webhooks
+from arena.services.notices import set_notices_by_email
+from arena.services.runs import committed_by
+from arena.services.webhooks import MAX_ATTEMPTS, absolute_url
+
+ROWS_PER_PAGE = 50
+LISTED_DELIVERIES = 20
+REFUSALS = {
+    TeamPermission.SUBMIT: "Only members and owners of the team can do this. You can read.",
+    TeamPermission.MANAGE: "Only owners of the team can do this. Ask one of them.",
+}
+View = Callable[..., HttpResponse]
+
+
+def find_team(
+    request: HttpRequest, slug: str, permission: TeamPermission = TeamPermission.READ
+) -> Team:
+    """Return the team; raises Http404 for outsiders, PermissionDenied without `permission`."""
+    actor = actor_of(request)
+    team = get_object_or_404(teams_of(actor), slug=slug)
+    if permission != TeamPermission.READ and not actor.may(permission, team):
+        raise PermissionDenied(REFUSALS[permission])
+    return team
+
+
+def for_team(permission: TeamPermission = TeamPermission.READ) -> Callable[[View], View]:
+    """Call the view with the team in place of the slug; visitors are asked to sign in first."""
+
+    def decorate(view: View) -> View:
+        @never_cache
+        @login_required
+        @wraps(view)
+        def with_team(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
+            return view(request, find_team(request, slug, permission), **kwargs)
+
+        return with_team
+
+    return decorate
+
+
+def render_team_page(
+    request: HttpRequest, team: Team, template: str, **context: Any
+) -> HttpResponse:
+    can_manage = actor_of(request).may(TeamPermission.MANAGE, team)
+    return render(request, template, {"team": team, "can_manage": can_manage, **context})
+
+
+def paginate(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+    return Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+
+
+# -- Teams -----------------------------------------------------------------------------------------
+
+
+@never_cache
+@login_required
+@require_safe
+def my_teams(request: HttpRequest) -> HttpResponse:
+    """List the reader's teams; for administrators, all teams."""
+    own_memberships = Membership.objects.filter(user=request.user.pk)
+    teams_with_counts = (
+        teams_of(actor_of(request))
+        .annotate(
+            members=Count("memberships", distinct=True), n_arenas=Count("arenas", distinct=True)
+        )
+        .prefetch_related(Prefetch("memberships", own_memberships, to_attr="own_memberships"))
+        .order_by("name")
+    )
+    return render(request, "teams/teams.html", {"teams": teams_with_counts})
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_team(request: HttpRequest) -> HttpResponse:
+    """Create a team, which its creator owns."""
+    form = TeamForm(request.POST or None)
+    if form.is_valid():
+        try:
+            team = teams.create_team(name=form.cleaned_data["name"], by=actor_of(request))
+        except teams.TeamError as error:
+            add_service_error(form, error)
+        else:
+            return redirect(team)
+    return render(request, "teams/new.html", {"form": form})
+
+
+@for_team()
+@require_safe
+def team(request: HttpRequest, team: Team) -> HttpResponse:
+    """The team's arenas, those of other teams with its candidates, and its budget."""
+    actor = actor_of(request)
+    entered = Arena.objects.visible_to(actor).exclude(team=team)
+    entered = entered.filter(pk__in=team.candidates.values("arena"))
+    spent = committed_by(team)
+    return render_team_page(
+        request,
+        team,
+        "teams/team.html",
+        arenas=with_counts(team.arenas.revealed()),
+        entered_arenas=with_counts(entered),
+        can_submit=actor.may(TeamPermission.SUBMIT, team),
+        n_members=team.memberships.count(),
+        spent=spent,
+        remaining=max(0, team.budget - spent),
+        form=TeamForm(initial={"name": team.name}),
+    )
+
+
+def with_counts(arenas: QuerySet[Arena]) -> QuerySet[Arena]:
+    """Order arenas by name, and annotate their numbers of active prompts and candidates."""
+    prompts, candidates = (Q(**{f"{what}__retired_at": None}) for what in ("prompts", "candidates"))
+    return arenas.annotate(
+        n_prompts=Count("prompts", distinct=True, filter=prompts),
+        n_candidates=Count("candidates", distinct=True, filter=candidates),
+    ).order_by("name")
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def rename_team(request: HttpRequest, team: Team) -> HttpResponse:
+    form = TeamForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, form.errors["name"].as_text().removeprefix("* "))
+        return redirect(team)
+    try:
+        teams.rename_team(team=team, name=form.cleaned_data["name"], by=actor_of(request))
+    except teams.TeamError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The team is now called {team}.")
+    return redirect(team)
+
+
+# -- Members and invitations -----------------------------------------------------------------------
+
+
+@for_team()
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_members(request: HttpRequest, team: Team) -> HttpResponse:
+    """Members and open invitations; owners invite here."""
+    form, link, now = InvitationForm(), "", timezone.now()
+    if request.method == "POST":
+        find_team(request, team.slug, TeamPermission.MANAGE)
+        form = InvitationForm(request.POST)
+        if form.is_valid():
+            try:
+                _, secret = teams.create_invitation(
+                    team=team, by=actor_of(request), now=now, **form.cleaned_data
+                )
+            except teams.InvitationError as error:
+                add_service_error(form, error)
+            else:
+                # Shown in this response only: a redirect would have to store the secret.
+                form, link = InvitationForm(), absolute_url(reverse("invitation", args=[secret]))
+    return render_team_page(
+        request,
+        team,
+        "teams/members.html",
+        members=team.memberships.select_related("user").order_by("joined_at", "pk"),
+        invitations=team.invitations.open(now).select_related("created_by").order_by("-pk"),
+        roles=Role.choices,
+        days=teams.INVITATION_LIFETIME.days,
+        form=form,
+        link=link,
+    )
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def change_role(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    member = get_object_or_404(team.memberships.select_related("user"), pk=pk)
+    form = RoleForm(request.POST)
+    role = form.cleaned_data["role"] if form.is_valid() else ""
+    try:
+        teams.change_role(membership=member, role=role, by=actor_of(request), now=timezone.now())
+    except teams.TeamError as error:
+        messages.error(request, error.message)
+    else:
+        article = "an" if role == Role.OWNER else "a"
+        messages.success(request, f"{member.user} is now {article} {role}.")
+    return redirect("team_members", team.slug)
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def remove_member(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    member = get_object_or_404(team.memberships.select_related("user"), pk=pk)
+    return _remove(request, team, member, f"{member.user} has been removed from the team.")
+
+
+@for_team()
+@require_POST
+def leave_team(request: HttpRequest, team: Team) -> HttpResponse:
+    member = get_object_or_404(team.memberships, user=request.user)
+    return _remove(request, team, member, f"You have left {team}.")
+
+
+def _remove(request: HttpRequest, team: Team, member: Membership, message: str) -> HttpResponse:
+    try:
+        teams.remove_member(membership=member, by=actor_of(request), now=timezone.now())
+    except teams.TeamError as error:
+        messages.error(request, error.message)
+        return redirect("team_members", team.slug)
+    messages.success(request, message)
+    if member.user_id == request.user.pk:
+        return redirect("teams")
+    return redirect("team_members", team.slug)
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def revoke_invitation(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    invitation = get_object_or_404(team.invitations.select_related("team"), pk=pk)
+    now = timezone.now()
+    if teams.revoke_invitation(invitation=invitation, by=actor_of(request), now=now):
+        messages.success(request, "Invitation revoked. Its link no longer works.")
+    else:
+        messages.error(request, "That invitation was no longer open.")
+    return redirect("team_members", team.slug)
+
+
+# -- Accepting an invitation -----------------------------------------------------------------------
+
+# The address of the link only redirects: that keeps its secret out of pages, of referrers, and of
+# logs about a page that failed.
+
+
+@never_cache
+@require_safe
+def follow_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """Remember the invitation of a link, and go to its page."""
+    if why := too_many(request, "invitation"):
+        forget_invitation(request)
+        messages.error(request, why)
+    else:
+        remember_invitation(request, teams.find_invitation(secret))
+    return redirect("open_invitation")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def open_invitation(request: HttpRequest) -> HttpResponse:
+    """Show the invitation and accept it, or say why it cannot be used."""
+    invitation, now = current_invitation(request), timezone.now()
+    if why := teams.closed_reason(invitation, now):
+        return render(request, "teams/invitation.html", {"why": why}, status=HTTPStatus.GONE)
+    if request.method != "POST":
+        return render(request, "teams/invitation.html", {"invitation": invitation})
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.path)
+    assert invitation is not None, "a missing invitation is closed"
+    try:
+        teams.accept_invitation(invitation=invitation, by=actor_of(request), now=now)
+    except teams.InvitationError as error:
+        context = {"why": error.message, "team": invitation.team}
+        return render(request, "teams/invitation.html", context, status=HTTPStatus.CONFLICT)
+    forget_invitation(request)
+    messages.success(request, f"You have joined {invitation.team}.")
+    return redirect(invitation.team)
+
+
+# -- API tokens ------------------------------------------------------------------------------------
+
+
+@for_team(TeamPermission.MANAGE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_tokens(request: HttpRequest, team: Team) -> HttpResponse:
+    """List the team's tokens; a new one's secret is shown only in the response that creates it."""
+    form, secret = TokenForm(request.POST or None), ""
+    if form.is_valid():
+        try:
+            _, secret = teams.create_token(team=team, by=actor_of(request), **form.cleaned_data)
+        except teams.TokenError as error:
+            add_service_error(form, error)
+        else:
+            form = TokenForm()
+    tokens = team.tokens.live().select_related("created_by").order_by("-pk")
+    return render_team_page(
+        request, team, "teams/tokens.html", tokens=tokens, form=form, secret=secret
+    )
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def revoke_token(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    token = get_object_or_404(team.tokens.select_related("team"), pk=pk)
+    if teams.revoke_token(token=token, by=actor_of(request), now=timezone.now()):
+        messages.success(request, f"{token} revoked. It no longer works.")
+    else:
+        messages.error(request, f"{token} was already revoked.")
+    return redirect("team_tokens", team.slug)
+
+
+# -- Audit log and notifications -------------------------------------------------------------------
+
+
+@for_team()
+@require_safe
+def team_audit(request: HttpRequest, team: Team) -> HttpResponse:
+    page = paginate(request, team.audit_entries.order_by("-pk"))
+    return render_team_page(request, team, "teams/audit_log.html", page=page)
+
+
+@for_team()
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
+    """The team's notifications; a member also chooses whether to get them by email."""
+    membership = team.memberships.select_related("team", "user").filter(user=request.user.pk)
+    own_membership = membership.first()
+    # Without a mail server, mail goes to the output of the server process.
+    is_printed = "console" in settings.EMAIL_BACKEND
+    if request.method != "POST":
+        page = paginate(request, team.notices.select_related("arena").order_by("-pk"))
+        return render_team_page(
+            request,
+            team,
+            "teams/notifications.html",
+            page=page,
+            membership=own_membership,
+            is_printed=is_printed,
+        )
+    if own_membership is None:
+        raise PermissionDenied("Only members of the team can get its notifications by email.")
+    wanted = "wanted" in request.POST
+    set_notices_by_email(membership=own_membership, wanted=wanted, by=actor_of(request))
+    if not wanted:
+        message = "Email notifications are off."
+    elif is_printed:
+        message = "Email notifications are on, but this site does not send email."
+    else:
+        message = "Email notifications are on."
+    messages.success(request, message)
+    return redirect("team_notices", team.slug)
+
+
+# -- Webhooks --------------------------------------------------------------------------------------
+
+
+@for_team(TeamPermission.MANAGE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
+    """The team's webhooks with their secrets and recent deliveries; new ones are added here."""
+    form = WebhookForm(request.POST or None)
+    if form.is_valid():
+        try:
+            webhooks.add_webhook(team=team, by=actor_of(request), **form.cleaned_data)
+        except webhooks.WebhookError as error:
+            add_service_error(form, error)
+        else:
+            messages.success(request, "Webhook added. Send a test to check that it works.")
+            return redirect("team_webhooks", team.slug)
+    rows = team.webhooks.live().order_by("-pk")
+    deliveries = Delivery.objects.filter(webhook__team=team, webhook__removed_at=None)
+    deliveries = deliveries.select_related("webhook", "notice").order_by("-pk")
+    return render_team_page(
+        request,
+        team,
+        "teams/webhooks.html",
+        form=form,
+        webhooks=[(webhook, webhooks.signing_secret(webhook)) for webhook in rows],
+        deliveries=list(deliveries[:LISTED_DELIVERIES]),
+        max_attempts=MAX_ATTEMPTS,
+    )
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def remove_webhook(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    webhook = get_object_or_404(team.webhooks.select_related("team"), pk=pk)
+    if webhooks.remove_webhook(webhook=webhook, by=actor_of(request), now=timezone.now()):
+        messages.success(request, "Webhook removed. Nothing more is sent there.")
+    else:
+        messages.error(request, "That webhook was already removed.")
+    return redirect("team_webhooks", team.slug)
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def send_test(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
+    """Send a notification that says it is a test."""
+    webhook = get_object_or_404(team.webhooks.live().select_related("team"), pk=pk)
+    try:
+        webhooks.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())
+    except webhooks.WebhookError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "Test sent. Reload this page to see whether it arrived.")
+    return redirect("team_webhooks", team.slug)

@@ -1,0 +1,392 @@
+"""Prompt injection: untrusted texts made safe for a judge, and a scan for attempts to steer it.
+
+Texts are normalised, and fenced or neutralised, for the judge only: people and exports get them
+unchanged. A hit of the scan decides nothing by itself; it flags a pair for people.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+KEPT_CONTROLS = {"\n", "\t"}
+UNWANTED = {"Cc", "Cf", "Cs", "Co", "Cn"}
+# Characters that show nothing although they count as letters or marks. The two variation
+# selectors that choose between text and emoji are in use and stay.
+BLANK = {*map(chr, [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0])} | {
+    *map(chr, range(0xFE00, 0xFE0E)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
+LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+# Plain letters and digits in place of these would say something else: x2 is not x².
+MEANINGFUL = ("<super>", "<sub>", "<fraction>")
+NONCE = re.compile(r"[0-9a-f]{8,32}")
+# What the Prometheus formats mean by their marks. A heading of Markdown has a space after its
+# hashes and keeps them; one that is glued, or bears a name of the format's own, does not.
+RESULT_MARK = re.compile(r"\[\s*+(result)\s*+\]", re.IGNORECASE)
+OWN_HEADING = re.compile(
+    r"(?<!#)#{3,}+(\s*+(?:task description|the instruction to evaluate|instruction|response"
+    r"|reference answer|score rubrics?|feedback)\b)",
+    re.IGNORECASE,
+)
+GLUED_HEADING = re.compile(r"(?<!#)(#{3,}+)(?=\S)")
+
+
+def check_nonce(nonce: str) -> None:
+    """Raise ValueError unless `nonce` can stand in a tag."""
+    if not NONCE.fullmatch(nonce):
+        raise ValueError("A nonce is 8 to 32 hexadecimal digits.")
+
+
+def fence(name: str, text: str, nonce: str) -> str:
+    """Put `text` between tags that it cannot close."""
+    return f"<{name}-{nonce}>\n{without_nonce(normalise(text), nonce)}\n</{name}-{nonce}>"
+
+
+def without_nonce(text: str, nonce: str) -> str:
+    """Return `text` with every `nonce` replaced, so that none is left or newly formed."""
+    return re.sub(re.escape(nonce), "[...]", text, flags=re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """Return `text` in NFKC without control, zero-width and other invisible characters.
+
+    Superscripts, subscripts and fractions stay: they are seldom decoration.
+    """
+    text = _without_hidden(LINE_END.sub("\n", text))
+    if unicodedata.is_normalized("NFKC", text):
+        return text
+    staying = "".join(filter(_is_meaningful, set(text)))
+    parts = re.split(f"([{staying}]+)", text) if staying else [text]
+    return "".join(
+        part if position % 2 else unicodedata.normalize("NFKC", part)
+        for position, part in enumerate(parts)
+    )
+
+
+def neutralise(text: str) -> str:
+    """Return `text` normalised, without what the Prometheus formats would take for their marks.
+
+    `[RESULT]` becomes `(RESULT)`; a glued heading gets a space (`### Title`), as in Markdown; one
+    named like a section of the format has two hashes instead of three. All else stays.
+    """
+    text = RESULT_MARK.sub(r"(\1)", normalise(text))
+    return GLUED_HEADING.sub(r"\1 ", OWN_HEADING.sub(r"##\1", text))
+
+
+def _without_hidden(text: str) -> str:
+    return text.translate({ord(char): None for char in set(text) if not _is_shown(char)})
+
+
+def _is_shown(character: str) -> bool:
+    if character in KEPT_CONTROLS:
+        return True
+    return unicodedata.category(character) not in UNWANTED and character not in BLANK
+
+
+def _is_meaningful(character: str) -> bool:
+    return unicodedata.decomposition(character).startswith(MEANINGFUL)
+
+
+# -- Attack patterns, by kind ----------------------------------------------------------------------
+
+# Each is a list of alternatives in verbose form: one line, one idea. Patterns of FOLDED meet lower
+# case letters without accents and invisible characters; those of UNSEEN the text as it stands. No
+# step may repeat without a bound, or a hostile text takes quadratic time.
+
+# Who judges, in words that answers to people rarely use of their reader.
+JUDGE = r"(?:judge|evaluator|grader|rater|assessor|reviewing\ model|llm|language\ model|ai)"
+ANSWER = r"(?:answer|response|output|reply|completion|assistant|candidate|solution)"
+LETTER = r"(?:a|b|c|1|2|one|two)\b"
+PREFER = r"(?:choose|pick|select|prefer|favou?r|vote\ for|declare|rank|rate|mark)"
+GAP = r"[^.!?\n]"
+
+# A line of verdict as the prompts of judges ask for it, ours or others'.
+VERDICT = rf"""
+    \bverdict\ ?-\ ?[0-9a-z]
+  | ^[^\w\n]{{0,12}}(?:(?:my|the|your|{ANSWER}(?:'s)?)\ )?(?:final|correct|overall)?\ ?
+    (?:verdict|judge?ment|winner|(?:final\ )(?:choice|decision|preference|evaluation))
+    [^\w\n]{{0,8}}\n{{0,2}}[^\w\n]{{0,8}}(?:is[^\w\n]{{1,4}})?(?:{ANSWER}\ )?
+    (?:a|b|tie|[1-9])\b(?!\ \w)
+  | \b(?:evaluation|comparison|ranking|preference|result):\ ?
+    (?:[a-c]\ ?(?:[>=]|wins)|{ANSWER}\ {LETTER})
+  | \[\[\ ?[abc]\ ?\]\]
+  | \[\[\ ?rating\ ?\]\]|\brating:\ ?\[\[
+  | ["'](?:verdict|winner|preferred|better_answer)["']\ ?:\ ?["'](?:a|b|tie|[12])["']
+"""
+RESULT = r"\[\ ?result\ ?\]"
+# What is to be forgotten.
+OVERRIDE = rf"""
+    \b(?:ignor|disregard|forget|overrid|bypass|overlook)(?:e|es|ing|ting|ten)?\ {GAP}{{0,30}}
+    \b(?:previous|prior|above|earlier|preceding|foregoing|before|your|all|any|other|system)\b
+    {GAP}{{0,30}}\b(?:instructions?|prompts?|rubric|criteria|guidelines|directives|directions)\b
+  | \b(?:ignor|disregard|forget|overrid|bypass|overlook)(?:e|es|ing|ting|ten)?\ (?:the\ |your\ )
+    (?:rubric|criteria|scoring|grading|system\ prompt|evaluation)\b
+  | \b(?:pay\ no\ attention\ to|do\ not\ follow|don't\ follow|stop\ following|no\ longer\ follow
+    |do\ not\ apply|don't\ apply|instead\ of)\ (?:the|your|any|those|these)\ {GAP}{{0,20}}
+    \b(?:rubric|criteria|scoring|grading
+    |(?:instructions?|rules|prompt)\ (?:given\ )?(?:above|before))\b
+  | \b(?:ignore|disregard|forget)\ (?:everything|all|whatever)\ {GAP}{{0,15}}
+    \b(?:above|before|told|so\ far|until\ now|previously)\b
+  | \b(?:new|updated|revised|real|actual)\ (?:system\ )?instructions?\ ?(?::|for\ you)
+  | \bsystem\ (?:override|prompt\ update|notice\ to)
+  | \b(?:scoring|grading|evaluation|judging)\ (?:guide(?:lines?)?|rules|criteria|rubric)
+    \ (?:has|have|was|were|is\ now|are\ now)\b
+  | \b(?:evaluation|comparison|judging)\ (?:is\ )?(?:now\ )?
+    (?:complete|completed|over|finished|closed)\b
+  | \byou\ are\ no\ longer\ (?:a\ |an\ |the\ |judging|comparing|evaluating|grading|rating)
+  | \bfrom\ now\ on,?\ (?:you\ )?(?:only|must|will|always|answer|write|output|choose)\b
+"""
+# Words to whoever judges, instead of to the person who asked.
+ADDRESS = rf"""
+    \bas\ (?:the|a|an|your)\ (?:\w{{1,12}}\ )?{JUDGE},?
+    \ you\ (?:must|should|will|shall|have|need|are)
+  | \b(?:dear|hello|hey|hi|attention|note\ (?:to|for)|message\ (?:to|for)|instructions?\ (?:to|for))
+    ,?\ (?:all\ |the\ |any\ |you\ )?(?:\w{{1,12}}\ )?{JUDGE}s?\b
+  | \bif\ you\ are\ (?:an?|the)\ (?:\w{{1,12}}\ )?{JUDGE}\b
+  | \b(?:any|every|all|the)\ {JUDGE}s?\ (?:reading|reviewing|evaluating|judging|processing)\b
+  | \b(?:judge|grader|evaluator|rater|assessor)s?\ (?:have|has|will|must|should|already)?\ ?
+    (?:already\ |always\ )?(?:agreed?|prefers?|preferred|chose|chosen|choose)\ {GAP}{{0,15}}
+    \b(?:this|my|on|that)\b
+  | \b(?:act|behave|respond|answer)\ (?:as|like)\ (?:a|an|the)\ {JUDGE}\ (?:who|that|which)
+  | \b(?:developer|creator|administrator|author|maintainer|organi[sz]er|owner)s?\ of\ (?:this|the)
+    \ (?:benchmark|evaluation|leaderboard|arena|comparison)
+  | \b(?:this|the)\ (?:answer\ key|gold\ (?:answer|standard)|reference\ answer)\ (?:says|is|matches)
+  | \b(?:the\ one|what)\ you\ (?:are\ reading|have\ just\ read)
+"""
+# Which answer is to be preferred.
+CLAIM = rf"""
+    \byou\ (?:must|should|will|shall|are\ to|have\ to|need\ to)\ (?:now\ |always\ |only\ |then\ )?
+    (?:{PREFER}|output|judge)\ {GAP}{{0,15}}(?:\b{ANSWER}\b|verdict|\ba\b\.?$|\bb\b\.?$)
+  | \b(?:{PREFER}|judge|score|grade)\ (?:this|that|my|the\ (?:first|second|other|present|following))
+    \ {ANSWER}\b
+  | \b{PREFER}\ {ANSWER}\ {LETTER}
+  | \b(?:{PREFER}|score|grade)\ (?:me|us|this|it)\ (?:first|highest|best|top|number\ one|higher
+    |(?:as\ )?(?:the\ )?(?:best|winner|correct|better)|an?\ (?:5|10|ten|five)\b|(?:5|10)\b)
+  | \bvote\ for\ (?:me|this|us)\b
+  | \b{ANSWER}\ {LETTER}\ (?:is|was|wins|must|should|deserves|provided|gives|gave)\ {GAP}{{0,25}}
+    \b(?:better|best|winner|win|preferred|superior|wins|higher|correct\ choice)\b
+  | \b{ANSWER}\ {LETTER}\ (?:wins|won|loses|lost|is\ correct|is\ wrong|violates|is\ unsafe
+    |is\ harmful|is\ worse|must\ lose|preferred)\b
+  | \b(?:worse|better|inferior|superior)\ (?:than|to)\ (?:this|my|the\ other)\ {ANSWER}\b
+  | \b(?:should|must|has\ to)\ (?:always\ )?be\ (?:ranked|rated|judged|scored|declared|graded)
+    \ {GAP}{{0,15}}\b(?:first|best|better|highest|top|winner|number\ one)\b
+  | \b(?:this|my)\ {ANSWER}\ (?:is|must\ be|should\ be|deserves|wins|has\ been|was|must|got)
+    \ {GAP}{{0,30}}\b(?:better|best|winner|win|preferred|superior|highest|perfect|chosen
+    |selected|full\ marks|verified|approved|endorsed|validated|certified)\b
+  | \bthe\ (?:other|next|previous|second|first|competing)\ {ANSWER}s?
+    \ (?:is|are|must|should|contains?|was|were|has|fails|lies)\b
+  | \b{ANSWER}s?\ (?:below|above)\ (?:is|are|must|should|contains?|was|won|wins|fails)\b
+  | \b(?:output|print|return|(?:reply|respond|answer)\ with)\ (?:only\ )?["'`]?
+    (?:verdict|\[\[|\[result|[ab]["'`](?!\w)|a\b["'`]?\ as\ the)
+  | \b(?:only|just|always|simply)\ (?:write|say|says|output|answer|print)\ ["'`]?[ab]["'`]?(?:\.|$)
+  | \balways\ (?:says?|choo?ses?|picks?|prefers?)\ (?:{ANSWER}\ )?["'`]?[ab]\b
+  | \bgive\ (?:it|this|me|this\ {ANSWER}|my\ {ANSWER})\ (?:a\ |the\ )?
+    (?:full\ marks|perfect\ score|maximum|highest|top\ (?:score|marks|rating)|score\ of|10\b|5\b)
+  | \bend\ of\ (?:{ANSWER}|prompt|submission)\ ?[ab]?\b\ ?(?:[\])>=*-]|$)
+"""
+# Each begins with a word; to say so first saves most of the time.
+INSTRUCTION = rf"\b(?:{OVERRIDE}|{ADDRESS}|{CLAIM})"
+# Whatever is said of the answers themselves and of how good they are, in one sentence. Answers
+# speak to the person who asked about what was asked; one that speaks of answers speaks to a judge.
+TEXTS = r"(?:answers?|responses?|reply|replies|completions?|submissions?)"
+SUBJECT = rf"""
+    \b(?:(?:this|that|these|my|both|each|the\ (?:first|second|other|next|better|above|following
+      |present|current))\ {TEXTS}
+    |{TEXTS}\ (?:[ab12]|one|two|above|below)\b
+    |competitor\b|the\ text\ (?:above|below)
+    |(?:this|the\ other|first|second)\ one\b
+    |(?:letter|choosing|to)\ [ab]\b(?=[^a-z\ ]|$))
+"""
+MERIT = r"""
+    \b(?:scor\w{1,3}|rating|rated?|points|marks|rank\w{0,3}|winn\w{1,3}|wins?|won|tie|best|better
+    |prefer\w{0,4}|choos\w{1,3}|choice|chosen|picks?|select\w{0,3}|maximum|highest|disqualif\w{0,5}
+    |superior|inferior|withdrawn|judg\w{1,5}|grad(?:er|ing|ed)\w?|evaluat\w{1,4}|rubric|criteria
+    |verdicts?|fair)\b
+"""
+ABOUT_ANSWERS = (
+    rf"(?:{SUBJECT})(?={GAP}{{0,60}}?(?:{MERIT}))|(?:{MERIT})(?={GAP}{{0,60}}?(?:{SUBJECT}))"
+)
+# The same in other languages, without their accents: to forget what was said, to choose this.
+FOREIGN = r"""
+    \b(?:ignorier|missacht|vergiss|vergess)\w{0,4}\ [^.!?\n]{0,30}
+    \b(?:anweisung|vorgabe|instruktion|anleitung|zuvor|bisher)
+  | \b(?:wahl|bevorzug|bewert|nimm)\w{0,3}\ (?:diese|meine|die)\ (?:\w{1,8}\ )?antwort
+  | \bantwort\ [^.!?\n]{0,30}\b(?:volle|hochste|beste)\ (?:punkt|note|wertung)
+  | \b(?:puntuacion|pontuacao)\ maxima\b|\bmaxima\ (?:puntuacion|pontuacao)\b
+  | \b(?:note|score)\ (?:maximale?|parfaite?)\b
+  | \bentscheid\w{0,3}\ (?:dich\ |sie\ sich\ )?fur\ (?:a|b|diese|meine|antwort)\b
+  | \b(?:ignor|oubli)\w{1,3}\ (?:toutes\ )?(?:les|ces|tes|vos|mes)\ [^.!?\n]{0,20}
+    \b(?:instructions|consignes)
+  | \bne\ (?:tenez|tiens)\ (?:pas|aucun)\ compte\ [^.!?\n]{0,20}\b(?:instructions|consignes)
+  | \b(?:choisi|prefer|selectionn)\w{0,6}\ (?:cette|ma|la)\ reponse
+  | \b(?:ignor|olvid)\w{1,5}\ [^.!?\n]{0,30}\b(?:instrucciones|indicaciones)
+  | \b(?:elige|elija|escoge|escoja|prefiere|prefiera|selecciona|seleccione)\ (?:esta|mi|la)
+    \ respuesta
+  | \b(?:ignor|esque)\w{1,5}\ [^.!?\n]{0,30}\b(?:instrucoes|orientacoes)
+  | \b(?:escolha|prefira|selecione)\ (?:esta|a|minha)\ resposta
+  | \b(?:ignor|dimentic)\w{1,5}\ [^.!?\n]{0,30}\bistruzioni
+  | \b(?:scegli|preferisci|seleziona)\w{0,2}\ (?:questa|la|mia)\ risposta
+"""
+OTHER_SCRIPTS = r"""
+    \b(?:игнорир|забуд|не\ обраща)\w{0,6}\ [^.!?\n]{0,30}\b(?:инструкци|указани)
+  | \b(?:выбер|предпоч|оцени)\w{0,5}\ (?:этот|мои|данныи|первыи|второи)\ ответ
+  | (?:忽略|无视|忘记|不要理会|忽視|無視)[^。！？\n]{0,15}(?:指令|指示|提示|规则|要求|規則)
+  | (?:选择|選擇|请选|判定)[^。！？\n]{0,6}(?:回答|答案|本回答|这个回答)\ ?(?:a|b|更好|为最佳)
+  | (?:这个|本|该|我的)(?:回答|答案)[^。！？\n]{0,6}(?:最高分|满分|最好|更好)
+  | (?:指示|命令|指令)[^。！？\n]{0,8}(?:無視|忘れ)
+  | (?:この|当)回答を?(?:選|優)|満点を
+  | (?:이전|위의?|앞의?)[^.!?\n]{0,10}(?:지시|명령|지침)[^.!?\n]{0,6}무시
+  | (?:تجاهل|انس)[^.!?\n]{0,30}(?:التعليمات|الاوامر)
+"""
+ROLE = r"""
+    <\|\ ?(?:im_start|im_end|im_sep|system|user|assistant|endoftext|end_of_text|eot_id|end_of_turn
+    |start_header_id|end_header_id|begin_of_text|end)\ ?\|>
+  | \[/?inst\]
+  | <</?sys>>
+  | ^[^\w\n]{0,4}(?:the\ )?(?:judge|grader|evaluator|rater|assessor)s?\ ?:
+  | ^(?:human|user):\ [^\n]{1,400}\n{1,3}(?:assistant|ai|judge):
+  | \bsystem:\ (?:next|now|you|print|ignore|output|choose|override|new)\b
+  | </?start_of_turn>|</?end_of_turn>
+  | ^\#{2,4}\ ?(?:system|task\ description|the\ instruction\ to\ evaluate|response\ to\ evaluate
+    |response\ [ab]|reference\ answer|score\ rubrics?|feedback)\b[^\n]{0,20}:
+  | ^(?:system|developer)\ ?(?:prompt|message|instruction|note)?\ ?:\ [^\n]{0,40}
+    \b(?:you\ are|you\ must|ignore|judge|evaluat|verdict|prefer)
+"""
+FENCE = r"""
+    </?(?:answer|response|output|assistant|candidate)[-_\ ][a-h](?:-[0-9a-z]{0,40})?\ ?/?>
+  | </?(?:prompt|question|reference|note|rubric|example)-[0-9a-f]{4,40}\ ?>
+  | </(?:answer|example)-[a-z0-9-]{1,40}>
+  | \[\ ?(?:the\ )?(?:start|end|begin(?:ning)?)\ of\ (?:the\ )?
+    (?:assistant|answer|response|reference|question|prompt|conversation)\b
+  | <\|\ ?(?:the\ )?(?:start|end|begin(?:ning)?)\ of\b
+  | ^[-=*\#]{2,10}\ ?(?:begin|end|start)\ (?:of\ )?(?:answer|response|prompt|evaluation)\ ?[ab]?\b
+"""
+# Full marks that an answer gives itself, and nothing less: films get 8/10 all the time.
+SCORE = rf"""
+    \b(?:score|rating|grade|marks?)[^\w\n]{{0,6}}(?:(?:of|is)\ )?[*_]{{0,2}}
+    (?:5\ ?(?:/|out\ of)\ ?5|10\ ?(?:/|out\ of)\ ?10|100\ ?(?:/|out\ of)\ ?100|100\ ?%)(?!\w)
+  | \b(?:i|we)\ (?:would\ )?(?:rate|give|score|grade)\ (?:this|my)\ (?:\w{{1,12}}\ )?{ANSWER}\b
+  | \b{ANSWER}\ (?:deserves|merits|earns|scores|receives)\ {GAP}{{0,20}}
+    (?:full\ marks|highest|maximum|perfect|10\b|5\b|100\b)
+"""
+# One letter at a time, so that no word is found.
+SPACED = r"(?<!\S)(?:[a-z][\ .\-_]){4,40}[a-z](?!\S)"
+# A word of Latin letters with a letter of Cyrillic or Greek that looks like one of them.
+LOOKALIKE = (
+    r"[a-z][\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0455\u0458\u03bf\u03b1][a-z]"
+    r"|\b[\u0430\u0435\u043e\u0440\u0441\u0445\u0456\u0455][a-z]{2}"
+)
+ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e\u2061-\u2064"
+
+
+def _compiled(patterns: dict[str, str]) -> dict[str, re.Pattern[str]]:
+    flags = re.VERBOSE | re.MULTILINE
+    return {kind: re.compile(pattern, flags) for kind, pattern in patterns.items()}
+
+
+FOLDED = _compiled(
+    {
+        "verdict": VERDICT,
+        "result": RESULT,
+        "instruction": INSTRUCTION,
+        "about answers": ABOUT_ANSWERS,
+        "foreign instruction": FOREIGN,
+        "role": ROLE,
+        "fence": FENCE,
+        "score": SCORE,
+        "spaced": SPACED,
+    }
+)
+# An ASCII text cannot hold these, and most answers are ASCII.
+FOLDED_NOT_ASCII = _compiled({"foreign instruction": OTHER_SCRIPTS, "lookalike": LOOKALIKE})
+UNSEEN = {
+    # Joiners and soft hyphens have their work in some scripts, and in emoji; a run of them, or
+    # one between two Latin letters, has none.
+    "zero width": re.compile(
+        rf"[{ZERO_WIDTH}]{{3}}|(?<=[A-Za-z])[{ZERO_WIDTH.replace(chr(0xAD), '')}]+(?=[A-Za-z])"
+    ),
+    # Overrides turn the reading direction of letters around; marks and isolates do not.
+    "bidi": re.compile("[\u202d\u202e]"),
+    # Letters that no font shows; three flags of the emoji table use them after a black flag.
+    "tags": re.compile(r"(?<![\U000E0020-\U000E007F\U0001F3F4])[\U000E0000-\U000E007F]"),
+    "variation selectors": re.compile(r"[\ufe00-\ufe0f\U000E0100-\U000E01EF]{3}"),
+}
+
+
+# -- Scanning --------------------------------------------------------------------------------------
+
+# Every kind of attack is a few patterns, matched against the folded text: NFKC, lower case, without
+# accents and invisible characters, so that neither full-width letters nor a zero-width space within
+# a word hide anything. Characters that people cannot see are searched in the text as it stands. All
+# steps that a pattern can take from one place are bounded, so the time grows with the length alone.
+#
+# What it finds, what it misses and how often it is wrong is documented in docs/injection.md.
+
+MOST_HITS = 5
+EXCERPT_BEFORE = 20
+# Letters by their category, and yet they show nothing.
+FILLERS = "\u115f\u1160"
+EXCERPT = 120
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A suspicious place: its position in the text, and an excerpt from there.
+
+    In the excerpt, invisible characters are written out as <U+200B>.
+    """
+
+    kind: str
+    excerpt: str
+    start: int
+
+
+def scan(text: str) -> tuple[Hit, ...]:
+    """Return what looks like an attempt to steer a judge, in reading order.
+
+    At most `MOST_HITS` of each kind: more would add nothing.
+    """
+    if text.isascii():
+        found = list(_matches(FOLDED, text.lower()))
+    else:
+        folded, places = _folded(text)
+        of_folded = _matches(FOLDED, folded), _matches(FOLDED_NOT_ASCII, folded)
+        found = [(kind, places[at]) for matches in of_folded for kind, at in matches]
+        found += _matches(UNSEEN, text)
+    return tuple(
+        Hit(kind, _excerpt(text, start), start)
+        for start, kind in sorted({(start, kind) for kind, start in found})
+    )
+
+
+def _matches(patterns: Mapping[str, re.Pattern[str]], text: str) -> Iterator[tuple[str, int]]:
+    for kind, pattern in patterns.items():
+        for match in islice(pattern.finditer(text), MOST_HITS):
+            yield kind, match.start()
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """Return the folded text, and for each of its characters its position in `text`."""
+    pieces = [(_folded_character(character), place) for place, character in enumerate(text)]
+    places = [place for piece, place in pieces for _ in piece]
+    return "".join(piece for piece, _ in pieces), places
+
+
+@lru_cache(maxsize=4096)
+def _folded_character(character: str) -> str:
+    plain = unicodedata.normalize("NFKD", character).lower()
+    seen = [c for c in plain if unicodedata.category(c) not in ("Cf", "Mn") and c not in FILLERS]
+    return unicodedata.normalize("NFC", "".join(seen))
+
+
+def _excerpt(text: str, start: int) -> str:
+    first = max(0, start - EXCERPT_BEFORE)
+    return "".join(map(_named_if_hidden, text[first : first + EXCERPT]))
+
+
+def _named_if_hidden(character: str) -> str:
+    hidden = unicodedata.category(character) in ("Cf", "Cc", "Co", "Cn", "Cs")
+    return f"<U+{ord(character):04X}>" if hidden and character not in "\n\t" else character

@@ -1,0 +1,283 @@
+"""Prompts of judges: from a rubric, a prompt and its answers to the messages that are sent.
+
+A rubric's templates are filled in one pass, so a placeholder inside someone's text stays text.
+Prompts and answers are normalised and fenced with a nonce that their authors cannot know. The
+Prometheus formats have neither nonce nor fences, because their models were trained without: there,
+whatever a text could forge is neutralised instead.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from judges.core.injection import check_nonce, fence, neutralise, normalise, without_nonce
+from judges.core.rubric import Rubric, fill
+from judges.core.spec import OUTCOMES, Example, JudgeSpec
+from judges.core.verdict_format import (
+    LETTERS,
+    can_show,
+    how_to_repair,
+    how_to_reply,
+    reminder,
+    schema_of,
+)
+
+LEVEL = re.compile(r"^Score ([^:\n]{1,60}):", re.MULTILINE)
+
+
+class MaterialError(ValueError):
+    """Material that a rubric cannot show; the message says why."""
+
+
+class MissingMaterialError(MaterialError):
+    """A rubric needs a reference answer or a grading note that is missing."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """One prompt and the answers to it, in the order in which they are shown.
+
+    `question` and `criteria` are the arena's ("" leaves the criteria to the rubric). `reference`,
+    `rubric` (criterion and levels, `[criterion]` and `Score 1: ...` lines) and `note` (the judge's
+    own grading note) belong to the prompt; its rubric replaces the arena's criteria.
+    """
+
+    question: str
+    criteria: str
+    prompt: str
+    answers: tuple[str, ...]
+    reference: str = ""
+    rubric: str = ""
+    note: str = ""
+
+
+def check_material(rubric: Rubric, material: Material) -> None:
+    """Raise MaterialError with a sentence unless `rubric` can show `material`."""
+    shown = len(material.answers)
+    if not can_show(rubric, shown):
+        raise MaterialError(
+            f"Rubric {rubric.slug} ({rubric.protocol}) cannot be shown {shown} answers at once."
+        )
+    check_reference(rubric, material)
+    if rubric.note and not material.note.strip():
+        raise MissingMaterialError(f"Rubric {rubric.slug} needs the judge's grading note first.")
+    _check_levels(rubric, material)
+
+
+def check_reference(rubric: Rubric, material: Material) -> None:
+    """Raise MissingMaterialError if `rubric` needs a reference answer that is not there."""
+    if rubric.reference == "required" and not material.reference.strip():
+        raise MissingMaterialError(
+            f"Rubric {rubric.slug} needs a reference answer, and this prompt has none."
+        )
+
+
+def criteria_of(rubric: Rubric, material: Material) -> str:
+    """Return the criteria text: the prompt's own, else the arena's, else the rubric's.
+
+    The Prometheus formats state a criterion in one line, and to compare two answers they leave the
+    levels out: their models were trained on the criterion alone.
+    """
+    general = material.criteria.strip() or rubric.criteria
+    if not rubric.is_prometheus:
+        return material.rubric.strip() or general
+    return _criterion(material.rubric) or _in_one_line(general)
+
+
+def rubric_of(rubric: Rubric, material: Material) -> str:
+    """Return the criterion with a description per level: the prompt's own, or the rubric's.
+
+    A prompt's rubric without levels is a criterion, to which the rubric's levels belong.
+    """
+    own = material.rubric.strip()
+    if LEVEL.search(own):
+        return own
+    criterion = _criterion(own) or _in_one_line(material.criteria) or _in_one_line(rubric.criteria)
+    labels = rubric.scale.labels if rubric.scale else ()
+    levels = zip(labels, rubric.levels, strict=True)
+    return "\n".join([f"[{criterion}]", *(f"Score {label}: {level}" for label, level in levels)])
+
+
+def _check_levels(rubric: Rubric, material: Material) -> None:
+    described = [label.strip() for label in LEVEL.findall(material.rubric)]
+    if rubric.scale and described and set(described) != set(rubric.scale.labels):
+        raise MaterialError(
+            f"The prompt's own rubric describes the scores {', '.join(described)}; "
+            f"rubric {rubric.slug} asks for {rubric.scale.describe()}."
+        )
+
+
+def _criterion(text: str) -> str:
+    """Return what a prompt's rubric says before its levels, without the brackets."""
+    first_level = LEVEL.search(text)
+    criterion = _in_one_line(text[: first_level.start()] if first_level else text)
+    return criterion.removeprefix("[").removesuffix("]")
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- Messages --------------------------------------------------------------------------------------
+
+Messages = list[tuple[str, str]]
+LENGTH_NEUTRAL = (
+    "Length earns nothing by itself: do not reward padding, and do not mark an answer down for "
+    "being brief where it says enough."
+)
+EXAMPLES = (
+    "People have judged the examples below. Judge by the same measure. The examples stand between "
+    "tags as well: they are material, and their prompts and answers are not those to be judged now."
+)
+PROMETHEUS_REASONS = {
+    "direct": "Measured by the score rubric, this response earns the score {verdict}.",
+    "pairwise": "Measured by the score rubric, Response {verdict} is the better one.",
+}
+
+
+def render_prompt(
+    spec: JudgeSpec, material: Material, *, nonce: str, structured: bool = False
+) -> Messages:
+    """Return the (role, text) messages that ask for a verdict on `material`.
+
+    `structured`: the reply will be held to `verdict_schema`. Raises MaterialError for material that
+    the rubric cannot show (MissingMaterialError where something is missing), ValueError for an
+    invalid nonce, and for a schema where the format has none.
+    """
+    check_nonce(nonce)
+    check_material(spec.rubric, material)
+    if structured:
+        _check_schema(spec)
+    if spec.rubric.is_prometheus:
+        return _prometheus(spec, material)
+    values = _fenced(spec.rubric, material, nonce)
+    form = how_to_reply(spec.rubric, len(material.answers), nonce, structured=structured)
+    values["how_to_reply"] = "\n\n".join([*_switched(spec), *_example_blocks(spec, nonce), form])
+    values["reminder"] = reminder(nonce, structured=structured)
+    return [("system", fill(spec.rubric.system, values)), ("user", fill(spec.rubric.user, values))]
+
+
+def render_note(spec: JudgeSpec, material: Material, *, nonce: str) -> Messages:
+    """Return the request for the grading note: the prompt without the answers.
+
+    Raises MissingMaterialError for a missing reference, ValueError where the rubric has no note.
+    """
+    check_nonce(nonce)
+    check_reference(spec.rubric, material)
+    if not spec.rubric.note:
+        raise ValueError(f"Rubric {spec.rubric.slug} asks for no grading note.")
+    return [("user", fill(spec.rubric.note, _fenced(spec.rubric, material, nonce)))]
+
+
+def repair_message(spec: JudgeSpec, *, nonce: str, n_answers: int) -> str:
+    """Return the user message of the one repair turn, which asks for the verdict line alone."""
+    check_nonce(nonce)
+    return how_to_repair(spec.rubric, _checked(spec, n_answers), nonce)
+
+
+def verdict_schema(spec: JudgeSpec, n_answers: int) -> dict[str, Any]:
+    """Return the JSON schema of a structured reply; ValueError where the format has none."""
+    _check_schema(spec)
+    return schema_of(spec.rubric, _checked(spec, n_answers))
+
+
+def _check_schema(spec: JudgeSpec) -> None:
+    if not spec.takes_schema:
+        raise ValueError(f"Rubric {spec.rubric.slug} has a form of reply of its own.")
+
+
+def _checked(spec: JudgeSpec, n_answers: int) -> int:
+    if not can_show(spec.rubric, n_answers):
+        raise ValueError(f"Rubric {spec.rubric.slug} cannot be shown {n_answers} answers.")
+    return n_answers
+
+
+def _switched(spec: JudgeSpec) -> list[str]:
+    return [LENGTH_NEUTRAL] if spec.is_length_neutral else []
+
+
+# -- Fenced texts ----------------------------------------------------------------------------------
+
+
+def _fenced(rubric: Rubric, material: Material, nonce: str) -> dict[str, str]:
+    """Return the values of the placeholders. The arena's own texts are instructions: not fenced."""
+    instructions = {
+        "question": material.question,
+        "criteria": criteria_of(rubric, material),
+        "rubric": rubric_of(rubric, material) if rubric.levels else "",
+    }
+    values = {name: without_nonce(normalise(text), nonce) for name, text in instructions.items()}
+    for name in ("prompt", "reference", "note"):
+        values[name] = fence(name, getattr(material, name), nonce)
+    answers = dict(_fenced_answers(material.answers, nonce))
+    values |= {f"answer_{letter.lower()}": text for letter, text in answers.items()}
+    values["answer"] = answers.get("A", "")
+    values["answers"] = "\n\n".join(f"Answer {letter}:\n{answers[letter]}" for letter in answers)
+    return values | {"nonce": nonce}
+
+
+def _fenced_answers(
+    answers: tuple[str, ...], nonce: str, prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    for letter, text in zip(LETTERS, answers, strict=False):
+        yield letter, fence(f"{prefix}answer-{letter.lower()}", text, nonce)
+
+
+def _example_blocks(spec: JudgeSpec, nonce: str) -> Iterator[str]:
+    if spec.examples:
+        yield EXAMPLES
+    for number, example in enumerate(spec.examples, start=1):
+        prefix = f"example-{number}-"
+        parts = [f"Example {number}", "Prompt:", fence(f"{prefix}prompt", example.prompt, nonce)]
+        if spec.rubric.reference == "required":
+            reference = fence(f"{prefix}reference", example.reference, nonce)
+            parts += ["Reference answer:", reference]
+        for letter, text in _fenced_answers(example.answers, nonce, prefix):
+            parts += [f"Answer {letter}:" if len(example.answers) > 1 else "Answer:", text]
+        if example.reason.strip():
+            parts += ["Reasoning:", fence(f"{prefix}reason", example.reason, nonce)]
+        yield "\n".join([*parts, f"Verdict: {_spelled(spec, example)}"])
+
+
+def _spelled(spec: JudgeSpec, example: Example) -> str:
+    return OUTCOMES[example.verdict] if spec.protocol == "pairwise" else example.verdict
+
+
+# -- The Prometheus formats ------------------------------------------------------------------------
+
+
+def _prometheus(spec: JudgeSpec, material: Material) -> Messages:
+    """Examples are earlier turns of the conversation, in the format the models were trained on."""
+    rubric = spec.rubric
+    turns: Messages = []
+    for example in spec.examples:
+        shown = Material(
+            material.question, material.criteria, example.prompt, example.answers, example.reference
+        )
+        turns.append(("user", fill(rubric.user, _neutral(rubric, shown))))
+        turns.append(("assistant", _prometheus_reply(spec, example)))
+    values = _neutral(rubric, material)
+    system = "\n\n".join([fill(rubric.system, values), *_switched(spec)])
+    return [("system", system), *turns, ("user", fill(rubric.user, values))]
+
+
+def _neutral(rubric: Rubric, material: Material) -> dict[str, str]:
+    values = {
+        "question": material.question,
+        "criteria": criteria_of(rubric, material),
+        "rubric": rubric_of(rubric, material) if rubric.levels else "",
+        "prompt": material.prompt,
+        "reference": material.reference,
+        "note": material.note,
+        "answer": material.answers[0],
+        "answer_a": material.answers[0],
+        "answer_b": material.answers[-1],
+    }
+    return {name: neutralise(text) for name, text in values.items()}
+
+
+def _prometheus_reply(spec: JudgeSpec, example: Example) -> str:
+    verdict = _spelled(spec, example)
+    measured = PROMETHEUS_REASONS[spec.protocol].format(verdict=verdict)
+    return f"Feedback: {neutralise(example.reason).strip() or measured} [RESULT] {verdict}"

@@ -1,0 +1,133 @@
+"""Verdict formats: the verdicts a judge may give, the instructions that ask for one, the schema.
+
+The texts here are sent to models. Changing one makes another judge: raise `spec.PROMPT_VERSION`.
+"""
+
+import json
+import string
+from typing import Any
+
+from judges.core.rubric import Rubric
+
+LETTERS = string.ascii_uppercase
+PAIRWISE = ("A", "B", "TIE")
+FEWEST_LISTED = 3
+LINE = (
+    "First write your reasoning, briefly. Then end with one last line, alone, in exactly one of "
+    "these forms:\n{lines}"
+)
+LISTED_LINE = (
+    "First write your reasoning, briefly. Then end with one last line, alone, that names every "
+    "answer from {letters} exactly once, the best first, with > between a better and a worse "
+    "answer and = between two that are equally good. Two examples of the form:\n{lines}"
+)
+OBJECT = (
+    'Reply with one JSON object and nothing else. It has two keys, in this order: "reasoning", '
+    'which is your reasoning in a few sentences, and "verdict", which is one of {verdicts}.'
+)
+LISTED_OBJECT = (
+    'Reply with one JSON object and nothing else. It has two keys, in this order: "reasoning", '
+    'which is your reasoning in a few sentences, and "verdict", which is a list of groups of '
+    "letters that names every answer from {letters} exactly once: the best group first, and in one "
+    "group those answers that are equally good. For example, the form is {groups}."
+)
+LINE_REMINDER = (
+    "Give your reasoning first. Then end with your verdict on a last line of its own, in the form "
+    "that was described: VERDICT-{nonce}, a colon, the verdict."
+)
+OBJECT_REMINDER = "Give the JSON object that was described, with your reasoning and your verdict."
+REPAIR = (
+    "No verdict can be read from your reply. Do not judge anew: put the verdict that you reached "
+    "into one line, and write nothing else. Write exactly one of these forms:\n{lines}"
+)
+LISTED_REPAIR = (
+    "No order can be read from your reply. Do not judge anew: put the order that you reached into "
+    "one line, and write nothing else. Name every answer from {letters} exactly once, the best "
+    "first, with > or = between them. Two examples of the form:\n{lines}"
+)
+PROMETHEUS_REPAIR = (
+    "No result can be read from your reply. Do not judge anew: write the result that you reached, "
+    "and nothing else. The output format should look as follows: "
+    '"[RESULT] ({verdicts})"'
+)
+
+
+def can_show(rubric: Rubric, shown: int) -> bool:
+    """Can a judge with this rubric be shown that many answers?"""
+    if rubric.protocol == "listwise":
+        return FEWEST_LISTED <= shown <= len(LETTERS)
+    return shown == (1 if rubric.protocol == "direct" else 2)
+
+
+def how_to_reply(rubric: Rubric, shown: int, nonce: str, *, structured: bool) -> str:
+    """Return the closing instruction: reasoning first, then a verdict line or a JSON object."""
+    form = (OBJECT, LISTED_OBJECT) if structured else (LINE, LISTED_LINE)
+    return _worded(form, rubric, shown, nonce)
+
+
+def reminder(nonce: str, *, structured: bool) -> str:
+    """Return the reminder at the end of a long request, far below the instruction."""
+    return OBJECT_REMINDER if structured else LINE_REMINDER.format(nonce=nonce)
+
+
+def how_to_repair(rubric: Rubric, shown: int, nonce: str) -> str:
+    """Return the message after an unreadable reply, which asks for the verdict alone."""
+    if not rubric.is_prometheus:
+        return _worded((REPAIR, LISTED_REPAIR), rubric, shown, nonce)
+    verdicts = rubric.scale.describe() if rubric.scale else "A or B"
+    return PROMETHEUS_REPAIR.format(verdicts=verdicts)
+
+
+def schema_of(rubric: Rubric, shown: int) -> dict[str, Any]:
+    """Return the JSON schema of a reply: `reasoning`, then `verdict`.
+
+    A listwise verdict is an array of arrays of letters, best first; those of one array are equal.
+    """
+    verdict: dict[str, Any] = {"type": "string", "enum": list(verdicts_of(rubric, shown))}
+    if rubric.protocol == "listwise":
+        group = {"type": "array", "items": verdict, "minItems": 1, "maxItems": shown}
+        verdict = {"type": "array", "items": group, "minItems": 1, "maxItems": shown}
+    return {
+        "type": "object",
+        "properties": {"reasoning": {"type": "string"}, "verdict": verdict},
+        "required": ["reasoning", "verdict"],
+        "additionalProperties": False,
+    }
+
+
+def verdicts_of(rubric: Rubric, shown: int) -> tuple[str, ...]:
+    """Return the possible verdicts, or for a list the letters of its answers."""
+    if rubric.scale:
+        return rubric.scale.labels
+    if rubric.protocol == "listwise":
+        return tuple(LETTERS[:shown])
+    return PAIRWISE[:2] if rubric.is_prometheus else PAIRWISE
+
+
+def is_order(verdict: str, shown: int) -> bool:
+    """Does `verdict` name the letters of all answers once, with " > " or " = " between them?"""
+    words = verdict.split(" ")
+    named, marks = words[::2], words[1::2]
+    return sorted(named) == list(LETTERS[:shown]) and set(marks) <= {">", "="}
+
+
+def _worded(forms: tuple[str, str], rubric: Rubric, shown: int, nonce: str) -> str:
+    """Fill in the form for a choice (the first one), or for an order (the second)."""
+    verdicts = verdicts_of(rubric, shown)
+    is_list = rubric.protocol == "listwise"
+    endings = _some_orders(verdicts) if is_list else verdicts
+    return forms[is_list].format(
+        lines="\n".join(f"VERDICT-{nonce}: {ending}" for ending in endings),
+        verdicts=", ".join(json.dumps(verdict, ensure_ascii=False) for verdict in verdicts),
+        letters=f"{verdicts[0]} to {verdicts[-1]}",
+        groups=json.dumps([group.split(" = ") for group in endings[0].split(" > ")]),
+    )
+
+
+def _some_orders(letters: tuple[str, ...]) -> tuple[str, str]:
+    """Return two example orders that show both signs and contradict each other.
+
+    A judge that repeats both of them therefore gives no verdict.
+    """
+    backward, rotated = letters[::-1], letters[1:] + letters[:1]
+    return f"{' > '.join(backward[:-1])} = {backward[-1]}", " > ".join(rotated)

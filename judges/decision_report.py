@@ -1,0 +1,538 @@
+"""What a team's decision page shows: its candidates in an arena compared with a baseline.
+
+The page and the API build it with `decision_context`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import (
+    BooleanField,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+)
+from django.db.models.expressions import Combinable
+from django.http import Http404
+from django.urls import reverse
+from django.utils.text import get_text_list
+
+from arena.models import Arena, Candidate, Response, Run, Team, Vote
+from judges.models import Baseline, Decision, Judgement, JuryVerdict, RunJudge
+from judges.services.decisions import TOLD, default_baseline, name_for
+from judges.wording import (
+    MOST_WORTHWHILE,
+    Share,
+    chance_words,
+    headline,
+    more_votes,
+    percents,
+    share_words,
+    uncapped,
+    why,
+)
+from ranking import record
+from ranking.board_data import SCRIPTED_NOTICE, BoardQuery, Link, counts_scripts, is_people_alone
+from ranking.comparison import (
+    LONG_TEXTS,
+    CandidateDifference,
+    ChosenPair,
+    DifferenceBoard,
+    DifferenceBoards,
+    read_difference_boards,
+)
+from ranking.models import Counted, Raters
+from ranking.stats.differences import Lead, rounded_up
+
+MOST_PAGES = 10_000
+VOTES_PER_PAGE = 10
+ALL_PROMPTS = "All prompts"
+NO_BOARD = CandidateDifference(Lead.NOT_COMPARABLE)
+
+# -- What more LLM-judge votes cost ----------------------------------------------------------------
+
+TwoCandidates = tuple[Candidate, Candidate]
+
+
+@dataclass(frozen=True)
+class JudgePrice:
+    """The judges of the newest run, and what one of their votes costs in nano-dollars.
+
+    `per_vote` is what votes have cost so far, else what the quote says; None without a price.
+    `epoch` is the one that votes: the jury's where there are several judges.
+    """
+
+    labels: list[str]
+    per_vote: int | None
+    epoch: int
+
+    @property
+    def names(self) -> str:
+        return get_text_list(self.labels, "and")
+
+
+@dataclass(frozen=True)
+class Supply:
+    """How many prompts both candidates answer, and how many of them these judges have `left`."""
+
+    prompts: int
+    left: int
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The votes that a conclusive result still takes if the difference stays the same.
+
+    `price` is None before the first judge run, `supply` where judges cannot be asked.
+    """
+
+    votes: int
+    price: JudgePrice | None
+    supply: Supply | None = None
+
+    @property
+    def cost(self) -> int | None:
+        if self.price is None or self.price.per_vote is None:
+            return None
+        return self.price.per_vote * self.votes
+
+    @property
+    def is_too_many(self) -> bool:
+        return self.votes > MOST_WORTHWHILE
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there are too few prompts left for so many LLM-judge votes."""
+        return self.supply is not None and self.supply.left < self.votes
+
+
+def find_last_price(arena: Arena) -> JudgePrice | None:
+    """Read the judges of the newest run in one query; None before the first run."""
+    newest = Run.objects.filter(arena=arena, kind=Run.Kind.JUDGE, run_judges__isnull=False)
+    of_newest = RunJudge.objects.filter(run=Subquery(newest.order_by("-pk").values("pk")[:1]))
+    members = list(of_newest.select_related("run", "epoch__judge").order_by("pk"))
+    if not members:
+        return None
+    labels = [str(member.epoch) for member in members if not member.epoch.judge.is_jury]
+    voter = next((member for member in members if member.epoch.judge.is_jury), members[0])
+    return JudgePrice(labels, _price_per_vote(members[0].run), voter.epoch_id)
+
+
+def _price_per_vote(run: Run) -> int | None:
+    """Rounded up, so that rounding never makes a forecast too low."""
+    if run.votes_done:
+        return -(-(run.settled + run.uncertain) // run.votes_done)
+    if run.expected_cost is None or not run.votes_wanted:
+        return None
+    return -(-run.expected_cost // run.votes_wanted)
+
+
+def count_supply(
+    pair: TwoCandidates, price: JudgePrice | None, category: str = ""
+) -> Supply | None:
+    """Count in one query; None for archived candidates, which are not judged."""
+    if any(candidate.retired_at for candidate in pair):
+        return None
+    responses = Response.objects.revealed().filter(candidate__in=pair, prompt__retired_at=None)
+    responses = responses.exclude(Q(prompt__text="") | Q(text=""))
+    if category:
+        responses = responses.filter(prompt__category=category)
+    shared = responses.values("prompt").annotate(answers=Count("pk")).filter(answers=len(pair))
+    judged = list(shared.annotate(judged=_is_judged(pair, price)).values_list("judged", flat=True))
+    return Supply(len(judged), judged.count(False))
+
+
+def _is_judged(pair: TwoCandidates, price: JudgePrice | None) -> Combinable:
+    """Whether this judge, or this very jury, has been asked about the pair on a prompt."""
+    if price is None:
+        return Value(False)
+    of_pair = Q(comparison__left__in=pair, comparison__right__in=pair, epoch=price.epoch)
+    on_prompt = Q(comparison__prompt=OuterRef("prompt"))
+    may_be_asked_again = Q(state=JuryVerdict.State.WAITING, run__state=Run.State.CANCELLED)
+    judged = Judgement.objects.filter(of_pair, on_prompt).not_free()
+    decided = JuryVerdict.objects.filter(of_pair, on_prompt).exclude(may_be_asked_again)
+    return ExpressionWrapper(Exists(judged) | Exists(decided), BooleanField())
+
+
+def order_url(pair: TwoCandidates, arena: Arena, needed: Needed | None) -> str:
+    """Where to start a judge run on these two, even with a clear lead; '' without prompts left."""
+    fields: list[tuple[str, int]] = [("candidate", candidate.pk) for candidate in pair]
+    fields.append(("again", 1))
+    if needed and needed.supply:
+        if not needed.supply.left:
+            return ""
+        fields.append(("per_pair", min(needed.votes, needed.supply.left)))
+    return f"{reverse('order_run', args=[arena.slug])}?{urlencode(fields)}"
+
+
+# -- Which candidates ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DecisionQuery:
+    """What the address asks for; None and '' stand for the defaults."""
+
+    raters: str = ""
+    category: str = ""
+    candidate: int | None = None
+    baseline: int | None = None
+    page: int = 1
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> "DecisionQuery":
+        """Raises Http404 for an invalid id."""
+        board = BoardQuery.unsorted(parameters)
+        ids = {"a": parameters.get("candidate", ""), "b": parameters.get("baseline", "")}
+        pair, page = ChosenPair.of(ids), parameters.get("page", "")
+        number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
+        page_number = max(1, min(number, MOST_PAGES))
+        return cls(board.raters, board.category, pair.a, pair.b, page_number)
+
+    @property
+    def board_query(self) -> BoardQuery:
+        return BoardQuery(self.raters, self.category)
+
+    def link(self, **changes: Any) -> str:
+        """The query string of this page, or of one that differs by `changes`, from page 1."""
+        fields = vars(replace(self, **{"page": 1} | changes)).items()
+        used = {name: value for name, value in fields if value and (name, value) != ("page", 1)}
+        return f"?{urlencode(used)}"
+
+
+@dataclass(frozen=True)
+class NamedCandidate:
+    """A candidate by the name that the team may see."""
+
+    candidate: Candidate
+    name: str
+
+    @property
+    def pk(self) -> int:
+        return self.candidate.pk
+
+    @property
+    def is_retired(self) -> bool:
+        return self.candidate.retired_at is not None
+
+    @property
+    def url(self) -> str:
+        return reverse("candidate", args=[self.candidate.arena.slug, self.candidate.pk])
+
+
+@dataclass(frozen=True)
+class DecisionCandidates:
+    """The candidates of an arena as a team sees them.
+
+    `own` are the team's, `chosen` is its baseline, `baseline` the one on this page, `focus` the
+    candidate that is compared with it. None where there is no such candidate.
+    """
+
+    in_arena: list[NamedCandidate]
+    own: list[NamedCandidate]
+    chosen: NamedCandidate | None
+    baseline: NamedCandidate | None
+    focus: NamedCandidate | None = None
+
+    @property
+    def others(self) -> list[NamedCandidate]:
+        """The team's candidates but for the baseline: active ones first, the newest first."""
+        others = [entry for entry in self.own if self.baseline and entry.pk != self.baseline.pk]
+        return sorted(others, key=lambda entry: (entry.is_retired, -entry.pk))
+
+
+def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionCandidates:
+    """Read the arena's candidates and the team's baseline in one query.
+
+    Raises Http404 where the query names a candidate that is not there.
+    """
+    chosen = Baseline.objects.filter(team=team, arena=OuterRef("arena"))
+    rows = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS).order_by("pk")
+    rows = rows.annotate(baseline=Subquery(chosen.values("candidate")[:1]))
+    in_arena = []
+    for row in rows:
+        row.arena = arena
+        in_arena.append(NamedCandidate(row, name_for(team, arena, row)))
+    own = [entry for entry in in_arena if (entry.candidate.team_id or arena.team_id) == team.pk]
+    chosen_pk = rows[0].baseline if in_arena else None
+    usual = default_baseline(entry.candidate for entry in own)
+    team_baseline = _find(in_arena, chosen_pk or (usual.pk if usual else None))
+    baseline = _find_or_404(in_arena, query.baseline) or team_baseline
+    candidates = DecisionCandidates(in_arena, own, team_baseline, baseline)
+    focus = _find_or_404(candidates.others, query.candidate)
+    return replace(candidates, focus=focus or next(iter(candidates.others), None))
+
+
+def _find(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
+    return next((entry for entry in entries if entry.pk == pk), None)
+
+
+def _find_or_404(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
+    entry = _find(entries, pk)
+    if pk is not None and entry is None:
+        raise Http404("There is no such candidate to compare.")
+    return entry
+
+
+def _why_nothing_to_compare(team: Team, candidates: DecisionCandidates) -> str:
+    """'' where there are two candidates to compare."""
+    if not candidates.own:
+        return f"{team} has no candidates in this arena yet."
+    if candidates.baseline is None:
+        return f"All candidates of {team} are archived. Choose a baseline."
+    if candidates.focus is None:
+        return f"{candidates.baseline.name} is the only candidate so far."
+    return ""
+
+
+# -- The page --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """One candidate, or the one in focus in one category, compared with the baseline."""
+
+    title: str
+    url: str
+    difference: CandidateDifference
+    is_chosen: bool
+    why: str
+    is_retired: bool = False
+    is_closed: bool = False  # it or the baseline is archived, so no more votes will come
+
+    @cached_property
+    def interval(self) -> dict[str, str] | None:
+        """Where the interval is drawn, in percent of the width; None without one."""
+        difference = self.difference
+        if difference.wins is None or difference.wins_low is None or difference.wins_high is None:
+            return None
+        ends = {"at": difference.wins, "low": difference.wins_low, "high": difference.wins_high}
+        return {name: f"{100 * value:.1f}" for name, value in ends.items()}
+
+    @property
+    def share(self) -> Share:
+        return share_words(self.difference)
+
+    @property
+    def chance(self) -> str:
+        return chance_words(self.difference.chance)
+
+    @property
+    def state(self) -> str:
+        """Whether the result is conclusive, or what is still missing, in a few words."""
+        if self.difference.is_known:
+            return "conclusive"
+        if self.is_closed:
+            return "no more votes will come"
+        if not self.difference.votes:
+            return "no votes yet"
+        if self.difference.chance is None:
+            reason = f": {self.why}".removesuffix(".") if self.why else ""
+            return f"not conclusive yet{reason}"
+        return more_votes(self.difference)
+
+
+@dataclass(frozen=True)
+class LostVotes:
+    """A page of the votes that the candidate lost to the baseline, newest first."""
+
+    votes: list[Vote]
+    newer: str
+    older: str
+
+
+def decision_context(team: Team, arena: Arena, query: DecisionQuery) -> dict[str, Any]:
+    """Build the context of `judges/decision.html` in a fixed number of queries.
+
+    Raises Http404 for candidates that are not there.
+    """
+    candidates = read_candidates(team, arena, query)
+    boards = read_difference_boards(arena, query.board_query)
+    board = boards.chosen
+    is_focus_asked = query.candidate is not None
+    query = replace(query, raters=boards.query.raters, category=boards.query.category)
+    if board and not is_focus_asked:
+        candidates = replace(candidates, focus=_choose_focus(candidates, board))
+    context = {
+        "team": team,
+        "arena": arena,
+        "query": query,
+        "candidates": candidates,
+        "board": board,
+        "heading": _why_nothing_to_compare(team, candidates),
+        "raters_links": _raters_links(query, boards),
+        "category_links": _category_links(query, boards),
+    }
+    if candidates.focus is None or candidates.baseline is None:
+        return context
+    focus, baseline = candidates.focus, candidates.baseline
+    difference = board.difference(focus.pk, baseline.pk) if board else NO_BOARD
+    sentence = _sentence(focus, baseline, difference, query, board)
+    scripted = SCRIPTED_NOTICE if counts_scripts(board.snapshot if board else None) else ""
+    price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
+    is_closed = focus.is_retired or baseline.is_retired
+    needed = None if is_closed else _needed(difference, price, pair, query.category)
+    share = percents(difference)
+    return context | {
+        # The space before % is left out, as in the tables beneath, which have no room for it.
+        "heading": sentence.replace(share, share.replace(" %", "%")),
+        "sentence": f"{sentence} {scripted}".rstrip(),
+        "scripted": scripted,
+        "focus": focus,
+        "baseline": baseline,
+        "difference": difference,
+        "share": share_words(difference),
+        "chance": chance_words(difference.chance),
+        "needed": needed,
+        "price": price,
+        "counts_judges": query.raters in (Raters.JUDGES, Raters.JURIES),
+        "order_url": "" if is_closed else order_url(pair, arena, needed),
+        "rows": [
+            _candidate_row(entry, baseline, board, query, is_chosen=entry.pk == focus.pk)
+            for entry in candidates.others
+        ],
+        "categories": [_category_row(focus, baseline, query, board) for board in boards.boards],
+        "last_decision": _find_last_decision(team, focus, baseline, board),
+        "lost": _lost_votes(focus, baseline, query),
+        "confidence": f"{100 * board.snapshot.settings['confidence']:g}%" if board else "",
+    }
+
+
+def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> NamedCandidate | None:
+    """The newest active candidate with votes against the baseline, or else with any: a draft
+    has no results yet."""
+    baseline = candidates.baseline.pk if candidates.baseline else None
+    active = [entry for entry in candidates.others if not entry.is_retired]
+    met = [entry for entry in active if baseline and board.between(entry.pk, baseline)]
+    voted = [entry for entry in active if board.votes(entry.pk)]
+    return next(iter(met or voted), candidates.focus)
+
+
+def _sentence(
+    focus: NamedCandidate,
+    baseline: NamedCandidate,
+    difference: CandidateDifference,
+    query: DecisionQuery,
+    board: DifferenceBoard | None,
+) -> str:
+    return headline(
+        focus.name,
+        baseline.name,
+        difference,
+        raters=query.raters,
+        category=query.category,
+        people_alone=is_people_alone(board.snapshot if board else None),
+        retired=next((entry.name for entry in (focus, baseline) if entry.is_retired), ""),
+    )
+
+
+def _needed(
+    difference: CandidateDifference,
+    price: JudgePrice | None,
+    pair: TwoCandidates,
+    category: str,
+) -> Needed | None:
+    if difference.is_known or difference.votes_to_go is None:
+        return None
+    return Needed(rounded_up(difference.votes_to_go), price, count_supply(pair, price, category))
+
+
+def _candidate_row(
+    entry: NamedCandidate,
+    baseline: NamedCandidate,
+    board: DifferenceBoard | None,
+    query: DecisionQuery,
+    *,
+    is_chosen: bool,
+) -> DecisionRow:
+    difference = board.difference(entry.pk, baseline.pk) if board else NO_BOARD
+    return DecisionRow(
+        entry.name,
+        query.link(candidate=entry.pk),
+        difference,
+        is_chosen,
+        _why(entry, baseline, difference),
+        entry.is_retired,
+        entry.is_retired or baseline.is_retired,
+    )
+
+
+def _category_row(
+    focus: NamedCandidate, baseline: NamedCandidate, query: DecisionQuery, board: DifferenceBoard
+) -> DecisionRow:
+    difference = board.difference(focus.pk, baseline.pk, forecast=False)
+    return DecisionRow(
+        board.category or ALL_PROMPTS,
+        query.link(category=board.category),
+        difference,
+        board.category == query.category,
+        _why(focus, baseline, difference),
+    )
+
+
+def _why(entry: NamedCandidate, baseline: NamedCandidate, difference: CandidateDifference) -> str:
+    reason = why(entry.name, baseline.name, difference)
+    return reason if difference.blamed else uncapped(reason)
+
+
+def _find_last_decision(
+    team: Team, focus: NamedCandidate, baseline: NamedCandidate, board: DifferenceBoard | None
+) -> Decision | None:
+    """The last conclusive result that the team was notified of, whatever newer votes say."""
+    if board is None or board.raters not in TOLD or board.category:
+        return None  # teams are notified of boards of all prompts only
+    decisions = Decision.objects.filter(
+        team=team,
+        board=board.snapshot.board_id,
+        candidate=focus.candidate,
+        baseline=baseline.candidate,
+    )
+    return decisions.order_by("-number").first()
+
+
+def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: DecisionQuery) -> LostVotes:
+    """One query: one vote more than a page shows whether there is another page."""
+    raters = query.raters or Raters.PEOPLE.value
+    voters = Raters.PEOPLE.value if raters == Counted.COMBINED else raters
+    filters = record.VoteFilters(voters, "lost", baseline.pk, query.category)
+    start = (query.page - 1) * VOTES_PER_PAGE
+    lost: QuerySet[Vote] = record.find_votes(focus.candidate, filters)
+    votes = list(lost[start : start + VOTES_PER_PAGE + 1])
+    newer = f"{query.link(page=query.page - 1)}#lost" if query.page > 1 else ""
+    older = f"{query.link(page=query.page + 1)}#lost" if len(votes) > VOTES_PER_PAGE else ""
+    return LostVotes(votes[:VOTES_PER_PAGE], newer, older)
+
+
+# -- Links to other voters and categories ----------------------------------------------------------
+
+
+def _raters_links(query: DecisionQuery, boards: DifferenceBoards) -> list[Link]:
+    """People, judges, juries and combined, where they have boards of all prompts here."""
+    raters_here = {
+        snapshot.board.raters for snapshot in boards.snapshots if not snapshot.board.category
+    }
+    links = [
+        Link(label, query.link(raters=raters, category=""), raters == query.raters)
+        for raters, label in Counted.choices
+        if raters in raters_here
+    ]
+    return links if len(links) > 1 else []
+
+
+def _category_links(query: DecisionQuery, boards: DifferenceBoards) -> list[Link]:
+    links = [
+        Link(
+            board.category or ALL_PROMPTS,
+            query.link(category=board.category),
+            board.category == query.category,
+        )
+        for board in boards.boards
+    ]
+    return links if len(links) > 1 else []

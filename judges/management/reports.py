@@ -1,0 +1,172 @@
+"""What the commands of judges share: following runs, and describing a calibration in words."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.core.management.base import CommandError, OutputWrapper
+from django.utils import timezone
+
+from arena import tasks as arena_tasks
+from arena.calls.money import dollars
+from arena.management import progress
+from arena.management.progress import NO_WORKER
+from arena.models import Run
+from judges import tasks
+from judges.models import Calibration, LabelSet
+from judges.reports import RunReport, report_on
+from judges.wording import HONEYPOTS
+
+Figures = dict[str, Any]
+
+# -- Runs ------------------------------------------------------------------------------------------
+
+
+def enqueue_calls() -> str:
+    """Enqueue what is due; return a sentence where the broker does not answer, else ''."""
+    return arena_tasks.enqueue_due_calls(tasks.ring_calls)
+
+
+def follow_run(run: Run) -> RunReport:
+    """Show progress until the run ends, pauses, or nothing has happened for a while."""
+    return progress.follow(lambda: report_on(run.pk, timezone.now()), unit="verdict")
+
+
+def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:
+    """Enqueue the runs and follow each to its end; return False after Ctrl-C.
+
+    Raises CommandError where a run pauses, or where no worker answers.
+    """
+    if runs and (problem := enqueue_calls()):
+        err.write(problem)
+    for run in runs:
+        try:
+            report = follow_run(run)
+        except KeyboardInterrupt:
+            out.write("\nThe run continues in the background. Run this command again to follow it.")
+            return False
+        if report.run.state == Run.State.PAUSED:
+            raise CommandError(
+                f"Run {run.pk} paused: {report.run.pause_reason} Run this command again to resume."
+            )
+        if not report.is_over:
+            raise CommandError(NO_WORKER)
+        requests = f"{report.requests} requests for {report.calls} calls"
+        out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")
+    return True
+
+
+# -- Calibrations ----------------------------------------------------------------------------------
+
+
+def describe_calibration(calibration: Calibration) -> list[str]:
+    """Return the figures of a calibration, one sentence a line."""
+    report = calibration.report
+    describe = {
+        LabelSet.Kind.PAIRS.value: _describe_pairs,
+        LabelSet.Kind.SCORES.value: _describe_scores,
+        LabelSet.Kind.HONEYPOTS.value: _describe_honeypots,
+    }[calibration.kind]
+    lines = [*describe(report)]
+    for other in report.get("beside", []):
+        difference = other["difference"]
+        points = f"{_points(difference['decisive'])} on {difference['n_items']} items"
+        lines.append(f"{other['what']} ({other['judge']}): {points}.")
+    return [*lines, _describe_cost(report["money"]), *report["trust"]["reasons"]]
+
+
+def _describe_pairs(report: Figures) -> Iterable[str]:
+    yield f"{report['n_items']} pairs with {report['n_labels']} labels: {_states(report)}."
+    against_all, longer = report["against_all"], report["longer"]
+    yield f"Agreement with people, ties excluded: {_share(against_all['decisive'])}."
+    yield (
+        f"Ties included: {_share(against_all['three_way'])}; "
+        f"Cohen's kappa {_number(against_all['kappa'])}."
+    )
+    yield (
+        f"With the majority of people: {_share(report['against_majority']['decisive'])}; where all "
+        f"people agree: {_share(report['where_all_agree']['decisive'])}."
+    )
+    yield f"People with one another: {_share(report['people']['decisive'])}."
+    yield (
+        f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it: "
+        f"{_points(longer['lift_decisive'])}."
+    )
+    yield (
+        f"Inconsistent when swapped: {_share(report['flips'])}; picks the answer shown first: "
+        f"{_share(report['first_position'])}."
+    )
+    yield (
+        f"Picks the longer answer: {_share(report['picks_longer']['judge'])}; people: "
+        f"{_share(report['picks_longer']['people'])}."
+    )
+    if report["repeats"]["value"] is not None:
+        yield f"Krippendorff's alpha over repeated runs: {report['repeats']['value']:.4f}."
+    if report.get("not_asked"):
+        yield f"{report['not_asked']} pairs with human votes have no verdict by this judge yet."
+
+
+def _describe_scores(report: Figures) -> Iterable[str]:
+    yield f"{report['n_items']} answers with {report['n_labels']} scores: {_states(report)}."
+    yield f"People with one another: Pearson {_number(report['people']['pearson'])}."
+    for name, against in (
+        ("all human scores", "against_all"),
+        ("their average", "against_average"),
+        ("answers on which all people agree", "where_all_agree"),
+    ):
+        yield f"Against {name}: {_correlations(report[against])}."
+    if report["repeats"]["nominal"]["value"] is not None:
+        alphas = [f"{name} {report['repeats'][name]['value']:.4f}" for name in report["repeats"]]
+        yield f"Krippendorff's alpha over repeated runs: {', '.join(alphas)}."
+
+
+def _describe_honeypots(report: Figures) -> Iterable[str]:
+    yield f"{report['n_items']} honeypots: {_states(report)}."
+    yield f"Honeypot failures: {_share(report['false_wins'])}."
+    for kind in report["traps"]:
+        yield f"  {HONEYPOTS[kind['trap']]}: {_share(kind['false_wins'])}."
+
+
+def _describe_cost(money: Figures) -> str:
+    cost = f"Cost: {dollars(money['cost'])}"
+    if money["cost_per_verdict"] is None:
+        return f"{cost}; no verdicts."
+    each = f"{dollars(money['cost_per_verdict'])} and {money['seconds_per_verdict']:.2f} s"
+    return f"{cost} for {money['verdicts']} verdicts, {each} per verdict."
+
+
+def _states(report: Figures) -> str:
+    return ", ".join(f"{state} {n}" for state, n in report["states"].items() if n)
+
+
+def _share(estimate: Figures) -> str:
+    if estimate["value"] is None:
+        return f"not available ({estimate['reason']})"
+    return f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')} of {estimate['n']}"
+
+
+def _points(estimate: Figures) -> str:
+    if estimate["value"] is None:
+        return f"not available ({estimate['reason']})"
+    scaled = {name: estimate[name] and 100 * estimate[name] for name in ("low", "high")}
+    return f"{100 * estimate['value']:+.1f} points{_interval(scaled, '{:+.1f}')}"
+
+
+def _number(estimate: Figures) -> str:
+    if estimate["value"] is None:
+        return f"not available ({estimate['reason']})"
+    return f"{estimate['value']:.3f}{_interval(estimate, '{:.3f}')}"
+
+
+def _correlations(against: Figures) -> str:
+    others = {"Spearman": "spearman", "Kendall's tau-b": "kendall"}
+    parts = [f"Pearson {_number(against['pearson'])}"]
+    parts += [f"{n} {against[key]:.3f}" for n, key in others.items() if against[key] is not None]
+    if (error := against["mean_absolute_error"]) is not None:
+        parts.append(f"mean absolute error {error:.2f}")
+    return ", ".join(parts)
+
+
+def _interval(estimate: Figures, form: str) -> str:
+    if estimate["low"] is None or estimate["high"] is None:
+        return ""
+    return f" ({form.format(estimate['low'])} to {form.format(estimate['high'])})"

@@ -1,1 +1,0 @@
-"""What the pages of judges say, read from rows; nothing here writes."""

@@ -1,0 +1,225 @@
+"""Honeypots made from an arena's own answers, and how often a judge prefers the fake answer."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from django.db import IntegrityError, transaction
+
+from arena.models import Arena, Prompt, Response
+from judges.core.calibration.items import JsonDataclass
+from judges.core.honeypots import HONEYPOT_KINDS, Honeypot, ReplyForm, honeypots, is_false_win
+from judges.core.parsing import Outcome
+from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
+from judges.services.calibration import summarise_costs
+from judges.services.calibration_data import SettledJudgement, settled_judgements
+from judges.services.labels import BATCH, free_name
+from judges.services.registry import JudgeError
+from judges.services.subjects import answers_in
+from judges.services.trust import honeypot_problems, settle_trust
+from ranking.stats.bootstrap import Estimate, clustered_share
+
+PROMPTS = 25
+POINTS = {"left": 1, "right": -1}
+NO_ANSWERS = "This arena has no prompt with an answer that a judge could read."
+NOTHING_SETTLED = "There is nothing to measure: the judge has no result on any of these honeypots."
+
+
+@dataclass(frozen=True)
+class HoneypotKindReport(JsonDataclass):
+    """One kind of honeypot: how its judgements ended, and the share of false wins.
+
+    The field names are the keys of stored reports.
+    """
+
+    trap: str
+    n_items: int
+    states: Mapping[str, int]
+    false_wins: Estimate
+
+
+@dataclass(frozen=True)
+class HoneypotReport(JsonDataclass):
+    """How a judge did on honeypots.
+
+    `false_wins` is a share of the verdicts, with an interval that takes the honeypots of one
+    prompt as dependent; a missing verdict counts neither way.
+    """
+
+    n_items: int
+    states: Mapping[str, int]
+    false_wins: Estimate
+    traps: tuple[HoneypotKindReport, ...]
+
+
+# -- Making honeypots ------------------------------------------------------------------------------
+
+
+def make_honeypots(
+    *, arena: Arena, seed: str, prompts: int = PROMPTS, reply_form: ReplyForm = "line"
+) -> LabelSet:
+    """Store honeypots of every kind for `prompts` prompts drawn by seed.
+
+    The real answer is the one that people liked most. The fake answers of each kind are on the
+    left as often as on the right. The same honeypots are stored once. Raises JudgeError for an
+    arena without answers.
+    """
+    drafts = draft_honeypots(arena=arena, seed=seed, prompts=prompts, reply_form=reply_form)
+    digest = hashlib.sha256(json.dumps(sorted(item.key for item in drafts)).encode()).hexdigest()
+    try:
+        return _stored(digest) or _store(f"Honeypots from {arena.slug}", digest, drafts)
+    except IntegrityError:  # somebody else made the same ones at the same moment
+        label_set = _stored(digest)
+        if label_set is None:
+            raise
+        return label_set
+
+
+def _stored(digest: str) -> LabelSet | None:
+    return LabelSet.objects.filter(digest=digest).first()
+
+
+@transaction.atomic
+def _store(name: str, digest: str, drafts: list[LabelItem]) -> LabelSet:
+    kind = LabelSet.Kind.HONEYPOTS
+    label_set = LabelSet.objects.create(name=free_name(name), kind=kind, digest=digest)
+    for item in drafts:
+        item.labels_in = label_set
+    LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
+    return label_set
+
+
+def draft_honeypots(
+    *, arena: Arena, seed: str, prompts: int = PROMPTS, reply_form: ReplyForm = "line"
+) -> list[LabelItem]:
+    """Return the items that `make_honeypots` stores, unsaved. Raises JudgeError."""
+    chosen = _chosen(arena, seed, prompts)
+    texts = Prompt.objects.in_bulk([prompt for prompt, _ in chosen])
+    answers = Response.objects.in_bulk([response for _, response in chosen])
+    drafts = []
+    for place, (prompt, response) in enumerate(chosen):
+        key, text = f"{seed} {prompt} {response}", answers[response].text
+        made = honeypots(key, texts[prompt].text, text, reply_form)
+        drafts += [
+            _item(texts[prompt], honeypot, fake_left=bool((place + number) % 2))
+            for number, honeypot in enumerate(made)
+        ]
+    return drafts
+
+
+def _chosen(arena: Arena, seed: str, count: int) -> list[tuple[int, int]]:
+    """Return (prompt, the answer to it that people liked most); the prompts are drawn by seed."""
+    points = _points(arena)
+    by_prompt = answers_in(arena).by_prompt()
+    if not by_prompt:
+        raise JudgeError(NO_ANSWERS)
+    drawn = sorted(by_prompt, key=lambda prompt: _draw(seed, prompt))[:count]
+    return [
+        (prompt, max(by_prompt[prompt], key=lambda response: (points[response], -response)))
+        for prompt in drawn
+    ]
+
+
+def _points(arena: Arena) -> Counter[int]:
+    """Count the human votes that each response won, minus those it lost."""
+    votes = arena.votes.live().of_people().filter(comparison__left_response__isnull=False)
+    rows = votes.values_list("comparison__left_response", "comparison__right_response", "outcome")
+    points: Counter[int] = Counter()
+    for left, right, outcome in rows:
+        points[left] += POINTS.get(outcome, 0)
+        points[right] -= POINTS.get(outcome, 0)
+    return points
+
+
+def _draw(seed: str, prompt: int) -> bytes:
+    return hashlib.sha256(f"honeypots {seed} {prompt}".encode()).digest()
+
+
+def _item(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
+    first, second = honeypot.real, honeypot.fake
+    if fake_left:
+        first, second = second, first
+    texts = [prompt.text, first, second, prompt.reference, prompt.rubric, honeypot.kind]
+    return LabelItem(
+        key=hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
+        prompt=prompt.text,
+        response_1=first,
+        response_2=second,
+        reference=prompt.reference,
+        rubric=prompt.rubric,
+        category=prompt.category,
+        trap=honeypot.kind,
+        trap_side="left" if fake_left else "right",
+    )
+
+
+# -- Measuring -------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def measure_honeypots(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Calibration:
+    """Measure how often a judge prefers the fake answers of a set, and store the report.
+
+    Raises JudgeError where it has settled none of them.
+    """
+    report = honeypot_report(epoch, labels_in).to_json()
+    judgements = epoch.judgements.filter(item__labels_in=labels_in, sample=0)
+    reasons = honeypot_problems(report)
+    report |= {
+        "money": summarise_costs(judgements),
+        "trust": {"trusted": not reasons, "reasons": reasons},
+    }
+    calibration = Calibration.objects.create(
+        epoch=epoch, label_set=labels_in, kind=labels_in.kind, report=report, made_at=now
+    )
+    settle_trust(epoch=epoch, now=now)
+    return calibration
+
+
+def honeypot_report(epoch: Epoch, labels_in: LabelSet) -> HoneypotReport:
+    """Count the fake answers that won. Raises JudgeError where no judgement is settled."""
+    by_sample = settled_judgements(epoch, labels_in)
+    settled = {item: samples[0] for item, samples in by_sample.items() if 0 in samples}
+    items = [item for item in labels_in.items.order_by("pk") if item.pk in settled]
+    if not items:
+        raise JudgeError(NOTHING_SETTLED)
+    by_kind: dict[str, list[LabelItem]] = {}
+    for item in items:
+        by_kind.setdefault(item.trap, []).append(item)
+    return HoneypotReport(
+        n_items=len(items),
+        states=_count_states(items, settled),
+        false_wins=_false_wins(items, settled),
+        traps=tuple(
+            HoneypotKindReport(
+                kind, len(of_kind), _count_states(of_kind, settled), _false_wins(of_kind, settled)
+            )
+            for kind, of_kind in sorted(by_kind.items())
+        ),
+    )
+
+
+def _count_states(
+    items: Iterable[LabelItem], settled: Mapping[int, SettledJudgement]
+) -> dict[str, int]:
+    counts = Counter(settled[item.pk].state for item in items)
+    states = [state.value for state in Judgement.State if state != Judgement.State.WAITING]
+    return {state: counts[state] for state in states}
+
+
+def _false_wins(items: Iterable[LabelItem], settled: Mapping[int, SettledJudgement]) -> Estimate:
+    wins, clusters = [], []
+    prompt_numbers: dict[str, int] = {}
+    for item in items:
+        judgement = settled[item.pk]
+        if item.trap_side == "left":
+            judgement = judgement.swapped()
+        outcome = cast("Outcome | None", judgement.outcome)
+        if outcome is not None:
+            wins.append(float(is_false_win(HONEYPOT_KINDS[item.trap], outcome)))
+            clusters.append(prompt_numbers.setdefault(item.prompt, len(prompt_numbers)))
+    return clustered_share(wins, None, clusters)

@@ -1,0 +1,302 @@
+"""Label runs: a judge asked about labelled items, outside any arena, with a spending cap."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q
+
+from arena.calls.models import Call
+from arena.calls.money import raise_cap
+from arena.calls.pricing import price_of
+from arena.models import Run
+from judges.core.spec import JudgeSpec
+from judges.models import Epoch, Judgement, LabelItem
+from judges.models.judgements import JudgementQuerySet
+from judges.services import subjects
+from judges.services.adoption import take_over
+from judges.services.labels import outside_examples
+from judges.services.quotes import (
+    CHARACTERS_PER_TOKEN,
+    JudgeQuote,
+    Quote,
+    expected_cost,
+    max_reply_tokens,
+    prompt_overhead,
+    typical_reply_tokens,
+    worst_cost,
+)
+from judges.services.registry import JudgeError, spec_of
+from judges.services.runs import (
+    UNFINISHED,
+    add_judge,
+    check_cap,
+    one_label_run_at_a_time,
+    open_run,
+    resume_unfinished,
+    write_calls,
+)
+
+BATCH = 200
+LONE_ANSWER = (1,)
+LISTWISE = "A listwise judge needs at least three answers; labelled items have two at most."
+SINGLE = "This judge compares two answers; these labels are scores of single answers."
+NO_REFERENCE = "This rubric needs a reference answer, and none of these items has one."
+ALL_EXAMPLES = (
+    "All of these items are examples in the judge's prompt, so it can't be measured on them."
+)
+NO_ITEMS = "There are no items to judge."
+
+
+def quote_label_run(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:
+    """Return the cost of judging each of these items `samples` times."""
+    sizes = [
+        _request_bytes(item, spec)
+        for item in items
+        for _ in range(samples * len(calls_for_item(spec, item)))
+    ]
+    rate = price_of(spec.endpoint, spec.model)
+    reply_tokens = typical_reply_tokens(spec)
+    judge = JudgeQuote(
+        label=spec.label,
+        endpoint=spec.endpoint,
+        model=spec.model,
+        comparisons=len(items) * samples,
+        calls=len(sizes),
+        tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in sizes),
+        tokens_out=reply_tokens * len(sizes),
+        expected=expected_cost(rate, sizes, reply_tokens),
+        worst=worst_cost(rate, sizes, max_reply_tokens(spec.parameters)),
+    )
+    return Quote(0, len(items) * samples, [judge])
+
+
+def _request_bytes(item: LabelItem, spec: JudgeSpec) -> int:
+    texts = (item.prompt, item.response_1, item.response_2, item.reference, item.rubric)
+    return prompt_overhead(spec) + sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def order_label_run(
+    *,
+    epoch: Epoch,
+    items: Sequence[LabelItem],
+    cap: int | None,
+    now: datetime,
+    samples: Sequence[int] = (0,),
+    created_by: Any = None,
+) -> Run:
+    """Ask a judge about labelled items, once for each sample number; return the open run.
+
+    Items already asked about in this epoch under the same sample number are not asked again: their
+    judgements stay in the run they belong to. `cap` is in nano-dollars. Raises JudgeError.
+    """
+    spec = spec_of(epoch.judge)
+    usable = usable_items(spec, items)
+    quote = quote_label_run(spec=spec, items=usable, samples=len(samples))
+    check_cap(quote, cap)
+    run = _create_run(epoch, quote, cap, created_by)
+    for sample in samples:
+        for start in range(0, len(usable), BATCH):
+            _write(run, epoch, spec, usable[start : start + BATCH], sample, now)
+    open_run(run=run)
+    return run
+
+
+def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
+    """Leave out the items that this judge can't judge; raises JudgeError when none is left."""
+    if not items:
+        raise JudgeError(NO_ITEMS)
+    if spec.protocol == "listwise":
+        raise JudgeError(LISTWISE)
+    usable = outside_examples(spec.examples, items)
+    if not usable:
+        raise JudgeError(ALL_EXAMPLES)
+    if spec.protocol == "pairwise":
+        usable = [item for item in usable if item.response_2 or item.trap]
+    if not usable:
+        raise JudgeError(SINGLE)
+    if spec.rubric.reference == "required":
+        usable = [item for item in usable if item.reference]
+    if not usable:
+        raise JudgeError(NO_REFERENCE)
+    return usable
+
+
+@transaction.atomic
+def _create_run(epoch: Epoch, quote: Quote, cap: int | None, created_by: Any) -> Run:
+    run = Run.objects.create(
+        kind=Run.Kind.JUDGE,
+        per_pair=1,
+        votes_wanted=quote.comparisons,
+        max_calls=quote.calls,
+        cap=cap,
+        expected_cost=quote.expected,
+        worst_cost=quote.worst,
+        created_by=created_by,
+    )
+    add_judge(run=run, epoch=epoch, own_family=True)
+    return run
+
+
+@transaction.atomic
+def _write(
+    run: Run,
+    epoch: Epoch,
+    spec: JudgeSpec,
+    items: Sequence[LabelItem],
+    sample: int,
+    now: datetime,
+) -> None:
+    """Write the calls and judgements of the items that were not asked about before."""
+    by_key = {subjects.key_of_item(item.pk): item for item in items}
+    asked = epoch.judgements.filter(sample=sample, responses__in=by_key)
+    new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
+    needs: dict[str, str | None] = {}
+    for key, item in by_key.items():
+        if key in new_keys:
+            needs |= calls_for_item(spec, item)
+    calls = write_calls(run=run, epoch=epoch, needs=needs, now=now, sample=sample)
+    judgements = []
+    for key in sorted(new_keys):
+        forward, reverse = _two_calls(spec, by_key[key])
+        judgements.append(
+            Judgement(
+                epoch=epoch,
+                run=run,
+                item=by_key[key],
+                responses=key,
+                sample=sample,
+                forward=calls[forward],
+                reverse=calls[reverse],
+            )
+        )
+    Judgement.objects.bulk_create(judgements)
+
+
+def calls_for_item(spec: JudgeSpec, item: LabelItem) -> dict[str, str | None]:
+    """Map the subject of each call that an item takes to the subject of the call it needs first."""
+    note = subjects.of_item_note(item.pk) if spec.rubric.note else None
+    calls: dict[str, str | None] = {note: None} if note else {}
+    return calls | dict.fromkeys(_two_calls(spec, item), note)
+
+
+def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
+    """Return the subjects of an item's two calls; with a single answer, the same one twice."""
+    if spec.protocol != "direct":
+        return subjects.of_item(item.pk, (1, 2)), subjects.of_item(item.pk, (2, 1))
+    # In a honeypot the second answer may be empty on purpose.
+    second = (2,) if item.response_2 or item.trap else LONE_ANSWER
+    return subjects.of_item(item.pk, LONE_ANSWER), subjects.of_item(item.pk, second)
+
+
+# -- Outstanding items -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outstanding:
+    """Items that a judge was not asked about yet, and the unfinished runs that ask about others.
+
+    `missing` names an item once for each missing sample; `left_out` explains what is skipped.
+    """
+
+    missing: list[LabelItem]
+    runs: list[Run] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def items(self) -> list[LabelItem]:
+        return list({item.key: item for item in self.missing}.values())
+
+
+def find_outstanding(
+    *, spec: JudgeSpec, epoch: Epoch | None, items: Sequence[LabelItem], samples: Sequence[int]
+) -> Outstanding:
+    """Find what a judge has still to be asked; nothing is written.
+
+    `epoch` is None for a judge that was never registered. Raises JudgeError where this judge can't
+    judge any of the items.
+    """
+    usable = usable_items(spec, items)
+    left_out = []
+    if skipped := len(items) - len(usable):
+        left_out.append(f"{skipped} items can't be judged by this judge and are left out.")
+    if epoch is None:
+        return Outstanding(list(usable) * len(samples), [], left_out)
+    judgements = _judgements_on_sets(epoch, usable, samples)
+    asked = set(judgements.not_free().values_list("item", "sample"))
+    missing = [item for item in usable for sample in samples if (item.pk, sample) not in asked]
+    runs = Run.objects.filter(pk__in=judgements.waiting().values("run"), state__in=UNFINISHED)
+    return Outstanding(missing, list(runs.order_by("pk")), left_out)
+
+
+def quote_outstanding(spec: JudgeSpec, outstanding: Outstanding) -> Quote:
+    """Return the cost of the missing items; what an unfinished run pays for is not counted."""
+    return quote_label_run(spec=spec, items=outstanding.missing)
+
+
+def order_outstanding(
+    *,
+    epoch: Epoch,
+    outstanding: Outstanding,
+    samples: Sequence[int],
+    cap: int | None,
+    now: datetime,
+) -> list[Run]:
+    """Resume unfinished runs and order the missing items; return the runs to wait for.
+
+    A cap above a paused run's own raises it. Raises JudgeError, RunError.
+    """
+    with one_label_run_at_a_time(epoch_id=epoch.pk):
+        for run in outstanding.runs:
+            resume_label_run(run=run, cap=cap, now=now)
+        if not outstanding.missing:
+            return outstanding.runs
+        items = outstanding.items
+        run = order_label_run(epoch=epoch, items=items, cap=cap, now=now, samples=samples)
+        _take_over_cancelled(run, epoch, items, samples, now)
+    return [*outstanding.runs, run]
+
+
+def resume_label_run(*, run: Run, cap: int | None, now: datetime) -> None:
+    """Resume a label run that paused, or open one whose ordering was cut short."""
+    if cap is not None and run.cap is not None and cap > run.cap:
+        try:
+            raise_cap(run_id=run.pk, cap=cap)
+        except ValidationError as error:
+            raise JudgeError(" ".join(error.messages)) from None
+    if run.state == Run.State.ORDERED:
+        open_run(run=run)  # the caller already holds the lock
+    elif run.state == Run.State.PAUSED:
+        resume_unfinished(run=run, now=now)
+
+
+def _judgements_on_sets(
+    epoch: Epoch, items: Sequence[LabelItem], samples: Sequence[int]
+) -> JudgementQuerySet:
+    """Return the judgements on the items' label sets: a smaller draw comes from the same sets."""
+    sets = {item.labels_in_id for item in items}
+    return epoch.judgements.filter(item__labels_in__in=sets, sample__in=samples)
+
+
+@transaction.atomic
+def _take_over_cancelled(
+    run: Run, epoch: Epoch, items: Sequence[LabelItem], samples: Sequence[int], now: datetime
+) -> None:
+    """Move what cancelled runs left waiting to `run`, which may have been closed as empty."""
+    Run.objects.select_for_update(of=("self",)).get(pk=run.pk)
+    item_ids = {item.pk for item in items}
+    left_waiting = _judgements_on_sets(epoch, items, samples).free().values_list("pk", "item")
+    ids = [pk for pk, item in left_waiting if item in item_ids]
+    if not ids:
+        return
+    Judgement.objects.filter(pk__in=ids).update(run=run)
+    of_judgements = Q(forward_of__in=ids) | Q(reverse_of__in=ids) | Q(needed_by__forward_of__in=ids)
+    calls = Call.objects.filter(pk__in=Call.objects.filter(of_judgements).values("pk"))
+    take_over(run=run, calls=calls, now=now)
+    votes_wanted = run.judgements.count()
+    Run.objects.filter(pk=run.pk).update(
+        state=Run.State.OPEN, closed_at=None, votes_wanted=votes_wanted
+    )

@@ -1,0 +1,380 @@
+"""The rows of a file put together: each item once, with what every person said of it."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from arena.files.reader import Row, csv_header, csv_rows, is_json, json_rows
+from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
+from arena.files.source import FileError, Source, unreadable
+from arena.models import Arena
+from arena.outcomes import BOTH_BAD, mirror
+from arena.validation import InputError, quoted
+from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
+from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
+from judges.models import Epoch, Label, LabelItem, LabelSet
+from judges.services.calibration_data import voted_on
+from judges.services.orders import JudgeOrder, Member, calls_for
+from judges.services.planning import (
+    OrderOptions,
+    PlannedComparison,
+    exclude_family,
+    families_in,
+    shares_of,
+)
+from judges.services.registry import DEFAULT_RUBRIC, JudgeError
+from judges.services.subjects import answers_in, criteria_suffix, key_of_pair
+
+MOST_SHOWN = 20
+Said = str | float
+ItemKey = tuple[str, str, str, str, str]
+
+
+class LabelsError(Exception):
+    """A file with rows that cannot be used; the message names line, column and reason of each."""
+
+
+@dataclass
+class LabelledItem:
+    """Two responses to a prompt, or one, and `said`: rater -> outcome, or score.
+
+    Of an item that the file shows both ways round, the first way counts, and the labels of the
+    other are turned.
+    """
+
+    prompt: str
+    response_1: str
+    response_2: str
+    reference: str
+    rubric: str
+    category: str
+    line: int
+    said: dict[str, Said] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the texts."""
+        texts = [self.prompt, self.response_1, self.response_2, self.reference, self.rubric]
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """The labels of one file; `empty` counts the rows left out because a text in them is blank."""
+
+    kind: str
+    items: list[LabelledItem]
+    empty: int = 0
+
+    @property
+    def labels(self) -> int:
+        return sum(len(item.said) for item in self.items)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the file says, whatever its format and the order of its rows."""
+        content = sorted([one.key, one.category, sorted(one.said.items())] for one in self.items)
+        return hashlib.sha256(json.dumps([self.kind, content]).encode()).hexdigest()
+
+
+def read_labels(path: Path) -> LabelFile:
+    """Read and check a whole file.
+
+    Raises LabelsError where a row is bad, and FileError where the file is.
+    """
+    collected = _Collected()
+    problems: list[tuple[int, InputError]] = []
+    for row in _rows(path):
+        try:
+            if isinstance(row.content, InputError):
+                raise row.content
+            collected.add(row.line, parse_label(row.content))
+        except InputError as error:
+            problems.append((row.line, error))
+    if problems:
+        raise LabelsError(_in_words(path, problems))
+    if not collected.items:
+        raise FileError(f"{path} has no labels.")
+    return LabelFile(collected.kind, list(collected.items.values()), collected.empty)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield every row, good or bad, of JSON or of CSV with a header."""
+    try:
+        source = Source.of(path.read_bytes(), str(path), guess=False)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if is_json(source):
+        return json_rows(source)
+    return csv_rows(source, csv_header(source, suffices=_suffice, wanted=LABEL_COLUMNS))
+
+
+def _suffice(names: Sequence[str]) -> bool:
+    known = {name.lower() for name in names}
+    return "prompt" in known and bool(known & {"label", "score"})
+
+
+def _in_words(path: Path, problems: list[tuple[int, InputError]]) -> str:
+    told = [
+        f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.reason}"
+        for line, error in problems[:MOST_SHOWN]
+    ]
+    if len(problems) > MOST_SHOWN:
+        told.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
+    rows = "1 bad row" if len(problems) == 1 else f"{len(problems):,} bad rows"
+    return "\n".join([*told, f"Nothing was read: {rows}."])
+
+
+class _Collected:
+    """Items so far, in the order of the file."""
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self.empty = 0
+        self.items: dict[ItemKey, LabelledItem] = {}
+
+    def add(self, line: int, row: LabelRow) -> None:
+        """Add what a row says; raises InputError where it contradicts an earlier one."""
+        self.kind = self.kind or row.kind
+        if row.kind != self.kind:
+            raise InputError(f"is one of {row.kind}; the rows above are of {self.kind}")
+        if row.is_empty:
+            self.empty += 1
+            return
+        item, turned = self._item(line, row)
+        if row.category != item.category:
+            first = f"{quoted(item.category)} in line {item.line}"
+            raise InputError(
+                f"is {quoted(row.category)}, but the same item has {first}", "category"
+            )
+        said: Said = row.score if row.score is not None else row.outcome
+        _note(item, line, row.rater, mirror(row.outcome) if turned else said)
+
+    def _item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
+        key = (row.prompt, row.response_1, row.response_2, row.reference, row.rubric)
+        turned = (row.prompt, row.response_2, row.response_1, row.reference, row.rubric)
+        if key not in self.items and turned in self.items:
+            return self.items[turned], True
+        if key not in self.items:
+            self.items[key] = LabelledItem(*key, row.category, line)
+        return self.items[key], False
+
+
+def _note(item: LabelledItem, line: int, rater: str, said: Said) -> None:
+    """Write down what somebody said; whoever is not named is a person of their own each time."""
+    name = rater or _nobody(item.said)
+    if item.said.get(name, said) != said:
+        before = f"{item.said[name]} in line {item.lines[name]}"
+        raise InputError(f"says {said} by rater {quoted(name)}, who said {before} of the same")
+    item.said[name] = said
+    item.lines.setdefault(name, line)
+
+
+def _nobody(taken: Iterable[str]) -> str:
+    name, number = "", 1
+    while name in taken:
+        number += 1
+        name = f"unnamed {number}"
+    return name
+
+
+# -- Stored label sets -----------------------------------------------------------------------------
+
+BATCH = 500
+
+
+def add_labels(*, file: LabelFile, name: str) -> LabelSet:
+    """Store the labels of a file in one transaction; the same content is stored only once.
+
+    `name` is for people; where another set has it, a number is appended.
+    """
+    try:
+        return stored_labels(file) or _store(file, name)
+    except IntegrityError:  # somebody else stored the same at the same moment
+        label_set = stored_labels(file)
+        if label_set is None:
+            raise
+        return label_set
+
+
+def stored_labels(file: LabelFile) -> LabelSet | None:
+    """Return the set with the labels of this file, if it is stored."""
+    return LabelSet.objects.filter(digest=file.digest).first()
+
+
+def items_of(file: LabelFile) -> list[LabelItem]:
+    """Return the unsaved items of a file, to quote the cost of judging them."""
+    return [_item(None, item) for item in file.items]
+
+
+def drawn(items: Sequence[LabelItem], limit: int | None, seed: str) -> list[LabelItem]:
+    """Draw `limit` of the items by seed: always the same, whatever their order."""
+    shuffled = sorted(items, key=lambda item: _draw(seed, item.key))
+    return shuffled if limit is None else shuffled[:limit]
+
+
+def free_name(name: str) -> str:
+    """Return `name`, with a number where another set has it."""
+    free, number = name[:200], 1
+    while LabelSet.objects.filter(name=free).exists():
+        number += 1
+        free = f"{name[:190]} ({number})"
+    return free
+
+
+def _draw(seed: str, key: str) -> bytes:
+    return hashlib.sha256(f"{seed} {key}".encode()).digest()
+
+
+@transaction.atomic
+def _store(file: LabelFile, name: str) -> LabelSet:
+    labels_in = LabelSet.objects.create(name=free_name(name), kind=file.kind, digest=file.digest)
+    drafts = [_item(labels_in, item) for item in file.items]
+    items = LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
+    Label.objects.bulk_create(
+        [
+            _label(item, rater, said)
+            for item, labelled in zip(items, file.items, strict=True)
+            for rater, said in labelled.said.items()
+        ],
+        batch_size=BATCH,
+    )
+    return labels_in
+
+
+def _item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
+    return LabelItem(
+        labels_in=labels_in,
+        key=labelled.key,
+        prompt=labelled.prompt,
+        response_1=labelled.response_1,
+        response_2=labelled.response_2,
+        reference=labelled.reference,
+        rubric=labelled.rubric,
+        category=labelled.category,
+    )
+
+
+def _label(item: LabelItem, rater: str, said: str | float) -> Label:
+    if isinstance(said, str):
+        return Label(item=item, rater=rater, outcome=said)
+    return Label(item=item, rater=rater, score=said)
+
+
+# -- Pairs that people voted on --------------------------------------------------------------------
+
+LISTWISE = "A listwise judge judges whole lists: start a run in the arena, then calibrate it here."
+
+
+def order_of_voted(
+    *, arena: Arena, spec: JudgeSpec, epoch: Epoch | None, limit: int | None, seed: str
+) -> JudgeOrder | None:
+    """Return an order of the pairs that people voted on and the judge has not judged.
+
+    At most `limit` of them, drawn by seed; None where nothing is left. Pairs with an answer of the
+    judge's own family are left out, because its votes count in the arena like any others. Raises
+    JudgeError for a listwise judge.
+    """
+    picks = _voted_picks(arena, spec, epoch)
+    fair = exclude_family(picks, spec.family, families_in(arena))
+    shuffled = sorted(fair, key=lambda pick: _draw(seed, pick.responses))
+    chosen = shuffled if limit is None else shuffled[:limit]
+    if not chosen:
+        return None
+    if spec.protocol == "listwise":
+        raise JudgeError(LISTWISE)
+    suffix = criteria_suffix(arena.criteria)
+    member = Member(spec, epoch, False, chosen, calls_for(spec, chosen, suffix), suffix)
+    left_out = []
+    if own := len(picks) - len(fair):
+        left_out.append(
+            f"{own} pairs have an answer from the judge's own model family and are left out."
+        )
+    return JudgeOrder(
+        arena, OrderOptions(per_pair=1), [member], chosen, shares_of(chosen), None, left_out
+    )
+
+
+def _voted_picks(arena: Arena, spec: JudgeSpec, epoch: Epoch | None) -> list[PlannedComparison]:
+    asked: set[str] = set()
+    if epoch is not None:
+        judgements = epoch.judgements.filter(sample=0, run__arena=arena).not_free()
+        asked = set(judgements.values_list("responses", flat=True))
+    answers = answers_in(arena, needs_reference=spec.rubric.reference == "required").by_candidate
+    pairs = {(pair.low_id, pair.high_id): pair for pair in arena.pairs.all()}
+    picks = []
+    for key, (prompt, *candidates) in voted_on(arena).items():
+        pair = pairs.get((min(candidates), max(candidates)))
+        if pair is None or key in asked:
+            continue
+        low = answers.get(pair.low_id, {}).get(prompt)
+        high = answers.get(pair.high_id, {}).get(prompt)
+        if low and high and key_of_pair(low, high) == key:
+            picks.append(PlannedComparison(pair, prompt, low, high))
+    return picks
+
+
+# -- Few-shot examples -----------------------------------------------------------------------------
+
+MOST_EXAMPLES = 16
+
+
+def examples_from(*, name: str, rubric: str, n: int, seed: int) -> tuple[Example, ...]:
+    """Draw `n` examples for a judge of this rubric from the label set called `name`.
+
+    As evenly over the labels as possible, and only from items with one outcome (or score) that
+    more than half of the people gave. Raises JudgeError with a sentence.
+    """
+    if not 0 < n <= MOST_EXAMPLES:
+        raise JudgeError(f"A judge is shown 1 to {MOST_EXAMPLES} examples, not {n}.")
+    label_set = LabelSet.objects.filter(name=name).first()
+    if label_set is None:
+        known = ", ".join(LabelSet.objects.values_list("name", flat=True)) or "none"
+        raise JudgeError(f"There are no labels called {name!r}. Known: {known}.")
+    try:
+        return draw_examples(_example_pool(label_set, load_rubric(rubric)), n, seed)
+    except (ExampleError, RubricError) as error:
+        raise JudgeError(str(error)) from None
+
+
+def rubric_in(judge: str) -> str:
+    """Return the rubric in the name of a judge."""
+    return judge.rsplit("@", 1)[1] if "@" in judge else DEFAULT_RUBRIC
+
+
+def outside_examples(examples: Sequence[Example], items: Iterable[LabelItem]) -> list[LabelItem]:
+    """Leave out the items that a judge has seen as examples: it must not be tested on them."""
+    shown = {example.prompt for example in examples}
+    return [item for item in items if item.prompt not in shown]
+
+
+def _example_pool(labels: LabelSet, rubric: Rubric) -> list[Drawn]:
+    pool = []
+    for item in labels.items.prefetch_related("labels").order_by("pk"):
+        verdict = _majority_verdict(item, rubric.scale)
+        if verdict is None or (rubric.reference == "required" and not item.reference):
+            continue
+        answers = (item.response_1,) if rubric.scale else (item.response_1, item.response_2)
+        example = Example(item.prompt, answers, verdict, reference=item.reference)
+        pool.append((item.key, verdict, example))
+    return pool
+
+
+def _majority_verdict(item: LabelItem, scale: Scale | None) -> str | None:
+    """Return the label of more than half of the people, as a judge writes it."""
+    labels = list(item.labels.all())
+    if scale is None:
+        verdicts = [label.outcome for label in labels]
+    else:
+        verdict_of = {scale.score_of(label): label for label in scale.labels}
+        verdicts = [
+            "" if label.score is None else verdict_of.get(label.score, "") for label in labels
+        ]
+    verdict, count = Counter(verdicts).most_common(1)[0]
+    return verdict if verdict not in ("", BOTH_BAD) and 2 * count > len(labels) else None

@@ -1,0 +1,214 @@
+"""Quotes: what a judge order will cost, and whether its models answer, before it is written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Avg, Q
+
+from arena.calls.capabilities import capability_of, probe_endpoint
+from arena.calls.models import Call
+from arena.calls.money import DEFAULT_MAX_TOKENS, cost
+from arena.calls.pricing import Rate, price_of
+from arena.calls.providers.base import EndpointStoppedError
+from arena.models import Prompt, Response
+from judges.core.prompts import Material, render_prompt
+from judges.core.spec import JudgeSpec
+from judges.services.orders import JudgeOrder, Member
+from judges.services.registry import JudgeError
+from judges.services.subjects import CallTarget, read_subject
+
+CHARACTERS_PER_TOKEN = 4
+DEFAULT_REPLY_TOKENS = 300
+REPAIR = 400  # bytes of the message that asks for the verdict alone
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class JudgeQuote:
+    """One judge's part. Money in nano-dollars; None where no price is known."""
+
+    label: str
+    endpoint: str
+    model: str
+    comparisons: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    expected: int | None
+    worst: int | None
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The comparisons, calls and tokens of an order, and its cost: expected, and at worst."""
+
+    pairs: int
+    comparisons: int
+    judges: list[JudgeQuote]
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        return sum(judge.calls for judge in self.judges)
+
+    @property
+    def expected(self) -> int | None:
+        return _total(judge.expected for judge in self.judges)
+
+    @property
+    def worst(self) -> int | None:
+        return _total(judge.worst for judge in self.judges)
+
+    @property
+    def without_price(self) -> list[JudgeQuote]:
+        return [judge for judge in self.judges if judge.worst is None]
+
+
+def _total(amounts: Iterable[int | None]) -> int | None:
+    known = list(amounts)
+    return None if None in known else sum(amount for amount in known if amount is not None)
+
+
+def quote_for(order: JudgeOrder) -> Quote:
+    """Quote the calls of an order that were not made before.
+
+    Expected: four characters per token, and replies as long as this model's were so far. Worst: a
+    token for every byte, replies of the maximum length, and a repair turn for every call. Requests
+    that fail and are retried come on top; the cap limits them too.
+    """
+    sizes = _RequestSizes(order)
+    judges = [_judge_quote(member, sizes) for member in order.members]
+    pairs = len({pick.pair.pk for pick in order.picks})
+    return Quote(pairs, len(order.picks), judges, order.left_out)
+
+
+def _judge_quote(member: Member, sizes: "_RequestSizes") -> JudgeQuote:
+    spec = member.spec
+    new_calls = [read_subject(subject) for subject in member.calls.keys() - _paid_calls(member)]
+    request_bytes = [sizes.of(subject, spec) for subject in new_calls]
+    reply_tokens = typical_reply_tokens(spec)
+    rate = price_of(spec.endpoint, spec.model)
+    return JudgeQuote(
+        label=spec.label,
+        endpoint=spec.endpoint,
+        model=spec.model,
+        comparisons=len(member.picks),
+        calls=len(new_calls),
+        tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in request_bytes),
+        tokens_out=reply_tokens * len(new_calls),
+        expected=expected_cost(rate, request_bytes, reply_tokens),
+        worst=worst_cost(rate, request_bytes, max_reply_tokens(spec.parameters)),
+    )
+
+
+def expected_cost(rate: Rate | None, sizes: Iterable[int], reply_tokens: int) -> int | None:
+    """Return the expected cost of calls of these sizes (bytes); None without a price."""
+    if rate is None:
+        return None
+    return sum(cost(rate, size // CHARACTERS_PER_TOKEN, reply_tokens) for size in sizes)
+
+
+def worst_cost(rate: Rate | None, sizes: Iterable[int], reply_tokens: int) -> int | None:
+    """Return the most that calls of these sizes can cost; None without a price.
+
+    A byte may be a token, and every reply may need a repair turn, which repeats the request with
+    the reply.
+    """
+    if rate is None:
+        return None
+    return sum(
+        cost(rate, size, reply_tokens) + cost(rate, size + reply_tokens + REPAIR, reply_tokens)
+        for size in sizes
+    )
+
+
+def max_reply_tokens(parameters: Mapping[str, object]) -> int:
+    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens")
+    return int(str(limit or DEFAULT_MAX_TOKENS))
+
+
+def _paid_calls(member: Member) -> set[str]:
+    """Return the calls that are answered, or that an open run pays for."""
+    if member.epoch is None:
+        return set()
+    calls = Call.objects.filter(asker=member.epoch.asker, sample=0)
+    unanswered = Q(state__in=Call.GOING_ON)
+    paid = calls.exclude(state=Call.State.FAILED).exclude(unanswered & ~Q(run__state="open"))
+    return set(paid.values_list("subject", flat=True)) & member.calls.keys()
+
+
+def typical_reply_tokens(spec: JudgeSpec) -> int:
+    """Return the mean length of this model's replies so far."""
+    done = Call.objects.filter(
+        endpoint=spec.endpoint, model=spec.model, state=Call.State.DONE, tokens_out__gt=0
+    )
+    mean = done.aggregate(mean=Avg("tokens_out"))["mean"]
+    return min(round(mean or DEFAULT_REPLY_TOKENS), max_reply_tokens(spec.parameters))
+
+
+class _RequestSizes:
+    """The bytes of each call's request, from the sizes of its texts, each read once."""
+
+    def __init__(self, order: JudgeOrder) -> None:
+        subjects = [read_subject(subject) for member in order.members for subject in member.calls]
+        self._answers = _answer_bytes({pk for subject in subjects for pk in subject.shown})
+        self._prompts = _prompt_bytes({pick.prompt_id for pick in order.picks})
+        self._prompt_of = {
+            response: pick.prompt_id
+            for pick in order.picks
+            for response in (pick.low_response, pick.high_response, *pick.shown)
+        }
+        self._overheads: dict[str, int] = {}
+
+    def of(self, subject: CallTarget, spec: JudgeSpec) -> int:
+        if spec.digest not in self._overheads:
+            self._overheads[spec.digest] = prompt_overhead(spec)
+        prompt = subject.prompt or self._prompt_of[subject.shown[0]]
+        note = max_reply_tokens(spec.parameters) * CHARACTERS_PER_TOKEN if spec.rubric.note else 0
+        answers = sum(self._answers.get(pk, 0) for pk in subject.shown)
+        return self._overheads[spec.digest] + self._prompts.get(prompt, 0) + answers + note
+
+
+def prompt_overhead(spec: JudgeSpec) -> int:
+    """Return the bytes of a request around the prompt and the answers."""
+    answers = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
+    material = Material("?" * 200, "", "?", ("?",) * answers, reference="?", note="?")
+    messages = render_prompt(spec, material, nonce="0" * 16)
+    return sum(len(text.encode()) for _, text in messages)
+
+
+def _answer_bytes(ids: set[int]) -> dict[int, int]:
+    sorted_ids = sorted(ids)
+    sizes: dict[int, int] = {}
+    for start in range(0, len(sorted_ids), BATCH):
+        rows = Response.objects.filter(pk__in=sorted_ids[start : start + BATCH])
+        sizes |= {pk: _bytes(text) for pk, text in rows.values_list("pk", "text")}
+    return sizes
+
+
+def _prompt_bytes(ids: set[int]) -> dict[int, int]:
+    rows = Prompt.objects.filter(pk__in=ids).values_list("pk", "text", "reference", "rubric")
+    return {pk: sum(map(_bytes, texts)) for pk, *texts in rows}
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+# -- Probing the models ----------------------------------------------------------------------------
+
+
+def probe_judges(*, specs: Iterable[JudgeSpec], now: datetime) -> None:
+    """Probe each model that was never probed: a few short requests, once per model.
+
+    Raises JudgeError where one does not answer.
+    """
+    for endpoint, model in sorted({(spec.endpoint, spec.model) for spec in specs}):
+        capability = capability_of(endpoint, model)
+        if capability is not None and capability.probed_at is not None:
+            continue
+        try:
+            probe_endpoint(endpoint=endpoint, model=model, now=now)
+        except EndpointStoppedError as error:
+            raise JudgeError(f"{endpoint}:{model} cannot be asked: {error}") from None

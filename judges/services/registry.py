@@ -1,0 +1,269 @@
+"""The registry of judges and juries: looking them up by name, and registering them."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from arena.calls.providers.base import EndpointStoppedError
+from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
+from arena.errors import ServiceError
+from arena.models import Rater
+from judges.core.rubric import RubricError, load_rubric
+from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned
+from judges.models import Epoch, Judge, asker_of
+from judges.models.judges import SCRIPTED
+
+DEFAULT_RUBRIC = "pairwise"
+SCRIPTED_MODELS = [f"{SCRIPTED}-{number}" for number in (1, 2, 3)]
+SCRIPTED_MODEL = SCRIPTED_MODELS[0]
+
+
+class JudgeError(ServiceError):
+    """A judge that cannot be asked; the message is a sentence for whoever named it."""
+
+
+class NothingToJudgeError(JudgeError):
+    """An order without a comparison left to judge."""
+
+    kind = "nothing-to-do"
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Options of a judge besides endpoint, model and rubric; each combination is another judge.
+
+    swap_policy: what happens when the verdict changes with the order: abstain, tie or average.
+    unpinned: the model name is a known alias.
+    length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
+    soft: record the probability of each outcome, where the endpoint returns it.
+    examples: few-shot examples.
+    """
+
+    swap_policy: str = "abstain"
+    unpinned: bool = False
+    length_neutral: bool | None = None
+    soft: bool = False
+    examples: tuple[Example, ...] = ()
+
+
+DEFAULT_SWITCHES = Switches()
+
+
+def spec_named(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec:
+    """Return the judge called `name`: a registered one, or `endpoint:model[@rubric]`.
+
+    Nothing is written. Raises JudgeError with a sentence.
+    """
+    try:
+        spec = _registered(name, switches) or _typed(name, switches)
+        key_of(endpoint_named(spec.endpoint))
+    except (UnknownEndpointError, RubricError, SpecError, EndpointStoppedError) as error:
+        raise JudgeError(str(error)) from None
+    return spec
+
+
+def spec_of(judge: Judge) -> JudgeSpec:
+    """Return the spec of a registered judge, with the rubric's files as they are now."""
+    return JudgeSpec(
+        endpoint=judge.endpoint,
+        model=judge.model,
+        rubric=load_rubric(judge.rubric),
+        swap_policy=judge.order_policy,
+        unpinned=judge.unpinned,
+        length_neutral=judge.length_neutral,
+        soft=judge.soft,
+        examples=tuple(_example(facts) for facts in judge.examples),
+    )
+
+
+def _example(facts: Mapping[str, Any]) -> Example:
+    return Example(
+        prompt=str(facts["prompt"]),
+        answers=tuple(str(answer) for answer in facts["answers"]),
+        verdict=str(facts["verdict"]),
+        reason=str(facts.get("reason", "")),
+        reference=str(facts.get("reference", "")),
+    )
+
+
+def _registered(name: str, switches: Switches) -> JudgeSpec | None:
+    judge = Judge.objects.exclude(protocol=Judge.Protocol.JURY).filter(name=name).first()
+    if judge is None:
+        return None
+    spec = spec_of(judge)
+    if spec.digest != judge.digest:
+        if name == spec.label:
+            return None  # the name also stands for a judge with the files as they are now
+        raise SpecError(
+            f"The files of rubric {judge.rubric} have changed since judge {name!r} was registered. "
+            f"Use {spec.label} to register a judge with the new files."
+        )
+    # With switches, the name means another judge, which its endpoint, model and rubric describe.
+    return spec if switches == DEFAULT_SWITCHES else None
+
+
+def _typed(name: str, switches: Switches) -> JudgeSpec:
+    head, rubric = name.rsplit("@", 1) if "@" in name else (name, DEFAULT_RUBRIC)
+    endpoint, _, model = head.partition(":")
+    if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
+        known = ", ".join(sorted(settings.MODEL_ENDPOINTS))
+        raise SpecError(
+            f"There is no judge called {name!r}, and no such endpoint. "
+            f"Use endpoint:model, where the endpoint is one of: {known}."
+        )
+    endpoint_named(endpoint)
+    model = model or (SCRIPTED_MODEL if endpoint == SCRIPTED else "")
+    if not model:
+        raise SpecError(f"Add a pinned model: {endpoint}:MODEL.")
+    check_pinned(model, unpinned=switches.unpinned)
+    _check_script(endpoint, model)
+    return JudgeSpec(
+        endpoint,
+        model,
+        load_rubric(rubric),
+        swap_policy=switches.swap_policy,
+        unpinned=switches.unpinned,
+        length_neutral=switches.length_neutral,
+        soft=switches.soft,
+        examples=switches.examples,
+    )
+
+
+def _check_script(endpoint: str, model: str) -> None:
+    """A script answers to any model name, so a typo would vote as a judge of its own."""
+    if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
+        known = ", ".join(SCRIPTED_MODELS)
+        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
+
+
+# -- Registering -----------------------------------------------------------------------------------
+
+
+def register_judge(*, spec: JudgeSpec) -> Epoch:
+    """Return the open epoch of the judge with this spec; registers it first if it is new."""
+    if (epoch := _open_epoch(spec.digest)) is not None:
+        return epoch
+    draft = Judge(
+        endpoint=spec.endpoint,
+        model=spec.model,
+        unpinned=spec.unpinned,
+        family=spec.family,
+        protocol=spec.protocol,
+        rubric=spec.rubric.slug,
+        parameters=dict(spec.parameters),
+        order_policy=spec.swap_policy,
+        length_neutral=spec.length_neutral,
+        soft=spec.soft,
+        examples=[_facts(example) for example in spec.examples],
+        digest=spec.digest,
+    )
+    return _register(draft, spec.label, Rater.Kind.JUDGE)
+
+
+def _facts(example: Example) -> dict[str, object]:
+    return {
+        "prompt": example.prompt,
+        "answers": list(example.answers),
+        "verdict": example.verdict,
+        "reason": example.reason,
+        "reference": example.reference,
+    }
+
+
+def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epoch:
+    """Return the open epoch of the jury of these judges; registers it first if it is new.
+
+    `quorum` is how many verdicts it needs, by default more than half. A jury consists of epochs:
+    with a member in another epoch, it is another jury.
+    """
+    askers = sorted(epoch.asker for epoch in members)
+    if len(set(askers)) < 2:
+        raise JudgeError("A jury needs at least two different judges.")
+    quorum = quorum or default_quorum(len(askers))
+    if not 1 <= quorum <= len(askers):
+        raise JudgeError(f"A jury of {len(askers)} cannot have a quorum of {quorum}.")
+    digest = jury_digest(askers, quorum)
+    if (epoch := _open_epoch(digest)) is not None:
+        return epoch
+    judges = sorted((epoch.judge for epoch in members), key=lambda judge: judge.name)
+    draft = Judge(protocol=Judge.Protocol.JURY, quorum=quorum, digest=digest)
+    names = ", ".join(judge.name for judge in judges)
+    label = f"Jury of {len(judges)}: {names}"
+    return _register(draft, _shortened(label), Rater.Kind.JURY, judges)
+
+
+def default_quorum(members: int) -> int:
+    """Return the usual quorum of a jury: more than half of its members."""
+    return members // 2 + 1
+
+
+def jury_digest(askers: Iterable[str], quorum: int) -> str:
+    """Return the digest of a jury, given the askers of its members' epochs."""
+    return hashlib.sha256(f"jury {quorum} {' '.join(sorted(askers))}".encode()).hexdigest()
+
+
+def jury_named(name: str) -> Epoch | None:
+    epochs = Epoch.objects.open().select_related("judge", "rater")
+    return epochs.filter(judge__protocol=Judge.Protocol.JURY, judge__name=name).first()
+
+
+def _open_epoch(digest: str) -> Epoch | None:
+    epochs = Epoch.objects.open().select_related("judge", "rater")
+    return epochs.filter(judge__digest=digest).first()
+
+
+def _register(draft: Judge, label: str, kind: str, members: Iterable[Judge] = ()) -> Epoch:
+    try:
+        with transaction.atomic():
+            draft.name = _free_name(label)
+            draft.save()
+            draft.members.set(members)
+            return _begin_epoch(draft, 1, kind, "")
+    except IntegrityError:  # somebody else registered it at the same moment
+        epoch = _open_epoch(draft.digest)
+        if epoch is None:
+            raise
+        return epoch
+
+
+def _begin_epoch(judge: Judge, number: int, kind: str, reason: str) -> Epoch:
+    name = str(judge) if number == 1 else f"{judge}, epoch {number}"
+    # Leaderboards show raters by name, and a script must not pass for a model.
+    display_name = f"{name} (a script, not a model)" if judge.is_scripted else name
+    return Epoch.objects.create(
+        judge=judge,
+        number=number,
+        asker=asker_of(judge.digest, number),
+        reason=reason[:300],
+        rater=Rater.objects.create(kind=kind, name=_shortened(display_name)),
+    )
+
+
+@transaction.atomic
+def begin_next_epoch(*, epoch: Epoch, reason: str, now: datetime) -> Epoch:
+    """End an epoch and begin the next, which votes as another rater; return the open one.
+
+    Juries are identified by their members' epochs: the next run with this judge makes another
+    jury, and existing ones lose their trust when it is settled.
+    """
+    ended = Epoch.objects.filter(pk=epoch.pk, ended_at=None).update(ended_at=now)
+    if not ended:
+        return Epoch.objects.open().select_related("judge", "rater").get(judge=epoch.judge_id)
+    return _begin_epoch(epoch.judge, epoch.number + 1, epoch.rater.kind, reason)
+
+
+def _free_name(label: str) -> str:
+    name, version = label, 1
+    while Judge.objects.filter(name=name).exists():
+        version += 1
+        name = f"{label[:190]} v{version}"
+    return name
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:199]}…"

@@ -1,0 +1,50 @@
+"""How money, durations and estimates are written on the pages of judges."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+from arena.calls.money import dollars as write_dollars
+from arena.templatetags.arena_tags import NONE, duration, seconds
+
+register = template.Library()
+register.filter("seconds", seconds)
+register.filter("duration", duration)
+
+
+@register.filter
+def dollars(nano: int | None) -> str:
+    """An amount of nano-dollars as people write it; a dash for None."""
+    return NONE if nano is None else write_dollars(int(nano))
+
+
+@register.filter
+def figure(value: float | None) -> str:
+    """A coefficient with two digits: kappa, alpha, a correlation."""
+    return NONE if value is None else f"{value:.2f}".replace("-", "−")
+
+
+@register.filter
+def p_value(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """A share as percent: whole ones, as no interval here supports more."""
+    return NONE if value is None else f"{value:.0%}"
+
+
+@register.filter
+def points(value: float | None) -> str:
+    """A difference of two shares, in percentage points, with its sign."""
+    return NONE if value is None else f"{100 * value:+.1f}".replace("-", "−")
+
+
+@register.filter
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """Look a key up that the template knows only by name."""
+    return (mapping or {}).get(key)

@@ -1,0 +1,192 @@
+"""Sentences about judges and decisions that pages, API, commands and notifications share. Pure."""
+
+from dataclasses import dataclass
+
+from ranking.comparison import CandidateDifference, UnscoredSide
+from ranking.models import Raters
+from ranking.stats.differences import Lead, rounded_up
+
+QUORUM_TOO_HIGH = "A jury cannot need more verdicts than it has judges."
+CAP_MISSING = "Enter a spending cap in dollars: this run costs money."
+# Shown in place of the reason of a pause, which may name amounts, accounts and addresses.
+REASON_HIDDEN = "The arena’s team can see why."
+SCRIPTED_JUDGE = "The scripted judge is a script, not a real model."
+HONEYPOTS = {
+    "empty": "Empty answer",
+    "as_above": "“As above”",
+    "padded": "Same answer, padded",
+    "forged": "Poor answer with a forged verdict",
+}
+
+# -- The result of a decision ----------------------------------------------------------------------
+
+VOTES_BY = {
+    Raters.JUDGES.value: "By LLM-judge votes",
+    Raters.JURIES.value: "By jury votes",
+    "combined": "By human and LLM-judge votes combined",
+}
+HUMAN_VOTES_ONLY = "By human votes alone (no judge is trusted yet)"
+CONCLUSIVE = "This result is conclusive."
+NOT_CONCLUSIVE = "Not conclusive yet: "
+NO_MORE_VOTES = "no more votes will come, because {name} is archived"
+MOST_DIGITS = 3
+HALF = 0.5
+MOST_WORTHWHILE = 10_000  # votes; a team could not see a difference that takes more
+HIGHEST_CHANCE, LOWEST_CHANCE, NEARLY_CERTAIN = 0.999, 0.001, 0.99
+
+
+def headline(
+    candidate: str,
+    baseline: str,
+    gap: CandidateDifference,
+    *,
+    raters: str = "",
+    category: str = "",
+    people_alone: bool = False,
+    retired: str = "",
+) -> str:
+    """Say in one or two sentences whether the candidate is better than the baseline.
+
+    The votes are people's, on all prompts, unless the sentence says otherwise. `people_alone`: a
+    combined board for which no judge is trusted. `retired`: the name of whichever of the two is,
+    so that no more votes will come.
+    """
+    missing = NO_MORE_VOTES.format(name=retired) if retired else _missing(gap)
+    opening, rest = _result(candidate, baseline, gap, missing)
+    voters = HUMAN_VOTES_ONLY if people_alone else VOTES_BY.get(raters, "")
+    scope = f"{voters} on “{category}” prompts".strip() if category else voters
+    if not scope:
+        return opening + rest
+    return f"{scope[0].upper()}{scope[1:]}, {uncapped(opening)}{rest}"
+
+
+def _result(
+    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+) -> tuple[str, str]:
+    """The opening, '' where the sentence begins with a name, and the rest."""
+    if gap.is_shut_out:
+        return _one_sided(candidate, baseline, gap, missing)
+    if gap.both_bad and not gap.between:
+        votes = f"all {gap.both_bad:,} votes" if gap.both_bad > 1 else "the only vote"
+        return NOT_CONCLUSIVE, f"{votes} on {candidate} and {baseline} rated both answers bad."
+    if not gap.votes:
+        return "No votes yet: ", f"nobody has compared {candidate} with {baseline}."
+    if gap.lead is Lead.NOT_COMPARABLE or gap.wins is None:
+        reason = why(candidate, baseline, gap)
+        return "", f"{candidate} and {baseline} cannot be compared yet. {reason}"
+    if gap.wins_low is None or gap.wins_high is None:
+        so_far = f"{candidate} is preferred to {baseline} {percents(gap)} of the time so far."
+        return NOT_CONCLUSIVE, f"{so_far} No interval yet: {uncapped(gap.reason)}"
+    return _compared(candidate, baseline, gap, missing)
+
+
+def why(candidate: str, baseline: str, gap: CandidateDifference) -> str:
+    """Why the two cannot be compared, with the name of the one that is the cause."""
+    names = {UnscoredSide.CANDIDATE: candidate, UnscoredSide.BASELINE: baseline}
+    name = names.get(gap.blamed, "")
+    if name and gap.reason.startswith("It "):
+        return name + gap.reason.removeprefix("It")
+    return f"{name}: {gap.reason}" if name else gap.reason
+
+
+def _one_sided(
+    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+) -> tuple[str, str]:
+    has_won = gap.wins == 1
+    if gap.is_known and has_won:
+        record = f"{gap.between:,} of {gap.between:,}"
+        return "", f"{candidate} beats {baseline} every time, {record}. {CONCLUSIVE}"
+    if gap.is_known:
+        record = f"it wins 0 of {gap.between:,}"
+        return "", f"{candidate} loses to {baseline} every time: {record}. {CONCLUSIVE}"
+    votes = f"all {gap.between:,} votes" if gap.between > 1 else "the only vote"
+    so_far = f"{candidate} has {'won' if has_won else 'lost'} {votes} against {baseline} so far"
+    return NOT_CONCLUSIVE, f"{so_far}; {missing}."
+
+
+def _compared(
+    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+) -> tuple[str, str]:
+    share = percents(gap)
+    if gap.is_known and gap.lead is Lead.AHEAD:
+        return "", f"{candidate} beats {baseline}: it wins {share}. {CONCLUSIVE}"
+    if gap.is_known and gap.lead is Lead.BEHIND:
+        return "", f"{candidate} loses to {baseline}: it wins {share}. {CONCLUSIVE}"
+    if gap.lead is Lead.OPEN:
+        is_behind = gap.wins is not None and gap.wins < HALF
+        so_far = f"is behind {baseline}, preferred" if is_behind else f"is preferred to {baseline}"
+        return NOT_CONCLUSIVE, f"{candidate} {so_far} {share}; {missing}."
+    is_better = "better" if gap.lead is Lead.AHEAD else "worse"
+    probably = f"{candidate} is probably {is_better} than {baseline}, preferred {share}"
+    return NOT_CONCLUSIVE, f"{probably}; {missing}."
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often a candidate is preferred, as a page prints it: "58%", "54% to 62%"; '' where it
+    is unknown."""
+
+    wins: str = ""
+    interval: str = ""
+
+
+def share_words(gap: CandidateDifference) -> Share:
+    numbers = _percents(gap)
+    if not numbers:
+        return Share()
+    wins, *ends = numbers
+    return Share(f"{wins}%", " to ".join(f"{end}%" for end in ends))
+
+
+def percents(gap: CandidateDifference) -> str:
+    """How often it is preferred, with the interval: "58 % of the time (54 to 62)"."""
+    wins, *ends = _percents(gap) or [""]
+    if not ends:
+        return f"{wins} %"
+    return f"{wins} % of the time ({ends[0]} to {ends[1]})"
+
+
+def _percents(gap: CandidateDifference) -> list[str]:
+    """With as many digits as it takes for no number but 50 % to be written as 50 %."""
+    numbers = [value for value in (gap.wins, gap.wins_low, gap.wins_high) if value is not None]
+    for digits in range(MOST_DIGITS + 1):
+        if all(value == HALF or round(100 * value, digits) != 100 * HALF for value in numbers):
+            break
+    return [f"{100 * value:.{digits}f}" for value in numbers]
+
+
+def chance_words(chance: float | None) -> str:
+    """The probability that it is better; never written as certain."""
+    if chance is None:
+        return "–"
+    if chance > HIGHEST_CHANCE:
+        return f"over {HIGHEST_CHANCE:.1%}"
+    if chance < LOWEST_CHANCE:
+        return f"under {LOWEST_CHANCE:.1%}"
+    is_nearly_certain = not 1 - NEARLY_CERTAIN <= chance <= NEARLY_CERTAIN
+    return f"{chance:.1%}" if is_nearly_certain else f"{chance:.0%}"
+
+
+def more_votes(gap: CandidateDifference) -> str:
+    """How many votes are still needed: "about 140 more votes"."""
+    votes = gap.votes_to_go
+    if votes is None:
+        return "how many more votes it takes is unknown"
+    if votes > MOST_WORTHWHILE:
+        return f"the difference is too small to detect in {MOST_WORTHWHILE:,} more votes"
+    words = f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}"
+    if not gap.groups_to_go:
+        return words
+    if votes == gap.groups_to_go:
+        return f"{words}, on other prompts"
+    return f"{words}, {gap.groups_to_go} of them on other prompts"
+
+
+def _missing(gap: CandidateDifference) -> str:
+    words = more_votes(gap)
+    return f"it takes {words}" if words.startswith("about") else words
+
+
+def uncapped(sentence: str) -> str:
+    """The sentence as it continues after a colon."""
+    return sentence[:1].lower() + sentence[1:]

@@ -1,0 +1,599 @@
+"""What a board's page, file and API answer show: scores, findings, costs, and whose votes count."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.http import Http404
+from django.urls import reverse
+
+from arena.actors import ANONYMOUS, Actor
+from arena.models import Arena, Candidate, Rater, Response, Vote
+from arena.services.candidates import with_ballots
+from arena.validation import NANO
+from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
+from ranking.services.cluster_tallies import count_by_prompt
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.correlations import score_correlations
+from ranking.tallies import pair_battles
+
+LARGEST_ID = 2**63 - 1
+SCRIPTED_NOTICE = "Demo only: these votes come from a script, not real judges."
+KINDS_OF_MODELS = {
+    Raters.JUDGES.value: [Rater.Kind.JUDGE],
+    Raters.JURIES.value: [Rater.Kind.JURY],
+    Counted.COMBINED.value: [Rater.Kind.JUDGE, Rater.Kind.JURY],
+}
+ANSWERS = 1000  # costs are given for so many answers: those of one are too small to read
+TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
+COST_COLUMNS = ("price", "wins_per_dollar", "seconds", "wins_per_second")
+SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *COST_COLUMNS)
+RISING = {"rank", "name", "price", "seconds"}  # all other columns are sorted from the largest
+PAGES = {
+    "board": "Leaderboard",
+    "win_matrix": "Win matrix",
+    "compare": "Compare two",
+    "side_by_side": "Side by side",
+    "history": "Score history",
+    "methodology": "Methodology",
+}
+_scripted_raters: list[Q] = []
+
+
+def parse_id(text: str) -> int | None:
+    """The id that an address names; None for what is not one."""
+    if not (text.isascii() and text.isdigit()) or len(text) > 19:
+        return None
+    return pk if (pk := int(text)) <= LARGEST_ID else None
+
+
+# -- Scripted judges -------------------------------------------------------------------------------
+
+
+def register_scripted_raters(raters: Q) -> None:
+    """Treat the raters that match this filter as scripts. The app that knows them calls this."""
+    _scripted_raters.append(raters)
+
+
+def counts_scripts(snapshot: Snapshot | None) -> bool:
+    """Whether the snapshot counts votes of scripts, or of juries with a scripted member."""
+    return snapshot is not None and snapshot.board.arena_id in arenas_with_scripts([snapshot])
+
+
+def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:
+    """The arenas of the snapshots that count scripted votes; no query for boards of people."""
+    by_raters: dict[str, set[int]] = {}
+    for snapshot in snapshots:
+        if snapshot.board.raters in KINDS_OF_MODELS and not is_people_alone(snapshot):
+            by_raters.setdefault(snapshot.board.raters, set()).add(snapshot.board.arena_id)
+    arenas: set[int] = set()
+    for raters, candidates in by_raters.items():
+        scripts = _find_scripts(KINDS_OF_MODELS[raters])
+        votes = Vote.objects.live().filter(arena=OuterRef("pk"), rater__in=scripts)
+        scripted = Arena.objects.filter(Exists(votes), pk__in=candidates)
+        arenas.update(scripted.values_list("pk", flat=True))
+    return arenas
+
+
+def _find_scripts(kinds: list[Rater.Kind]) -> QuerySet[Any]:
+    scripts = Q(pk__in=[])
+    for raters in _scripted_raters:
+        scripts |= raters
+    return Rater.objects.filter(scripts, kind__in=kinds).values("pk")
+
+
+def is_people_alone(snapshot: Snapshot | None) -> bool:
+    """Whether this is a combined board for which no judge is trusted."""
+    if snapshot is None or snapshot.board.raters != Counted.COMBINED:
+        return False
+    combined = (snapshot.findings or {}).get("combined") or {}
+    return not combined.get("trusted", True)
+
+
+# -- Cost and speed --------------------------------------------------------------------------------
+
+# More expensive candidates often answer better, so neither score nor price alone says which one to
+# use. A score becomes the share of prompts on which the candidate is expected to beat the average
+# one of the board, and that becomes wins per dollar and wins per second of waiting.
+
+
+@dataclass(frozen=True)
+class CostAndSpeed:
+    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None where there
+    are none.
+
+    `price` is in nano-dollars for 1,000 answers. `tokens_in` are those of the request, `tokens_out`
+    those of the answer. `wins_per_dollar` and `wins_per_second` are expected wins against the
+    average candidate. `unbeaten`: no other candidate with a known price has both a higher score and
+    a lower price, or one of them equal and the other better.
+    """
+
+    price: int | None = None
+    n_priced: int = 0
+    seconds: float | None = None
+    n_timed: int = 0
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    n_counted: int = 0
+    wins_per_dollar: float | None = None
+    wins_per_second: float | None = None
+    unbeaten: bool = False
+
+    @property
+    def dollars(self) -> float | None:
+        """For 1,000 answers."""
+        return None if self.price is None else self.price / NANO
+
+
+UNKNOWN_COSTS = CostAndSpeed()
+
+
+def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
+    """Cost and speed of answers to a category's prompts, by candidate; one query."""
+    answers = Response.objects.revealed().filter(candidate__arena=arena)
+    if category:
+        answers = answers.filter(prompt__category=category)
+    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
+    rows = (
+        known.order_by()
+        .values_list("candidate")
+        .annotate(
+            Avg("cost"),
+            Count("cost"),
+            Avg("seconds"),
+            Count("seconds"),
+            Avg("tokens_in"),
+            Avg("tokens_out"),
+            n_counted=Count("pk", filter=TOKENS_KNOWN),
+        )
+    )
+    return {
+        candidate: CostAndSpeed(
+            price=None if cost is None else round(float(cost) * ANSWERS),
+            n_priced=n_priced,
+            seconds=seconds,
+            n_timed=n_timed,
+            tokens_in=None if tokens_in is None else float(tokens_in),
+            tokens_out=None if tokens_out is None else float(tokens_out),
+            n_counted=n_counted,
+        )
+        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
+    }
+
+
+def read_costs_with_scores(
+    arena: Arena, snapshot: Snapshot, standings: Iterable[Standing]
+) -> dict[int, CostAndSpeed]:
+    """The same, with wins per dollar and second by the scores of one of the arena's snapshots."""
+    costs = read_costs(arena, snapshot.board.category)
+    return add_wins(costs, standings, snapshot.settings["scale"])
+
+
+def add_wins(
+    costs: Mapping[int, CostAndSpeed], standings: Iterable[Standing], scale: float
+) -> dict[int, CostAndSpeed]:
+    """Combine scores and prices. `scale`: Elo points that stand for odds of 10 to 1."""
+    scores = {row.candidate_id: row.score for row in standings if row.score is not None}
+    if not scores:
+        return dict(costs)
+    mean = fmean(scores.values())
+    priced = [
+        (score, price)
+        for candidate, score in scores.items()
+        if (price := costs.get(candidate, UNKNOWN_COSTS).price) is not None
+    ]
+
+    def with_wins(cost: CostAndSpeed, score: float) -> CostAndSpeed:
+        wins = expected_wins(score - mean, scale)
+        return replace(
+            cost,
+            wins_per_dollar=wins * ANSWERS / cost.dollars if cost.dollars else None,
+            wins_per_second=wins / cost.seconds if cost.seconds else None,
+            unbeaten=cost.price is not None and _is_unbeaten(score, cost.price, priced),
+        )
+
+    return {
+        candidate: with_wins(cost, scores[candidate]) if candidate in scores else cost
+        for candidate, cost in costs.items()
+    }
+
+
+def expected_wins(lead: float, scale: float) -> float:
+    """The share of comparisons that a lead of so many Elo points wins: 0 to 1.
+
+    The model of Bradley and Terry: 1 / (1 + 10^(-lead / scale)).
+    """
+    return 1 / (1 + 10 ** (-lead / scale))
+
+
+def _is_unbeaten(score: float, price: int, priced: Sequence[tuple[float, int]]) -> bool:
+    """Never true of the only candidate with a price: there is nothing to compare it with."""
+    is_beaten = any(
+        other_score >= score
+        and other_price <= price
+        and (other_score, other_price) != (score, price)
+        for other_score, other_price in priced
+    )
+    return len(priced) > 1 and not is_beaten
+
+
+# -- Boards of single raters, and rank agreement ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """Of the n candidates that both rank: -1..1, `kendall` is tau-b. None where it is not defined:
+    for fewer than two candidates, or where one side gives all of them the same score."""
+
+    n: int
+    spearman: float | None
+    kendall: float | None
+
+
+def scores_of_raters(*, arena: Arena, rater_ids: Collection[int]) -> dict[int, float]:
+    """Elo by candidate id: Bradley-Terry over the live votes of these raters, counted together.
+
+    Only candidates in the part that results connect have a score; "both bad" enters none. Raises
+    NotConvergedError. One query, however many votes there are.
+    """
+    votes = Vote.objects.live().filter(arena=arena, rater__in=rater_ids)
+    counts = count_by_prompt(votes).per_pair()
+    candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
+    model = BradleyTerry().fit(pair_battles(counts, candidates, both_bad_is_tie=False))
+    scores = zip(candidates.tolist(), model.ratings_.tolist(), strict=True)
+    return {pk: score for pk, score in scores if not np.isnan(score)}
+
+
+def rank_correlation(first: Mapping[int, float], second: Mapping[int, float]) -> RankCorrelation:
+    """Spearman and Kendall's tau-b (Kendall 1945) of the scores of the candidates in both."""
+    shared = sorted(first.keys() & second.keys())
+    result = score_correlations([first[pk] for pk in shared], [second[pk] for pk in shared])
+    return RankCorrelation(result.n, result.spearman, result.kendall)
+
+
+# -- Findings of a snapshot ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AdjacentCandidates:
+    """Two candidates next to each other in rank: `separated`, or the `votes` this still takes."""
+
+    upper: int
+    lower: int
+    separated: bool
+    votes: int | None
+    words: str
+
+
+@dataclass(frozen=True)
+class StyleScore:
+    """A candidate's style-controlled score in Elo, and its interval."""
+
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of one snapshot, by candidate ids; older snapshots may lack any of them.
+
+    `neighbours` is keyed by the upper of two, `style_scores` by the candidate; the others are the
+    JSON objects that were stored.
+    """
+
+    leader: int | None = None
+    neighbours: Mapping[int, AdjacentCandidates] = field(default_factory=dict)
+    fragility: Mapping[str, Any] = field(default_factory=dict)
+    agreement: Mapping[str, Any] = field(default_factory=dict)
+    transitivity: Mapping[str, Any] = field(default_factory=dict)
+    ties: Mapping[str, Any] = field(default_factory=dict)
+    style: Mapping[str, Any] = field(default_factory=dict)
+    combined: Mapping[str, Any] = field(default_factory=dict)
+    style_scores: Mapping[int, StyleScore] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot | None) -> "Findings":
+        stored = snapshot.findings if snapshot else {}
+        names = ("fragility", "agreement", "transitivity", "ties", "style", "combined")
+        parts = {name: stored.get(name) or {} for name in names}
+        # JSON has no integer keys, so ids were stored as text.
+        scores = (parts["style"].get("scores") or {}).items()
+        return cls(
+            leader=stored.get("leader"),
+            neighbours={
+                pair["upper"]: AdjacentCandidates(
+                    pair["upper"],
+                    pair["lower"],
+                    pair["separated"],
+                    pair.get("votes"),
+                    pair["words"],
+                )
+                for pair in stored.get("neighbours") or []
+            },
+            style_scores={
+                int(pk): StyleScore(row.get("score"), row.get("low"), row.get("high"))
+                for pk, row in scores
+            },
+            **parts,
+        )
+
+
+# -- The board that is asked for -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """What a reader asks of an arena; unknown parameters of the address are ignored.
+
+    With empty `raters` it is the first board that has votes, that of people before the others.
+    """
+
+    raters: str = ""
+    category: str = ""
+    sort: str = "rank"
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> "BoardQuery":
+        raters, sort = parameters.get("raters", ""), parameters.get("sort", "rank")
+        return cls(
+            raters if raters in Counted.values else "",
+            parameters.get("category", "").replace("\0", ""),
+            sort if sort.removeprefix("-") in SORTS else "rank",
+        )
+
+    @classmethod
+    def unsorted(cls, parameters: Mapping[str, str]) -> "BoardQuery":
+        """For a page that has no columns to sort by."""
+        return replace(cls.of(parameters), sort="rank")
+
+    def address(self, slug: str, page: str = "board", **changes: str) -> str:
+        """The address of a page about this board, or about one that differs by `changes`."""
+        parameters = {"raters": self.raters, "category": self.category, "sort": self.sort} | changes
+        if parameters["sort"] == "rank":
+            del parameters["sort"]
+        query = urlencode({name: value for name, value in parameters.items() if value})
+        return reverse(page, args=[slug]) + (f"?{query}" if query else "")
+
+    def key(self, page: str) -> str:
+        return f"{page}|{self.raters}|{self.sort}|{self.category}"
+
+
+@dataclass(frozen=True)
+class Link:
+    label: str
+    url: str
+    chosen: bool
+
+
+def choice_links(
+    choices: Iterable[tuple[str, str]], chosen: str, address: Callable[[str], str]
+) -> list[Link]:
+    """A link for each (value, label), `chosen` marked; none where there is no choice."""
+    links = [Link(label, address(value), value == chosen) for value, label in choices]
+    return links if len(links) > 1 else []
+
+
+@dataclass(frozen=True)
+class BoardLinks:
+    """The board that a page is about: its current snapshot, None before the first, and all current
+    `snapshots` of the arena. `query.raters` names its voters, even if the address does not."""
+
+    arena: Any
+    query: BoardQuery
+    snapshot: Snapshot | None
+    snapshots: list[Snapshot]
+
+    def address(self, page: str = "board", **changes: str) -> str:
+        return self.query.address(self.arena.slug, page, **changes)
+
+    def page_links(self, here: str) -> list[Link]:
+        return page_links(self.arena.slug, self.query, self.snapshots, here)
+
+    def raters_links(self, page: str = "board", **parameters: str) -> list[Link]:
+        """The kinds of raters with a board in this category; `parameters` stay in the address."""
+        raters = {s.board.raters for s in self.snapshots if s.board.category == self.query.category}
+        return choice_links(
+            [(value, label) for value, label in Counted.choices if value in raters],
+            self.query.raters,
+            lambda value: self.address(page, **parameters, raters=value),
+        )
+
+    def category_links(self, page: str = "board", **parameters: str) -> list[Link]:
+        """All prompts, then each category in which these raters have voted."""
+        names = [s.board.category for s in self.snapshots if s.board.raters == self.query.raters]
+        return choice_links(
+            [(name, name or "All prompts") for name in names],
+            self.query.category,
+            lambda name: self.address(page, **parameters, category=name),
+        )
+
+
+def page_links(
+    slug: str, query: BoardQuery, snapshots: Iterable[Snapshot], here: str
+) -> list[Link]:
+    """The pages about the same votes; "side by side" only if two boards have votes."""
+    query = replace(query, sort="rank")
+    with_votes = [s for s in snapshots if s.board.category == query.category and s.n_votes]
+    links = [
+        Link(label, query.address(slug, page), page == here)
+        for page, label in PAGES.items()
+        if page != "side_by_side" or page == here or len(with_votes) > 1
+    ]
+    return [*links, Link("Judge runs", reverse("judge_runs", args=[slug]), chosen=False)]
+
+
+# -- Reading a board: five queries at most ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BoardStanding:
+    """A standing, its Elo interval, which may be of an older snapshot, and what answers cost."""
+
+    standing: Standing
+    name: str
+    elo_low: float | None = None
+    elo_high: float | None = None
+    value: CostAndSpeed = UNKNOWN_COSTS
+
+
+@dataclass(frozen=True)
+class BoardView(BoardLinks):
+    """Everything that a board's page, CSV or JSON is made from.
+
+    `elo_votes`: how many votes the Elo intervals include, None where that is all of them.
+    """
+
+    rows: list[BoardStanding]
+    elo_votes: int | None = None
+
+    @property
+    def ranked(self) -> list[BoardStanding]:
+        return [row for row in self.rows if row.standing.score is not None]
+
+    @property
+    def unranked(self) -> list[BoardStanding]:
+        return [row for row in self.rows if row.standing.score is None]
+
+    @property
+    def has_unmeasured(self) -> bool:
+        """Whether a score alone has no interval, because its candidate has few votes of its own."""
+        known = [row.standing.low is not None for row in self.ranked]
+        return any(known) and not all(known)
+
+    @property
+    def has_prices(self) -> bool:
+        return any(row.value.n_priced for row in self.rows)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether any answer cost something: where all are free there are no wins per dollar."""
+        return any(row.value.wins_per_dollar is not None for row in self.rows)
+
+    @property
+    def has_times(self) -> bool:
+        return any(row.value.n_timed for row in self.rows)
+
+    @property
+    def has_tokens(self) -> bool:
+        return any(row.value.n_counted for row in self.rows)
+
+
+def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
+    """The arena, whether there is something to vote on, and the epoch of its pages.
+
+    404 where there is none, or none that `actor` may see.
+    """
+    arenas = with_ballots(Arena.objects.visible_to(actor))
+    arena = arenas.filter(slug=slug).annotate(page_epoch=F("refresh__page_epoch")).first()
+    if arena is None:
+        raise Http404("There is no such arena.")
+    return arena
+
+
+def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapshot | None:
+    """The snapshot of the board asked for; unless raters are named, one that has votes."""
+    matches = [
+        snapshot
+        for snapshot in snapshots
+        if snapshot.board.category == query.category and query.raters in ("", snapshot.board.raters)
+    ]
+    order = Counted.values
+    return min(
+        matches,
+        key=lambda snapshot: (not snapshot.n_votes, order.index(snapshot.board.raters)),
+        default=None,
+    )
+
+
+def read_snapshots(arena: Any, query: BoardQuery) -> tuple[list[Snapshot], Snapshot | None]:
+    """All current snapshots of the arena, and the one asked for, None before the first.
+
+    404 where nobody has voted in such a category.
+    """
+    snapshots = list(Snapshot.objects.current().of_arena(arena))
+    snapshot = choose_snapshot(snapshots, query)
+    if snapshot is None and query.category:
+        raise Http404("There is no such leaderboard.")
+    return snapshots, snapshot
+
+
+def is_replaced(snapshot: Snapshot, standings: Collection[Standing]) -> bool:
+    """Whether a refresh has replaced the snapshot before its standings were read."""
+    return not standings and not Snapshot.objects.filter(pk=snapshot.pk).exists()
+
+
+def read_board(arena: Any, query: BoardQuery, retry: bool = True) -> BoardView:
+    """Read the board asked for, once more if a refresh replaces it meanwhile; 404 for unknown
+    categories."""
+    snapshots, snapshot = read_snapshots(arena, query)
+    if snapshot is None:
+        return BoardView(arena, query, None, snapshots, _list_waiting(arena))
+    standings = list(snapshot.standings.select_related("candidate", "elo_interval"))
+    if retry and is_replaced(snapshot, standings):
+        return read_board(arena, query, retry=False)
+    query = replace(query, raters=snapshot.board.raters)
+    older, elo_votes = _read_older_intervals(snapshot, standings)
+    costs = read_costs_with_scores(arena, snapshot, standings)
+    rows = [board_standing(standing, costs, older) for standing in standings]
+    return BoardView(arena, query, snapshot, snapshots, sort_rows(rows, query.sort), elo_votes)
+
+
+def _list_waiting(arena: Any) -> list[BoardStanding]:
+    """The candidates of an arena whose first board is still being computed."""
+    rows = [
+        BoardStanding(Standing(candidate=candidate, status="no_votes"), str(candidate))
+        for candidate in Candidate.objects.active().filter(arena=arena)
+    ]
+    return sort_rows(rows, "name")
+
+
+def _read_older_intervals(
+    snapshot: Snapshot, standings: Iterable[Standing]
+) -> tuple[dict[int, Any], int | None]:
+    """Until a snapshot has Elo intervals: the newest ones by candidate, and how many votes those
+    include."""
+    is_rated = any(standing.elo is not None for standing in standings)
+    if snapshot.elo_intervals_at or not is_rated:
+        return {}, None
+    earlier = Snapshot.objects.filter(board=snapshot.board_id).exclude(elo_intervals_at=None)
+    newest = Subquery(earlier.order_by("-published_at").values("pk")[:1])
+    intervals = EloInterval.objects.filter(standing__snapshot=newest).annotate(
+        candidate=F("standing__candidate"), n_votes=F("standing__snapshot__elo_interval_votes")
+    )
+    by_candidate: dict[int, Any] = {interval.candidate: interval for interval in intervals}
+    return by_candidate, next((interval.n_votes for interval in by_candidate.values()), 0)
+
+
+def board_standing(
+    standing: Standing,
+    costs: Mapping[int, CostAndSpeed],
+    older: Mapping[int, EloInterval] | None = None,
+) -> BoardStanding:
+    """A standing with its own Elo interval, or else with that of an `older` snapshot."""
+    pk = standing.candidate_id
+    interval = getattr(standing, "elo_interval", None) or (older or {}).get(pk)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return BoardStanding(standing, str(standing.candidate), low, high, costs.get(pk, UNKNOWN_COSTS))
+
+
+def sort_rows(rows: list[BoardStanding], sort: str) -> list[BoardStanding]:
+    """Sorted by a column, reversed by a leading `-`; rows without a value always come last."""
+    column = sort.removeprefix("-")
+    is_rising = (column in RISING) != sort.startswith("-")
+    by_name = sorted(rows, key=lambda row: (row.name.casefold(), row.standing.candidate_id))
+    known = [row for row in by_name if _sort_value(row, column) is not None]
+    unknown = [row for row in by_name if _sort_value(row, column) is None]
+    return sorted(known, key=lambda row: _sort_value(row, column), reverse=not is_rising) + unknown
+
+
+def _sort_value(row: BoardStanding, column: str) -> Any:
+    if column == "name":
+        return row.name.casefold()
+    if column in COST_COLUMNS:
+        return getattr(row.value, column)
+    return getattr(row.standing, "both_bad_rate" if column == "both_bad" else column)

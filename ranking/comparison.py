@@ -1,0 +1,548 @@
+"""Published boards, and the one comparison of two candidates on them.
+
+The compare page, the win matrix, the decisions of teams and the planning of judge runs all take
+their numbers from here.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from django.http import Http404
+from django.urls import reverse
+
+from ranking.board_data import (
+    BoardLinks,
+    BoardQuery,
+    Findings,
+    choose_snapshot,
+    is_replaced,
+    parse_id,
+    read_snapshots,
+)
+from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
+from ranking.stats.battles import Battles, expected_score
+from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
+from ranking.stats.differences import MOST_VOTES, Difference, Lead, compare, neighbours
+from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.sequential import CompleteSeparation, SequentialTest
+from ranking.tallies import VoteCounts, pair_battles
+from ranking.votes import Floats, Ints, covariance_among
+
+LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
+NOT_ON_BOARD = "It is not on this leaderboard yet."
+STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
+WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})
+
+# -- A published board -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublishedBoard(BoardLinks):
+    """A board as the pages beside it read it; `standings` in rank order, then by name."""
+
+    standings: list[Standing]
+
+    @property
+    def is_combined(self) -> bool:
+        return self.query.raters == Counted.COMBINED
+
+    @property
+    def voters(self) -> str:
+        """Whose votes the pairs hold: people's, where judges only narrow the intervals."""
+        return Raters.PEOPLE.value if self.is_combined else self.query.raters
+
+
+def read_published(arena: Any, query: BoardQuery, retry: bool = True) -> PublishedBoard:
+    """Read in two queries, once more if a refresh replaces the snapshot meanwhile; 404 for unknown
+    categories."""
+    snapshots, snapshot = read_snapshots(arena, query)
+    if snapshot is None:
+        return PublishedBoard(arena, query, None, snapshots, [])
+    standings = sorted(
+        standings_with_candidates([snapshot]),
+        key=lambda row: (row.rank or 10**9, str(row.candidate).casefold(), row.candidate_id),
+    )
+    if retry and is_replaced(snapshot, standings):
+        return read_published(arena, query, retry=False)
+    query = replace(query, raters=snapshot.board.raters)
+    return PublishedBoard(arena, query, snapshot, snapshots, standings)
+
+
+def standings_with_candidates(snapshots: Collection[Snapshot]) -> Iterable[Standing]:
+    """The standings of these snapshots with their candidates, but not the candidates' prompts."""
+    standings = Standing.objects.filter(snapshot__in=snapshots).select_related("candidate")
+    return standings.defer(*(f"candidate__{name}" for name in LONG_TEXTS))
+
+
+def comparisons_url(board: PublishedBoard, candidate: int) -> str:
+    """Where a candidate's votes on this board are listed; an opponent may be appended."""
+    parameters = {"raters": board.voters, "category": board.query.category}
+    query = urlencode({name: value for name, value in parameters.items() if value})
+    return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"
+
+
+# -- Votes and scores of all pairs -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DirectRecord:
+    """The votes between candidates a and b, seen from a; a soft verdict counts for the side that
+    it favours."""
+
+    wins: int
+    losses: int
+    ties: int
+    both_bad: int
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedPairs:
+    """The votes between all pairs of K candidates, and the uncertainty of the scores.
+
+    Attributes
+    ----------
+    candidates : (K,) ids, ascending
+    theta : (K,) natural log-odds, NaN for the unranked
+    covariance : (K, K) of theta; NaN where it is not known
+    counts : one per pair with votes; `both_bad_is_tie` says what else counts in `battles`
+    scale : Elo points that stand for odds of 10 to 1
+    """
+
+    candidates: Ints
+    theta: Floats
+    covariance: Floats
+    counts: VoteCounts
+    both_bad_is_tie: bool
+    scale: float
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, standings: Iterable[Standing], matrices: SnapshotMatrices
+    ) -> "PublishedPairs":
+        settings = snapshot.settings
+        elo_per_theta = settings["scale"] / math.log(10)
+        by_id = sorted(standings, key=lambda standing: standing.candidate_id)
+        candidates = np.array([standing.candidate_id for standing in by_id], np.int64)
+        scores = np.array([standing.score for standing in by_id], np.float64)  # None is NaN
+        return cls(
+            candidates=candidates,
+            theta=(scores - settings["center"]) / elo_per_theta,
+            covariance=covariance_among(matrices, candidates) / elo_per_theta**2,
+            counts=VoteCounts.of_bytes(bytes(matrices.cells)),
+            both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
+            scale=settings["scale"],
+        )
+
+    @cached_property
+    def battles(self) -> Battles:
+        return pair_battles(self.counts, self.candidates, self.both_bad_is_tie)
+
+    @cached_property
+    def observed(self) -> WinMatrix:
+        """(K, K): the row's share of the points against the column, and the votes."""
+        return observed_shares(self.battles)
+
+    @cached_property
+    def independent(self) -> Floats:
+        """(K, K): covariance of theta with votes taken as independent; NaN for the unranked."""
+        covariance: Floats = BradleyTerry().fit(self.battles, start=self.theta).covariance_
+        return covariance
+
+    def index(self, pk: int) -> int | None:
+        """A candidate's place in the arrays; None where it is not on the board."""
+        places = np.flatnonzero(self.candidates == pk)
+        return int(places[0]) if len(places) else None
+
+    def independent_variance(self, i: int, j: int) -> float | None:
+        """Variance of theta_i - theta_j with votes taken as independent; None without scores."""
+        if np.isnan(self.theta[[i, j]]).any():
+            return None
+        covariance = self.independent
+        return float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
+
+    def record(self, a: int, b: int) -> DirectRecord:
+        """The votes between the candidates with these ids."""
+        counts = self.counts
+        pair = counts.where(
+            (counts.key("first") == min(a, b)) & (counts.key("second") == max(a, b))
+        )
+        first = int((pair["first_wins"] + pair["soft_first"]).sum())
+        second = int((pair["second_wins"] + pair["soft_second"]).sum())
+        wins, losses = (first, second) if a < b else (second, first)
+        ties, both_bad = int((pair["ties"] + pair["soft_ties"]).sum()), int(pair["both_bad"].sum())
+        return DirectRecord(wins, losses, ties, both_bad)
+
+
+def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
+    """One query; None where the snapshot was published without matrices, or has been replaced."""
+    if board.snapshot is None:
+        return None
+    matrices = SnapshotMatrices.objects.filter(snapshot=board.snapshot).first()
+    return PublishedPairs.of(board.snapshot, board.standings, matrices) if matrices else None
+
+
+# -- Two candidates compared -----------------------------------------------------------------------
+
+
+class UnscoredSide(StrEnum):
+    """Which of the two has no score."""
+
+    NOBODY = ""
+    CANDIDATE = "candidate"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class StyleDifference:
+    """The difference in style-controlled scores, in Elo. The interval combines the far ends of
+    both, because the covariance of these scores is not stored: it is at most this wide."""
+
+    elo: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class CandidateDifference:
+    """How far a candidate is ahead of a baseline on one board; None is what is not known.
+
+    Attributes
+    ----------
+    lead : what the 95 % interval says; where there is none, `reason` says why, and `blamed` whose
+        missing score it is
+    is_known : whether the lead is conclusive, however often somebody has looked
+    elo, low, high : the difference, in Elo
+    wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
+    chance : the probability that it is the better one, from 0 to 1
+    votes, between : votes that count, of the candidate on the board, and between the two
+    both_bad : votes between the two that found both answers bad, and do not count
+    votes_to_go : how many more between the two until the lead is conclusive, if the difference
+        stays the same; MOST_VOTES for as many or more
+    groups_to_go : the least number of new groups (prompts, where votes are grouped by prompt) that
+        these must be in
+    n_groups : the groups that hold the votes of the one that has fewer; None where not stored
+    is_shut_out : whether one has won every vote between them: it has no score, and no interval
+    style : the difference in style-controlled scores, where the board has them
+    """
+
+    lead: Lead
+    is_known: bool = False
+    elo: float | None = None
+    low: float | None = None
+    high: float | None = None
+    wins: float | None = None
+    wins_low: float | None = None
+    wins_high: float | None = None
+    chance: float | None = None
+    votes: int = 0
+    between: int = 0
+    both_bad: int = 0
+    votes_to_go: int | None = None
+    groups_to_go: int = 0
+    n_groups: int | None = None
+    is_shut_out: bool = False
+    reason: str = ""
+    blamed: UnscoredSide = UnscoredSide.NOBODY
+    style: StyleDifference | None = None
+
+
+@dataclass(frozen=True)
+class DifferenceBoard:
+    """A board's current snapshot with what comparisons need: standings by candidate, and `pairs`,
+    None while they are being counted."""
+
+    snapshot: Snapshot
+    standings: Mapping[int, Standing]
+    pairs: PublishedPairs | None
+
+    @property
+    def raters(self) -> str:
+        return self.snapshot.board.raters
+
+    @property
+    def category(self) -> str:
+        return self.snapshot.board.category
+
+    @cached_property
+    def findings(self) -> Findings:
+        return Findings.of(self.snapshot)
+
+    def difference(
+        self, candidate: int, baseline: int, *, forecast: bool = True
+    ) -> CandidateDifference:
+        """Compare the candidates with these two different ids; `forecast` the votes to go."""
+        if unscored := self._unscored(candidate, baseline):
+            result = self._complete_separation(candidate, baseline) or unscored
+        elif self.pairs is None:
+            result = CandidateDifference(Lead.NOT_COMPARABLE, reason=STILL_COUNTING)
+        else:
+            result = self._measured(self.pairs, candidate, baseline, forecast)
+        counted, both_bad = self._count_between(candidate, baseline)
+        votes = self.votes(candidate)
+        return replace(result, votes=votes, between=counted, both_bad=both_bad)
+
+    def votes(self, pk: int) -> int:
+        """The candidate's votes that count."""
+        standing = self.standings.get(pk)
+        return standing.votes if standing else 0
+
+    def between(self, candidate: int, baseline: int) -> int:
+        """The votes between the two that count."""
+        return self._count_between(candidate, baseline)[0]
+
+    def record(self, candidate: int, baseline: int) -> DirectRecord:
+        if self.pairs is None:
+            return DirectRecord(0, 0, 0, 0)
+        return self.pairs.record(candidate, baseline)
+
+    def win_rate(self, candidate: int, baseline: int) -> float | None:
+        """The candidate's share of the points between the two, from 0 to 1; None without votes."""
+        places = self._places(candidate, baseline)
+        if self.pairs is None or places is None or not self.pairs.observed.votes[places]:
+            return None
+        return float(self.pairs.observed.share[places])
+
+    def votes_to_separate(self, candidate: int, baseline: int) -> str:
+        """How many more votes between the two would give one a clear lead, as in "Lead over next".
+
+        "about 120 more votes"; '' where there is a clear lead, or where no number can be given.
+        """
+        for pair in self.findings.neighbours.values():
+            if {pair.upper, pair.lower} == {candidate, baseline}:
+                return pair.words if pair.votes else ""
+        places = self._places(candidate, baseline)
+        if self.pairs is None or places is None:
+            return ""
+        two = np.array(places)
+        if np.isnan(self.pairs.theta[two]).any():
+            return ""
+        result = neighbours(
+            self.pairs.theta[two],
+            self.pairs.covariance[np.ix_(two, two)],
+            self.pairs.independent[np.ix_(two, two)],
+            self.snapshot.settings["confidence"],
+            self.snapshot.settings.get("n_clusters"),
+        )[0]
+        return result.words if result.votes else ""
+
+    def evidence_share(self, candidate: int, baseline: int) -> float | None:
+        """How much of the evidence on the difference their direct votes provide, from 0 to 1.
+
+        This is the leverage of these votes: each of the n adds p (1 - p) along e_i - e_j to the
+        information 1 / v, where v is the variance of the difference with all votes taken as
+        independent. The rest comes through other candidates.
+        """
+        places = self._places(candidate, baseline)
+        if self.pairs is None or places is None:
+            return None
+        i, j = places
+        variance = self.pairs.independent_variance(i, j)
+        if variance is None:
+            return None
+        p = float(expected_score(self.pairs.theta[i] - self.pairs.theta[j]))
+        n = int(self.pairs.observed.votes[i, j])
+        return min(1.0, n * p * (1 - p) * variance)
+
+    def _places(self, candidate: int, baseline: int) -> tuple[int, int] | None:
+        if self.pairs is None:
+            return None
+        i, j = self.pairs.index(candidate), self.pairs.index(baseline)
+        return None if i is None or j is None else (i, j)
+
+    def _count_between(self, candidate: int, baseline: int) -> tuple[int, int]:
+        """The votes between the two that count, and those that rated both bad and do not."""
+        record = self.record(candidate, baseline)
+        decided = record.wins + record.losses + record.ties
+        if self.pairs and self.pairs.both_bad_is_tie:
+            return decided + record.both_bad, 0
+        return decided, record.both_bad
+
+    def _unscored(self, candidate: int, baseline: int) -> CandidateDifference | None:
+        """The result where one of the two has no score; None where both have one."""
+        for pk, side in ((candidate, UnscoredSide.CANDIDATE), (baseline, UnscoredSide.BASELINE)):
+            if reason := why_unscored(self.standings.get(pk)):
+                return CandidateDifference(Lead.NOT_COMPARABLE, reason=reason, blamed=side)
+        return None
+
+    def _complete_separation(self, candidate: int, baseline: int) -> CandidateDifference | None:
+        """The result where one has won every vote between the two, and at least one; else None."""
+        prompts = self._separated_prompts.get((min(candidate, baseline), max(candidate, baseline)))
+        if prompts is None or self.pairs is None:
+            return None
+        test = CompleteSeparation(prompts, self.snapshot.settings["confidence"])
+        has_won = self.record(candidate, baseline).wins > 0
+        side = Lead.AHEAD if has_won else Lead.BEHIND
+        return CandidateDifference(
+            side if test.is_beyond_chance else Lead.OPEN,
+            test.is_decided,
+            wins=1.0 if has_won else 0.0,
+            chance=test.chance if has_won else 1 - test.chance,
+            votes_to_go=test.prompts_to_go,
+            groups_to_go=test.prompts_to_go,
+            is_shut_out=True,
+        )
+
+    @cached_property
+    def _separated_prompts(self) -> dict[tuple[int, int], int]:
+        """The number of prompts on which two met, of pairs where one has won every vote and one
+        has no score."""
+        stored = self.snapshot.settings.get("prompts_met", [])
+        return {(low, high): prompts for low, high, prompts in stored}
+
+    def _measured(
+        self, pairs: PublishedPairs, candidate: int, baseline: int, forecast: bool
+    ) -> CandidateDifference:
+        settings = self.snapshot.settings
+        i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
+        n_groups = self._count_groups(candidate, baseline)
+        # The board's own degrees of freedom, unless one of the two has too few votes of its own.
+        has_few = n_groups is not None and n_groups < MIN_CLUSTERS
+        difference = compare(
+            pairs.theta,
+            pairs.covariance,
+            i,
+            j,
+            settings["confidence"],
+            n_groups if has_few else settings.get("n_clusters"),
+            pairs.scale,
+        )
+        result = CandidateDifference(
+            difference.lead,
+            elo=_number(difference.elo),
+            low=_number(difference.low),
+            high=_number(difference.high),
+            wins=_number(difference.probability),
+            wins_low=_number(difference.probability_low),
+            wins_high=_number(difference.probability_high),
+            style=self._style(candidate, baseline),
+        )
+        if difference.lead in WITHOUT_ERROR:
+            return replace(result, reason=difference.lead.reason)
+        variance = pairs.independent_variance(i, j) or 0.0
+        independent = variance if math.isfinite(variance) and variance > 0 else 0.0
+        test = self._sequential_test(difference, independent, n_groups)
+        votes_to_go = None
+        if forecast and independent:
+            votes = test.votes_to_go(independent)
+            votes_to_go = MOST_VOTES if votes is None else votes
+        return replace(
+            result,
+            is_known=test.is_decided and difference.lead is not Lead.OPEN,
+            chance=test.chance_ahead,
+            votes_to_go=votes_to_go,
+            groups_to_go=test.clusters_to_go,
+            n_groups=test.n_clusters,
+        )
+
+    def _count_groups(self, candidate: int, baseline: int) -> int | None:
+        """The groups with votes of the candidate that has fewer; None where not stored."""
+        settings = self.snapshot.settings
+        by_candidate = dict(settings.get("clusters_met", []))
+        stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]
+        return min((n for n in stored if n is not None), default=None)
+
+    def _sequential_test(
+        self, difference: Difference, independent: float, n_groups: int | None
+    ) -> SequentialTest:
+        """The difference in natural log-odds, tested so that it may be asked at any time."""
+        settings = self.snapshot.settings
+        theta_per_elo = math.log(10) / settings["scale"]
+        return SequentialTest.measured(
+            difference.elo * theta_per_elo,
+            difference.standard_error * theta_per_elo,
+            independent,
+            n_groups,
+            settings["confidence"],
+        )
+
+    def _style(self, candidate: int, baseline: int) -> StyleDifference | None:
+        scores = self.findings.style_scores
+        a, b = scores.get(candidate), scores.get(baseline)
+        if a is None or b is None or a.score is None or b.score is None:
+            return None
+        if a.low is None or a.high is None or b.low is None or b.high is None:
+            return StyleDifference(a.score - b.score, None, None)
+        return StyleDifference(a.score - b.score, a.low - b.high, a.high - b.low)
+
+
+def why_unscored(standing: Standing | None) -> str:
+    """Why a candidate has no score; '' where it has one."""
+    if standing is None:
+        return NOT_ON_BOARD
+    return standing.reason if standing.score is None else ""
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+# -- Reading boards to compare on ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DifferenceBoards:
+    """The board that is asked for, None before the first, and all boards of the same raters, that
+    of all prompts first; `snapshots` are all current ones of the arena."""
+
+    query: BoardQuery
+    chosen: DifferenceBoard | None
+    boards: list[DifferenceBoard]
+    snapshots: list[Snapshot]
+
+
+def read_difference_boards(arena: Any, query: BoardQuery, retry: bool = True) -> DifferenceBoards:
+    """Read in three queries, once more if a refresh replaces a snapshot meanwhile. A category
+    without votes is taken as all prompts."""
+    snapshots = list(Snapshot.objects.current().of_arena(arena))
+    chosen = choose_snapshot(snapshots, query) or choose_snapshot(
+        snapshots, BoardQuery(query.raters)
+    )
+    if chosen is None:
+        return DifferenceBoards(query, None, [], snapshots)
+    boards = load_difference_boards(s for s in snapshots if s.board.raters == chosen.board.raters)
+    if retry and not all(board.standings for board in boards.values()):
+        return read_difference_boards(arena, query, retry=False)
+    query = BoardQuery(chosen.board.raters, chosen.board.category)
+    return DifferenceBoards(query, boards[chosen.pk], list(boards.values()), snapshots)
+
+
+def load_difference_boards(snapshots: Iterable[Snapshot]) -> dict[int, DifferenceBoard]:
+    """Boards by the ids of their snapshots, in that order; two queries."""
+    by_id = {snapshot.pk: snapshot for snapshot in snapshots}
+    standings: dict[int, dict[int, Standing]] = {pk: {} for pk in by_id}
+    for standing in Standing.objects.filter(snapshot__in=by_id):
+        standings[standing.snapshot_id][standing.candidate_id] = standing
+    matrices = {row.snapshot_id: row for row in SnapshotMatrices.objects.filter(snapshot__in=by_id)}
+    return {
+        pk: DifferenceBoard(
+            snapshot,
+            standings[pk],
+            PublishedPairs.of(snapshot, standings[pk].values(), matrices[pk])
+            if pk in matrices and standings[pk]
+            else None,
+        )
+        for pk, snapshot in by_id.items()
+    }
+
+
+@dataclass(frozen=True)
+class ChosenPair:
+    """The two ids that the address names; None where it names none."""
+
+    a: int | None
+    b: int | None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> "ChosenPair":
+        """Raises Http404 for what is no id."""
+        texts = [parameters.get(name, "") for name in ("a", "b")]
+        a, b = ids = [parse_id(text) for text in texts]
+        if any(text and pk is None for text, pk in zip(texts, ids, strict=True)):
+            raise Http404("There is no such candidate.")
+        return cls(a, b)

@@ -1,0 +1,137 @@
+"""The entry log of an arena: who entered which candidates, and how often each is shown."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from arena.models import Candidate, Pair, Team
+from arena.services.candidates import votes_so_far
+from ranking.comparison import LONG_TEXTS
+from ranking.models import BothBad, Raters, Snapshot, Tally
+from ranking.tallies import VoteCounts
+
+DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
+
+
+@dataclass(frozen=True)
+class CandidateEntry:
+    """A candidate, and its share of people's comparisons: of all, of those since it was entered,
+    and of those drawn now. None where there are none."""
+
+    candidate: Candidate
+    ever: float | None
+    since: float | None
+    now: float | None
+
+    @property
+    def undisclosed_until(self) -> str:
+        return disclosure_rule(self.candidate)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A team, or None for the site's administrators, with all candidates that it has entered."""
+
+    team: Team | None
+    entries: list[CandidateEntry]
+
+    @property
+    def names(self) -> int:
+        """How many different candidates; each version of one is an entry."""
+        return len({entry.candidate.name for entry in self.entries})
+
+    @property
+    def undisclosed(self) -> list[CandidateEntry]:
+        return [entry for entry in self.entries if entry.candidate.disclosed_at is None]
+
+    @property
+    def retired(self) -> int:
+        return sum(entry.candidate.retired_at is not None for entry in self.entries)
+
+
+def list_entrants(arena: Any, snapshots: Iterable[Snapshot]) -> list[Entrant]:
+    """Every team's entries, by the team's name, the administrators' own last; two queries.
+
+    `snapshots` are the arena's current ones.
+    """
+    # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
+    has_ties = any(snapshot.settings.get("both_bad") == BothBad.TIE for snapshot in snapshots)
+    total = F("n_votes") if has_ties else F("n_votes") + F("n_both_bad")
+    candidates = list(_candidates(arena, total))
+    tally = Tally.objects.filter(arena=arena, raters=Raters.PEOPLE, category="").first()
+    counts = VoteCounts.of_bytes(tally.cells) if tally else VoteCounts.none()
+    votes, all_votes = _count_votes(counts), int(counts.votes.sum())
+    weights = sum(candidate.weight for candidate in candidates) / 2
+    entries = [
+        CandidateEntry(
+            candidate,
+            _share(votes[candidate.pk], all_votes),
+            _share(votes[candidate.pk], all_votes - min(candidate.votes_before, all_votes)),
+            _share(candidate.weight, weights),
+        )
+        for candidate in candidates
+    ]
+    return _by_team(entries)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return min(part / whole, 1.0) if whole else None
+
+
+def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
+    """Within a team, by the name that is shown."""
+    ordered = sorted(
+        entries, key=lambda entry: (str(entry.candidate).casefold(), entry.candidate.pk)
+    )
+    teams = {entry.candidate.team_id: entry.candidate.team for entry in ordered}
+    entrants = [
+        Entrant(team, [entry for entry in ordered if entry.candidate.team_id == pk])
+        for pk, team in teams.items()
+    ]
+    return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
+
+
+def _candidates(arena: Any, total: Any) -> Any:
+    """With the weight of its pairs, and how many votes there were before it was entered."""
+    board = {"board__arena": arena, "board__raters": Raters.PEOPLE, "board__category": ""}
+    earlier = Snapshot.objects.filter(**board, published_at__lte=OuterRef("created_at"))
+    before = earlier.order_by("-published_at").annotate(total=total).values("total")[:1]
+    candidates = Candidate.objects.revealed().filter(arena=arena).select_related("team")
+    return candidates.defer(*LONG_TEXTS).annotate(
+        weight=_weight("low") + _weight("high"),
+        votes_before=Coalesce(Subquery(before), 0),
+        so_far=votes_so_far(),
+    )
+
+
+def _weight(end: str) -> Coalesce:
+    """The weight of the pairs drawn in which a candidate is the `low` or the `high` one."""
+    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
+    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
+    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
+    return Coalesce(Subquery(total), 0.0)
+
+
+def _count_votes(counts: VoteCounts) -> Mapping[int, int]:
+    """How many votes each candidate took part in, "both bad" included."""
+    by_candidate: Counter[int] = Counter()
+    for end in ("first", "second"):
+        for pk, votes in zip(counts.key(end).tolist(), counts.votes.tolist(), strict=True):
+            by_candidate[pk] += votes
+    return by_candidate
+
+
+def disclosure_rule(candidate: Candidate) -> str:
+    """When a candidate is disclosed: after so many votes, at a date, or whichever is first."""
+    parts = []
+    if candidate.private_until_votes is not None:
+        so_far = getattr(candidate, "so_far", None)
+        progress = "" if so_far is None else f" ({so_far:,} so far)"
+        parts.append(f"it has {candidate.private_until_votes:,} votes{progress}")
+    if candidate.private_until is not None:
+        parts.append(candidate.private_until.strftime(DATE_FORMAT))
+    return ", or ".join(parts) + (", whichever is first" if len(parts) > 1 else "")

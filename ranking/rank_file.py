@@ -1,0 +1,428 @@
+"""Ranking a file of votes, or a folder in the native format, without a database.
+
+Files are read by the import formats, and votes ranked by the same estimators as on the web's
+leaderboards. Responses are skipped; the prompts and candidates of a folder are read, so that votes
+on any others are rejected.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.files.rows import CandidateRow, VoteRow
+from arena.files.source import FileError
+from arena.formats import find_files
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows
+from arena.outcomes import BOTH_BAD, PREFERENCES
+from arena.validation import InputError
+from ranking.models import Raters
+from ranking.stats.agreement import nominal_agreement
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.connectivity import Clusters, choose_clusters, transitivity
+from ranking.stats.cross_check import largest_difference
+from ranking.stats.differences import neighbours
+from ranking.stats.elo import Elo
+from ranking.stats.intervals import known_among, measurable
+from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.stats.robustness import Robustness, measure_robustness
+from ranking.stats.sandwich import Sandwich
+from ranking.stats.ties import RaoKupper
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+KINDS = {
+    "person": Raters.PEOPLE.value,
+    "judge": Raters.JUDGES.value,
+    "jury": Raters.JURIES.value,
+}
+UNKNOWN = -1
+
+# -- Reading votes ---------------------------------------------------------------------------------
+
+
+class BadFileError(Exception):
+    """A file that cannot be ranked; the message names its bad rows, or is a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileVotes:
+    """N votes for one of the two, or ties, in the order of the file.
+
+    Attributes
+    ----------
+    names : K candidates in alphabetical order
+    left, right : (N,) int64, places in names
+    score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
+    prompt, rater : (N,) int64; UNKNOWN if the file does not say
+    raters : the kind of raters that these votes are by
+    n_both_bad : their "both bad" votes, which do not affect the scores
+    n_left_out : votes by other kinds of raters
+    """
+
+    names: list[str]
+    left: Ints
+    right: Ints
+    score: Floats
+    prompt: Ints
+    rater: Ints
+    raters: str
+    n_both_bad: int
+    n_left_out: int
+
+
+def read_file(path: Path, format_name: str = "auto", raters: str = "auto") -> FileVotes:
+    """Read all votes at `path`: by people, or by judges if no person has voted.
+
+    Raises BadFileError, with file, line, column and reason of the first bad rows.
+    """
+    try:
+        files = [file for file in find_files([path], format_name) if file.kind != "responses"]
+        if all(file.kind != "votes" for file in files):
+            raise FileError(f"{path} has no votes.")
+        reader = _Reader({file.kind for file in files})
+        for file in files:
+            reader.read(file)
+    except (FileError, OSError) as error:
+        raise BadFileError(str(error)) from None
+    if bad := reader.rejected.count:
+        rows = "1 bad row" if bad == 1 else f"{bad:,} bad rows"
+        raise BadFileError(f"{reader.rejected}\nNothing was ranked: {rows}.")
+    return reader.votes(path, raters)
+
+
+@dataclass
+class _Column:
+    """The votes by one kind of raters, read so far."""
+
+    left: "array[int]" = field(default_factory=lambda: array("q"))
+    right: "array[int]" = field(default_factory=lambda: array("q"))
+    score: "array[float]" = field(default_factory=lambda: array("d"))
+    prompt: "array[int]" = field(default_factory=lambda: array("q"))
+    rater: "array[int]" = field(default_factory=lambda: array("q"))
+    n_both_bad: int = 0
+
+    def __len__(self) -> int:
+        return len(self.score) + self.n_both_bad
+
+
+class _Reader:
+    """Reads files one after the other, collecting votes and rejected rows."""
+
+    def __init__(self, kinds: set[str]) -> None:
+        self.kinds = kinds
+        self.known = Known()
+        self.checker = Checker(self.known)
+        self.rejected = RejectedRows()
+        self.columns = {raters: _Column() for raters in KINDS.values()}
+        self.candidates: dict[str, int] = {}
+        self.prompts: dict[str, int] = {}
+        self.raters: dict[str, int] = {}
+
+    def read(self, file: ImportFile) -> None:
+        for row in file.rows():
+            record = row.content
+            try:
+                if isinstance(record, InputError):
+                    raise record
+                if isinstance(record, VoteRow):
+                    self._accept_names(record)
+                self.checker.check(record)
+            except InputError as error:
+                self.rejected.add(file.path, row.line, error)
+                continue
+            if isinstance(record, VoteRow):
+                self._add(record)
+            elif isinstance(record, CandidateRow) and not record.retired:
+                _number(self.candidates, record.name)
+
+    def _accept_names(self, vote: VoteRow) -> None:
+        """Without a list of candidates, or of prompts, votes may name any."""
+        if "candidates" not in self.kinds:
+            self.known.candidates |= {vote.left: b"", vote.right: b""}
+        if "prompts" not in self.kinds and vote.prompt:
+            self.known.prompts[vote.prompt] = b""
+
+    def _add(self, vote: VoteRow) -> None:
+        column = self.columns[KINDS[vote.rater_kind]]
+        left = _number(self.candidates, vote.left)
+        right = _number(self.candidates, vote.right)
+        if vote.outcome == BOTH_BAD:
+            column.n_both_bad += 1
+            return
+        soft = vote.preference
+        column.left.append(left)
+        column.right.append(right)
+        column.score.append(PREFERENCES[vote.outcome] if soft is None else soft)
+        column.prompt.append(_number(self.prompts, vote.prompt))
+        column.rater.append(_number(self.raters, vote.rater))
+
+    def votes(self, path: Path, raters: str) -> FileVotes:
+        if raters == "auto":
+            raters = next((name for name, votes in self.columns.items() if votes), "people")
+        column = self.columns.pop(raters)
+        if not column:
+            raise BadFileError(f"{path} has no votes by {raters}.")
+        names = sorted(self.candidates)
+        place = np.empty(len(names), np.int64)
+        place[[self.candidates[name] for name in names]] = np.arange(len(names))
+        return FileVotes(
+            names=names,
+            left=place[_ints(column.left)],
+            right=place[_ints(column.right)],
+            score=np.array(column.score, np.float64),
+            prompt=_ints(column.prompt),
+            rater=_ints(column.rater),
+            raters=str(raters),
+            n_both_bad=column.n_both_bad,
+            n_left_out=sum(map(len, self.columns.values())),
+        )
+
+
+def _number(numbers: dict[str, int], name: str | None) -> int:
+    """The number of a name, given out in the order of appearance; UNKNOWN for none."""
+    return numbers.setdefault(name, len(numbers)) if name else UNKNOWN
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.array(values, np.int64)
+
+
+# -- Ranking ---------------------------------------------------------------------------------------
+
+N_THREADS = 2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to rank. `cluster`: a key of CLUSTERS; "unit" is the same as "prompt_pair"."""
+
+    cluster: str = "auto"
+    n_resamples: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class FileBoard:
+    """The result for K candidates; arrays are (K,), NaN for what is unknown.
+
+    `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance; the
+    ranges of ranks `low`, `high` hold one by one, `sure_low`, `sure_high` all together. `leader`:
+    the place of the clear number one, or None. `choix_difference`: the largest difference from an
+    independent package, in Elo. `measured`: whether a candidate has votes in enough clusters for
+    an interval; without one it has no ranges of ranks.
+    """
+
+    votes: FileVotes
+    settings: Settings
+    battles: Battles
+    clusters: Clusters
+    bootstrap: Bootstrap
+    sandwich: Sandwich
+    low: Floats
+    high: Floats
+    sure_low: Floats
+    sure_high: Floats
+    leader: int | None
+    fragility: Robustness
+    choix_difference: float
+    counts: Ints
+    measured: Bools
+
+    @property
+    def covariance(self) -> Floats:
+        """(K, K) of theta; NaN for candidates that are not measured."""
+        return known_among(self.sandwich.covariance_, self.measured)
+
+    def name(self, place: int | None) -> str | None:
+        """The name of the candidate at a place of the arrays."""
+        return None if place is None else self.votes.names[place]
+
+    @property
+    def n_clusters(self) -> int | None:
+        """None where too few leave the covariance unknown."""
+        return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
+
+
+def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
+    """Fit scores, intervals and ranks.
+
+    Raises BadFile if the votes lack a column that the clusters need; NotConvergedError.
+    """
+    clusters = CLUSTERS[settings.cluster](votes)
+    battles = Battles.from_arrays(
+        votes.left, votes.right, votes.score, None, clusters.codes, len(votes.names)
+    )
+    confidence, seed = settings.confidence, settings.seed
+    bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS).fit(battles)
+    sandwich = Sandwich(confidence).fit(battles)
+    model, covariance = bootstrap.model_, sandwich.covariance_
+    n_clusters = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
+    measured = measurable(battles)
+    theta = np.where(measured, model.theta_, np.nan)
+    low, high = rank_intervals(theta, covariance, False, confidence, n_clusters=n_clusters)
+    sure_low, sure_high = rank_intervals(theta, covariance, True, confidence, n_clusters=n_clusters)
+    return FileBoard(
+        votes=votes,
+        settings=settings,
+        battles=battles,
+        clusters=clusters,
+        bootstrap=bootstrap,
+        sandwich=sandwich,
+        low=low,
+        high=high,
+        sure_low=sure_low,
+        sure_high=sure_high,
+        leader=clear_leader(theta, covariance, confidence, n_clusters=n_clusters),
+        fragility=measure_robustness(battles, model),
+        choix_difference=largest_difference(battles, model),
+        counts=battles.votes_per_candidate(),
+        measured=measured,
+    )
+
+
+# -- Clusters --------------------------------------------------------------------------------------
+
+
+def _by_default(votes: FileVotes) -> Clusters:
+    return choose_clusters(votes.left, votes.right, votes.prompt, votes.rater)
+
+
+def _by_prompt(votes: FileVotes) -> Clusters:
+    return Clusters(_known(votes.prompt, "prompt"), "prompt")
+
+
+def _by_unit(votes: FileVotes) -> Clusters:
+    low, high = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
+    units = np.column_stack([_known(votes.prompt, "prompt"), low, high])
+    codes = np.unique(units, axis=0, return_inverse=True)[1]
+    return Clusters(codes.reshape(-1).astype(np.int64), "prompt_pair")
+
+
+def _by_rater(votes: FileVotes) -> Clusters:
+    return Clusters(_known(votes.rater, "rater"), "rater")
+
+
+def _independent(votes: FileVotes) -> Clusters:
+    return Clusters(None, "vote")
+
+
+def _known(column: Ints, name: str) -> Ints:
+    if missing := int((column < 0).sum()):
+        raise BadFileError(f"{missing:,} of {len(column):,} votes have no {name} to cluster by.")
+    return column
+
+
+CLUSTERS: dict[str, Callable[[FileVotes], Clusters]] = {
+    "auto": _by_default,
+    "prompt": _by_prompt,
+    "prompt_pair": _by_unit,
+    "unit": _by_unit,
+    "rater": _by_rater,
+    "none": _independent,
+}
+
+
+# -- Findings --------------------------------------------------------------------------------------
+
+DIGITS = 6
+
+
+def find(board: FileBoard) -> dict[str, Any]:
+    """Everything besides the standings, as JSON; null is unknown."""
+    triads = transitivity(board.battles.wins())
+    robustness = board.fragility
+    return {
+        "clear_leader": board.name(board.leader),
+        "neighbours": _neighbours(board),
+        "fragility": {
+            "votes": robustness.votes,
+            "of": robustness.of,
+            "rival": board.name(robustness.rival),
+            "words": robustness.words,
+        },
+        "agreement": _agreement(board.votes),
+        "transitivity": {
+            "share": rounded(triads.share),
+            "triads": triads.triads,
+            "transitive": triads.transitive,
+        },
+        "ties": _ties(board.battles),
+    }
+
+
+def elo(votes: FileVotes) -> list[float | None]:
+    """(K,) online Elo in the order of the file; None for candidates without votes."""
+    model = Elo().fit(votes.left, votes.right, votes.score, len(votes.names))
+    return [rounded(model.ratings_[i]) if n else None for i, n in enumerate(model.votes_)]
+
+
+def rounded(value: float) -> float | None:
+    """A number for output; None for NaN."""
+    return None if isnan(value) else round(float(value), DIGITS)
+
+
+def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
+    model = board.bootstrap.model_
+    pairs = neighbours(
+        model.theta_,
+        board.covariance,
+        model.covariance_,
+        board.settings.confidence,
+        board.n_clusters,
+    )
+    return [
+        {
+            "upper": board.name(pair.upper),
+            "lower": board.name(pair.lower),
+            "separated": pair.separated,
+            "votes": pair.votes,
+            "words": pair.words,
+        }
+        for pair in pairs
+    ]
+
+
+def _agreement(votes: FileVotes) -> dict[str, Any] | None:
+    """How far votes on the same prompt and pair agree; None without two such votes."""
+    is_known = votes.prompt >= 0
+    prompt, left, right = (column[is_known] for column in (votes.prompt, votes.left, votes.right))
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    score = votes.score[is_known]
+    for_low = np.where(left < right, score, 1 - score)
+    outcome = np.select([for_low > 0.5, for_low < 0.5], [0, 1], 2)
+    units, code = np.unique(np.column_stack([prompt, low, high]), axis=0, return_inverse=True)
+    cells = np.bincount(code.reshape(-1) * 3 + outcome, minlength=3 * len(units))
+    counts = cells.reshape(-1, 3)  # per prompt and pair: votes for one, for the other, and ties
+    all_three, decisive = nominal_agreement(counts), nominal_agreement(counts[:, :2])
+    if not all_three.n_pairs:
+        return None
+    return {
+        "share": rounded(all_three.share),
+        "n_pairs": all_three.n_pairs,
+        "alpha": rounded(all_three.alpha),
+        "decisive_share": rounded(decisive.share),
+        "decisive_n_pairs": decisive.n_pairs,
+    }
+
+
+def _ties(battles: Battles) -> dict[str, Any] | None:
+    """The tie model; None with soft verdicts."""
+    if not np.isin(battles.score, (0.0, 0.5, 1.0)).all():
+        return None
+    model = RaoKupper().fit(battles)
+    return {
+        "eta": rounded(model.eta_),
+        "error": rounded(model.eta_error_),
+        "log_likelihood": rounded(model.log_likelihood_),
+        "reason": model.reason_.reason if model.reason_ else "",
+    }

@@ -1,0 +1,162 @@
+"""A candidate's votes: its record against each opponent, the list, and single comparisons."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Count, Q, QuerySet, Sum
+
+from arena.models import Candidate, Outcome, Vote
+from ranking.board_data import parse_id
+from ranking.models import Raters
+from ranking.votes import KINDS
+
+PER_PAGE = 25
+POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}
+RESULTS = {"won": "Won", "lost": "Lost", "tie": "Tie", "both_bad": "Both bad"}
+ON_THE_LEFT = {
+    Outcome.LEFT: "won",
+    Outcome.RIGHT: "lost",
+    Outcome.TIE: "tie",
+    Outcome.BOTH_BAD: "both_bad",
+}
+ON_THE_RIGHT = ON_THE_LEFT | {Outcome.LEFT: "lost", Outcome.RIGHT: "won"}
+
+
+@dataclass
+class Against:
+    """A candidate's results against one opponent. `soft_points`: what soft verdicts give beyond
+    the win, loss or tie that they are counted as."""
+
+    opponent: Candidate
+    won: int = 0
+    lost: int = 0
+    tie: int = 0
+    both_bad: int = 0
+    soft_points: float = 0.0
+
+    @property
+    def votes(self) -> int:
+        return self.won + self.lost + self.tie
+
+    @property
+    def win_rate(self) -> float | None:
+        """Points per vote: a win 1, a tie a half, a soft verdict its preference."""
+        points = self.won + self.tie / 2 + self.soft_points
+        return points / self.votes if self.votes else None
+
+
+@dataclass(frozen=True)
+class VoteFilters:
+    """Which of a candidate's votes are listed; invalid parameters of the address are ignored."""
+
+    raters: str
+    result: str
+    opponent: int | None
+    category: str = ""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str], kinds: Iterable[str]) -> "VoteFilters":
+        kinds = list(kinds)
+        raters, result = parameters.get("raters", ""), parameters.get("result", "")
+        return cls(
+            raters if raters in kinds else kinds[0],
+            result if result in RESULTS else "",
+            parse_id(parameters.get("opponent", "")),
+            parameters.get("category", "").replace("\0", ""),
+        )
+
+
+@dataclass(frozen=True)
+class ListedVote:
+    """One vote, seen from the candidate's side."""
+
+    vote: Vote
+    opponent: Candidate
+    result: str
+
+
+def list_voters(candidate: Candidate) -> list[str]:
+    """Those of people, judges and juries that voted on a candidate; people where nobody did."""
+    votes = Vote.objects.live().filter(
+        Q(comparison__left=candidate) | Q(comparison__right=candidate)
+    )
+    kinds = set(votes.order_by().values_list("rater__kind", flat=True).distinct())
+    return [raters for raters, kind in KINDS.items() if kind in kinds] or [Raters.PEOPLE.value]
+
+
+def count_record(candidate: Candidate, raters: str) -> list[Against]:
+    """The candidate's record in votes by these raters, its most frequent opponents first."""
+    others = Candidate.objects.revealed().filter(arena=candidate.arena_id).in_bulk()
+    by_opponent: dict[int, Against] = {}
+    for side, other_side, results in (
+        ("left", "right", ON_THE_LEFT),
+        ("right", "left", ON_THE_RIGHT),
+    ):
+        rows = (
+            _votes_by(raters)
+            .filter(**{f"comparison__{side}": candidate})
+            .values_list(f"comparison__{other_side}", "outcome")
+            .annotate(n=Count("pk"), soft=Count("preference"), points=Sum("preference"))
+            .order_by()
+        )
+        for opponent, outcome, n, soft, points in rows:
+            if opponent not in others:  # of an import that is still hidden
+                continue
+            against = by_opponent.setdefault(opponent, Against(others[opponent]))
+            result = results[outcome]
+            setattr(against, result, getattr(against, result) + n)
+            if soft and outcome != Outcome.BOTH_BAD:
+                own_points = points if side == "left" else soft - points
+                against.soft_points += own_points - POINTS[result] * soft
+    return sorted(by_opponent.values(), key=lambda against: (-against.votes, str(against.opponent)))
+
+
+def list_votes(candidate: Candidate, filters: VoteFilters, page: str) -> Page[Any]:
+    """One page of the votes that match, newest first."""
+    votes: Page[Any] = Paginator(find_votes(candidate, filters), PER_PAGE).get_page(page)
+    votes.object_list = [_seen_from(candidate, vote) for vote in votes.object_list]
+    return votes
+
+
+def _seen_from(candidate: Candidate, vote: Vote) -> ListedVote:
+    left, right = vote.comparison.left, vote.comparison.right
+    if left.pk == candidate.pk:
+        return ListedVote(vote, right, RESULTS[ON_THE_LEFT[Outcome(vote.outcome)]])
+    return ListedVote(vote, left, RESULTS[ON_THE_RIGHT[Outcome(vote.outcome)]])
+
+
+def find_votes(candidate: Candidate, filters: VoteFilters) -> QuerySet[Vote]:
+    """The candidate's votes that match, newest first, with all that a list shows."""
+    matches = _on_side("left", "right", candidate, filters, ON_THE_LEFT) | _on_side(
+        "right", "left", candidate, filters, ON_THE_RIGHT
+    )
+    votes = _votes_by(filters.raters).filter(matches)
+    return votes.select_related(
+        "rater", "comparison__prompt", "comparison__left", "comparison__right"
+    ).order_by("-pk")
+
+
+def _on_side(
+    side: str,
+    other: str,
+    candidate: Candidate,
+    filters: VoteFilters,
+    results: Mapping[Outcome, str],
+) -> Q:
+    matches = Q(**{f"comparison__{side}": candidate})
+    if filters.opponent is not None:
+        matches &= Q(**{f"comparison__{other}": filters.opponent})
+    if filters.result:
+        matches &= Q(outcome__in=[o for o, result in results.items() if result == filters.result])
+    if filters.category:
+        matches &= Q(comparison__prompt__category=filters.category)
+    return matches
+
+
+def _votes_by(raters: str) -> QuerySet[Vote]:
+    return Vote.objects.live().filter(rater__kind=KINDS[raters])
+
+
+# -- A single comparison ---------------------------------------------------------------------------

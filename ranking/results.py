@@ -1,0 +1,135 @@
+"""A board as JSON and as CSV: what its page shows, with more digits."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.urls import reverse
+
+from ranking.board_data import BoardStanding, BoardView, Findings, StyleScore
+
+FIELDS = (
+    "rank",
+    "rank_low",
+    "rank_high",
+    "sure_rank_low",
+    "sure_rank_high",
+    "score",
+    "low",
+    "high",
+    "standard_error",
+    "elo",
+    "votes",
+    "wins",
+    "losses",
+    "ties",
+    "win_rate",
+    "both_bad_rate",
+    "status",
+    "reason",
+)
+INTERVALS_AND_STYLE = ("elo_low", "elo_high", "style_score", "style_low", "style_high")
+VALUES = {
+    "dollars_per_1000_answers": "dollars",
+    "answers_with_cost": "n_priced",
+    "seconds_per_answer": "seconds",
+    "answers_with_seconds": "n_timed",
+    "tokens_in_per_answer": "tokens_in",
+    "tokens_out_per_answer": "tokens_out",
+    "answers_with_tokens": "n_counted",
+    "wins_per_dollar": "wins_per_dollar",
+    "wins_per_second": "wins_per_second",
+    "unbeaten_for_its_price": "unbeaten",
+}
+DIGITS = 6
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_json(board: BoardView) -> str:
+    """The board as one JSON object; null is what is not known."""
+    snapshot = board.snapshot
+    findings = Findings.of(snapshot)
+    counts = ("n_votes", "n_both_bad", "n_raters", "n_prompts", "interval_reason")
+    elo_votes = board.elo_votes
+    if snapshot is not None and elo_votes is None:
+        elo_votes = snapshot.elo_interval_votes
+    content = {
+        "arena": {
+            "slug": board.arena.slug,
+            "name": board.arena.name,
+            "question": board.arena.question,
+            "is_sample": board.arena.is_sample,
+        },
+        "raters": board.query.raters,
+        "category": board.query.category,
+        "computed_at": snapshot.published_at.isoformat() if snapshot else None,
+        "settings": snapshot.settings if snapshot else {},
+        **{name: getattr(snapshot, name, None) for name in (*counts, "choix_difference")},
+        "intervals_from_votes": snapshot.measured_votes if snapshot else None,
+        "elo_intervals_from_votes": elo_votes,
+        "findings": _findings(board, findings),
+        "standings": [_candidate(board, row) | _values(row, findings) for row in board.rows],
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def _candidate(board: BoardView, row: BoardStanding) -> dict[str, str]:
+    page = reverse("candidate", args=[board.arena.slug, row.standing.candidate_id])
+    return {"candidate": row.name, "url": page}
+
+
+def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
+    """The findings, with candidates by name and page instead of by id."""
+    named = {row.standing.candidate_id: _candidate(board, row) for row in board.rows}
+    combined = dict(findings.combined)
+    if combined.get("moved_most"):
+        combined["moved_most"] = named.get(combined["moved_most"])
+    return {
+        "leader": named.get(findings.leader) if findings.leader else None,
+        "neighbours": [
+            vars(pair) | {"upper": named.get(pair.upper), "lower": named.get(pair.lower)}
+            for pair in findings.neighbours.values()
+        ],
+        "fragility": {
+            name: named.get(value) if name in ("top", "rival") else value
+            for name, value in findings.fragility.items()
+        },
+        "agreement": findings.agreement or None,
+        "transitivity": findings.transitivity or None,
+        "ties": findings.ties or None,
+        "combined": combined or None,
+        # Its scores are in the standings, as `style_score`.
+        "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
+    }
+
+
+def _values(row: BoardStanding, findings: Findings) -> dict[str, Any]:
+    style = findings.style_scores.get(row.standing.candidate_id, StyleScore())
+    values = {name: getattr(row.standing, name) for name in FIELDS}
+    values |= {"elo_low": row.elo_low, "elo_high": row.elo_high}
+    values |= {f"style_{name}": value for name, value in vars(style).items()}
+    values |= {name: getattr(row.value, source) for name, source in VALUES.items()}
+    return {
+        name: round(value, DIGITS) if isinstance(value, float) else value
+        for name, value in values.items()
+    }
+
+
+def as_csv(board: BoardView) -> str:
+    """The board as CSV, with a header line."""
+    out, findings = io.StringIO(), Findings.of(board.snapshot)
+    writer = csv.writer(out)
+    writer.writerow(["candidate", *FIELDS, *INTERVALS_AND_STYLE, *VALUES])
+    for row in board.rows:
+        writer.writerow(escape_cells([row.name, *_values(row, findings).values()]))
+    return out.getvalue()
+
+
+def escape_cells(values: Iterable[Any]) -> list[Any]:
+    """Spreadsheets run texts that look like formulas; a leading apostrophe prevents that."""
+    return [
+        f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        for value in values
+    ]

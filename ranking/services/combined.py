@@ -1,0 +1,269 @@
+"""Combined boards: people decide the scores, and trusted judges narrow the intervals.
+
+Trusted juries are the judges here, or trusted judges where no jury is trusted; never both, since a
+jury repeats what its members say. Human and LLM votes are never pooled. On a prompt and pair that
+both have voted on, the judges' mean is compared with human votes; what that shows about its error
+corrects the judges' other verdicts. See `ranking.stats.ppi.PredictionPowered`. While nobody is
+trusted, the board repeats the human-votes board, number for number.
+"""
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+
+import numpy as np
+
+from ranking.models import Counted, Snapshot, SnapshotMatrices
+from ranking.services.evidence import CONFIDENCE, BoardEvidence, Question
+from ranking.services.findings import neighbour_findings
+from ranking.services.fit import FittedBoard, Scores, cross_check
+from ranking.services.intervals import (
+    MeasuredIntervals,
+    Spread,
+    cluster_settings,
+    interval_reason,
+    spreads_of,
+)
+from ranking.stats.connectivity import Clusters
+from ranking.stats.differences import neighbours
+from ranking.stats.intervals import known_among, measurable
+from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
+from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.tallies import VoteCounts, clusters_of, outcome_rows
+from ranking.votes import TRUSTED, Floats, Ints, rater_names
+
+
+def combined_questions(voted: Iterable[Question]) -> set[Question]:
+    """The combined boards of an arena: where people have voted, and judges or juries as well."""
+    categories: dict[str, set[str]] = {}
+    for raters, category in voted:
+        categories.setdefault(raters, set()).add(category)
+    people = categories.pop(Counted.PEOPLE.value, set())
+    shared = people & set().union(*categories.values())
+    return {(Counted.COMBINED.value, category) for category in shared}
+
+
+# -- The fallback while nobody is trusted ----------------------------------------------------------
+
+FIELDS = (
+    "digest",
+    "n_votes",
+    "n_both_bad",
+    "n_raters",
+    "n_prompts",
+    "last_vote_id",
+    "settings",
+    "choix_difference",
+    "interval_reason",
+    "measured_digest",
+    "measured_at",
+    "measured_seconds",
+    "measured_votes",
+)
+FINDINGS = ("leader", "neighbours")  # the findings that combined boards have
+
+
+def needs_fallback(evidence: BoardEvidence) -> bool:
+    """Whether this is a combined board without trusted judges or juries."""
+    return evidence.board.raters == Counted.COMBINED and not evidence.narrowing
+
+
+def shows(current: Snapshot, source: Snapshot) -> bool:
+    """Whether the board's current snapshot is a copy of this one."""
+    digests = (current.digest, current.measured_digest)
+    return digests == (source.digest, source.measured_digest)
+
+
+def fallback(source: Snapshot) -> FittedBoard:
+    """A copy of the human-votes snapshot, without Elo ratings."""
+    fields = {name: getattr(source, name) for name in FIELDS}
+    fields["findings"] = {name: source.findings.get(name) for name in FINDINGS} | {
+        "combined": {"trusted": False, "lambda": 0.0, "n_judge_votes": 0}
+    }
+    standings = list(source.standings.all())
+    for standing in standings:
+        standing.pk, standing.elo, standing._state.adding = None, None, True
+    matrices = SnapshotMatrices(
+        cells=source.matrices.cells,
+        candidates=source.matrices.candidates,
+        covariance=source.matrices.covariance,
+    )
+    return FittedBoard(fields, standings, matrices)
+
+
+# -- The fit with trusted judges -------------------------------------------------------------------
+
+
+def combine(
+    evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts, now: datetime
+) -> tuple[Scores, MeasuredIntervals]:
+    """Fit the board to human and judges' counts, both by prompt.
+
+    Raises NotConvergedError, and CrossCheckError where choix disagrees.
+    """
+    started = time.monotonic()
+    people = people.where(evidence.scored(people) > 0)
+    judged = judged.where((judged.decided > 0) & (judged.key("prompt") > 0))
+    clusters = clusters_of(people)
+    labelled, unlabelled = _samples(evidence, people, judged, clusters)
+    model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled)
+    plain = model.people_.model_
+    scores = Scores(model.ratings_, plain.status_, cross_check(labelled.battles, plain))
+    theta = np.where(measurable(labelled.battles), model.theta_, np.nan)
+    known = ~np.isnan(theta)
+    fields = {
+        "interval_reason": interval_reason(model.reason_, known),
+        "measured_digest": evidence.digest(),
+        "measured_at": now,
+        "measured_seconds": time.monotonic() - started,
+        "measured_votes": evidence.n_votes,
+    }
+    return scores, MeasuredIntervals(
+        spreads=_spreads(evidence.candidates, model, theta),
+        candidates=evidence.candidates[known],
+        covariance=model.covariance_[np.ix_(known, known)] * plain.elo_per_theta**2,
+        fields=fields,
+        settings={"interval": "prediction-powered (PPI++), cluster-robust"}
+        | cluster_settings(
+            clusters,
+            model.people_.n_clusters_,
+            labelled.battles.clusters_per_candidate(),
+            evidence.candidates,
+        ),
+        findings=_findings(evidence, model, theta)
+        | {"combined": _combined_finding(evidence, model, judged)},
+    )
+
+
+def _samples(
+    evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts, clusters: Clusters
+) -> tuple[Labelled, Unlabelled]:
+    """Human votes with the judges' mean on the same prompt and pair; and verdicts without votes."""
+    rows = outcome_rows(people, evidence.both_bad_is_tie)
+    means = _judges_means(judged)
+    place = _find(judged, people)
+    predicted = np.where(place >= 0, means[place], np.nan) if len(judged) else None
+    codes = np.arange(len(people)) if clusters.codes is None else clusters.codes
+    n_candidates = len(evidence.candidates)
+    labelled = Labelled.from_arrays(
+        _places(evidence, people, "first")[rows.place],
+        _places(evidence, people, "second")[rows.place],
+        rows.score,
+        np.full(len(rows.place), np.nan) if predicted is None else predicted[rows.place],
+        weight=rows.count,
+        cluster=codes[rows.place],
+        n_candidates=n_candidates,
+    )
+    sides = [np.isin(judged.key(side), evidence.candidates) for side in ("first", "second")]
+    without_votes = (_find(people, judged) < 0) & sides[0] & sides[1]
+    verdicts = judged.where(without_votes)
+    unlabelled = Unlabelled.from_arrays(
+        _places(evidence, verdicts, "first"),
+        _places(evidence, verdicts, "second"),
+        means[without_votes],
+        cluster=_clusters_of_verdicts(people, codes, verdicts, clusters),
+        n_candidates=n_candidates,
+    )
+    return labelled, unlabelled
+
+
+def _places(evidence: BoardEvidence, counts: VoteCounts, side: str) -> Ints:
+    return np.searchsorted(evidence.candidates, counts.key(side))
+
+
+def _judges_means(counts: VoteCounts) -> Floats:
+    """(M,): the judges' mean score for ``first``."""
+    rows = outcome_rows(counts, both_bad_is_tie=False)
+    points = np.bincount(rows.place, rows.score * rows.count, len(counts))
+    means: Floats = points / np.maximum(counts.decided, 1)
+    return means
+
+
+def _find(among: VoteCounts, wanted: VoteCounts) -> Ints:
+    """For each row wanted, the row of the same prompt and pair in merged counts; -1 for none."""
+    if not len(among) or not len(wanted):
+        return np.full(len(wanted), -1)
+    names = ("prompt", "first", "second")
+    both = VoteCounts.joined([among, wanted])
+    keys = np.column_stack([both.key(name) for name in names])
+    code = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    place = np.full(int(code.max()) + 1, -1)
+    place[code[: len(among)]] = np.arange(len(among))
+    rows: Ints = place[code[len(among) :]]
+    return np.where(wanted.key("prompt") > 0, rows, -1)
+
+
+def _clusters_of_verdicts(
+    people: VoteCounts, codes: Ints, verdicts: VoteCounts, clusters: Clusters
+) -> Ints:
+    """The clusters of human votes where these are prompts; otherwise a new one per row."""
+    next_code = int(codes.max(initial=0)) + 1
+    if clusters.rule != "prompt":
+        return next_code + np.arange(len(verdicts))
+    prompts, code = np.unique(
+        np.concatenate([people.key("prompt"), verdicts.key("prompt")]), return_inverse=True
+    )
+    cluster_of = np.full(len(prompts), -1)
+    cluster_of[code[: len(people)]] = codes
+    new = cluster_of < 0
+    cluster_of[new] = next_code + np.arange(int(new.sum()))
+    of_verdicts: Ints = cluster_of[code[len(people) :]]
+    return of_verdicts
+
+
+def _spreads(candidates: Ints, model: PredictionPowered, theta: Floats) -> dict[int, Spread]:
+    n_clusters = _n_clusters(model)
+    ranks = [
+        rank_intervals(theta, model.covariance_, simultaneous, CONFIDENCE, n_clusters=n_clusters)
+        for simultaneous in (False, True)
+    ]
+    columns = [
+        model.ratings_ - model.low_,
+        model.high_ - model.ratings_,
+        model.standard_errors_,
+        *ranks[0],
+        *ranks[1],
+    ]
+    return spreads_of(candidates, columns, ~np.isnan(theta))
+
+
+def _n_clusters(model: PredictionPowered) -> int | None:
+    """None where too few leave the covariance unknown."""
+    return model.people_.n_clusters_ if model.people_.n_clusters_ > 1 else None
+
+
+def _findings(
+    evidence: BoardEvidence, model: PredictionPowered, theta: Floats
+) -> dict[str, object]:
+    n_clusters, plain = _n_clusters(model), model.people_.model_
+    leader = clear_leader(theta, model.covariance_, CONFIDENCE, n_clusters=n_clusters)
+    covariance = known_among(model.covariance_, ~np.isnan(theta))
+    order = neighbours(model.theta_, covariance, plain.covariance_, CONFIDENCE, n_clusters)
+    ids = evidence.candidates.tolist()
+    return {
+        "leader": None if leader is None else ids[leader],
+        "neighbours": neighbour_findings(order, ids),
+    }
+
+
+def _combined_finding(
+    evidence: BoardEvidence, model: PredictionPowered, judged: VoteCounts
+) -> dict[str, object]:
+    """Who the judges were, and what they changed compared with human votes alone."""
+    moved = model.ratings_ - model.people_.ratings_
+    most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
+    before, after = model.people_.standard_errors_, model.standard_errors_
+    known = ~(np.isnan(before) | np.isnan(after))
+    narrower = float(1 - np.mean(after[known] / before[known])) if known.any() else None
+    return {
+        "trusted": True,
+        "raters": TRUSTED[evidence.narrowing],
+        "names": rater_names(evidence.board.arena_id, evidence.narrowing, evidence.board.category),
+        "lambda": model.lambda_,
+        "gain": None if np.isnan(model.gain_) else model.gain_,
+        "narrower": narrower,  # the share of its width that the human interval lost, on average
+        "moved_most": None if most is None else int(evidence.candidates[most]),
+        "moved_by": None if most is None else float(moved[most]),
+        "n_judge_votes": int(judged.decided.sum()),
+        "reason": model.no_gain_.reason if model.no_gain_ else "",
+    }

@@ -1,0 +1,211 @@
+"""A board's Elo ratings, kept as checkpoints: a refresh replays only the votes since the last one.
+
+A voided vote, or one that commits late with a smaller id, drops the checkpoints after it (see
+`fold`), so the next refresh replays the tail from the checkpoint before.
+"""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isnan
+
+import numpy as np
+from django.db import transaction
+
+from arena.models import Vote
+from arena.models.voting import VoteQuerySet
+from ranking.models import Board, BothBad, EloCheckpoint, EloInterval, Snapshot
+from ranking.services import cluster_tallies, leases
+from ranking.services.evidence import CONFIDENCE
+from ranking.services.leases import renew
+from ranking.stats.battles import Battles
+from ranking.stats.elo import Elo
+from ranking.tallies import clustered_battles
+from ranking.votes import BOTH_BAD, KINDS, Floats, Ints, Votes, read_votes
+
+EVERY = 20_000  # votes between two permanent checkpoints
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Ratings after `n_votes` votes, the last of which is `vote_id`; ids ascending."""
+
+    vote_id: int
+    n_votes: int
+    candidates: Ints
+    ratings: Floats
+
+    def by_candidate(self) -> dict[int, float]:
+        return dict(zip(self.candidates.tolist(), self.ratings.tolist(), strict=True))
+
+
+START = State(0, 0, np.zeros(0, np.int64), np.zeros(0))
+
+
+def update_ratings(*, board: Board, token: uuid.UUID) -> dict[int, float]:
+    """Return the ratings after all votes in the board's tallies, by candidate; store checkpoints.
+
+    Raises RefreshLeaseLostError.
+    """
+    newest = board.elo_checkpoints.order_by("-vote_id").first()
+    if newest is not None and newest.settings != settings_of(board):
+        board.elo_checkpoints.exclude(settings=settings_of(board)).delete()
+        newest = board.elo_checkpoints.order_by("-vote_id").first()
+    state = START if newest is None else state_of(newest)
+    n_read = EVERY
+    while n_read == EVERY:
+        votes = read_votes(_votes_after(board, state), EVERY)
+        n_read = len(votes)
+        if n_read:
+            state = _advance(board, state, votes)
+            newest = _store_checkpoint(board, token, state, newest)
+    return state.by_candidate()
+
+
+def replay(*, board: Board, until: int) -> State:
+    """Replay all votes up to the id `until` from the first one."""
+    state = START
+    while len(votes := read_votes(_votes_after(board, state).filter(pk__lte=until), EVERY)):
+        state = _advance(board, state, votes)
+    return state
+
+
+def settings_of(board: Board) -> str:
+    """The settings that the ratings depend on."""
+    return f"k={Elo.k:g} start={Elo.start:g} scale={Elo.scale:g} both_bad={board.both_bad}"
+
+
+def state_of(checkpoint: EloCheckpoint) -> State:
+    return State(
+        checkpoint.vote_id,
+        checkpoint.n_votes,
+        np.frombuffer(checkpoint.candidates, "<i8").astype(np.int64),
+        np.frombuffer(checkpoint.ratings, "<f8").astype(np.float64),
+    )
+
+
+def _votes_after(board: Board, state: State) -> VoteQuerySet:
+    votes = Vote.objects.in_tallies().filter(
+        arena=board.arena_id, rater__kind=KINDS[board.raters], pk__gt=state.vote_id
+    )
+    if board.category:
+        votes = votes.filter(comparison__prompt__category=board.category)
+    return votes.order_by("pk")
+
+
+def _advance(board: Board, state: State, votes: Votes) -> State:
+    counted = votes
+    if board.both_bad != BothBad.TIE:
+        counted = votes.where(votes.outcome != BOTH_BAD)
+    met = np.unique(np.concatenate([state.candidates, counted.left, counted.right]))
+    ratings = np.full(len(met), Elo.start)
+    ratings[np.searchsorted(met, state.candidates)] = state.ratings
+    left, right = np.searchsorted(met, counted.left), np.searchsorted(met, counted.right)
+    after = Elo().advance(ratings, left, right, counted.score)
+    return State(int(votes.pk[-1]), state.n_votes + len(votes), met, after)
+
+
+@transaction.atomic
+def _store_checkpoint(
+    board: Board, token: uuid.UUID, state: State, newest: EloCheckpoint | None
+) -> EloCheckpoint:
+    """Store a checkpoint in place of the newest one, unless that one is permanent."""
+    renew(token)
+    is_replaced = newest is not None and newest.n_votes // EVERY == state.n_votes // EVERY
+    checkpoint = EloCheckpoint(
+        pk=newest.pk if newest is not None and is_replaced else None,
+        board=board,
+        vote_id=state.vote_id,
+        n_votes=state.n_votes,
+        settings=settings_of(board),
+        candidates=state.candidates.astype("<i8").tobytes(),
+        ratings=state.ratings.astype("<f8").tobytes(),
+    )
+    checkpoint.save()
+    return checkpoint
+
+
+# -- Intervals of Elo ratings ----------------------------------------------------------------------
+
+# They take longer than a refresh, so they are made after it.
+
+Reach = dict[int, tuple[float, float]]  # Elo below and above a rating, by candidate
+N_RESAMPLES = 100
+LEASE = timedelta(seconds=30)
+LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading and resampling take
+
+
+def boards_without_intervals(now: datetime) -> list[int]:
+    """The ids of boards whose current snapshot lacks Elo intervals that nobody is making."""
+    waiting = Snapshot.objects.current().without_elo_intervals(now)
+    return list(waiting.values_list("board", flat=True))
+
+
+def add_intervals(*, board_id: int, now: datetime) -> bool:
+    """Add Elo intervals to the board's current snapshot unless it has them; return whether."""
+    waiting = Snapshot.objects.current().without_elo_intervals(now).filter(board=board_id)
+    snapshot = waiting.select_related("board__arena").first()
+    if snapshot is None or not _claim(snapshot, now):
+        return False
+    board = snapshot.board
+    counts = cluster_tallies.read_clusters(
+        arena_id=board.arena_id, raters=board.raters, category=board.category
+    )  # votes cast since the snapshot may be among them
+    candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
+    battles, _ = clustered_battles(counts, candidates, board.both_bad == BothBad.TIE)
+    reach = _measure_reach(board, battles, candidates)
+    return _store_intervals(snapshot, reach, battles.n_votes, now)
+
+
+def lease(snapshot: Snapshot) -> timedelta:
+    """How long one worker has; a slower one is not stopped, but another one tries as well."""
+    return LEASE + snapshot.n_votes * LEASE_PER_VOTE
+
+
+def _claim(snapshot: Snapshot, now: datetime) -> bool:
+    unclaimed = Snapshot.objects.without_elo_intervals(now).filter(pk=snapshot.pk)
+    return bool(unclaimed.update(elo_claimed_until=now + lease(snapshot)))
+
+
+def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
+    """How far each rating may be off: other votes, in another order."""
+    elo = Elo()
+    rows = np.repeat(np.arange(len(battles.count)), battles.count)
+    bounds = elo.interval(
+        battles.first[rows],
+        battles.second[rows],
+        battles.score[rows],
+        None if battles.cluster is None else battles.cluster[rows],
+        battles.n_candidates,
+        n_resamples=N_RESAMPLES,
+        confidence=CONFIDENCE,
+        random_state=board.seed,
+    )
+    below, above = elo.ratings_ - bounds.low, bounds.high - elo.ratings_
+    return {
+        pk: (float(below[i]), float(above[i]))
+        for i, pk in enumerate(candidates.tolist())
+        if not isnan(below[i])
+    }
+
+
+@transaction.atomic
+def _store_intervals(snapshot: Snapshot, reach: Reach, n_votes: int, now: datetime) -> bool:
+    """Store the intervals, and mark the snapshot even if there are none, so nobody tries again."""
+    unmarked = Snapshot.objects.filter(pk=snapshot.pk, elo_intervals_at=None)
+    if not unmarked.update(
+        elo_intervals_at=now, elo_claimed_until=None, elo_interval_votes=n_votes
+    ):
+        return False
+    rated = snapshot.standings.exclude(elo=None).values_list("pk", "candidate", "elo")
+    EloInterval.objects.bulk_create(
+        [
+            EloInterval(
+                standing_id=pk, low=elo - reach[candidate][0], high=elo + reach[candidate][1]
+            )
+            for pk, candidate, elo in rated
+            if candidate in reach and elo is not None
+        ]
+    )
+    leases.drop_pages(arena_id=snapshot.board.arena_id)
+    return True

@@ -1,0 +1,214 @@
+"""From the tally of one board to the fields of a snapshot. Writes nothing."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from ranking.models import SnapshotMatrices, Standing
+from ranking.services.evidence import CONFIDENCE, BoardEvidence
+from ranking.services.intervals import MeasuredIntervals, Spread
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import Status
+from ranking.stats.cross_check import largest_difference
+from ranking.stats.elo import Elo
+from ranking.tallies import UNIT, pair_battles
+from ranking.votes import Floats, Ints, pack_covariance
+
+MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
+LIBRARIES = ("numpy", "scipy", "choix")
+
+
+class CrossCheckError(Exception):
+    """choix and our own fit disagree, so the scores must not be published."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """(K,) ratings in Elo, K statuses, and the largest difference from choix in Elo."""
+
+    ratings: Floats
+    status: tuple[Status, ...]
+    difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBoard:
+    """The fields of a snapshot, and its rows, not saved yet."""
+
+    fields: dict[str, Any]
+    standings: list[Standing]
+    matrices: SnapshotMatrices
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Per candidate, (K,): outcomes of its votes, and votes and points in the fit."""
+
+    wins: Ints
+    losses: Ints
+    ties: Ints
+    both_bad: Ints
+    votes: Ints
+    points: Floats
+
+
+def fit(evidence: BoardEvidence) -> Scores:
+    """Fit the scores. Raises NotConvergedError, and CrossCheckError where choix disagrees."""
+    battles = pair_battles(evidence.counts, evidence.candidates, evidence.both_bad_is_tie)
+    model = BradleyTerry().fit(battles)
+    return Scores(model.ratings_, model.status_, cross_check(battles, model))
+
+
+def cross_check(battles: Battles, model: BradleyTerry) -> float:
+    """Return the largest difference from choix, in Elo. Raises CrossCheckError if it is large."""
+    difference = largest_difference(battles, model)
+    if not difference <= MAX_DIFFERENCE:
+        raise CrossCheckError(
+            f"choix differs by {difference:.4f} Elo (at most {MAX_DIFFERENCE} is published)"
+        )
+    return difference
+
+
+def compose(
+    evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
+) -> FittedBoard:
+    """Put scores, intervals and Elo ratings together."""
+    fields = {
+        "digest": evidence.digest(),
+        "n_votes": evidence.n_votes,
+        "n_both_bad": int(evidence.counts["both_bad"].sum()),
+        "n_raters": evidence.n_raters,
+        "n_prompts": evidence.n_prompts,
+        "last_vote_id": evidence.last_vote_id,
+        "choix_difference": scores.difference,
+        "settings": _settings(evidence) | measured.settings,
+        "findings": measured.findings,
+        **measured.fields,
+    }
+    matrices = SnapshotMatrices(
+        cells=evidence.counts.pack(),
+        **pack_covariance(measured.candidates, measured.covariance),
+    )
+    return FittedBoard(fields, _standings(evidence, scores, measured, elo), matrices)
+
+
+def _settings(evidence: BoardEvidence) -> dict[str, Any]:
+    """The settings that were used, as pages show them."""
+    return {
+        "method": "Bradley-Terry, a tie as half a win for each side",
+        "scale": BradleyTerry.scale,
+        "center": BradleyTerry.center,
+        "elo_k": Elo.k,
+        "elo_start": Elo.start,
+        "interval": "cluster bootstrap with exponential weights",
+        "confidence": CONFIDENCE,
+        "n_resamples": evidence.board.n_resamples,
+        "seed": evidence.board.seed,
+        "both_bad": evidence.board.both_bad,
+        "versions": _versions(),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
+
+
+def record(evidence: BoardEvidence) -> Record:
+    """Count the outcomes of each candidate's votes."""
+    counts, size = evidence.counts, len(evidence.candidates)
+    first = np.searchsorted(evidence.candidates, counts.key("first"))
+    second = np.searchsorted(evidence.candidates, counts.key("second"))
+
+    def total(of_first: Ints | Floats, of_second: Ints | Floats) -> Any:
+        both = np.bincount(first, of_first, size) + np.bincount(second, of_second, size)
+        return both if of_first.dtype.kind == "f" else both.astype(np.int64)
+
+    won = counts["first_wins"] + counts["soft_first"]
+    lost = counts["second_wins"] + counts["soft_second"]
+    ties = counts["ties"] + counts["soft_ties"]
+    scored = evidence.scored(counts)
+    halves = counts["ties"] + counts["both_bad"] if evidence.both_bad_is_tie else counts["ties"]
+    points = counts["first_wins"] + halves / 2 + counts["soft_points"] / UNIT
+    return Record(
+        wins=total(won, lost),
+        losses=total(lost, won),
+        ties=total(ties, ties),
+        both_bad=total(counts["both_bad"], counts["both_bad"]),
+        votes=total(scored, scored),
+        points=total(points, scored - points),
+    )
+
+
+def _standings(
+    evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
+) -> list[Standing]:
+    totals = record(evidence)
+    decided = totals.wins + totals.losses + totals.ties
+    columns = {
+        "score": scores.ratings,
+        "rank": _ranks(scores.ratings),
+        "win_rate": _rate(totals.points, totals.votes),
+        "both_bad_rate": _rate(totals.both_bad, decided + totals.both_bad),
+    }
+    counted = {name: getattr(totals, name) for name in ("wins", "losses", "ties", "votes")}
+    n_ranked = int((~np.isnan(columns["rank"])).sum())
+    return [
+        Standing(
+            candidate_id=pk,
+            status=scores.status[i].value,
+            reason=scores.status[i].reason,
+            elo=elo.get(pk),
+            **{name: _number(values[i]) for name, values in columns.items()},
+            **{name: int(values[i]) for name, values in counted.items()},
+            **_interval(scores.ratings[i], measured.spreads.get(pk, Spread())),
+            **_rank_ranges(columns["rank"][i], n_ranked, measured.spreads.get(pk, Spread())),
+        )
+        for i, pk in enumerate(evidence.candidates.tolist())
+    ]
+
+
+def _interval(score: float, spread: Spread) -> dict[str, float | None]:
+    """The fields of the interval around a score; none for the unranked."""
+    if isnan(score):
+        return {}
+    ends = {
+        "low": None if spread.below is None else score - spread.below,
+        "high": None if spread.above is None else score + spread.above,
+    }
+    return ends | {"standard_error": spread.standard_error}
+
+
+def _rank_ranges(rank: float, n_ranked: int, spread: Spread) -> dict[str, float | None]:
+    """The fields of the rank's ranges; borrowed ranges are stretched to contain the rank."""
+    if isnan(rank):
+        return {}
+    return {
+        "rank_low": None if spread.rank_low is None else min(spread.rank_low, rank),
+        "rank_high": _within(spread.rank_high, rank, n_ranked),
+        "sure_rank_low": None if spread.sure_rank_low is None else min(spread.sure_rank_low, rank),
+        "sure_rank_high": _within(spread.sure_rank_high, rank, n_ranked),
+    }
+
+
+def _within(worst: float | None, rank: float, n_ranked: int) -> float | None:
+    return None if worst is None else min(max(worst, rank), n_ranked)
+
+
+def _ranks(ratings: Floats) -> Floats:
+    """1 + the number of higher ratings; NaN for the unranked."""
+    above = (ratings[None, :] > ratings[:, None]).sum(axis=1)
+    return np.where(np.isnan(ratings), np.nan, 1.0 + above)
+
+
+def _rate(part: Ints | Floats, whole: Ints) -> Floats:
+    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
+
+
+def _number(value: float) -> float | None:
+    return None if isnan(value) else float(value)

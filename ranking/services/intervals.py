@@ -1,0 +1,168 @@
+"""The uncertainty of the scores: intervals and ranks from the votes in their clusters."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from ranking.models import Snapshot, Standing
+from ranking.services.evidence import CONFIDENCE, BoardEvidence
+from ranking.services.findings import ClusteredEstimate, build_findings
+from ranking.services.leases import interval_due_at
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.connectivity import Clusters
+from ranking.stats.intervals import NoInterval, measurable
+from ranking.stats.ranks import rank_intervals
+from ranking.stats.sandwich import Sandwich
+from ranking.tallies import VoteCounts, clustered_battles
+from ranking.votes import Bools, Floats, Ints, unpack_covariance
+
+N_THREADS = 2
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The interval of one score, as Elo below and above it, and its ranges of ranks."""
+
+    below: float | None = None
+    above: float | None = None
+    standard_error: float | None = None
+    rank_low: float | None = None
+    rank_high: float | None = None
+    sure_rank_low: float | None = None
+    sure_rank_high: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredIntervals:
+    """Spreads by candidate id, and the (R, R) covariance of the scores of R `candidates` (ids).
+
+    The covariance is in Elo squared. `fields`, `settings` and `findings` go into the snapshot.
+    """
+
+    spreads: Mapping[int, Spread]
+    candidates: Ints
+    covariance: Floats
+    fields: dict[str, Any]
+    settings: dict[str, Any]
+    findings: dict[str, Any] = field(default_factory=dict)
+
+
+def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
+    """Whether to make intervals now, rather than borrow those of this older snapshot."""
+    return snapshot is None or not snapshot.measured_at or now >= interval_due_at(snapshot)
+
+
+def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> MeasuredIntervals:
+    """Make intervals, ranks and findings from counts by prompt. Raises as `BradleyTerry.fit`."""
+    started = time.monotonic()
+    board, candidates = evidence.board, evidence.candidates
+    battles, clusters = clustered_battles(clustered, candidates, evidence.both_bad_is_tie)
+    bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
+    bootstrap.fit(battles)
+    sandwich = Sandwich(CONFIDENCE).fit(battles)
+    estimate = ClusteredEstimate(evidence, clustered, battles, sandwich, measurable(battles))
+    known = ~np.isnan(estimate.theta)
+    covariance = sandwich.covariance_[np.ix_(known, known)] * bootstrap.model_.elo_per_theta**2
+    measured = MeasuredIntervals(
+        spreads=_spreads(candidates, bootstrap, estimate),
+        candidates=candidates[known],
+        covariance=covariance,
+        fields={
+            "interval_reason": interval_reason(bootstrap.reason_, known),
+            "measured_digest": evidence.digest(),
+            "measured_at": now,
+            "measured_seconds": 0.0,
+            "measured_votes": evidence.n_votes,
+        },
+        settings=cluster_settings(
+            clusters, bootstrap.n_clusters_, battles.clusters_per_candidate(), candidates
+        ),
+        findings=build_findings(estimate),
+    )
+    measured.fields["measured_seconds"] = time.monotonic() - started
+    return measured
+
+
+def interval_reason(reason: NoInterval | None, known: Bools) -> str:
+    """Why no score has an interval; '' if one has. `known`: (K,) whose interval is known."""
+    if reason is None and not known.any():
+        reason = NoInterval.FEW_CLUSTERS
+    return reason.reason if reason else ""
+
+
+def cluster_settings(
+    clusters: Clusters, n_clusters: int, per_candidate: Ints, candidates: Ints
+) -> dict[str, Any]:
+    """How the votes were clustered, as JSON. `per_candidate`: (K,) clusters with its votes."""
+    return {
+        "clusters": clusters.rule,
+        "clusters_note": clusters.note,
+        "n_clusters": n_clusters,
+        "clusters_met": np.column_stack([candidates, per_candidate]).tolist(),
+    }
+
+
+def _spreads(
+    candidates: Ints, bootstrap: Bootstrap, estimate: ClusteredEstimate
+) -> dict[int, Spread]:
+    theta, covariance, n_clusters = (
+        estimate.theta,
+        estimate.sandwich.covariance_,
+        estimate.n_clusters,
+    )
+    best, worst = rank_intervals(theta, covariance, confidence=CONFIDENCE, n_clusters=n_clusters)
+    sure_best, sure_worst = rank_intervals(
+        theta, covariance, simultaneous=True, confidence=CONFIDENCE, n_clusters=n_clusters
+    )
+    columns = (
+        bootstrap.ratings_ - bootstrap.low_,
+        bootstrap.high_ - bootstrap.ratings_,
+        bootstrap.standard_errors_,
+        best,
+        worst,
+        sure_best,
+        sure_worst,
+    )
+    return spreads_of(candidates, columns, estimate.measurable)
+
+
+def spreads_of(candidates: Ints, columns: Sequence[Floats], known: Bools) -> dict[int, Spread]:
+    """Spreads by candidate from (K,) columns in the order of the fields; none if not `known`."""
+    return {
+        pk: Spread(*(None if np.isnan(column[i]) else float(column[i]) for column in columns))
+        if known[i]
+        else Spread()
+        for i, pk in enumerate(candidates.tolist())
+    }
+
+
+def borrow(snapshot: Snapshot) -> MeasuredIntervals:
+    """The intervals of an older snapshot, for scores that have changed since."""
+    settings = ("clusters", "clusters_note", "n_clusters", "clusters_met")
+    names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
+    candidates, covariance = unpack_covariance(snapshot.matrices)
+    return MeasuredIntervals(
+        spreads={row.candidate_id: _spread_of(row) for row in snapshot.standings.all()},
+        candidates=candidates,
+        covariance=covariance,
+        fields={name: getattr(snapshot, name) for name in (*names, "interval_reason")},
+        settings={name: snapshot.settings[name] for name in settings if name in snapshot.settings},
+        findings=snapshot.findings,
+    )
+
+
+def _spread_of(standing: Standing) -> Spread:
+    score, low, high = standing.score, standing.low, standing.high
+    return Spread(
+        below=None if score is None or low is None else score - low,
+        above=None if score is None or high is None else high - score,
+        standard_error=standing.standard_error,
+        rank_low=standing.rank_low,
+        rank_high=standing.rank_high,
+        sure_rank_low=standing.sure_rank_low,
+        sure_rank_high=standing.sure_rank_high,
+    )

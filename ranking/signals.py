@@ -1,0 +1,147 @@
+"""Refreshes after changes in an arena: many votes, one message to the queue.
+
+Scheduling a refresh adds to a set, so a request pays nothing for it. A daemon thread queues one
+message per arena a second later. A lost message loses nothing: a sweep every two seconds finds
+each arena whose newest votes are on no board. Commands end soon after they schedule, so a process
+queues what is still waiting when it exits.
+"""
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable, Collection
+from typing import Any
+
+from celery import current_app
+from django.apps import AppConfig
+from django.db import connection
+from django.db.models.signals import post_delete, post_migrate, post_save
+from django.dispatch import receiver
+
+from arena.models import Arena, Candidate, Team
+from arena.signals import answers_changed, arena_created, votes_changed
+from ranking.models import Board, BoardPage
+from ranking.services import leases
+
+logger = logging.getLogger(__name__)
+
+DEBOUNCE_SECONDS = 1.0
+FLUSH_SECONDS = 5.0  # a broker that is away must not keep a command from ending
+
+
+class DebouncedTask:
+    """Collects arena ids and publishes each one once, `wait` seconds after it was scheduled."""
+
+    def __init__(self, publish: Callable[[int], None], wait: float = DEBOUNCE_SECONDS) -> None:
+        self._publish = publish
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._scheduled: set[int] = set()
+        self._thread: threading.Thread | None = None
+        self._flushing = threading.Event()
+        atexit.register(self.flush)
+
+    def schedule(self, arena_id: int) -> None:
+        """Ask for one refresh of the arena soon; never blocks on the broker."""
+        with self._lock:
+            self._scheduled.add(arena_id)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="debounce", daemon=True)
+                self._thread.start()
+
+    def flush(self, timeout: float = FLUSH_SECONDS) -> None:
+        """Publish what is scheduled now, and wait at most `timeout` seconds for that."""
+        thread = self._thread
+        if thread is None:
+            return
+        self._flushing.set()
+        thread.join(timeout)
+
+    def _run(self) -> None:
+        """Publish until nothing was scheduled during one wait; `schedule` starts a new thread."""
+        while True:
+            self._flushing.wait(self._wait)
+            with self._lock:
+                arena_ids, self._scheduled = self._scheduled, set()
+                if not arena_ids:
+                    self._thread = None
+                    self._flushing.clear()
+                    return
+            for arena_id in sorted(arena_ids):
+                try:
+                    self._publish(arena_id)
+                except Exception:
+                    logger.exception("The refresh of arena %s could not be queued", arena_id)
+
+
+def _send(arena_id: int) -> None:
+    """Queue the refresh by the task's name, because tasks import this module's callers."""
+    current_app.send_task("ranking.tasks.refresh_arena", args=[arena_id])
+
+
+schedule_refresh = DebouncedTask(_send).schedule
+
+
+# -- Receivers -------------------------------------------------------------------------------------
+
+
+@receiver(votes_changed)
+def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
+    """Reveals, voids and trust change what older votes count for, so the arena is marked stale.
+
+    A new vote needs no mark, because the sweep finds its id: voting writes nothing here.
+    """
+    if reason != "vote":
+        leases.mark_stale(arena_id=arena_id)
+    schedule_refresh(arena_id)
+
+
+@receiver(arena_created)
+def open_first_board(arena_id: int, **_: Any) -> None:
+    leases.open_arena(arena_id=arena_id)
+    schedule_refresh(arena_id)
+
+
+@receiver(answers_changed)
+def drop_pages_of_answers(arena_id: int, **_: Any) -> None:
+    """Boards show what answers cost and how long they took; no score depends on it."""
+    leases.drop_pages(arena_id=arena_id)
+
+
+@receiver(post_save, sender=Arena)
+def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
+    if not created:
+        leases.drop_pages(arena_id=instance.pk)
+
+
+@receiver(post_save, sender=Team)
+def drop_pages_of_team(
+    instance: Team, created: bool, update_fields: Collection[str] | None = None, **_: Any
+) -> None:
+    """Boards show the team's name in every arena that it has entered."""
+    if created or (update_fields is not None and "name" not in update_fields):
+        return
+    entered = Arena.objects.filter(candidates__team=instance).distinct()
+    for arena_id in entered.values_list("pk", flat=True):
+        leases.drop_pages(arena_id=arena_id)
+
+
+@receiver([post_save, post_delete], sender=Candidate)
+def drop_pages_of_candidate(instance: Candidate, **_: Any) -> None:
+    leases.drop_pages(arena_id=instance.arena_id, look_again=True)
+
+
+@receiver([post_save, post_delete], sender=Board)
+def drop_pages_of_board(instance: Board, **_: Any) -> None:
+    """An edited board shows numbers that were made with its old settings."""
+    leases.drop_pages(arena_id=instance.arena_id, look_again=True)
+
+
+@receiver(post_migrate)
+def drop_pages_of_an_older_release(sender: AppConfig, **_: Any) -> None:
+    """A new release migrates when it starts, and pages made by the old templates must go."""
+    if (
+        sender.name == "ranking"
+        and BoardPage._meta.db_table in connection.introspection.table_names()
+    ):
+        leases.drop_all_pages()

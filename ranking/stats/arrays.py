@@ -1,0 +1,108 @@
+"""Checks of columns that callers pass; an error names the argument and the row at fault."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def integers(name: str, values: ArrayLike, length: int | None = None) -> NDArray[Any]:
+    """A one-dimensional array of any integer dtype; not copied if it is one already."""
+    array = _one_dimensional(name, values, length)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, not {array.dtype}")
+    return array if array.size else array.astype(np.int64)
+
+
+def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
+    """A one-dimensional array of float64; not copied if it is one already."""
+    array = _one_dimensional(name, values, length)
+    if array.size and array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold numbers, not {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def as_list(values: Sequence[str] | NDArray[Any]) -> Sequence[Any]:
+    """The values as Python objects; an array converts them much faster all at once."""
+    if isinstance(values, np.ndarray):
+        objects: list[Any] = values.tolist()
+        return objects
+    return values
+
+
+def weights(name: str, values: ArrayLike, length: int) -> Floats:
+    """Finite floats that are not negative."""
+    array = floats(name, values, length)
+    _require(name, array, np.isfinite(array) & (array >= 0), "finite and not negative")
+    return array
+
+
+def counts(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
+    """Integers that are not negative."""
+    array = integers(name, values, length)
+    _require(name, array, array >= 0, "0 or more")
+    return array
+
+
+def count_candidates(left: NDArray[Any], right: NDArray[Any], n_candidates: int | None) -> int:
+    """``n_candidates``, or if None one more than the greatest index on either side."""
+    if n_candidates is not None:
+        if n_candidates < 0:
+            raise ValueError(f"n_candidates must be 0 or more, not {n_candidates}")
+        return n_candidates
+    if not (left.size and right.size):
+        raise ValueError("n_candidates must be given where there are no votes")
+    return 1 + max(int(left.max()), int(right.max()), 0)
+
+
+def check_votes(left: NDArray[Any], right: NDArray[Any], score: Floats, n_candidates: int) -> None:
+    """Raise ValueError for unequal lengths, indices or scores out of range, or equal sides."""
+    _check_length("right", right, len(left))
+    _check_length("score", score, len(left))
+    for name, side in (("left", left), ("right", right)):
+        in_range = (side >= 0) & (side < n_candidates)
+        _require(name, side, in_range, f"from 0 to {n_candidates - 1}")
+    _require("left and right", left, left != right, "different candidates")
+    _require("score", score, (score >= 0) & (score <= 1), "from 0 to 1")
+
+
+def codes(values: NDArray[Any]) -> tuple[Ints, int]:
+    """Consecutive codes from 0 in the order of the values, and how many there are."""
+    if len(values) and values.min() >= 0 and values.max() < 4 * len(values) + 1024:
+        used = np.bincount(values) > 0  # small integers need no sorting
+        return (np.cumsum(used) - 1)[values], int(used.sum())
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return inverse.astype(np.int64, copy=False), len(distinct)
+
+
+def summed(index: Ints, values: NDArray[Any], size: int) -> Floats:
+    """(size,) float64: the sum of the values at each index."""
+    return np.bincount(index, values, size).astype(np.float64, copy=False)
+
+
+def _one_dimensional(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be one-dimensional") from error
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    if length is not None:
+        _check_length(name, array, length)
+    return array
+
+
+def _check_length(name: str, array: NDArray[Any], length: int) -> None:
+    if len(array) != length:
+        raise ValueError(f"{name} has {len(array)} entries where left has {length}")
+
+
+def _require(name: str, array: NDArray[Any], valid: Bools, expected: str) -> None:
+    if not valid.all():
+        row = int(np.argmin(valid))
+        raise ValueError(f"{name} must be {expected}; row {row} is {array[row]}")

@@ -1,0 +1,516 @@
+"""Prediction-powered inference (PPI++): a judge's verdicts make human votes more precise.
+
+People decide the scores. What the judge says where people voted too shows how far it can be
+trusted, and corrects what it says elsewhere.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from ranking.stats import arrays
+from ranking.stats.arrays import Bools, Floats, Ints, summed
+from ranking.stats.battles import Battles, Pairs
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise, pseudo_inverse
+from ranking.stats.connectivity import Status
+from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile
+from ranking.stats.sandwich import VANISHING, Sandwich
+
+Sample = TypeVar("Sample", bound="Judged")
+
+# -- The two samples -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """R comparisons with the judge's scores.
+
+    Attributes
+    ----------
+    left, right : (R,) candidates
+    predicted : (R,) the judge's score for ``left``; NaN without a verdict
+    weight : (R,) above 0
+    cluster : (R,) integers of any value, the same ones in both samples; None if each row is its own
+        cluster. Votes and verdicts on one prompt are one cluster
+    """
+
+    n_candidates: int
+    left: Ints
+    right: Ints
+    predicted: Floats
+    weight: Floats
+    cluster: Ints | None
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabelled(Judged):
+    """Comparisons that only the judge has scored, one row each."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        left: ArrayLike,
+        right: ArrayLike,
+        predicted: ArrayLike,
+        weight: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        n_candidates: int | None = None,
+    ) -> "Unlabelled":
+        """Check the judge's verdicts; arguments and errors as in `Labelled.from_arrays`."""
+        a = arrays.integers("left", left)
+        b = arrays.integers("right", right, len(a))
+        f = arrays.floats("predicted", predicted, len(a))
+        n_candidates = arrays.count_candidates(a, b, n_candidates)
+        arrays.check_votes(a, b, np.zeros(len(a)), n_candidates)
+        _check_predicted(f)
+        w, g = _weights(weight, len(a)), _clusters(cluster, len(a))
+        return _filtered(cls(n_candidates, _wide(a), _wide(b), f, w, g), ~np.isnan(f) & (w > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled(Judged):
+    """Human votes, each with the judge's score of the same comparison.
+
+    ``score``: (R,) the vote's score for ``left``: 1, 0, a half, or soft.
+    """
+
+    score: Floats
+
+    @classmethod
+    def from_arrays(
+        cls,
+        left: ArrayLike,
+        right: ArrayLike,
+        score: ArrayLike,
+        predicted: ArrayLike,
+        weight: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        n_candidates: int | None = None,
+    ) -> "Labelled":
+        """Check human votes and the judge's scores of the same comparisons.
+
+        Parameters
+        ----------
+        left, right : (n,) integers from 0, the candidates on the two sides
+        score : (n,) floats, of the vote: 1 if left wins, 0 if right wins, soft between
+        predicted : (n,) floats, the judge's score of the same comparison (the mean of several
+            judges or samples); NaN for none; votes on one comparison repeat it
+        weight : (n,) floats, finite and not negative; see `draw_weights`
+        cluster : (n,) integers of any value, the same ones in both samples
+        n_candidates : how many candidates there are; needed when there are no votes
+
+        Raises
+        ------
+        ValueError
+            naming the argument and its first row at fault.
+        """
+        a = arrays.integers("left", left)
+        b = arrays.integers("right", right, len(a))
+        s = arrays.floats("score", score, len(a))
+        f = arrays.floats("predicted", predicted, len(a))
+        n_candidates = arrays.count_candidates(a, b, n_candidates)
+        arrays.check_votes(a, b, s, n_candidates)
+        _check_predicted(f)
+        w, g = _weights(weight, len(a)), _clusters(cluster, len(a))
+        return _filtered(cls(n_candidates, _wide(a), _wide(b), f, w, g, s), w > 0)
+
+    @cached_property
+    def battles(self) -> Battles:
+        """The human votes alone."""
+        even = bool((self.weight == self.weight[:1]).all())
+        weight = None if even else self.weight  # equal weights have no effect
+        return Battles.from_arrays(
+            self.left, self.right, self.score, weight, self.cluster, self.n_candidates
+        )
+
+
+def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
+    """(n,) inverse probability weights of mean 1: as if all pairs had been drawn equally often.
+
+    ``probability``: (n,) stored probabilities of drawing each comparison's pair, above 0 and up to
+    1. Weights above ``largest`` times the median are cut to that, so that a pair that was hardly
+    ever drawn does not dominate a board. Raises ValueError.
+
+    Reference: Horvitz and Thompson 1952.
+    """
+    chance = arrays.floats("probability", probability)
+    wrong = ~((chance > 0) & (chance <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"probability must be above 0 and up to 1; row {row} is {chance[row]}")
+    if not (math.isfinite(largest) and largest >= 1):
+        raise ValueError(f"largest must be a finite number from 1, not {largest}")
+    if not len(chance):
+        return chance
+    middle = np.median(chance)
+    weight = middle / np.maximum(chance, middle / largest)
+    return np.asarray(weight / weight.mean(), np.float64)
+
+
+def among(rows: Sample, chosen: Bools) -> Sample:
+    """The comparisons between chosen candidates ((K,) mask), renumbered in their order."""
+    place = np.cumsum(chosen) - 1
+    kept = _filtered(rows, chosen[rows.left] & chosen[rows.right])
+    return replace(
+        kept, n_candidates=int(chosen.sum()), left=place[kept.left], right=place[kept.right]
+    )
+
+
+def _filtered(rows: Sample, keep: Bools) -> Sample:
+    if keep.all():
+        return rows
+    shorter: dict[str, Any] = {
+        name: value[keep] for name, value in vars(rows).items() if isinstance(value, np.ndarray)
+    }
+    return replace(rows, **shorter)
+
+
+def _weights(weight: ArrayLike | None, length: int) -> Floats:
+    return np.ones(length) if weight is None else arrays.weights("weight", weight, length)
+
+
+def _clusters(cluster: ArrayLike | None, length: int) -> Ints | None:
+    return None if cluster is None else _wide(arrays.integers("cluster", cluster, length))
+
+
+def _wide(values: NDArray[Any]) -> Ints:
+    return values.astype(np.int64, copy=False)
+
+
+def _check_predicted(predicted: Floats) -> None:
+    wrong = (predicted < 0) | (predicted > 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"predicted must be from 0 to 1 or NaN; row {row} is {predicted[row]}")
+
+
+# -- The rectifier ---------------------------------------------------------------------------------
+
+# In a pair of candidates, W' is the weight of the human votes that the judge has scored too, and U
+# that of the judge's own comparisons; f' and f are the judge's mean scores in the two. The
+# rectifier adds to the pair's human score, times lambda,
+#
+#     W' * kappa * (f - f'),    kappa = U / (U + W'),
+#
+# which is W' times (the mean of the judge's scores of the pair - their mean where people voted).
+# Its expectation is 0 whatever the judge is like, and kappa is the best lambda of Angelopoulos,
+# Duchi and Zrnic 2023, 1 / (1 + n / N), pair by pair.
+
+FEWEST = 1.5  # clusters in a pair's mean; fewer cannot show how much they vary
+ROUNDING = 1e-12  # a smaller deviation of a score from the mean is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Rectifier:
+    """R = n + N comparisons, the n human votes first, oriented so that ``first < second``.
+
+    Attributes
+    ----------
+    pairs : human votes alone; weights are normalised to a mean of 1
+    first, second, unit : (R,) candidates, and codes of the cluster
+    score, weight : (n,) of the human votes
+    correction : (R,) what the row adds to its pair's score, per unit of lambda
+    influence : (R,) the correction, enlarged because the row is part of its pair's mean; used for
+        variances
+    shared : whether both samples have enough votes of any pair to correct it
+    """
+
+    pairs: Pairs
+    first: Ints
+    second: Ints
+    unit: Ints
+    score: Floats
+    weight: Floats
+    correction: Floats
+    influence: Floats
+    shared: bool
+
+    @classmethod
+    def of(cls, people: Labelled, judge: Unlabelled, by_side: bool) -> "Rectifier":
+        """Compare the two samples pair by pair, or with ``by_side`` per pair and side."""
+        n, size = len(people), people.n_candidates
+        left, right = _joined(people.left, judge.left), _joined(people.right, judge.right)
+        turned = left > right
+        first, second = np.where(turned, right, left), np.where(turned, left, right)
+        weight = _joined(_normalised(people.weight), _normalised(judge.weight))
+        score = np.where(turned[:n], 1 - people.score, people.score)
+        predicted = _joined(people.predicted, judge.predicted)
+        predicted = np.where(turned, 1 - predicted, predicted)
+        stratum = left * size + right if by_side else first * size + second
+        unit = _units(people, judge)
+        corrected = _corrections(stratum, unit, weight, predicted, n)
+        pairs = Pairs.total(size, first[:n], second[:n], score, weight[:n])
+        return cls(pairs, first, second, unit, score, weight[:n], *corrected)
+
+    def solve(self, start: Floats, weight: float) -> Floats:
+        """(K,) where the human gradient plus ``weight`` times the rectifier is 0, by Newton.
+
+        Raises NotConvergedError if there is no such point, because a shifted score is impossible.
+        """
+        live = np.flatnonzero(self.correction)
+        place = self.pairs.locate(self.first[live], self.second[live])
+        shift = summed(place, self.correction[live], len(self.pairs.first))
+        shifted = replace(self.pairs, score=self.pairs.score + weight * shift)
+        return maximise(shifted, start=start)[0]
+
+    def tuned(self, theta: Floats) -> float:
+        """The lambda from 0 to 1 that minimises the trace of the covariance, a parabola in it."""
+        people, judge = self._people(theta), self._judge
+        bread = pseudo_inverse(self.pairs.information(theta))
+        square = bread @ bread  # trace(bread M bread) = sum(M * square)
+        steep = float(((judge.T @ judge).toarray() * square).sum())
+        slope = float(((people.T @ judge).toarray() * square).sum())
+        return min(max(-slope / steep, 0.0), 1.0) if steep > 0 else 0.0
+
+    def covariance(self, theta: Floats, weight: float) -> Floats:
+        """(K, K): the sandwich over clusters, with gradients from both samples."""
+        bread = pseudo_inverse(self.pairs.information(theta))
+        share = self._people(theta) + weight * self._judge
+        covariance: Floats = bread @ (share.T @ share).toarray() @ bread
+        return covariance
+
+    def _people(self, theta: Floats) -> csr_array:
+        """(G, K): each cluster's share of the human gradient at theta."""
+        n = len(self.score)
+        place = self.pairs.locate(self.first[:n], self.second[:n])
+        return self._per_cluster(
+            self.weight * (self.score - self.pairs.win_probability(theta)[place])
+        )
+
+    @cached_property
+    def _judge(self) -> csr_array:
+        """(G, K): each cluster's share of the rectifier, which does not depend on theta."""
+        return self._per_cluster(self.influence)
+
+    def _per_cluster(self, value: Floats) -> csr_array:
+        n = len(value)
+        row = np.tile(self.unit[:n], 2)
+        column = np.concatenate([self.first[:n], self.second[:n]])
+        shape = (int(self.unit.max(initial=-1)) + 1, self.pairs.n_candidates)
+        return csr_array((np.concatenate([value, -value]), (row, column)), shape=shape)
+
+
+def _corrections(
+    stratum: Ints, unit: Ints, weight: Floats, predicted: Floats, n: int
+) -> tuple[Floats, Floats, bool]:
+    """(R,) corrections and influences, 0 without a verdict or a mean; and whether any is usable."""
+    correction, influence = np.zeros(len(predicted)), np.zeros(len(predicted))
+    live = np.flatnonzero(~np.isnan(predicted))
+    place, size = arrays.codes(stratum[live])
+    weight, predicted = weight[live], predicted[live]
+    is_human: Bools = live < n
+    labelled = summed(place, np.where(is_human, weight, 0), size)
+    total = summed(place, weight, size)
+    kappa = 1 - labelled / total
+    clusters = _effective(place, unit[live], weight, total)
+    usable = (labelled > 0) & (kappa > 0) & (clusters >= FEWEST)
+    part = np.where(is_human, -kappa[place], 1 - kappa[place]) * usable[place]
+    deviation = predicted - (summed(place, weight * predicted, size) / total)[place]
+    deviation[np.abs(deviation) < ROUNDING] = 0
+    correction[live] = part * weight * deviation
+    # A mean of m clusters is pulled towards each of them, so deviations from it are too small.
+    enlarged = np.sqrt(clusters / np.where(usable, clusters - 1, clusters))
+    influence[live] = correction[live] * enlarged[place]
+    return correction, influence, bool(usable.any())
+
+
+def _effective(place: Ints, unit: Ints, weight: Floats, total: Floats) -> Floats:
+    """The number of equally weighted clusters that would give means as precise (Kish 1965)."""
+    cell, n_cells = arrays.codes(place * (int(unit.max(initial=0)) + 1) + unit)
+    inside = summed(cell, weight, n_cells)
+    place_of = np.zeros(n_cells, np.int64)
+    place_of[cell] = place
+    effective: Floats = 1 / summed(place_of, (inside / total[place_of]) ** 2, len(total))
+    return effective
+
+
+def _units(people: Labelled, judge: Unlabelled) -> Ints:
+    if people.cluster is None or judge.cluster is None:
+        return np.arange(len(people) + len(judge))
+    return arrays.codes(_joined(people.cluster, judge.cluster))[0]
+
+
+def _normalised(weight: Floats) -> Floats:
+    return weight / weight.mean() if len(weight) else weight
+
+
+def _joined(people: NDArray[Any], judge: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([people, judge])
+
+
+# -- The model -------------------------------------------------------------------------------------
+
+
+class NoGain(StrEnum):
+    """Why the combined board is the human-votes board."""
+
+    NO_INTERVAL = "no_interval"
+    NOTHING_SHARED = "nothing_shared"
+    UNINFORMATIVE = "uninformative"
+    NO_MAXIMUM = "no_maximum"
+    NO_VARIATION = "no_variation"
+
+    @property
+    def reason(self) -> str:
+        """One sentence for a page."""
+        return _REASONS[self]
+
+
+_REASONS = {
+    NoGain.NO_INTERVAL: "The human votes alone have no interval that a judge could narrow.",
+    NoGain.NOTHING_SHARED: "The judge has not scored enough comparisons with and without human "
+    "votes.",
+    NoGain.UNINFORMATIVE: "The judge's verdicts do not predict human votes.",
+    NoGain.NO_MAXIMUM: "With the judge's correction, no finite scores fit so few votes.",
+    NoGain.NO_VARIATION: "With the judge's correction, all groups of votes agree exactly.",
+}
+
+
+@dataclass(eq=False)
+class PredictionPowered:
+    """Bradley-Terry by PPI++: people decide the scores, the judge narrows the intervals.
+
+    With g the Bradley-Terry gradient of one comparison x, y its human score and f the judge's,
+    theta solves
+
+        sum_labelled w g(x, y; theta)
+            + lambda * [sum_unlabelled v g(x, f; theta) - sum_labelled kappa w g(x, f; theta)] = 0
+
+    where, in each pair, v is the judge's weight scaled to the sum of ``kappa w`` over the labelled
+    comparisons that it has scored, and kappa = N / (N + n) of the pair (see `Rectifier`). So both
+    samples stand for the same pairs: **the estimand is the Bradley-Terry fit to infinitely many
+    human votes, with pairs weighted as the labelled weights weight them**, however the judge's
+    pairs were drawn. Weights of 1 give the human-votes board as it is; `draw_weights` of the
+    stored probabilities make all pairs count equally. Within a pair, the judge's weights matter
+    only if its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's
+    comparisons are of the same kind as people's: prompts from one source, and sides balanced in
+    both (or ``by_side=True``).
+
+    The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
+    precision, which lambda prevents: it minimises the trace of the cluster-robust covariance (the
+    sum of the ratings' variances), clipped to 0..1. With equal weights the expected scores cancel
+    out of the bracket: the equations are those of human votes with shifted scores, and concave. A
+    vote that the judge has not scored counts in full and is not corrected; a pair in only one of
+    the two samples is not corrected.
+
+    Parameters
+    ----------
+    confidence : of the intervals, t quantiles with G - 1 degrees of freedom; G is the number of
+        clusters of human votes
+    tuning : None, or a fixed lambda from 0 to 1; 0 gives the human-votes board exactly
+    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
+    by_side : compare per side, for a judge that has read one order only
+
+    Attributes (K candidates; NaN for those that human votes do not rank)
+    ----------
+    people_ : `Sandwich` of the human votes alone
+    lambda_ : the lambda that was used
+    ratings_, standard_errors_, low_, high_ : (K,) Elo; NaN errors for an anchor, which is fixed
+    theta_ : (K,) natural log-odds, of mean 0 over the ranked
+    covariance_ : (K, K), of theta
+    gain_ : trace of the covariance of human votes alone over that of this one: the factor of human
+        votes that would give the same precision; NaN without an interval
+    ranked_, components_, status_ : those of the human votes
+    reason_ : `NoInterval` or None
+    no_gain_ : `NoGain` if lambda is 0 without being asked for, else None
+
+    References: Angelopoulos, Duchi and Zrnic 2023, PPI++ and its power tuning; Liang and Zeger
+    1986, the clusters.
+    """
+
+    confidence: float = 0.95
+    tuning: float | None = None
+    model: BradleyTerry = field(default_factory=BradleyTerry)
+    by_side: bool = False
+
+    def fit(self, labelled: Labelled, unlabelled: Unlabelled) -> "PredictionPowered":
+        """Fit both samples. Raises as `BradleyTerry.fit`; ValueError if they do not match."""
+        self._check(labelled, unlabelled)
+        self.people_ = Sandwich(self.confidence, self.model).fit(labelled.battles)
+        self._model = self.people_.model_
+        self.ranked_: Bools = self._model.ranked_
+        self.components_: Ints = self._model.components_
+        self.status_: tuple[Status, ...] = self._model.status_
+        self.reason_: NoInterval | None = self.people_.reason_
+        self._theta = self._model.theta_[self.ranked_]
+        self._covariance = self.people_.covariance_[np.ix_(self.ranked_, self.ranked_)]
+        self.lambda_, self.gain_ = 0.0, math.nan if self.reason_ else 1.0
+        self.no_gain_: NoGain | None = None
+        if self.tuning != 0:
+            self.no_gain_ = self._combine(labelled, unlabelled)
+        self._set_estimates()
+        return self
+
+    def _combine(self, labelled: Labelled, unlabelled: Unlabelled) -> NoGain | None:
+        """Replace the human estimate by the combined one; or return why not."""
+        if self.reason_:
+            return NoGain.NO_INTERVAL
+        people, judge = among(labelled, self.ranked_), among(unlabelled, self.ranked_)
+        rectifier = Rectifier.of(people, judge, self.by_side)
+        if not rectifier.shared:
+            return NoGain.NOTHING_SHARED
+        weight = rectifier.tuned(self._theta) if self.tuning is None else self.tuning
+        try:
+            theta = rectifier.solve(self._theta, weight)
+        except NotConvergedError:
+            return NoGain.NO_MAXIMUM
+        covariance = rectifier.covariance(theta, weight)
+        return self._accept(theta, covariance * small_sample(self.people_.n_clusters_) ** 2, weight)
+
+    def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
+        before, after = (_vanishing(self._model, c) for c in (self._covariance, covariance))
+        if (after & ~before).any():
+            return NoGain.NO_VARIATION
+        gain = float(self._covariance.trace() / covariance.trace())
+        if self.tuning is None and (weight == 0 or gain < 1):
+            return NoGain.UNINFORMATIVE
+        self._theta, self._covariance, self.lambda_, self.gain_ = theta, covariance, weight, gain
+        return None
+
+    def _set_estimates(self) -> None:
+        model, theta, covariance = self._model, self._theta, self._covariance
+        self.theta_: Floats = model.spread(theta)
+        self.ratings_: Floats = model.spread(model.elo(theta))
+        self.covariance_: Floats = model.spread_square(covariance)
+        self.standard_errors_: Floats = model.spread(_errors(model, covariance))
+        quantile = math.nan
+        if self.reason_ is None:
+            quantile = t_quantile(self.confidence, self.people_.n_clusters_)
+        reach = quantile * self.standard_errors_
+        self.low_: Floats = self.ratings_ - reach
+        self.high_: Floats = self.ratings_ + reach
+
+    def _check(self, labelled: Labelled, unlabelled: Unlabelled) -> None:
+        check_confidence(self.confidence)
+        if self.tuning is not None and not 0 <= self.tuning <= 1:
+            raise ValueError(f"tuning must be from 0 to 1 or None, not {self.tuning}")
+        n_judged, n_voted = unlabelled.n_candidates, labelled.n_candidates
+        if n_judged > n_voted:
+            raise ValueError(f"unlabelled has {n_judged} candidates where labelled has {n_voted}")
+        if (labelled.cluster is None) != (unlabelled.cluster is None):
+            raise ValueError("cluster must be given for both labelled and unlabelled, or neither")
+
+
+def _errors(model: BradleyTerry, covariance: Floats) -> Floats:
+    """(R,) Elo; of the difference from the anchor if there is one; NaN for what does not vary."""
+    variance = covariance.diagonal().copy()
+    place = model.anchor_place
+    if place is not None:
+        variance += variance[place] - 2 * covariance[place]
+    errors: Floats = np.sqrt(variance.clip(min=0)) * model.elo_per_theta
+    errors[errors < VANISHING] = np.nan
+    return errors
+
+
+def _vanishing(model: BradleyTerry, covariance: Floats) -> Bools:
+    """(R,) mask: the candidates without an error, such as the anchor."""
+    return np.isnan(_errors(model, covariance))

@@ -1,0 +1,187 @@
+"""Sequential tests: when a difference is decided, however often one looks while votes come in.
+
+A 95 % interval errs in 5 % of cases if one looks at it once. Looking after every few votes, and
+stopping at the first interval that excludes 0, errs far more often. The tests here may be asked
+after every vote.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri, stdtr
+
+from ranking.stats.battles import expected_score
+from ranking.stats.differences import MOST_VOTES
+from ranking.stats.intervals import check_confidence
+
+TYPICAL = 60 * math.log(10) / 400  # natural log-odds of the differences looked for, 60 Elo
+SCATTER = 20  # with fewer clusters, their own scatter is not trusted
+HALVINGS = 60  # of the interval that holds the answer, to double precision
+
+
+@dataclass(frozen=True)
+class SequentialTest:
+    """The current difference of two candidates.
+
+    Parameters
+    ----------
+    gap : natural log-odds, finite
+    error : its robust standard error, above 0 and finite
+    n_clusters : G, clusters behind the error; None for practically infinitely many
+    confidence : probability that, without a difference, no look ever finds it decided
+    """
+
+    gap: float
+    error: float
+    n_clusters: int | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        if not math.isfinite(self.gap):
+            raise ValueError(f"gap must be a finite number, not {self.gap}")
+        if not (math.isfinite(self.error) and self.error > 0):
+            raise ValueError(f"error must be above 0 and finite, not {self.error}")
+
+    @classmethod
+    def measured(
+        cls,
+        gap: float,
+        error: float,
+        independent: float,
+        n_clusters: int | None,
+        confidence: float = 0.95,
+    ) -> "SequentialTest":
+        """The difference as estimated from votes, of which a new candidate may have few.
+
+        `n_clusters`: clusters with votes of the candidate that has fewer. By chance, few clusters
+        may all have the expected outcome and leave no residual; so below `SCATTER` clusters the
+        error is at least that of independent votes, whose variance is `independent` (0: unknown).
+        """
+        if n_clusters is not None and n_clusters < SCATTER:
+            error = max(error, math.sqrt(independent))
+        return cls(gap, error, n_clusters, confidence)
+
+    @property
+    def chance_ahead(self) -> float:
+        """The probability that the true difference is above 0, given a flat prior.
+
+        Student's t with G - 1 degrees of freedom, centred at the gap.
+        """
+        freedom = math.inf if self.n_clusters is None else self.n_clusters - 1
+        return 1 - float(stdtr(freedom, -self.gap / self.error))
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the sign of the difference is decided, at this look or any other.
+
+        With z the gap in standard errors, I = 1 / error^2 and tau the differences looked for, the
+        mixture likelihood ratio against "no difference" is (Robbins 1970)
+
+            L = (1 + tau^2 I)^(-1/2) exp(z^2 / 2 * tau^2 I / (1 + tau^2 I)).
+
+        The difference is decided if L >= 1 / (1 - confidence). Without a difference, the
+        probability that L ever gets there is at most 1 - confidence (Ville's inequality), however
+        often one looks; approximately, since the error is an estimate. For few clusters z is
+        corrected by Student's t. L may fall below the threshold again with later votes.
+
+        Fewer clusters than a `CompleteSeparation` needs decide nothing: their scatter is too rough,
+        and a candidate that wins nearly always would be decided before one that wins always.
+        """
+        enough = -math.log(1 - self.confidence)
+        return not self.clusters_to_go and self._log_ratio(1.0) >= enough
+
+    @property
+    def clusters_to_go(self) -> int:
+        """The number of further clusters with votes before anything can be decided."""
+        if self.n_clusters is None:
+            return 0
+        return CompleteSeparation(self.n_clusters, self.confidence).prompts_to_go
+
+    def votes_to_go(self, independent: float, most: int = MOST_VOTES) -> int | None:
+        """The votes between the two until it is decided, if the gap does not change.
+
+        0 if it is decided, None for more than `most`; at least one for each missing cluster. n
+        votes turn the variance v = `independent`, as if votes were independent, into
+        v / (1 + n p (1 - p) v), and shrink the robust variance alike, as in `neighbours`.
+        """
+        if not (math.isfinite(independent) and independent > 0):
+            raise ValueError(f"independent must be above 0 and finite, not {independent}")
+        if self.is_decided:
+            return 0
+        p = float(expected_score(np.array([self.gap]))[0])
+        gained = p * (1 - p) * independent  # by the first vote
+        low, high = 1.0, 1 + (most + 1) * gained
+        enough = -math.log(1 - self.confidence)
+        if self._log_ratio(high) < enough:
+            return None
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._log_ratio(middle) >= enough else (middle, high)
+        votes = max(math.ceil((high - 1) / gained), self.clusters_to_go)
+        return votes if votes <= most else None
+
+    def _log_ratio(self, more: float) -> float:
+        """log L with `more` times the current information."""
+        spread = TYPICAL**2 * more / self.error**2
+        z = self._as_normal(abs(self.gap) / self.error * math.sqrt(more))
+        return (z**2 * spread / (1 + spread) - math.log1p(spread)) / 2
+
+    def _as_normal(self, t: float) -> float:
+        """The normal deviate with the same tail probability as this one of Student's t."""
+        if self.n_clusters is None:
+            return t
+        tail = float(stdtr(self.n_clusters - 1, -t))
+        return -float(ndtri(tail)) if tail > 0 else t
+
+
+@dataclass(frozen=True)
+class CompleteSeparation:
+    """One of two has won on every prompt so far, which no finite difference describes.
+
+    Parameters
+    ----------
+    n_prompts : the number of independent prompts, 0 or more
+    confidence : probability that, without a difference, no look ever finds it decided
+    """
+
+    n_prompts: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        if self.n_prompts < 0:
+            raise ValueError(f"n_prompts must be 0 or more, not {self.n_prompts}")
+
+    @property
+    def chance(self) -> float:
+        """The probability that the winner is the better one: 1 - 2^-(n + 1), with a flat prior."""
+        return 1 - 0.5 ** (self.n_prompts + 1)
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        """Whether the exact two-sided sign test, asked once, rejects "no difference"."""
+        return 2 * 0.5**self.n_prompts < 1 - self.confidence
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the winner is decided to be better, at this look or any other.
+
+        Without a difference every prompt is a coin toss. The alternative is a uniform mixture of
+        all shares: if all n prompts fall to one side, the likelihood ratio is L = 2^n / (n + 1)
+        (Robbins 1970), and it is decided if L >= 1 / (1 - confidence).
+        """
+        return self._log_ratio(self.n_prompts) >= -math.log(1 - self.confidence)
+
+    @property
+    def prompts_to_go(self) -> int:
+        """The number of further prompts it must win until it is decided."""
+        enough, n = -math.log(1 - self.confidence), self.n_prompts
+        while self._log_ratio(n) < enough:
+            n += 1
+        return n - self.n_prompts
+
+    @staticmethod
+    def _log_ratio(n: int) -> float:
+        return n * math.log(2) - math.log1p(n)

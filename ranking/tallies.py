@@ -1,0 +1,312 @@
+"""Vote counts per prompt and pair: adding votes up, packing the sums, and making battles of them.
+
+Counts are whole numbers, even the points of soft verdicts (in 2^-32 of a point), so adding a vote
+and removing it again leaves exactly what was there before.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.stats.battles import Battles
+from ranking.stats.connectivity import ENOUGH, Clusters
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# -- Packing columns of integers to bytes ----------------------------------------------------------
+
+HEADER = struct.Struct("<BBI")  # version, columns, rows
+VERSION = 1
+WIDTHS = (1, 2, 4, 8)  # bytes of a signed integer; 0 is a column of zeros, which takes none
+
+
+class PackError(ValueError):
+    """The bytes were not written by `pack`."""
+
+
+def pack(columns: Sequence[Ints]) -> bytes:
+    """Columns of equal length as bytes, each in the narrowest width that holds its numbers."""
+    n_rows = len(columns[0])
+    widths = [_width(column) for column in columns]
+    parts = [HEADER.pack(VERSION, len(columns), n_rows), bytes(widths)]
+    for column, width in zip(columns, widths, strict=True):
+        if width:
+            parts.append(column.astype(f"<i{width}").tobytes())
+    return b"".join(parts)
+
+
+def unpack(packed: bytes | memoryview) -> list[Ints]:
+    """The columns that `pack` was given. Raises PackError."""
+    view = memoryview(packed)
+    try:
+        version, n_columns, n_rows = HEADER.unpack_from(view)
+    except struct.error as error:
+        raise PackError("too short to be tallies") from error
+    start = HEADER.size + n_columns
+    widths = bytes(view[HEADER.size : start])
+    total = start + n_rows * sum(widths)
+    if version != VERSION or set(widths) - {0, *WIDTHS} or len(view) != total:
+        raise PackError("these bytes are not tallies of this version")
+    columns = []
+    for width in widths:
+        if width:
+            column = np.frombuffer(view, f"<i{width}", n_rows, start).astype(np.int64)
+        else:
+            column = np.zeros(n_rows, np.int64)
+        columns.append(column)
+        start += n_rows * width
+    return columns
+
+
+def _width(column: Ints) -> int:
+    """Bytes per number of a column."""
+    if not column.any():
+        return 0
+    low, high = int(column.min()), int(column.max())
+    return next(w for w in WIDTHS if -(1 << 8 * w - 1) <= low and high < 1 << 8 * w - 1)
+
+
+# -- Vote counts -----------------------------------------------------------------------------------
+
+UNIT = 1 << 32  # parts of a point in which soft verdicts are added up
+KEYS = ("prompt", "rater", "first", "second")
+COUNTS = (
+    "first_wins",
+    "second_wins",
+    "ties",
+    "both_bad",
+    "soft_first",
+    "soft_second",
+    "soft_ties",
+    "soft_points",
+)
+BOTH_BAD = COUNTS.index("both_bad")
+LEFT, RIGHT, TIE = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteCounts:
+    """M rows of counts, each for one pair of candidates on one prompt.
+
+    Attributes
+    ----------
+    keys : (M, 4) int64, the columns KEYS: ids, ``first < second``; 0 for none. The rater is set
+        only where the prompt is unknown
+    counts : (M, 8) int64, the columns COUNTS: votes with a plain outcome; votes with a soft
+        verdict by the side they lean to; and the points that the latter give to ``first``, in
+        1 / UNIT
+    """
+
+    keys: Ints
+    counts: Ints
+
+    @classmethod
+    def none(cls) -> "VoteCounts":
+        return cls(np.zeros((0, len(KEYS)), np.int64), np.zeros((0, len(COUNTS)), np.int64))
+
+    @classmethod
+    def count(
+        cls,
+        left: Ints,
+        right: Ints,
+        outcome: Ints,
+        preference: Floats,
+        prompt: Ints,
+        rater: Ints,
+    ) -> "VoteCounts":
+        """Count N votes: ids, places in `arena.outcomes.OUTCOMES`, soft verdicts or NaN."""
+        flip = left > right
+        keys = np.column_stack(
+            [
+                prompt,
+                np.where(prompt > 0, 0, rater),
+                np.where(flip, right, left),
+                np.where(flip, left, right),
+            ]
+        )
+        kind = outcome.copy()
+        kind[flip & (outcome == LEFT)] = RIGHT
+        kind[flip & (outcome == RIGHT)] = LEFT
+        soft = ~np.isnan(preference) & (outcome != BOTH_BAD)
+        counts = np.zeros((len(left), len(COUNTS)), np.int64)
+        column = np.where(soft, kind + COUNTS.index("soft_first"), kind)
+        counts[np.arange(len(left)), column] = 1
+        points = np.floor(np.where(soft, preference, 0.0) * UNIT).astype(np.int64)
+        counts[:, -1] = np.where(soft & flip, UNIT - points, points)
+        return cls(keys, counts).merged()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same rows in the same order; compare merged counts only."""
+        return (
+            isinstance(other, VoteCounts)
+            and np.array_equal(self.keys, other.keys)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    def __neg__(self) -> "VoteCounts":
+        return VoteCounts(self.keys, -self.counts)
+
+    def key(self, name: str) -> Ints:
+        column: Ints = self.keys[:, KEYS.index(name)]
+        return column
+
+    def __getitem__(self, name: str) -> Ints:
+        column: Ints = self.counts[:, COUNTS.index(name)]
+        return column
+
+    @property
+    def decided(self) -> Ints:
+        """(M,): votes for one of the two, or ties."""
+        plain = self["first_wins"] + self["second_wins"] + self["ties"]
+        return plain + self["soft_first"] + self["soft_second"] + self["soft_ties"]
+
+    @property
+    def votes(self) -> Ints:
+        """(M,): all votes, "both bad" included."""
+        return self.decided + self["both_bad"]
+
+    def where(self, chosen: Bools) -> "VoteCounts":
+        return VoteCounts(self.keys[chosen], self.counts[chosen])
+
+    def per_pair(self) -> "VoteCounts":
+        """The same votes summed over prompts and raters."""
+        keys = self.keys.copy()
+        keys[:, :2] = 0
+        return VoteCounts(keys, self.counts).merged()
+
+    def merged(self) -> "VoteCounts":
+        """One row per key, in the order of the keys, without rows that are 0 throughout."""
+        if not len(self):
+            return self
+        order = np.lexsort(self.keys.T[::-1])
+        keys = self.keys[order]
+        starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
+        counts = np.add.reduceat(self.counts[order], starts, axis=0)
+        remaining = counts.any(axis=1)
+        return VoteCounts(keys[starts][remaining], counts[remaining])
+
+    def by_owner(self) -> Iterator[tuple[tuple[int, int], "VoteCounts"]]:
+        """The rows of each (prompt, rater), of merged counts."""
+        if not len(self):
+            return
+        owner = self.keys[:, :2]
+        starts = np.flatnonzero(np.r_[True, (owner[1:] != owner[:-1]).any(axis=1)])
+        for start, end in zip(starts, [*starts[1:], len(self)], strict=True):
+            part = slice(start, end)
+            prompt, rater = owner[start].tolist()
+            yield (prompt, rater), VoteCounts(self.keys[part], self.counts[part])
+
+    def pack(self) -> bytes:
+        """As bytes, which `of_bytes` reads."""
+        return pack([*self.keys.T, *self.counts.T])
+
+    @classmethod
+    def of_bytes(cls, packed: bytes | memoryview) -> "VoteCounts":
+        """Read what `pack` wrote. Raises PackError."""
+        columns = unpack(packed)
+        if len(columns) != len(KEYS) + len(COUNTS):
+            raise PackError(f"{len(columns)} columns are not those of tallies")
+        size = len(KEYS)
+        return cls(np.column_stack(columns[:size]), np.column_stack(columns[size:]))
+
+    @classmethod
+    def joined(cls, parts: Iterable["VoteCounts"]) -> "VoteCounts":
+        """The rows of all parts, one part after the other, not merged."""
+        all_parts: Sequence[VoteCounts] = [cls.none(), *parts]
+        return cls(
+            np.concatenate([part.keys for part in all_parts]),
+            np.concatenate([part.counts for part in all_parts]),
+        )
+
+
+# -- Battles for the estimators --------------------------------------------------------------------
+
+
+def pair_battles(counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool) -> Battles:
+    """The votes without clusters, for scores. `candidates`: (K,) ids, ascending."""
+    return _battles(counts, candidates, both_bad_is_tie, None)
+
+
+def clustered_battles(
+    counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool
+) -> tuple[Battles, Clusters]:
+    """The votes in clusters, by the rule of `choose_clusters` applied to rows of counts."""
+    counted = counts.votes if both_bad_is_tie else counts.decided
+    counts = counts.where(counted > 0)
+    clusters = clusters_of(counts)
+    if clusters.codes is None:
+        counts = counts.per_pair()
+    return _battles(counts, candidates, both_bad_is_tie, clusters.codes), clusters
+
+
+def clusters_of(counts: VoteCounts) -> Clusters:
+    """By prompt from 40 prompts on, else by (prompt, pair); prompt unknown: by rater or by vote."""
+    prompt, rater = counts.key("prompt"), counts.key("rater")
+    if len(counts) and prompt.all():
+        distinct, code = np.unique(prompt, return_inverse=True)
+        if len(distinct) >= ENOUGH:
+            return Clusters(code.astype(np.int64), "prompt")
+        return Clusters(np.arange(len(counts)), "prompt_pair")
+    owner = np.where(prompt > 0, -prompt, rater)  # a known prompt stays a cluster
+    distinct, code = np.unique(owner, return_inverse=True)
+    if len(distinct) >= ENOUGH:
+        return Clusters(code.astype(np.int64), "rater")
+    return Clusters(None, "vote")
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeRows:
+    """R rows, one per outcome of each row of counts.
+
+    Attributes
+    ----------
+    place : (R,) the row of the counts
+    score : (R,) what each of these votes gives to ``first``
+    count : (R,) how many votes the row stands for
+    """
+
+    place: Ints
+    score: Floats
+    count: Ints
+
+
+def outcome_rows(counts: VoteCounts, both_bad_is_tie: bool) -> OutcomeRows:
+    """The votes by outcome; the soft verdicts of a row of counts become their mean."""
+    ties = counts["ties"] + counts["both_bad"] if both_bad_is_tie else counts["ties"]
+    soft = counts["soft_first"] + counts["soft_second"] + counts["soft_ties"]
+    share: Floats = counts["soft_points"] / (UNIT * np.maximum(soft, 1))
+    kinds = [
+        (np.ones(len(counts)), counts["first_wins"]),
+        (np.zeros(len(counts)), counts["second_wins"]),
+        (np.full(len(counts), 0.5), ties),
+        (share, soft),
+    ]
+    places = [np.flatnonzero(count) for _, count in kinds]
+    return OutcomeRows(
+        np.concatenate(places),
+        np.concatenate([score[at] for (score, _), at in zip(kinds, places, strict=True)]),
+        np.concatenate([count[at] for (_, count), at in zip(kinds, places, strict=True)]),
+    )
+
+
+def _battles(
+    counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool, cluster: Ints | None
+) -> Battles:
+    rows = outcome_rows(counts, both_bad_is_tie)
+    return Battles(
+        n_candidates=len(candidates),
+        first=np.searchsorted(candidates, counts.key("first")[rows.place]),
+        second=np.searchsorted(candidates, counts.key("second")[rows.place]),
+        score=rows.score,
+        weight=np.ones(len(rows.place)),
+        count=rows.count,
+        cluster=None if cluster is None else cluster[rows.place],
+    )

@@ -1,0 +1,115 @@
+"""Formulas, numbers and names of voters in the templates of ranking."""
+
+from functools import cache
+from typing import Any
+
+from django import template
+from django.conf import settings
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+
+from arena.rendering.math import to_mathml
+from ranking.models import Raters
+
+register = template.Library()
+
+
+@register.simple_tag
+def absolute(name: str, *path: Any) -> str:
+    """A page's address with the site's own, for use on other sites."""
+    return f"{settings.SITE_URL}{reverse(name, args=path)}"
+
+
+# -- Formulas: LaTeX in the template, MathML in the page -------------------------------------------
+
+
+@register.simple_tag
+@cache
+def formula(latex: str) -> SafeString:
+    """A formula within a line. Templates write it: no part comes from a reader or a model."""
+    return mark_safe(to_mathml(latex, display=False))  # noqa: S308
+
+
+@register.inclusion_tag("components/formula.html")
+def display(of: str, latex: str) -> dict[str, object]:
+    """A formula on a line of its own, in a box that scrolls on narrow pages."""
+    return {"of": of, "mathml": _display_math(latex)}
+
+
+@cache
+def _display_math(latex: str) -> SafeString:
+    return mark_safe(to_mathml(latex, display=True))  # noqa: S308
+
+
+# -- Numbers; a dash where there is none -----------------------------------------------------------
+
+NONE = "–"
+
+
+@register.filter
+def elo(value: float | None) -> str:
+    """Whole Elo points: no interval is narrow enough for decimals."""
+    return NONE if value is None else f"{value:.0f}"
+
+
+@register.filter
+def signed(value: float | None) -> str:
+    """Whole Elo points gained or lost."""
+    return NONE if value is None else f"{round(value):+d}".replace("-", "−")
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """Whole percent, with one decimal below 1 %, where rounding might give 0."""
+    if value is None:
+        return NONE
+    return f"{value:.1%}" if 0 < value < 0.01 else f"{value:.0%}"
+
+
+@register.filter
+def correlation(value: float | None) -> str:
+    """From -1 to 1, with two decimals."""
+    return NONE if value is None else f"{value:.2f}".replace("-", "−")
+
+
+@register.filter
+def figures(value: float | None) -> str:
+    """Three significant digits, and whole numbers from 100 on."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+@register.filter
+def tokens(value: float | None) -> str:
+    """A short mean number of tokens: 212, 1.5k, 12k."""
+    if value is None:
+        return NONE
+    if value < 999.5:
+        return f"{value:.0f}"
+    return f"{value / 1000:.1f}k" if value < 9950 else f"{value / 1000:,.0f}k"
+
+
+@register.filter
+def grouped(value: int | None) -> str:
+    """A count with thousands separators."""
+    return NONE if value is None else f"{value:,}"
+
+
+# -- Names of voters -------------------------------------------------------------------------------
+
+SINGULAR = {Raters.JUDGES.value: "judge", Raters.JURIES.value: "jury"}
+
+
+@register.filter
+def one_of(raters: str) -> str:
+    """A single voter; a person on the boards of people and of both combined."""
+    return SINGULAR.get(raters, "person")
+
+
+@register.filter
+def voters(raters: str, n: int) -> str:
+    """The noun for n of them: judge, juries, raters."""
+    if raters not in SINGULAR:
+        return "rater" if n == 1 else "raters"
+    return SINGULAR[raters] if n == 1 else raters

@@ -1,0 +1,361 @@
+"""Layout of the SVG charts: scores with intervals, and lines over time. Templates draw them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor
+
+ROW = 26  # px; texts are not scaled, so that they stay legible on a phone
+AXIS = 26
+SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
+STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000)
+MAX_TICKS = 6
+MAX_ON_A_PHONE = 3
+WIDTH, HEIGHT = 1000, 320
+LABEL = 18  # px from one label to the next
+MAX_LINE_TICKS = 5
+HOUR, DAY = 3600, 86400
+TIME_STEPS = (
+    60,
+    300,
+    600,
+    1800,
+    HOUR,
+    3 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    7 * DAY,
+    14 * DAY,
+)
+
+
+# -- Scores with intervals -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChartMark:
+    """A candidate's score, and its interval where there is one."""
+
+    label: str
+    score: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A line at a round score. Phones leave out the labels of minor ones."""
+
+    x: str
+    label: int
+    minor: bool
+
+
+@dataclass(frozen=True)
+class ChartRow:
+    """Positions in px from the top and, as text, in percent from the left of the plot."""
+
+    label: str
+    short: str
+    full: str
+    top: int
+    middle: int
+    x: str
+    low: str | None
+    high: str | None
+    says: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A dot and an interval for each candidate, best first, over a scale with `ticks`."""
+
+    height: int
+    ticks: list[Tick]
+    rows: list[ChartRow]
+    says: str
+
+
+def interval_chart(marks: Sequence[ChartMark]) -> Chart | None:
+    """Lay out scores and intervals; None when nobody has a score."""
+    if not marks:
+        return None
+    marks = sorted(marks, key=lambda mark: -mark.score)
+    scale = ScoreScale.around(
+        [value for mark in marks for value in (mark.low, mark.score, mark.high)]
+    )
+    return Chart(
+        height=AXIS + ROW * len(marks),
+        ticks=scale.ticks(),
+        rows=[_row(i, mark, scale) for i, mark in enumerate(marks)],
+        says=_summary(marks),
+    )
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """The range of scores that the plot covers."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, values: Sequence[float | None]) -> "ScoreScale":
+        known = [value for value in values if value is not None]
+        low, high = min(known), max(known)
+        margin = max((high - low) * 0.04, 2)
+        return cls(low - margin, high + margin)
+
+    def percent(self, value: float) -> str:
+        return f"{100 * (value - self.low) / (self.high - self.low):.2f}%"
+
+    def ticks(self) -> list[Tick]:
+        """Round numbers inside the scale, at most MAX_TICKS of them."""
+        values = self._round_numbers()
+        few = len(values) <= MAX_ON_A_PHONE
+        return [Tick(self.percent(v), v, not few and i % 2 == 1) for i, v in enumerate(values)]
+
+    def _round_numbers(self) -> list[int]:
+        width = self.high - self.low
+        step = next((step for step in STEPS if width / step <= MAX_TICKS), ceil(width / MAX_TICKS))
+        first = ceil(self.low / step)
+        return [step * i for i in range(first, floor(self.high / step) + 1)][:MAX_TICKS]
+
+
+def _row(i: int, mark: ChartMark, scale: ScoreScale) -> ChartRow:
+    middle = AXIS + ROW * i + ROW // 2
+    return ChartRow(
+        label=mark.label,
+        short=shorten(mark.label, SHORT),
+        full=shorten(mark.label, FULL),
+        top=middle - ROW // 2,
+        middle=middle,
+        x=scale.percent(mark.score),
+        low=None if mark.low is None else scale.percent(mark.low),
+        high=None if mark.high is None else scale.percent(mark.high),
+        says=_says(mark),
+    )
+
+
+def shorten(name: str, limit: int) -> str:
+    """Leave out the middle: variants of one model differ at the end of their names."""
+    if len(name) <= limit:
+        return name
+    head = (limit - 1) // 2
+    return f"{name[:head].rstrip()}…{name[head + 1 - limit :].lstrip()}"
+
+
+def _says(mark: ChartMark) -> str:
+    interval = "" if mark.low is None else f", 95 % interval {mark.low:.0f} to {mark.high:.0f}"
+    return f"{mark.label}: {mark.score:.0f}{interval}"
+
+
+def _summary(marks: Sequence[ChartMark]) -> str:
+    return f"{len(marks)} candidates, from {_says(marks[0])} down to {_says(marks[-1])}."
+
+
+# -- Lines over time -------------------------------------------------------------------------------
+
+# Points are in units of a box of WIDTH x HEIGHT that the page stretches; texts keep their size.
+
+
+@dataclass(frozen=True)
+class ScoreAt:
+    """A score at a time, and its interval where there is one; no score leaves a gap."""
+
+    at: datetime
+    score: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    label: str
+    moments: Sequence[ScoreAt]
+
+
+@dataclass(frozen=True)
+class LineTick:
+    """`place`: percent from the left, or px from the top; a phone leaves out the minor ones."""
+
+    place: str
+    label: str
+    minor: bool
+
+
+@dataclass(frozen=True)
+class PlottedLine:
+    """`pieces`: points of polylines, interrupted where there is no score; `dots`: (x %, y px)."""
+
+    style: int
+    short: str
+    full: str
+    pieces: list[str]
+    dots: list[tuple[str, str]]
+    end: float
+    label: float
+    says: str
+
+
+@dataclass(frozen=True)
+class LineChart:
+    lines: list[PlottedLine]
+    bands: list[str]
+    rows: list[LineTick]
+    columns: list[LineTick]
+    says: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def line_chart(series: Sequence[Series], band: bool = False) -> LineChart | None:
+    """Lay out scores over time, with the `band` of their intervals; None without two moments."""
+    times = sorted({moment.at for line in series for moment in line.moments})
+    scored = [line for line in series if any(m.score is not None for m in line.moments)]
+    if len(times) < 2 or not scored:
+        return None
+    frame = _Frame.around(times, scored, band)
+    ends = [frame.y(_last(line).score) for line in scored]
+    labels = spread(ends, LABEL, HEIGHT)
+    return LineChart(
+        lines=[_line(frame, i, scored[i], ends[i], labels[i]) for i in range(len(scored))],
+        bands=[piece for line in scored for piece in _bands(frame, line)] if band else [],
+        rows=frame.rows(),
+        columns=_columns(times[0], times[-1]),
+        says=" ".join(_series_text(line) for line in scored),
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    first: datetime
+    last: datetime
+    scale: ScoreScale
+
+    @classmethod
+    def around(cls, times: Sequence[datetime], series: Sequence[Series], band: bool) -> "_Frame":
+        moments = [moment for line in series for moment in line.moments]
+        values = [moment.score for moment in moments]
+        if band:
+            values += [end for moment in moments for end in (moment.low, moment.high)]
+        return cls(times[0], times[-1], ScoreScale.around(values))
+
+    def x(self, at: datetime) -> float:
+        """From 0 to 1."""
+        return (at - self.first) / (self.last - self.first)
+
+    def y(self, value: float | None) -> float:
+        """Px from the top."""
+        assert value is not None
+        share = (self.scale.high - value) / (self.scale.high - self.scale.low)
+        return round(HEIGHT * share, 1)
+
+    def rows(self) -> list[LineTick]:
+        return [
+            LineTick(f"{self.y(tick.label):g}", str(tick.label), False)
+            for tick in self.scale.ticks()
+        ]
+
+    def point(self, at: datetime, value: float | None) -> str:
+        return f"{WIDTH * self.x(at):.1f},{self.y(value):g}"
+
+
+def spread(places: Sequence[float], gap: float, height: float) -> list[float]:
+    """Move places apart until each has its `gap`, within 0 to `height`, in the same order.
+
+    Labels that are too close become a block around the mean of their places.
+    """
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    blocks: list[list[int]] = []
+    for i in order:
+        blocks.append([i])
+        while len(blocks) > 1 and _start(blocks[-2], places, gap, height) + gap * len(
+            blocks[-2]
+        ) > _start(blocks[-1], places, gap, height):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    result = [0.0] * len(places)
+    for block in blocks:
+        start = _start(block, places, gap, height)
+        for n, i in enumerate(block):
+            result[i] = round(start + gap * n, 1)
+    return result
+
+
+def _start(block: Sequence[int], places: Sequence[float], gap: float, height: float) -> float:
+    start = sum(places[i] - gap * n for n, i in enumerate(block)) / len(block)
+    most = height - gap / 2 - gap * (len(block) - 1)
+    return max(gap / 2, min(start, most))
+
+
+def _line(frame: _Frame, style: int, series: Series, end: float, label: float) -> PlottedLine:
+    known = [moment for moment in series.moments if moment.score is not None]
+    return PlottedLine(
+        style=style,
+        short=shorten(series.label, SHORT),
+        full=shorten(series.label, FULL),
+        pieces=[
+            " ".join(frame.point(moment.at, moment.score) for moment in piece)
+            for piece in _pieces(series.moments)
+        ],
+        dots=[(f"{100 * frame.x(m.at):.2f}%", f"{frame.y(m.score):g}") for m in known],
+        end=end,
+        label=label,
+        says=_series_text(series),
+    )
+
+
+def _pieces(moments: Sequence[ScoreAt]) -> list[list[ScoreAt]]:
+    """Runs of moments with scores."""
+    pieces: list[list[ScoreAt]] = [[]]
+    for moment in moments:
+        if moment.score is not None:
+            pieces[-1].append(moment)
+        elif pieces[-1]:
+            pieces.append([])
+    return [piece for piece in pieces if piece]
+
+
+def _bands(frame: _Frame, series: Series) -> list[str]:
+    """Polygons: along the upper ends, and back along the lower ones."""
+    measured = [m if m.low is not None else ScoreAt(m.at, None) for m in series.moments]
+    return [
+        " ".join(
+            [frame.point(m.at, m.high) for m in piece]
+            + [frame.point(m.at, m.low) for m in reversed(piece)]
+        )
+        for piece in _pieces(measured)
+    ]
+
+
+def _columns(first: datetime, last: datetime) -> list[LineTick]:
+    """Round times in UTC between the ends, few enough for their labels."""
+    seconds = (last - first).total_seconds()
+    step = next((step for step in TIME_STEPS if seconds / step <= MAX_LINE_TICKS), 0)
+    if not step:
+        step = -(-int(seconds) // (MAX_LINE_TICKS * DAY)) * DAY
+    start, end = first.timestamp(), last.timestamp()
+    at = [step * n for n in range(-int(-start // step), int(end // step) + 1)]
+    return [
+        LineTick(f"{100 * (t - start) / (end - start):.2f}%", _time(t, step, seconds), i % 2 == 1)
+        for i, t in enumerate(at)
+    ]
+
+
+def _time(timestamp: float, step: int, seconds: float) -> str:
+    at = datetime.fromtimestamp(timestamp, UTC)
+    if step < DAY:
+        return f"{at:%H:%M}" if seconds < DAY else f"{at.day} {at:%b %H:%M}"
+    far = seconds > timedelta(days=300).total_seconds()
+    return f"{at.day} {at:%b %Y}" if far else f"{at.day} {at:%b}"
+
+
+def _last(series: Series) -> ScoreAt:
+    return [moment for moment in series.moments if moment.score is not None][-1]
+
+
+def _series_text(series: Series) -> str:
+    known = [moment.score for moment in series.moments if moment.score is not None]
+    return f"{series.label}: from {known[0]:.0f} to {known[-1]:.0f}."

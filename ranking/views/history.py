@@ -1,0 +1,131 @@
+"""The score history of a board: a line per candidate, and the same numbers as a table."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from ranking.board_data import parse_id
+from ranking.comparison import PublishedBoard
+from ranking.models import Snapshot, Standing
+from ranking.views.charts import LineChart, ScoreAt, Series, line_chart
+
+MOST_LINES = 10  # more can't be told apart
+MOST_SNAPSHOTS = 100  # of more, as many are shown at even times
+
+
+@dataclass(frozen=True)
+class PastSnapshot:
+    pk: int
+    published_at: datetime
+    n_votes: int
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """A line of the table: a snapshot, and the score of each candidate shown."""
+
+    past: PastSnapshot
+    cells: list[ScoreAt]
+
+
+def parse_candidates(texts: Iterable[str]) -> list[int]:
+    """The ids that an address names, each once; what is no id is ignored."""
+    return list(dict.fromkeys(pk for text in texts if (pk := parse_id(text)) is not None))
+
+
+def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[str, Any]:
+    """Everything that `ranking/history.html` prints, by default of the first candidates by rank."""
+    by_id = {standing.candidate_id: standing for standing in board.standings}
+    named = [pk for pk in candidates if pk in by_id]
+    if named:
+        standings = [row for row in board.standings if row.candidate_id in named[:MOST_LINES]]
+    else:
+        standings = [row for row in board.standings if row.score is not None][:MOST_LINES]
+    snapshots, n_snapshots = _read_snapshots(board)
+    series = _read_series(snapshots, standings)
+    rows = [
+        HistoryRow(past, [line.moments[i] for line in series]) for i, past in enumerate(snapshots)
+    ]
+    return {
+        "arena": board.arena,
+        "board": board,
+        "snapshot": board.snapshot,
+        "shown": standings,
+        "chosen": {standing.candidate_id for standing in standings},
+        "too_many": len(set(named)) > MOST_LINES,
+        "lines": MOST_LINES,
+        "n_there": n_snapshots,
+        "kept": snapshots,
+        "chart": _chart(series),
+        "rows": rows[::-1],  # the newest first
+        "alone": len(standings) == 1,
+        "page_links": board.page_links("history"),
+        "raters_links": board.raters_links("history"),
+        "category_links": board.category_links("history"),
+    }
+
+
+def _read_snapshots(board: PublishedBoard) -> tuple[list[PastSnapshot], int]:
+    """The snapshots to show, the oldest first, and how many there are."""
+    if board.snapshot is None:
+        return [], 0
+    snapshots = Snapshot.objects.filter(board=board.snapshot.board_id).filter(
+        Q(is_history=True) | Q(pk=board.snapshot.pk)
+    )
+    rows = snapshots.order_by("published_at", "pk").values_list("pk", "published_at", "n_votes")
+    past = [PastSnapshot(*row) for row in rows]
+    return thinned(past), len(past)
+
+
+def thinned(past: Sequence[PastSnapshot]) -> list[PastSnapshot]:
+    """At most MOST_SNAPSHOTS of them at about even times, with the first and the last."""
+    if len(past) <= MOST_SNAPSHOTS:
+        return list(past)
+    first, last = past[0].published_at, past[-1].published_at
+    span = (last - first) or (last.resolution * len(past))
+    by_slot = {int((MOST_SNAPSHOTS - 2) * ((p.published_at - first) / span)): p for p in past[1:]}
+    return [past[0], *by_slot.values()]
+
+
+def _read_series(snapshots: Sequence[PastSnapshot], standings: Sequence[Standing]) -> list[Series]:
+    """One query: the scores of the candidates shown, in each snapshot."""
+    if not snapshots or not standings:
+        return []
+    rows = Standing.objects.filter(
+        snapshot__in=[past.pk for past in snapshots],
+        candidate__in=[standing.candidate_id for standing in standings],
+    ).values_list("candidate", "snapshot", "score", "low", "high")
+    scores = {(candidate, snapshot): numbers for candidate, snapshot, *numbers in rows}
+    none = [None, None, None]
+    return [
+        Series(
+            str(standing.candidate),
+            [
+                ScoreAt(past.published_at, *scores.get((standing.candidate_id, past.pk), none))
+                for past in snapshots
+            ],
+        )
+        for standing in standings
+    ]
+
+
+def candidate_chart(standing: Standing) -> LineChart | None:
+    """One query: how a candidate's score changed on one board; None without a history."""
+    standings = Standing.objects.filter(
+        Q(snapshot__is_history=True) | Q(snapshot__is_current=True),
+        candidate=standing.candidate_id,
+        snapshot__board=standing.snapshot.board_id,
+    ).order_by("snapshot__published_at", "snapshot")
+    rows = standings.values_list(
+        "snapshot", "snapshot__published_at", "snapshot__n_votes", "score", "low", "high"
+    )
+    scores = {PastSnapshot(*row[:3]): row[3:] for row in rows}
+    moments = [ScoreAt(past.published_at, *scores[past]) for past in thinned(list(scores))]
+    return _chart([Series(str(standing.candidate), moments)])
+
+
+def _chart(series: Sequence[Series]) -> LineChart | None:
+    return line_chart(series, band=len(series) == 1)

@@ -1,0 +1,154 @@
+"""The win matrix: each candidate's win rate against each other, actual and predicted."""
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from ranking.board_data import choice_links
+from ranking.comparison import PublishedBoard, PublishedPairs, comparisons_url, read_pairs
+from ranking.models import Standing
+from ranking.stats.bradley_terry import WinMatrix, predicted_shares
+from ranking.templatetags.ranking_tags import percent
+from ranking.views.charts import shorten
+from ranking.votes import Floats, Ints
+
+MOST_ROWS = 100  # and columns; nobody can read a larger table
+SHOWS = {"observed": "Actual", "predicted": "Predicted"}
+NAME_LENGTH = 22  # characters of a name that fit a column heading
+SHADE_STEPS = (0.05, 0.12, 0.2, 0.3)  # how far from one half each shade begins
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """A row's win rate against a column; `says` replaces it where there is none."""
+
+    share: str
+    votes: int
+    shade: str
+    url: str
+    says: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A row of the table."""
+
+    standing: Standing
+    name: str
+    short: str
+    cells: list[MatrixCell]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTable:
+    """(K, K) each: the win rates, the votes that they count, all votes, and the CSS classes."""
+
+    share: Floats
+    votes: Ints
+    all_votes: Ints
+    shade: list[list[str]]
+    no_share: str
+
+
+def clean_show(show: str) -> str:
+    return show if show in SHOWS else "observed"
+
+
+def matrix_context(board: PublishedBoard, show: str) -> dict[str, Any]:
+    """Everything that `ranking/matrix.html` prints; `show` is one of SHOWS."""
+    pairs = read_pairs(board)
+
+    def parameter(value: str) -> str:
+        return "" if value == "observed" else value
+
+    return {
+        "arena": board.arena,
+        "board": board,
+        "snapshot": board.snapshot,
+        "show": show,
+        "lines": _rows(board, pairs, show) if pairs else [],
+        "n_candidates": len(board.standings),
+        "page_links": board.page_links("win_matrix"),
+        "raters_links": board.raters_links("win_matrix", show=parameter(show)),
+        "category_links": board.category_links("win_matrix", show=parameter(show)),
+        "show_links": choice_links(
+            SHOWS.items(), show, lambda value: board.address("win_matrix", show=parameter(value))
+        ),
+    }
+
+
+def _rows(board: PublishedBoard, pairs: PublishedPairs, show: str) -> list[MatrixRow]:
+    """The first MOST_ROWS candidates in rank order, each against all of them."""
+    table = _table(pairs, show)
+    standings = board.standings[:MOST_ROWS]
+    ids = [standing.candidate_id for standing in standings]
+    places = np.searchsorted(pairs.candidates, ids).tolist()
+    opponents = list(zip(places, ids, strict=True))
+    rows = []
+    for i, standing in zip(places, standings, strict=True):
+        name = str(standing.candidate)
+        cells = _cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
+        rows.append(MatrixRow(standing, name, shorten(name, NAME_LENGTH), cells))
+    return rows
+
+
+def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
+    observed = pairs.observed
+    is_predicted = show == "predicted"
+    share = predicted_shares(pairs.theta) if is_predicted else observed.share
+    all_votes = np.zeros((len(pairs.candidates),) * 2, np.int64)
+    first = np.searchsorted(pairs.candidates, pairs.counts.key("first"))
+    second = np.searchsorted(pairs.candidates, pairs.counts.key("second"))
+    all_votes[first, second] = pairs.counts.votes
+    return MatrixTable(
+        share=share,
+        votes=observed.votes,
+        all_votes=all_votes + all_votes.T,
+        shade=_shades(share if is_predicted else _shrunk(observed)),
+        no_share="not comparable" if is_predicted else "no votes",
+    )
+
+
+def _cells(
+    address: str, i: int, opponents: list[tuple[int, int]], table: MatrixTable
+) -> list[MatrixCell]:
+    """A row; each cell links to its votes, if there are any."""
+    share, votes = table.share[i].tolist(), table.votes[i].tolist()
+    all_votes = table.all_votes[i].tolist()
+
+    def without_share(j: int) -> str:
+        if j == i:
+            return "itself"
+        return "both bad" if all_votes[j] and not votes[j] else table.no_share
+
+    return [
+        MatrixCell(
+            share="" if isnan(share[j]) else percent(share[j]),
+            votes=votes[j],
+            shade=table.shade[i][j],
+            url=f"{address}&opponent={pk}#comparisons" if all_votes[j] else "",
+            says=without_share(j),
+        )
+        for j, pk in opponents
+    ]
+
+
+def _shrunk(observed: WinMatrix) -> Floats:
+    """The shares with two wins and two losses added, so that a few votes give little colour.
+
+    This is the centre of the interval of Agresti and Coull 1998 for a share.
+    """
+    shrunk: Floats = (observed.share * observed.votes + 2) / (observed.votes + 4)
+    return shrunk
+
+
+def _shades(share: Floats) -> list[list[str]]:
+    """(K, K) classes: `over-1` to `over-4` above one half, `under-1` to `under-4` below it."""
+    step = np.searchsorted(SHADE_STEPS, np.abs(np.nan_to_num(share, nan=0.5) - 0.5), side="right")
+    steps = range(1, len(SHADE_STEPS) + 1)
+    above = np.array(["", *(f"over-{n}" for n in steps)], object)
+    below = np.array(["", *(f"under-{n}" for n in steps)], object)
+    shades: list[list[str]] = np.where(share > 0.5, above[step], below[step]).tolist()
+    return shades

@@ -1,0 +1,429 @@
+"""The sentences of ranking's pages: who leads and how certain that is, and how two compare."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ranking.board_data import BoardStanding, Findings
+from ranking.comparison import CandidateDifference
+from ranking.models import BothBad, Raters, Snapshot, Standing
+from ranking.services.leases import interval_due_at
+from ranking.stats.differences import Lead
+from ranking.templatetags.ranking_tags import signed
+
+BOTH_BAD_SENTENCES = {
+    BothBad.SEPARATE: "“Both bad” does not affect scores; its rate is shown separately.",
+    BothBad.TIE: "“Both bad” counts as a tie on this leaderboard.",
+}
+CLUSTER_SENTENCES = {
+    "prompt": "Votes on the same prompt are treated as dependent, so each prompt counts as one"
+    " piece of evidence, however many votes it has.",
+    "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent.",
+    "rater": "Votes by the same rater are treated as dependent.",
+    "vote": "Each vote is treated as independent.",
+}
+# Why candidates are unranked, by status; those nearest the top first.
+GROUPS = {
+    "above": (
+        "Group that beats all others",
+        "Neither they nor those they trade wins with have ever lost to a ranked candidate.",
+    ),
+    "undefeated": (
+        "Never lost or tied",
+        "No finite score describes this: any higher one would fit equally well.",
+    ),
+    "disconnected": (
+        "Not connected to the rest",
+        "No chain of results connects them with the others in both directions.",
+    ),
+    "below": (
+        "Group that all others beat",
+        "Neither they nor those they trade wins with have ever beaten a ranked candidate.",
+    ),
+    "winless": (
+        "Never won or tied",
+        "No finite score describes this: any lower one would fit equally well.",
+    ),
+    "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
+    "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),
+}
+CLEAR = (
+    "Its lead over every other candidate is statistically significant, corrected for multiple"
+    " comparisons."
+)
+TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
+LEAST_GAIN = 1.05  # the least gain from judges' votes that is worth a number
+NO_TRUSTED_JUDGE = (
+    "No judge is trusted yet, so this leaderboard is identical to the human one. Votes by LLM"
+    " judges and juries have leaderboards of their own; they count here once their agreement with"
+    " people has been measured and is good enough."
+)
+TWICE = 1 / 3  # (a - b) / (a + b) if one answer has twice as many as the other
+ANY = 1.0  # the same if one has some and the other has none
+# An answer with the trait, the one that it is compared with, and how far the two differ.
+TRAIT_EXAMPLES = {
+    "words": ("An answer twice as long", "the other", TWICE),
+    "headings": ("An answer with headings", "one without", ANY),
+    "list_items": ("An answer with a list", "one without", ANY),
+    "bold": ("An answer with bold words", "one without", ANY),
+}
+
+
+# -- Number one ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeadSummary:
+    """Who is first, whether by a `clear` lead, and a sentence on that."""
+
+    candidate: int
+    name: str
+    clear: bool
+    says: str
+
+
+def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | None:
+    """What the simultaneous rank intervals say of the first place; None where there are none."""
+    ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
+    measured = [row for row in ranked if row.standing.sure_rank_low is not None]
+    if len(measured) < 2:
+        return None
+    first = ranked[0]
+    if first.standing.candidate_id == leader:
+        return LeadSummary(first.standing.candidate_id, first.name, True, CLEAR)
+    reason = _why_no_leader(ranked, leader)
+    return LeadSummary(
+        first.standing.candidate_id, first.name, False, f"No clear number one yet: {reason}."
+    )
+
+
+def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
+    if leader is not None:
+        return "the newest votes, not yet included in the intervals, put another candidate first"
+    could_be_first = [_could_be_first(row.standing) for row in ranked]
+    n = sum(could_be_first)
+    if n < 2:
+        return f"not every lead of {ranked[0].name} is statistically significant"
+    if not all(could_be_first[:n]):
+        return f"{n} candidates could be first"
+    return (
+        "either of the top two could be first" if n == 2 else f"any of the top {n} could be first"
+    )
+
+
+def _could_be_first(standing: Standing) -> bool:
+    """A candidate with a score, but too few votes for an interval, could have any rank."""
+    return standing.score is not None and standing.sure_rank_low in (1, None)
+
+
+def fragility(findings: Findings, names: Mapping[int, str]) -> str:
+    """How few votes would change number one, and who would be first; '' where nobody is."""
+    stored = findings.fragility
+    if stored.get("top") is None:
+        return ""
+    if stored["votes"] is None:
+        return (
+            f"No set of up to half of the {stored['of']:,} votes was found whose removal would"
+            " change number one."
+        )
+    rival = names.get(stored.get("rival") or 0)
+    if not stored["votes"] or not rival:
+        return f"{stored['words'].rstrip('.')}."
+    return f"Removing just {stored['votes']:,} of {stored['of']:,} votes would put {rival} first."
+
+
+# -- The standings ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """Candidates that cannot be ranked for the same reason."""
+
+    title: str
+    reason: str
+    rows: list[BoardStanding]
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """How many of the votes the intervals include, and when they are updated."""
+
+    seen: int
+    of: int
+    again_at: datetime
+
+
+def groups(rows: Iterable[BoardStanding]) -> list[Group]:
+    """The unranked, by the reason for it."""
+    by_status: dict[str, list[BoardStanding]] = {}
+    for row in rows:
+        by_status.setdefault(row.standing.status, []).append(row)
+    order = [*(status for status in GROUPS if status in by_status), *(by_status.keys() - GROUPS)]
+    return [
+        Group(*GROUPS.get(status, ("Not comparable", "")), by_status[status]) for status in order
+    ]
+
+
+def freshness(snapshot: Snapshot | None) -> Freshness | None:
+    """None where the intervals include every vote, or there are none."""
+    if snapshot is None or not snapshot.measured_at or snapshot.interval_reason:
+        return None
+    if snapshot.measured_votes >= snapshot.n_votes:
+        return None
+    return Freshness(snapshot.measured_votes, snapshot.n_votes, interval_due_at(snapshot))
+
+
+# -- Agreement and transitivity --------------------------------------------------------------------
+
+
+def agreement(findings: Findings, raters: str) -> str:
+    """How often two raters agree; '' where no two have judged the same two answers."""
+    stored = findings.agreement
+    if not stored.get("n_pairs"):
+        return ""
+    votes = {"judges": "LLM-judge votes", "juries": "Jury votes"}.get(raters, "Human votes")
+    sentence = (
+        f"{votes} on the same prompt and the same two answers agree in {_percent(stored['share'])}"
+        f" of cases ({_count(stored['n_pairs'], 'pair')} of votes)."
+    )
+    if stored.get("decisive_n_pairs"):
+        sentence += (
+            " When both prefer one of the answers, it is the same one in"
+            f" {_percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,});"
+            " by chance it would be in 50 %."
+        )
+    if stored.get("alpha") is not None:
+        alpha = f"{stored['alpha']:.2f}"
+        sentence += f" Krippendorff’s alpha is {alpha}: 0 is chance, 1 is perfect agreement."
+    return sentence
+
+
+def transitivity(findings: Findings) -> str:
+    """How consistent the majorities are with a single order; '' where no three have met."""
+    stored = findings.transitivity
+    if not stored.get("triads"):
+        return ""
+    share = _percent(stored["transitive"] / stored["triads"])
+    return (
+        "Three candidates form a cycle if A beats B, B beats C, and yet C beats A. Of the"
+        f" {stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle."
+        " With one clear order it would be 100 %, with coin tosses"
+        f" {_percent(TRANSITIVE_BY_CHANCE)}."
+    )
+
+
+# -- The combined board ----------------------------------------------------------------------------
+
+
+def combined(findings: Findings) -> str:
+    """What judges' votes add to a combined board; '' on any other."""
+    stored = findings.combined
+    if not stored:
+        return ""
+    if not _is_trusted(stored):
+        return NO_TRUSTED_JUDGE
+    n = stored["n_judge_votes"]
+    votes = f"{_count(n, 'vote')} by trusted {_raters(stored)}"
+    adds, narrows = ("adds", "narrows") if n == 1 else ("add", "narrow")
+    if stored.get("reason") or stored.get("gain") is None:
+        reason = stored.get("reason", "")
+        return f"Human votes decide here; the {votes} {adds} nothing. {reason}".strip()
+    if stored["gain"] < LEAST_GAIN:
+        return f"Human votes decide here; the {votes} barely {narrows} the intervals."
+    return (
+        f"Human votes decide here; the {votes} {narrows} the intervals as much as"
+        f" {stored['gain']:.1f} times as many human votes would."
+    )
+
+
+def changed(findings: Findings, names: Mapping[int, str]) -> str:
+    """What differs from human votes alone: widths, scores, and lambda; '' where nothing does."""
+    stored = findings.combined
+    if not stored or not _is_trusted(stored) or stored.get("gain") is None or stored.get("reason"):
+        return ""
+    sentences = []
+    if (narrower := stored.get("narrower")) is not None:
+        share = f"{max(narrower, 0):.0%}"
+        sentences.append(f"Intervals are {share} narrower on average than with human votes alone.")
+    moved, name = stored.get("moved_by"), names.get(stored.get("moved_most") or 0)
+    if moved is not None and name:
+        sentences.append(
+            "No score changed by a whole point."
+            if abs(moved) < 0.5
+            else f"Largest change in score: {name}, {signed(moved)} Elo."
+        )
+    raters = _raters(stored)
+    sentences.append(
+        f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."
+    )
+    return " ".join(sentences)
+
+
+def counted(findings: Findings) -> str:
+    """Which judges or juries count, by name; '' where none does."""
+    stored = findings.combined
+    if not stored.get("names"):
+        return ""
+    return f"Trusted {_raters(stored)} counted here: {', '.join(stored['names'])}."
+
+
+def _is_trusted(stored: Mapping[str, Any]) -> bool:
+    """Snapshots from before judges could be distrusted counted every judge."""
+    return bool(stored.get("trusted", True))
+
+
+def _raters(stored: Mapping[str, Any]) -> str:
+    return str(stored.get("raters", Raters.JUDGES.value))
+
+
+# -- The effect of style ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trait:
+    """One feature of style, its effect in words, and in Elo."""
+
+    label: str
+    says: str
+    elo: float | None
+    low: float | None
+    high: float | None
+
+
+def traits(findings: Findings) -> list[Trait]:
+    """The features of a board's style column, in the order in which they were fitted.
+
+    Empty where no trait differs between answers: then there is no style to control for.
+    """
+    rows = [_trait(feature) for feature in findings.style.get("features") or []]
+    has_effects = findings.style_scores and any(trait.elo is not None for trait in rows)
+    return rows if has_effects else []
+
+
+def _trait(feature: Mapping[str, Any]) -> Trait:
+    """The coefficient is per standard deviation of the differences; here it is the effect in Elo
+    on two answers that a reader can picture."""
+    label, deviation = feature["label"], feature.get("deviation")
+    answer, other, gap = TRAIT_EXAMPLES.get(feature["name"], (label, "half as much", TWICE))
+
+    def effect(name: str) -> float | None:
+        value = feature.get(name)
+        return value * gap / deviation if value is not None and deviation else None
+
+    elo, low, high = effect("coefficient"), effect("low"), effect("high")
+    if elo is None:
+        says = f"Unknown. {feature.get('reason') or ''}".strip()
+    elif low is not None and high is not None and low <= 0 <= high:
+        says = "No significant effect."
+    else:
+        side = "higher" if elo > 0 else "lower"
+        says = f"{answer} scores about {abs(elo):.0f} Elo {side} than {other}"
+        says += "." if low is not None else "; how certain that is, is unknown."
+    return Trait(label, says, elo, low, high)
+
+
+# -- Two candidates --------------------------------------------------------------------------------
+
+
+def verdict(a: str, b: str, difference: CandidateDifference) -> str:
+    """Who has a clear lead; '' where the two cannot be compared by score."""
+    if difference.elo is None or difference.lead is Lead.NOT_COMPARABLE:
+        return ""
+    if difference.lead is Lead.AHEAD:
+        return f"{a} clearly beats {b}."
+    if difference.lead is Lead.BEHIND:
+        return f"{b} clearly beats {a}."
+    if difference.lead is Lead.OPEN:
+        return "Too close to call: the difference is not statistically significant."
+    return f"No verdict yet. {difference.reason}"
+
+
+def votes_to_separate(votes: str) -> str:
+    """`votes` as "about 120 more votes"; '' where their number is not known."""
+    if not votes:
+        return "How many more votes would separate them can’t be estimated."
+    return f"If the difference stays the same, {votes} between the two would separate them."
+
+
+def evidence(share: float | None, n_votes: int) -> str:
+    """How much of the evidence comes from direct votes; '' where that is not known."""
+    if share is None:
+        return ""
+    if not n_votes:
+        return "No direct votes: all evidence comes from comparisons with other candidates."
+    votes = _count(n_votes, "direct vote")
+    if share > 0.995:
+        return f"All evidence comes from their {votes}."
+    percent = _percent(max(share, 0.01))
+    provide = "provides" if n_votes == 1 else "provide"
+    if share < 0.5:
+        return (
+            "Most of the evidence comes from comparisons with other candidates: their"
+            f" {votes} {provide} about {percent}."
+        )
+    return (
+        f"Their {votes} {provide} about {percent} of the evidence; the rest comes from comparisons"
+        " with other candidates."
+    )
+
+
+# -- One candidate on the boards of two kinds of raters --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Remark:
+    """How another board's score differs: `difference` in Elo, None where either has no score;
+    `is_apart`: whether the intervals do not overlap."""
+
+    difference: float | None
+    is_apart: bool
+    sentence: str
+
+
+def disagreement(
+    reference: str, own: Standing | None, raters: str, other: Standing | None, shift: float
+) -> Remark:
+    """Compare a candidate's standing by `raters`, whose scale is higher by `shift`, with its `own`
+    by the `reference`."""
+    if own is None or own.score is None:
+        return Remark(None, False, f"No score by {reference} to compare with that by {raters}.")
+    if other is None or other.score is None:
+        return Remark(None, False, f"No score by {raters} yet.")
+    difference = other.score - shift - own.score
+    points = round(abs(difference))
+    amount = f"{points} Elo {'higher' if difference > 0 else 'lower'}" if points else "same score"
+    opening = f"{raters.capitalize()}: {amount}"
+    if own.low is None or own.high is None or other.low is None or other.high is None:
+        return Remark(difference, False, f"{opening} (significance unknown).")
+    if other.low - shift <= own.high and own.low <= other.high - shift:
+        return Remark(difference, False, f"{opening} (not significant).")
+    ranks = _separate_ranks(reference, own, raters, other)
+    return Remark(difference, True, f"{opening} (significant{ranks}).")
+
+
+def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing) -> str:
+    """The ranges of ranks, where these do not overlap either."""
+    if own.rank_low is None or own.rank_high is None:
+        return ""
+    if other.rank_low is None or other.rank_high is None:
+        return ""
+    if other.rank_low <= own.rank_high and own.rank_low <= other.rank_high:
+        return ""
+    return f"; rank {_rank_range(other)} by {raters}, {_rank_range(own)} by {reference}"
+
+
+def _rank_range(standing: Standing) -> str:
+    low, high = standing.rank_low, standing.rank_high
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+# -- Numbers ---------------------------------------------------------------------------------------
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
