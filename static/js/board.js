@@ -29,12 +29,12 @@
       await window.ringsideChart(document.getElementById("chart"), await answer.json());
       button.remove();
       status.textContent = window.matchMedia("(pointer: coarse)").matches
-        ? "Touch a dot for its numbers."
-        : "Point at a row for its numbers; drag to zoom, double click to zoom out.";
+        ? "Tap a dot for details."
+        : "Hover over a row for details. Drag to zoom, double-click to reset.";
     } catch (error) {
       console.error(error);
       button.disabled = false;
-      status.textContent = "It did not load. The chart above shows the same numbers.";
+      status.textContent = "The interactive chart could not be loaded. The chart above shows the same numbers.";
     }
   });
 })();
