@@ -1,1 +1,0 @@
-"""Speed as ratios: our pages beside bare views, in one run, on one machine, in turns."""

@@ -14,10 +14,10 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Prompt, Response, Role, Team
 from arena.services.arenas import create_team_arena
-from arena.services.tokens import create_token
+from arena.services.teams import create_token
 from benchmarks.pages import queries
 from benchmarks.results import Line
 from benchmarks.sample import SLUG, settle

@@ -21,16 +21,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Prompt, Response, Run
-from arena.services.catalog import create_arena
-from arena.services.pairing import sync_pairs
+from arena.services.arenas import create_arena
+from arena.services.pairs import sync_pairs
 from benchmarks.results import Line, machine, targets
 from benchmarks.services import LATENCY, MODEL
 from benchmarks.serving import PATIENCE, REPOSITORY
 from benchmarks.tasks import ask
-from judges.services.ordering import order_run
 from judges.services.orders import prepare_order
-from judges.services.planning import Wanted
-from judges.services.registering import spec_named
+from judges.services.planning import OrderOptions
+from judges.services.registry import spec_named
+from judges.services.runs import order_run
 from judges.tasks import ring_calls
 
 THREADS = 32
@@ -131,9 +131,9 @@ def make_arena(name: str, comparisons: int) -> Arena:
 def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
     """Order a run in an arena of its own, ring, and wait until it is done."""
     arena = make_arena(name, comparisons)
-    wanted = Wanted(comparisons // PAIRS, "all")
+    wanted = OrderOptions(comparisons // PAIRS, "all")
     specs = [spec_named(f"local:{MODEL}")]
-    order = prepare_order(arena=arena, specs=specs, wanted=wanted)
+    order = prepare_order(arena=arena, specs=specs, options=wanted)
     run = order_run(order=order, cap=10**12, now=timezone.now())
     began, cpu = time.monotonic(), workers.cpu()
     ring_calls()

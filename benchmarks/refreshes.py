@@ -14,8 +14,8 @@ from arena.models import Arena, Comparison, Outcome, Rater, Vote
 from benchmarks.results import Line, machine, targets
 from benchmarks.stored import CANDIDATES, PROMPTS
 from ranking.models import ArenaRefresh, Board, Snapshot, Tally
-from ranking.services import cluster_tallies, measuring, rebuilding, refresh
-from ranking.services.evidence import gather
+from ranking.services import cluster_tallies, intervals, rebuild, refresh
+from ranking.services.evidence import load_tallies
 from ranking.services.leases import LEASE
 
 NEW_VOTES = 1000
@@ -68,20 +68,20 @@ def _claim(arena: Arena) -> Any:
 
 def _rebuild(arena: Arena) -> None:
     token = _claim(arena)
-    rebuilding.rebuild(arena_id=arena.pk, token=token)
-    cluster_tallies.settle(arena_id=arena.pk, raters="people", token=token)
-    refresh.let_go(token, look_again=True)
+    rebuild.rebuild(arena_id=arena.pk, token=token)
+    cluster_tallies.merge_deltas(arena_id=arena.pk, raters="people", token=token)
+    refresh.release(token, look_again=True)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
 
 
 def _intervals(arena: Arena) -> tuple[float, float]:
     """Seconds to read the tallies per prompt, and to make all intervals from them."""
     board = Board.objects.get(arena=arena, raters="people", category="")
-    evidence = gather(board)
+    evidence = load_tallies(arena.pk).evidence(board)
     started = time.perf_counter()
     cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
     read = time.perf_counter() - started
-    measuring.measure(evidence, cells, timezone.now())
+    intervals.measure(evidence, cells, timezone.now())
     return read, time.perf_counter() - started
 
 

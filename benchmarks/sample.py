@@ -16,9 +16,8 @@ from django.middleware.csrf import get_token
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Rater, Response
-from arena.services.rendering import prompt_html, response_html
-from arena.services.voting import issue_comparison
-from arena.views import visitors
+from arena.services.comparisons import next_comparison, prompt_html, response_html
+from arena.views import raters
 
 SLUG = "sample"
 SEED = 2
@@ -76,7 +75,7 @@ def newcomers(arena: Arena, count: int) -> list[Person]:
     """Raters with one pair on the screen, issued as the page does it."""
     now = timezone.now()
     return [
-        browser_of(rater, [issue_comparison(arena=arena, rater=rater, now=now).key])
+        browser_of(rater, [next_comparison(arena=arena, rater=rater, now=now).key])
         for rater in _raters(count)
     ]
 
@@ -85,9 +84,9 @@ def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
     """What the browser of this rater sends: its signed cookie, and CSRF's cookie and token."""
     request = HttpRequest()
     token = get_token(request)
-    signer = signing.get_cookie_signer(salt=visitors.COOKIE)
+    signer = signing.get_cookie_signer(salt=raters.COOKIE)
     cookies = {
-        visitors.COOKIE: signer.sign(str(rater.pk)),
+        raters.COOKIE: signer.sign(str(rater.pk)),
         "csrftoken": request.META["CSRF_COOKIE"],
     }
     return Person(cookies, token, keys)

@@ -8,7 +8,7 @@ from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Prompt, Rater
-from ranking.services import boards
+from ranking.services import leases
 
 CANDIDATES, PROMPTS, RATERS = 100, 1000, 5000
 AT_ONCE = 1_000_000
@@ -74,7 +74,7 @@ def _drop_indexes(cursor: CursorWrapper) -> list[str]:
 
 def _store(cursor: CursorWrapper, sizes: Sizes) -> Arena:
     arena = Arena.objects.create(slug=sizes.name, name=sizes.name)
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     Candidate.objects.bulk_create(
         Candidate(arena=arena, name=f"candidate-{i:02}") for i in range(CANDIDATES)
     )

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from arena.calls.endpoints import endpoint_named, provider_for
 from arena.calls.providers.base import Message, Request
+from arena.endpoints import endpoint_named, provider_for
 
 ASKED = Request(
     "judge-7b-2024-07-01",

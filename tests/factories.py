@@ -6,8 +6,8 @@ from typing import Any
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Prompt, Rater, Response, Vote
-from arena.services.catalog import create_arena
-from arena.services.pairing import sync_pairs
+from arena.services.arenas import create_arena
+from arena.services.pairs import sync_pairs
 
 _numbers = count(1)
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import COMMAND, Actor
+from arena.actors import CLI, Actor
 from arena.models import (
     ApiToken,
     Arena,
@@ -22,11 +22,11 @@ from arena.models import (
     Vote,
     Webhook,
 )
-from arena.services import invitations, steering, tokens, webhooks
-from judges.services.ordering import order_run
+from arena.services import runs, teams, webhooks
 from judges.services.orders import prepare_order
-from judges.services.planning import Wanted
-from judges.services.registering import spec_named
+from judges.services.planning import OrderOptions
+from judges.services.registry import spec_named
+from judges.services.runs import order_run
 from tests.arena.answering import make_variant
 from tests.arena.answering import order as order_answers
 from tests.factories import make_arena, make_vote
@@ -69,12 +69,12 @@ class Stage:
         )
 
     def invite(self) -> Invitation:
-        return invitations.create_invitation(
+        return teams.create_invitation(
             team=self.team, role=Role.MEMBER, note="", by=self.by, now=self.now
         )[0]
 
     def token(self) -> ApiToken:
-        return tokens.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
+        return teams.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
 
     def webhook(self) -> Webhook:
         return webhooks.add_webhook(team=self.team, url=HOOK, by=self.by)
@@ -87,12 +87,12 @@ class Stage:
         return order_answers(self.variant(), by=self.by)
 
     def judgements(self) -> Run:
-        wanted = Wanted(1, "all")
-        order = prepare_order(arena=self.arena, specs=[spec_named("scripted")], wanted=wanted)
+        wanted = OrderOptions(1, "all")
+        order = prepare_order(arena=self.arena, specs=[spec_named("scripted")], options=wanted)
         return order_run(order=order, cap=None, by=self.by, now=self.now)
 
     def paused(self, run: Run) -> Run:
-        steering.pause(run=run, by=COMMAND)
+        runs.pause(run=run, by=CLI)
         run.refresh_from_db()
         return run
 

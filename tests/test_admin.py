@@ -6,11 +6,11 @@ from django.contrib.auth import get_user_model
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Candidate, Rater, Run, Vote
-from arena.services import voiding
+from arena.services import voting
 from arena.services.candidate_checks import DEFAULTS
-from arena.services.prompts import PromptRefused
+from arena.services.prompts import PromptError
 from arena.services.runs import order_people_run
 from arena.services.voting import undo_vote
 from tests.arena.teams import make_team
@@ -163,12 +163,12 @@ def test_an_order_that_cannot_be_is_said_in_words(admin_client):
     arena = make_arena(1)
     chosen = {"action": "order_votes", "_selected_action": [arena.pk]}
     page = admin_client.post(reverse("admin:arena_arena_changelist"), chosen, follow=True)
-    assert "no two candidates" in page.text
+    assert "No two candidates" in page.text
 
 
 def test_votes_of_an_arena_are_voided_in_one_entry_of_its_teams_trail(admin_client, monkeypatch):
     """Also where they are voided in several steps; an arena of nobody has no trail."""
-    monkeypatch.setattr(voiding, "VOIDED_AT_ONCE", 2)
+    monkeypatch.setattr(voting, "VOIDED_AT_ONCE", 2)
     rater, arena, nobodys = make_person(), make_arena(2, team=make_team()), make_arena(2)
     for one in (arena, arena, nobodys, arena):
         make_vote(one, *one.candidates.order_by("pk"), "left", rater=rater)
@@ -195,7 +195,7 @@ def test_whoever_undoes_a_vote_is_in_no_trail():
 
 
 def test_a_run_that_is_over_is_not_cancelled_and_that_is_said(admin_client, voted):
-    run = order_people_run(arena=voted.arena, per_pair=1, by=COMMAND)
+    run = order_people_run(arena=voted.arena, per_pair=1, by=CLI)
     Run.objects.update(state=Run.State.DONE)
     chosen = {"action": "cancel", "_selected_action": [run.pk]}
     page = admin_client.post(reverse(names(Run, "changelist")), chosen, follow=True)
@@ -227,8 +227,8 @@ def test_a_changed_candidate_is_checked_and_its_teams_trail_says_who_did_it(admi
     ("changes", "words"),
     [
         ({"user_template": "{{ nope }}"}, "nope"),
-        ({"endpoint": "scripted"}, "Name the model"),
-        ({"endpoint": "elsewhere", "model": "m"}, "no endpoint of this name"),
+        ({"endpoint": "scripted"}, "Enter the model"),
+        ({"endpoint": "elsewhere", "model": "m"}, "no endpoint with this name"),
     ],
 )
 def test_a_candidate_that_no_service_takes_is_refused_beside_its_field(
@@ -244,7 +244,10 @@ def test_a_candidate_is_entered_by_an_operator_in_the_trails_words(admin_client,
     sent = dict.fromkeys(DEFAULTS, "") | {"parameters": "{}", "name": "second"}
     given = {"arena": fresh.arena_id, "team": fresh.team_id}
     page = reverse("admin:arena_candidate_add")
-    assert "in this arena already" in admin_client.post(page, sent | given | {"name": "fresh"}).text
+    assert (
+        "You already have a candidate named fresh"
+        in admin_client.post(page, sent | given | {"name": "fresh"}).text
+    )
     assert admin_client.post(page, sent | given).status_code == 302
     found = Candidate.objects.get(name="second")
     assert (found.version, found.created_by.username) == (1, "admin")
@@ -266,9 +269,9 @@ def test_a_changed_prompt_is_checked_and_its_teams_trail_says_who_did_it(admin_c
 
 def test_what_somebody_else_was_quicker_with_is_said_above_the_form(admin_client, monkeypatch):
     def refuse(**_):
-        raise PromptRefused("Somebody was quicker.")
+        raise PromptError("Somebody was quicker.")
 
-    monkeypatch.setattr("arena.admin_prompts.revise_prompt", refuse)
+    monkeypatch.setattr("arena.admin.catalog.revise_prompt", refuse)
     prompt = make_arena(0, 1).prompts.get()
     page = reverse("admin:arena_prompt_change", args=[prompt.pk])
     sent = {"text": "New?", "variables": "{}"}

@@ -10,32 +10,13 @@ from fnmatch import fnmatchcase
 import pytest
 from django.core.management import call_command
 
-from arena.access import COMMAND, Actor
-from arena.answers import steering as answering
-from arena.models import (
-    AuditEntry,
-    Candidate,
-    Rater,
-    Role,
-    Run,
-    Team,
-)
-from arena.services import (
-    arenas,
-    candidates,
-    deliveries,
-    disclosure,
-    invitations,
-    notices,
-    prompts,
-    runs,
-    teams,
-    tokens,
-    uploads,
-    webhooks,
-)
-from arena.uploads import PromptRow, ResponseRow
-from judges.services import decisions, steering
+from arena import generation_runs as answering
+from arena.actors import CLI, Actor
+from arena.files.rows import PromptRow, ResponseRow
+from arena.models import AuditEntry, Candidate, Rater, Role, Run, Team
+from arena.services import arenas, candidates, notices, prompts, runs, teams, uploads, webhooks
+from judges.services import decisions
+from judges.services import runs as judge_runs
 from tests.actions import actions
 from tests.factories import make_arena
 from tests.stage import Stage, set_stage
@@ -73,14 +54,14 @@ ACTS |= {
     "removed a member": lambda on: teams.remove_member(membership=on.join(), by=on.by, now=on.now),
     "set the budget": lambda on: on.desk("team_change", {"budget_in_dollars": "5"}, on.team.pk),
     "made an invitation": lambda on: on.invite(),
-    "revoked an invitation": lambda on: invitations.revoke_invitation(
+    "revoked an invitation": lambda on: teams.revoke_invitation(
         invitation=on.invite(), by=on.by, now=on.now
     ),
-    "joined the team": lambda on: invitations.accept_invitation(
+    "joined the team": lambda on: teams.accept_invitation(
         invitation=on.invite(), by=Actor(user=on.operator), now=on.now
     ),
     "made a token": lambda on: on.token(),
-    "revoked a token": lambda on: tokens.revoke_token(token=on.token(), by=on.by, now=on.now),
+    "revoked a token": lambda on: teams.revoke_token(token=on.token(), by=on.by, now=on.now),
     "added a webhook": lambda on: on.webhook(),
     "removed a webhook": lambda on: webhooks.remove_webhook(
         webhook=on.webhook(), by=on.by, now=on.now
@@ -98,14 +79,14 @@ def leave(on: Stage) -> None:
 @act("switched notices by e-mail on")
 def switch_on(on: Stage) -> None:
     theirs = on.membership()
-    notices.set_notices_by_email(membership=theirs, wanted=False, by=COMMAND)
+    notices.set_notices_by_email(membership=theirs, wanted=False, by=CLI)
     notices.set_notices_by_email(membership=theirs, wanted=True, by=on.by)
 
 
 @act("switched notices by e-mail off")
 def switch_off(on: Stage) -> None:
     theirs = on.membership()
-    notices.set_notices_by_email(membership=theirs, wanted=True, by=COMMAND)
+    notices.set_notices_by_email(membership=theirs, wanted=True, by=CLI)
     notices.set_notices_by_email(membership=theirs, wanted=False, by=on.by)
 
 
@@ -204,7 +185,7 @@ def send_away(on: Stage) -> None:
 @act("disclosed a candidate")
 def disclose(on: Stage) -> None:
     on.variant(disclosed_at=None, private_until=on.now - timedelta(days=1))
-    disclosure.disclose_due(now=on.now)
+    candidates.disclose_due(now=on.now)
 
 
 # -- Runs ------------------------------------------------------------------------------------------
@@ -212,7 +193,7 @@ def disclose(on: Stage) -> None:
 ACTS |= {
     "ordered a run of judges": lambda on: on.judgements(),
     "paused a run of answers": lambda on: answering.pause(run=on.answers(), by=on.by),
-    "paused a run of judges": lambda on: steering.pause(run=on.judgements(), by=on.by),
+    "paused a run of judges": lambda on: judge_runs.pause(run=on.judgements(), by=on.by),
     "cancelled a run of answers": lambda on: answering.cancel(
         run=on.answers(), by=on.by, now=on.now
     ),
@@ -220,7 +201,7 @@ ACTS |= {
     "resumed a run of answers": lambda on: answering.resume(
         run=on.paused(on.answers()), by=on.by, now=on.now
     ),
-    "resumed a run of judges": lambda on: steering.resume(
+    "resumed a run of judges": lambda on: judge_runs.resume(
         run=on.paused(on.judgements()), by=on.by, now=on.now
     ),
 }
@@ -231,7 +212,7 @@ def ask_answers_again(on: Stage) -> None:
     run = on.answers()
     run.calls.update(state="failed", finished_at=on.now)
     Run.objects.filter(pk=run.pk).update(state="done")
-    answering.ask_failures_again(run=run, by=on.by, now=on.now)
+    answering.retry_failed(run=run, by=on.by, now=on.now)
 
 
 @act("asked failed verdicts again")
@@ -239,7 +220,7 @@ def ask_verdicts_again(on: Stage) -> None:
     run = on.judgements()
     run.judgements.update(state="failed", settled_at=on.now)
     Run.objects.filter(pk=run.pk).update(state="done")
-    steering.ask_failures_again(run=run, by=on.by, now=on.now)
+    judge_runs.retry_failed(run=run, by=on.by, now=on.now)
 
 
 # -- What the trail says ---------------------------------------------------------------------------
@@ -290,5 +271,5 @@ def test_the_actions_are_found_however_they_are_written() -> None:
 
 def test_what_a_receiver_removes_is_in_the_trail(stage: Stage) -> None:
     notice = webhooks.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
-    deliveries._remove(notice.deliveries.get(), "It is gone.", stage.now)
+    webhooks._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
     assert AuditEntry.objects.get(by="its receiver").action == "removed a webhook"

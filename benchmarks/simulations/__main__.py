@@ -1,10 +1,6 @@
 """`python -m benchmarks.simulations`: run all, write the tables, fail where a target is missed."""
 
 import os
-
-# Before NumPy is loaded: its own threads would only wait for each other in two processes.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +14,10 @@ from benchmarks.simulations.boards import RESAMPLES, simulate_coverage, simulate
 from benchmarks.simulations.designs import COVERAGE, EFFECT, LEADERS, TIES
 from benchmarks.simulations.page import Found, Row
 from benchmarks.simulations.watching import LOOKS, WATCHED, simulate_watching
+
+# Before NumPy is loaded: its own threads would only wait for each other in two processes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 PROCESSES = 2
 SEED = 20_261

@@ -3,7 +3,9 @@
 import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
-from ranking.stats import Bootstrap, Sandwich, rank_intervals
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.ranks import rank_intervals
+from ranking.stats.sandwich import Sandwich
 
 RESAMPLES = 1000
 EQUAL = 1e-6  # Elo; two truths nearer than that are the same

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.stats import Battles, BradleyTerry
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.stats import (
-    Battles,
-    BradleyTerry,
-    Labelled,
-    PredictionPowered,
-    Unlabelled,
-    draw_weights,
-)
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled, draw_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

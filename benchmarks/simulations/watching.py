@@ -5,8 +5,10 @@ import math
 import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
-from ranking.stats import Battles, Sandwich, Watched
+from ranking.stats.battles import Battles
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
+from ranking.stats.sandwich import Sandwich
+from ranking.stats.sequential import SequentialTest
 
 LOOKS = 50
 ALIKE = (1.0, 1.0)
@@ -51,7 +53,7 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
         if not math.isnan(gap) and variance > 0 and own >= MIN_CLUSTERS:
             error = math.sqrt(variance)
             beyond = abs(gap) > critical_value(0.95, fit.n_clusters_) * error
-            found.append((beyond, Watched.measured(gap, error, naive, own).is_known))
+            found.append((beyond, SequentialTest.measured(gap, error, naive, own).is_decided))
     return found
 
 

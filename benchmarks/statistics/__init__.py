@@ -1,1 +1,0 @@
-"""`ranking.stats` beside the published packages. One module per contest, in `contests`."""

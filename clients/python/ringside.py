@@ -1,4 +1,4 @@
-"""A client of Ringside in one file: copy it into your repository. Python 3.9, nothing to install.
+"""A client for Ringside in one file: copy it into your repository. Python 3.9, no dependencies.
 
     from ringside import Ringside
 
@@ -41,16 +41,16 @@ __all__ = ["Ringside", "RingsideError", "StillWaiting"]
 ROWS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 24 * 1024 * 1024
 MOST_TRIES = 6
-MOST_REFUSALS = 100  # of the same request in a day, before what was said is taken for an answer
-LONGEST_PAUSE = 60.0  # seconds between two tries of a request
-LEAST_TRY = 1.0  # seconds that a try needs
-LONGEST_BEYOND = 15.0  # seconds that a look may take when the time to wait is over
-FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two looks at what is waited for
+MOST_REFUSALS = 100  # repeated errors of one request in a day before the error is final
+LONGEST_PAUSE = 60.0  # seconds between two attempts of a request
+LEAST_TRY = 1.0  # seconds that an attempt needs
+LONGEST_BEYOND = 15.0  # seconds that the last poll may take beyond the time to wait
+FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two polls
 AGAIN = (429, 500, 502, 503, 504)
 STILL_AT_WORK = "urn:ringside:problem:still-at-work"
 NOTHING_TO_DO = "urn:ringside:problem:nothing-to-do"
 ENDED = ("done", "cancelled")  # states of a run that is over
-# What a candidate is made of, as it is where nothing is said; and what is only said about it.
+# A candidate's configuration with its defaults, and fields that only describe it.
 USUAL: dict[str, Any] = {
     "system_prompt": "",
     "user_template": "",
@@ -59,18 +59,18 @@ USUAL: dict[str, Any] = {
     "parameters": {},
 }
 SAID = ("variant", "notes")
-# The largest numbers that an answer may have beside its texts; of tokens there are whole ones.
+# The largest figures that an answer may have; tokens are whole numbers.
 FIGURES = {"tokens_in": 2**31 - 1, "tokens_out": 2**31 - 1, "seconds": 10**6, "cost": 10**6}
 ANSWER = ("prompt_id", "prompt", "text", *FIGURES)
 NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
-THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")  # or a decimal comma: nobody knows
+THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")  # ambiguous: it may be a decimal comma
 
 
-# -- What the server answers with; it may add members ----------------------------------------------
+# -- Answers of the server, which may have more members --------------------------------------------
 
 
 class Arena(TypedDict):
-    """To a token without the scope `read` its question is None."""
+    """`question` is None without the scope `read`."""
 
     slug: str
     team: str | None
@@ -81,7 +81,7 @@ class Arena(TypedDict):
 
 
 class Candidate(TypedDict):
-    """One version. What is not disclosed to you is None."""
+    """One version of a candidate. What you may not see is None."""
 
     id: int
     name: str
@@ -101,7 +101,7 @@ class Candidate(TypedDict):
 
 
 class Prompt(TypedDict):
-    """To a token without the scope `read` its text and category are None."""
+    """`text` and `category` are None without the scope `read`."""
 
     external_id: str
     text: str | None
@@ -116,7 +116,7 @@ class RowProblem(TypedDict):
 
 
 class Report(TypedDict):
-    """What became of rows; `missing` are ids of prompts without an answer (none for prompts)."""
+    """The result of an upload; `missing` are ids of prompts without an answer ([] for prompts)."""
 
     added: int
     changed: int
@@ -126,7 +126,7 @@ class Report(TypedDict):
 
 
 class AnswerRun(TypedDict):
-    """A run that generates answers; money is in dollars, None to other teams."""
+    """A run that generates answers; money is in dollars, None for other teams."""
 
     id: int
     candidate: int
@@ -140,7 +140,7 @@ class AnswerRun(TypedDict):
 
 
 class AnswerQuote(TypedDict):
-    """What generating the answers that a candidate lacks would ask, and for how many dollars."""
+    """The requests and dollars that generating a candidate's missing answers would take."""
 
     calls: int
     tokens_in: int
@@ -158,9 +158,9 @@ class Judge(TypedDict):
 
 
 class JudgeRun(TypedDict):
-    """A run of judges; `wanted` and `done` count verdicts of single judges.
+    """A judge run; `wanted` and `done` count verdicts by single judges.
 
-    Money is in dollars, None to other teams.
+    Money is in dollars, None for other teams.
     """
 
     id: int
@@ -174,7 +174,7 @@ class JudgeRun(TypedDict):
 
 
 class Quote(TypedDict):
-    """What an order would buy, and for how many dollars; None where no price is known."""
+    """What a judge run would buy, and for how many dollars; None without a price."""
 
     pairs: int
     comparisons: int
@@ -185,11 +185,11 @@ class Quote(TypedDict):
 
 
 class Decision(TypedDict):
-    """What is known of a candidate beside a baseline, in one sentence and in numbers.
+    """A candidate compared with a baseline, in one sentence and in numbers.
 
     `verdict` is better, worse or unknown; `wins`, `wins_low` and `wins_high` are how often it is
-    preferred, from 0 to 1; `between` are the votes on just these two; `scripted` says that scripts
-    cast some of the votes, which judge nothing real.
+    preferred, from 0 to 1; `between` are the votes on just these two; `scripted` says that some
+    votes come from scripts, not real judges.
     """
 
     sentence: str
@@ -208,7 +208,7 @@ class Decision(TypedDict):
 
 
 class Texts(TypedDict):
-    """What was asked and answered; None is not known there, or not yours to see."""
+    """A prompt and two answers; None for what is unknown, or what you may not see."""
 
     prompt: str | None
     left: str | None
@@ -216,7 +216,7 @@ class Texts(TypedDict):
 
 
 class Battle(TypedDict):
-    """One vote that counts; `texts` are there where they were asked for."""
+    """One vote that counts; `texts` is None unless requested."""
 
     comparison: str
     prompt: str | None
@@ -233,14 +233,13 @@ class Battle(TypedDict):
     texts: Texts | None
 
 
-# -- What goes wrong -------------------------------------------------------------------------------
+# -- Errors ----------------------------------------------------------------------------------------
 
 
 class RingsideError(Exception):
-    """What was asked for did not happen; `detail` is a sentence, `status` 0 without an answer.
+    """A request failed; `detail` is a sentence, `status` is 0 without an answer.
 
-    `is_repeated` says that the server did not look again: it was asked the same before, and told
-    what it said then.
+    `is_repeated` says that the server repeated its answer to an earlier request with the same key.
     """
 
     def __init__(
@@ -265,22 +264,22 @@ class RingsideError(Exception):
         return f"{self.detail} ({self.status} {self.title})" if self.status else self.detail
 
 
-class StillWaiting(RingsideError):
-    """The time to wait is over, and what was waited for is not; `last` is how it stands."""
+class StillWaiting(RingsideError):  # noqa: N818  (a public name)
+    """The time to wait is over before the work is; `last` is its latest state."""
 
     def __init__(self, detail: str, last: Any) -> None:
         super().__init__(detail)
         self.last = last
 
 
-# -- One request -----------------------------------------------------------------------------------
+# -- Requests --------------------------------------------------------------------------------------
 
 
-_IS_IT = "Is this the address of a Ringside?"
+_IS_IT = "Is this the address of a Ringside server?"
 
 
 class _Answer(dict[str, Any]):
-    """An object of an answer: what it lacks is an error in words, and no KeyError."""
+    """A JSON object of an answer; a missing member is a RingsideError, not a KeyError."""
 
     def __missing__(self, name: str) -> Any:
         raise RingsideError(f"The answer has no {name!r}. {_IS_IT}")
@@ -288,14 +287,14 @@ class _Answer(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back, whatever its status."""
+    """An answer of any status."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The answer, which is an object whatever was asked for."""
+        """The answer, which is always an object."""
         try:
             said = json.loads(self.body, object_hook=_Answer)
         except ValueError:
@@ -305,7 +304,7 @@ class Reply:
         return said
 
     def error(self) -> RingsideError:
-        """The problem that a status of 300 or above tells."""
+        """The error of a status of 300 or above."""
         try:
             said = json.loads(self.body)
         except ValueError:
@@ -314,7 +313,7 @@ class Reply:
         title = str(said.get("title") or http.client.responses.get(self.status, ""))
         errors = said.get("errors")
         blamed = errors if isinstance(errors, list) else []
-        usual = _ELSEWHERE if self.status < 400 else "The server did not say why."
+        usual = _ELSEWHERE if self.status < 400 else "The server gave no reason."
         return RingsideError(
             str(said.get("detail") or usual),
             status=self.status,
@@ -325,7 +324,7 @@ class Reply:
         )
 
     def pause(self) -> float:
-        """Seconds that the server asks to wait before another try; 0 where it does not say."""
+        """Seconds that the server asks to wait before another attempt; 0 by default."""
         said = self.headers.get("retry-after", "").strip()
         if said.isdecimal():
             return float(said)
@@ -338,11 +337,11 @@ class Reply:
         return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
 
 
-_ELSEWHERE = "The server sends us to another address, where no token goes. Give that address."
+_ELSEWHERE = "The server redirects to another address, and tokens are not sent there. Use that one."
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):
-    """Follows a GET's redirect within its origin; any other is an answer like an error."""
+    """Follows redirects of a GET within its origin; any other redirect is an error."""
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -359,7 +358,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 class _Web:
-    """Requests to one Ringside, made again where that may help. The token is in no text of it."""
+    """Requests to one Ringside server, with retries. No text of it contains the token."""
 
     def __init__(self, url: str, token: str, timeout: float) -> None:
         self.base = _checked_url(url)
@@ -377,9 +376,9 @@ class _Web:
         etag: str = "",
         deadline: float = math.inf,
     ) -> Reply:
-        """Return the answer, of status 2xx or 304; raises RingsideError for every other.
+        """Return the answer of status 2xx or 304; raises RingsideError for every other.
 
-        Where another try would help, and `deadline` does not leave time for it, it is StillWaiting.
+        Raises StillWaiting where a retry may help, but would come after the `deadline`.
         """
         request = self._request(method, path, body, key, etag)
         for attempt in range(1, MOST_TRIES + 1):
@@ -392,7 +391,7 @@ class _Web:
             if attempt == MOST_TRIES or not helps or asked > LONGEST_PAUSE:
                 raise error
             _pause(asked + random.uniform(0, min(LONGEST_PAUSE, 2.0**attempt / 2)), deadline, error)
-        raise AssertionError("every try returns or raises")
+        raise AssertionError("every attempt returns or raises")
 
     def _request(
         self, method: str, path: str, body: Any, key: str, etag: str
@@ -412,7 +411,7 @@ class _Web:
         return urllib.request.Request(url, data=data, headers=headers, method=method)
 
     def _try(self, request: urllib.request.Request, timeout: float) -> tuple[Reply | None, str]:
-        """Return the answer, or None and why there is none."""
+        """Return the answer, or None and the reason."""
         try:
             with self._opener.open(request, timeout=timeout) as answer:
                 return _reply(answer.status, answer), ""
@@ -427,11 +426,11 @@ class _Web:
         try:
             return _reply(error.code, error), ""
         except (OSError, http.client.HTTPException):
-            return None, f"The answer of {self.base} broke off."
+            return None, f"The answer from {self.base} was cut off."
 
 
 def _pause(seconds: float, deadline: float, error: RingsideError) -> None:
-    """Sleep until another try; raises StillWaiting where that would be too late for one."""
+    """Sleep before a retry; raises StillWaiting where it would come too late."""
     if time.monotonic() + seconds > deadline - LEAST_TRY:
         raise StillWaiting(str(error), None) from error
     time.sleep(seconds)
@@ -449,14 +448,14 @@ def _checked_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment or "@" in parts.netloc:
-        raise RingsideError("The address of a Ringside is like https://arena.example, no more.")
+        raise RingsideError("The server's address must look like https://arena.example.")
     return url.rstrip("/")
 
 
 def _checked_token(token: str) -> str:
-    """Refuse what cannot stand in a header, without repeating it."""
+    """Reject what cannot be sent in a header, without repeating it."""
     if token and not re.fullmatch(r"[\x21-\x7e]+", token):
-        raise RingsideError("The token has spaces or line ends in it, or letters that none has.")
+        raise RingsideError("The token contains spaces, line breaks or characters no token has.")
     return token
 
 
@@ -467,12 +466,12 @@ def _packed(value: Any) -> bytes:
 
 
 def _key_of(*parts: Any) -> str:
-    """A key by content: whoever asks for the same has the same."""
+    """A key made from the content: the same request always has the same key."""
     return hashlib.sha256(_packed(parts)).hexdigest()
 
 
 def _once() -> str:
-    """A key of its own, which only the tries of one request share."""
+    """A random key, shared only by the attempts of one request."""
     return uuid.uuid4().hex
 
 
@@ -480,11 +479,11 @@ def _once() -> str:
 
 
 class Ringside:
-    """One Ringside, as a team's token may use it.
+    """A Ringside server, used with a team's token.
 
-    Every request that fails for a while is made again, with the same Idempotency-Key. What creates
-    something or costs money has a key made from what is asked for and from what was there before:
-    a script that is started again finds what it did, and pays nothing twice.
+    Temporary failures are retried with the same Idempotency-Key. Requests that create something or
+    cost money have a key made from their content and from what existed before: a script that is
+    started again finds its earlier results, and nothing is paid twice.
     """
 
     def __init__(self, url: str, token: str = "", *, timeout: float = 60.0) -> None:
@@ -494,19 +493,19 @@ class Ringside:
         return f"Ringside({self._web.base!r})"
 
     def get(self, path: str, **query: Any) -> Any:
-        """Return what a GET of `path`, beneath /api/v1/, answers."""
+        """Return the answer to a GET of `path`, relative to /api/v1/."""
         return self._web.send("GET", _with_query(path, query)).json()
 
     def post(self, path: str, body: Any, *, key: str = "") -> Any:
-        """Return what a POST answers; without a `key` it gets one of its own."""
+        """Return the answer to a POST; without a `key`, with a random one."""
         return self._web.send("POST", path, body, key=key or _once()).json()
 
     def post_once(self, path: str, body: Any, *parts: Any) -> Any:
-        """Return what a POST answers, or answered when it came first with the same `parts`.
+        """Return the answer to a POST, or the earlier one to the same `path` and `parts`.
 
-        Only what was done is found again. A server repeats a refusal for a day as well, when the
-        reason may be gone: there may be prompts to judge by now, or a budget. So it goes on to the
-        next key, which is the same for whoever comes after us.
+        The server repeats errors for a day, too, although their reason may be gone by then: there
+        may be new prompts to judge, or a budget. So a repeated error moves on to the next key,
+        which is the same for every later attempt.
         """
         for turn in range(MOST_REFUSALS):
             try:
@@ -524,7 +523,7 @@ class Ringside:
             if not isinstance(page["results"], list):
                 raise RingsideError(f"The answer is not a list. {_IS_IT}")
             yield from page["results"]
-            # Only the query is taken of the link: a proxy may call the server by another name.
+            # Only the query of the link is used: a proxy may know the server by another name.
             link = urllib.parse.urlsplit(str(page["next"] or "")).query
             more = dict(urllib.parse.parse_qsl(link)) if link else None
 
@@ -534,22 +533,22 @@ class Ringside:
         return cast(Arena, self.get(_arena(slug)))
 
     def upsert_prompts(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> Report:
-        """Bring in prompts: `text`, and whatever else is known of `external_id`, `category`,
-        `reference`, `rubric` and `variables`."""
+        """Upload prompts: `text`, and optionally `external_id`, `category`, `reference`, `rubric`
+        and `variables`."""
         return self._upsert(f"{_arena(arena)}prompts/", "prompts", rows, atomic=False)
 
     def prompts(self, arena: str, **query: Any) -> Iterator[Prompt]:
-        """Yield the prompts; `category`, `external_id` and `retired` choose."""
+        """Yield the prompts; filter by `category`, `external_id` and `retired`."""
         return cast("Iterator[Prompt]", self.rows(f"{_arena(arena)}prompts/", **query))
 
     # -- Candidates and their answers --
 
     def candidates(self, arena: str, **query: Any) -> Iterator[Candidate]:
-        """Yield every version of every candidate; `name`, `team` and `retired` choose."""
+        """Yield every version of every candidate; filter by `name`, `team` and `retired`."""
         return cast("Iterator[Candidate]", self.rows(f"{_arena(arena)}candidates/", **query))
 
     def candidate(self, arena: str, pk: int) -> Candidate | None:
-        """Return the candidate that has this id; None where none has it."""
+        """Return the candidate with this id, or None."""
         try:
             return cast(Candidate, self.get(_candidate(arena, pk)))
         except RingsideError as error:
@@ -558,19 +557,19 @@ class Ringside:
             return None
 
     def newest(self, arena: str, name: str, *, team: str = "") -> Candidate | None:
-        """Return the newest version of a candidate that is not retired; None where none is there.
+        """Return the newest version of a candidate that is not retired, or None.
 
         Where teams share an arena, `team` says whose.
         """
-        found = self._versions(arena, name, team, retired="false")
-        return found[-1] if found else None
+        versions = self._versions(arena, name, team, retired="false")
+        return versions[-1] if versions else None
 
     def ensure_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate:
-        """Return the version of `name` that is made of just this; enter it where it is not there.
+        """Return the version of `name` with exactly this configuration; create it if necessary.
 
-        `made_of` are some of USUAL and SAID; of USUAL, what is not named is as it is there. If the
-        newest version is made of the same, it is returned; if not, the next version is written.
-        What is retired is never returned, and the next version of it is made of something else.
+        `made_of` are some of the fields in USUAL, with the defaults there, and SAID. If the newest
+        version has the same configuration, it is returned; if not, the next version is created. A
+        retired version is never returned, and its next version must differ from it.
         """
         content = _content(made_of)
         versions = self._versions(arena, name, self._team)
@@ -583,29 +582,29 @@ class Ringside:
             return last
         if _is_made_of(last, content):
             raise RingsideError(
-                f"{_named(last)} is retired, and made of just this: what is retired stays so. "
-                "Choose another name."
+                f"{_named(last)} has this configuration and is retired for good. Choose another "
+                "name."
             )
-        if last.get("disclosed_at", "") is None:  # the next version is to be as private as it is
+        if last.get("disclosed_at", "") is None:  # the next version stays as private
             content |= {name: last[name] for name in ("private_until_votes", "private_until")}
         path = f"{candidates}{last['id']}/versions/"
-        # The newest of all stands in the key: what was written the same way and is retired since
-        # is to be written anew.
+        # The key contains the newest version of all, so that a configuration that was retired since
+        # is created anew.
         return cast(Candidate, self.post_once(path, content, versions[-1], content))
 
     def find_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate | None:
-        """Return what `ensure_candidate` would find there; None where it would write."""
+        """Return what `ensure_candidate` would find; None where it would create a version."""
         content = _content(made_of)
         newest = self.newest(arena, name, team=self._team)
         return newest if newest is not None and _is_made_of(newest, content) else None
 
     def _versions(self, arena: str, name: str, team: str, **query: Any) -> list[Candidate]:
-        """The versions of a name, the newest last."""
+        """The versions with a name, the newest last."""
         query = {"name": name, **query, **({"team": team} if team else {})}
         return sorted(self.candidates(arena, **query), key=lambda one: one["version"] or 0)
 
     def check_answers(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> list[RowProblem]:
-        """Say which answers could not go in with a new candidate; nothing is written."""
+        """Return the problems of answers for a new candidate; nothing is uploaded."""
         fit, problems = _Fit(self.prompts(arena)), list[RowProblem]()
         for index, row in enumerate(rows):
             if why := fit.why_not(index, row):
@@ -620,16 +619,17 @@ class Ringside:
         *,
         atomic: bool = False,
     ) -> Report:
-        """Bring in answers: `prompt_id` (or `prompt`, its text) and `text`, and what is known of
+        """Upload answers: `prompt_id` (or `prompt`, its text) and `text`, and optionally
         `tokens_in`, `tokens_out`, `seconds` and `cost`.
 
-        They go in batches of at most 10,000; with `atomic` a batch goes in whole or is refused.
+        They are sent in batches of at most 10,000; with `atomic`, a batch is saved as a whole or
+        not at all.
         """
         path = f"{_candidate(arena, candidate)}responses/"
         return self._upsert(path, "responses", rows, atomic=atomic)
 
     def quote_answers(self, arena: str, candidate: int) -> AnswerQuote | None:
-        """Say what generating the answers would cost, and order nothing; None where none lack."""
+        """Quote generating the missing answers, without starting it; None where none is missing."""
         path = f"{_candidate(arena, candidate)}answers/"
         try:
             return cast(AnswerQuote, self.post(path, {"dry_run": True}))
@@ -641,10 +641,9 @@ class Ringside:
     def generate_answers(
         self, arena: str, candidate: int, *, cap: float | None = None
     ) -> AnswerRun | None:
-        """Have the answers that a candidate lacks generated, for at most `cap` dollars.
+        """Start generating a candidate's missing answers, for at most `cap` dollars.
 
-        Returns the run that does it, which may be one that was under way already; None where
-        there is nothing to generate.
+        Returns the run, which may be one in progress; None where there is nothing to generate.
         """
         path = f"{_candidate(arena, candidate)}answers/"
         last = self._last_answer_run(path)
@@ -658,7 +657,7 @@ class Ringside:
             raise
 
     def wait_for_answers(self, arena: str, run: AnswerRun, *, patience: float) -> AnswerRun:
-        """Return a run of answers once it has ended or paused; raises StillWaiting."""
+        """Return an answer run once it has ended or paused; raises StillWaiting."""
         path = f"{_candidate(arena, run['candidate'])}answers/"
 
         def this_run(page: Any) -> AnswerRun | None:
@@ -676,24 +675,24 @@ class Ringside:
         runs = self.get(path, page_size=1)["results"]
         return cast(AnswerRun, runs[0]) if runs else None
 
-    # -- Judges, boards and what they say --
+    # -- Judges, boards and decisions --
 
     def quote_judging(self, arena: str, **order: Any) -> Quote:
-        """Say what an order would buy and cost; nothing is ordered."""
+        """Quote a judge run without starting it."""
         body = {**order, "dry_run": True}
         return cast(Quote, self.post(f"{_arena(arena)}judge-runs/", body))
 
     def judges(self, arena: str, *names: str) -> list[Judge]:
-        """Return the judges known there; with names, those, which an order then takes."""
+        """Return the registered judges; with names, the judges that a run would use for them."""
         path, asked = f"{_arena(arena)}judges/", [{"name": name} for name in names] or [{}]
         found = [judge for query in asked for judge in self.rows(path, **query)]
         return cast("list[Judge]", found)
 
     def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
-        """Have judges compare candidates: `judges`, `candidates`, `per_pair` and `cap` in dollars.
+        """Start a judge run: `judges`, `candidates`, `per_pair` and `cap` in dollars.
 
-        The same order within a day is the run that it was the first time. To buy more of the same,
-        name the run that it comes `after`.
+        The same order within a day returns the same run. To buy more of the same, name the run
+        that it comes `after`.
         """
         path = f"{_arena(arena)}judge-runs/"
         return cast(JudgeRun, self.post_once(path, order, order, after))
@@ -702,7 +701,7 @@ class Ringside:
         return cast(JudgeRun, self.get(f"judge-runs/{run:d}/"))
 
     def wait_for_judges(self, run: int, *, patience: float) -> JudgeRun:
-        """Return a run of judges once it has ended or paused; raises StillWaiting."""
+        """Return a judge run once it has ended or paused; raises StillWaiting."""
 
         def is_over(said: Any) -> bool:
             return said["state"] in (*ENDED, "paused")
@@ -713,7 +712,7 @@ class Ringside:
     def decision(
         self, arena: str, candidate: int, baseline: int, *, raters: str = "people"
     ) -> Decision:
-        """Say what is known of `candidate` beside `baseline`, by the votes of these raters."""
+        """Compare `candidate` with `baseline` by the votes of these raters."""
         query = {"candidate": candidate, "baseline": baseline, "raters": raters}
         return cast(Decision, self.get(f"{_arena(arena)}decision/", **query))
 
@@ -727,9 +726,9 @@ class Ringside:
         raters: str = "people",
         since: str | None = None,
     ) -> Decision:
-        """Return the decision once it is known, or counts all votes cast until the time `since`.
+        """Return the decision once it is conclusive, or counts all votes cast until `since`.
 
-        Raises StillWaiting, with the decision as it stands as `last`.
+        Raises StillWaiting, with the current decision as `last`.
         """
 
         def is_over(said: Any) -> bool:
@@ -742,28 +741,28 @@ class Ringside:
         return cast(Decision, said)
 
     def board(self, arena: str, *, raters: str = "people", category: str = "") -> Any:
-        """Return a board's standings as its page shows them; None where there is no such board."""
+        """Return a leaderboard's standings as its page shows them; None without such a board."""
         boards = self.rows(f"{_arena(arena)}boards/", raters=raters)
         found = next((one for one in boards if one["category"] == category), None)
         return self.get(f"{_arena(arena)}boards/{found['id']:d}/") if found else None
 
     def battles(self, arena: str, **query: Any) -> Iterator[Battle]:
-        """Yield the votes that count, with `texts="true"` what was asked and answered.
+        """Yield the votes that count; with `texts="true"`, with prompts and answers.
 
-        `candidate`, `category`, `raters` and `since` choose; of a candidate also `opponent` (its
-        id) and `result`: won, lost, tie or both_bad.
+        Filter by `candidate`, `category`, `raters` and `since`; with a candidate, also by
+        `opponent` (its id) and `result`: won, lost, tie or both_bad.
         """
         return cast("Iterator[Battle]", self.rows(f"{_arena(arena)}battles/", **query))
 
-    # -- What it stands on --
+    # -- Helpers --
 
     def wait(
         self, path: str, is_over: Callable[[Any], bool], *, patience: float, what: str, **query: Any
     ) -> Any:
-        """Look at `path` with growing pauses until `is_over`; return what it then says.
+        """Poll `path` with growing pauses until `is_over`; return the last answer.
 
-        Raises StillWaiting after `patience` seconds, or a little later: the last look may take as
-        long as an answer takes. An answer that is the same is not sent again.
+        Raises StillWaiting after `patience` seconds, or a little later: the last poll may take as
+        long as an answer takes. Unchanged answers are not sent again.
         """
         path, deadline, pause = _with_query(path, query), time.monotonic() + patience, FIRST_LOOK
         etag, said = "", None
@@ -772,7 +771,7 @@ class Ringside:
             try:
                 reply = self._web.send("GET", path, etag=etag, deadline=until)
             except StillWaiting as late:
-                detail = f"{what}: not there after {patience:.0f} s. {late}"
+                detail = f"{what}: not finished after {patience:.0f} s. {late}"
                 raise StillWaiting(detail, said) from None
             if reply.status != http.HTTPStatus.NOT_MODIFIED:
                 etag, said = reply.headers.get("etag", ""), reply.json()
@@ -780,13 +779,13 @@ class Ringside:
                 return said
             left = deadline - time.monotonic()
             if left <= 0:
-                raise StillWaiting(f"{what}: not there after {patience:.0f} s.", said)
+                raise StillWaiting(f"{what}: not finished after {patience:.0f} s.", said)
             time.sleep(min(pause, left))
             pause = min(pause * 1.5, LONGEST_LOOK)
 
     @functools.cached_property
     def _team(self) -> str:
-        """The slug of the only team that we act for; '' where there are several."""
+        """The slug of the token's only team; '' where there are several."""
         teams = self.get("me/")["teams"]
         return str(teams[0]["slug"]) if len(teams) == 1 else ""
 
@@ -797,8 +796,8 @@ class Ringside:
         path = _with_query(path, {"atomic": "true"} if atomic else {})
         start = 0
         for batch in _batches(rows):
-            # A key by content would be wrong here: the same rows may be brought again on purpose,
-            # after others, and must go in again. Bringing them twice does no harm.
+            # A key made from the content would be wrong here: the same rows may be uploaded again
+            # on purpose, after others. Uploading them twice does no harm.
             said = self.post(path, {member: batch})
             _add(report, said, start)
             start += len(batch)
@@ -809,12 +808,12 @@ def _time(said: str) -> datetime:
     return datetime.fromisoformat(said.replace("Z", "+00:00"))
 
 
-# -- What candidates and answers must be like ------------------------------------------------------
+# -- Checks of candidates and answers --------------------------------------------------------------
 
 
 def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := made_of.keys() - {*USUAL, *SAID}:
-        raise RingsideError(f"A candidate is not made of {', '.join(sorted(unknown))}.")
+        raise RingsideError(f"A candidate has no {', '.join(sorted(unknown))}.")
     return {**USUAL, **made_of}
 
 
@@ -827,7 +826,7 @@ def _is_made_of(candidate: Candidate, content: Mapping[str, Any]) -> bool:
 
 
 class _Fit:
-    """Tells which answers an arena takes with a new candidate, by the rules of the server."""
+    """Checks which answers an arena accepts for a new candidate, by the server's rules."""
 
     def __init__(self, prompts: Iterable[Prompt]) -> None:
         self.retired: dict[str, bool] = {}
@@ -839,7 +838,7 @@ class _Fit:
             self.by_text.setdefault(_stripped(prompt["text"] or ""), []).append(name)
 
     def why_not(self, index: int, row: Mapping[str, Any]) -> str:
-        """Return a sentence; '' where the row can go in."""
+        """Return a sentence; '' for a valid row."""
         wrong = _wrong_with(row) or self._wrong_prompt(index, row)
         return f"Row {index + 1:,}: {wrong}" if wrong else ""
 
@@ -848,7 +847,7 @@ class _Fit:
         by_text = [] if _stripped(row.get("prompt_id")) else self.by_text.get(said, [])
         found = [said] if said in self.retired else by_text
         if not said:
-            return "Neither prompt_id nor prompt says which prompt this answers."
+            return "It needs prompt_id or prompt."
         if len(found) != 1:
             how_many = "more than one prompt" if found else "no prompt"
             return f"There is {how_many} {said[:80]!r} in this arena."
@@ -859,13 +858,13 @@ class _Fit:
 
 
 def _wrong_with(row: Mapping[str, Any]) -> str:
-    """What is wrong with a row, whatever the arena; '' for nothing."""
+    """What is wrong with a row in any arena; '' for nothing."""
     if unknown := [name for name in row if name not in ANSWER]:
         return f"An answer has no {unknown[0]!r}. It has: {', '.join(ANSWER)}."
     if not _stripped(row.get("text")):
         return "The text is empty."
     figures = (name for name in FIGURES if not _is_figure(row.get(name), name))
-    return next((f"{name} is {row[name]!r}, which cannot be used." for name in figures), "")
+    return next((f"{name} is {row[name]!r}, which is not allowed." for name in figures), "")
 
 
 def _is_figure(value: Any, name: str) -> bool:
@@ -898,7 +897,7 @@ def _with_query(path: str, query: Mapping[str, Any]) -> str:
 
 
 def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Cut rows into batches that one request takes, by number and by size."""
+    """Split rows into batches that fit one request, by number and by size."""
     batch: list[Mapping[str, Any]] = []
     size = 0
     for row in rows:
@@ -913,7 +912,7 @@ def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
 
 
 def _add(report: Report, said: Mapping[str, Any], start: int) -> None:
-    """Add what became of the rows from `start` on; what is missing is known after the last."""
+    """Add the report of a batch that begins at row `start`; the last batch says what is missing."""
     report["added"] += said["added"]
     report["changed"] += said["changed"]
     report["unchanged"] += said["unchanged"]
@@ -923,7 +922,7 @@ def _add(report: Report, said: Mapping[str, Any], start: int) -> None:
 
 
 def _moved(problem: RowProblem, start: int) -> RowProblem:
-    """A row's problem, counted from the first row of all."""
+    """A row's problem, counted from the first row of the first batch."""
     index = problem["index"] + start
     sharp, member, _, *rest = problem["pointer"].split("/")
     pointer = "/".join([sharp, member, str(index), *rest])
@@ -934,15 +933,15 @@ def _moved(problem: RowProblem, start: int) -> RowProblem:
 
 
 def read_answers(path: str) -> list[dict[str, Any]]:
-    """Read answers from CSV with a line of names, or from JSON Lines; empty cells are left out."""
+    """Read answers from CSV with a header, or from JSON Lines; empty cells are left out."""
     text = _text_of(Path(path).read_bytes(), path)
     if path.endswith((".jsonl", ".ndjson")):
-        # Not splitlines: a text may have other ends of lines in it, such as U+2028.
+        # Not splitlines: a text may contain other line breaks, such as U+2028.
         return [_object(line, path) for line in text.split("\n") if line.strip()]
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    limit = csv.field_size_limit(BYTES_AT_ONCE)  # the whole program's, so it is put back
+    limit = csv.field_size_limit(BYTES_AT_ONCE)  # a global setting, so it is restored
     try:
         return [_filled(row, rows.line_num, path) for row in rows]
     except csv.Error as error:
@@ -952,12 +951,12 @@ def read_answers(path: str) -> list[dict[str, Any]]:
 
 
 def _text_of(content: bytes, path: str) -> str:
-    """The text of a file as programs save it: UTF-8, with or without a mark, or UTF-16."""
+    """The text of a file in UTF-8, with or without a byte order mark, or UTF-16."""
     is_wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         return content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise RingsideError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
+        raise RingsideError(f"{path} is not UTF-8 text. Save it as UTF-8.") from None
 
 
 def _object(line: str, path: str) -> dict[str, Any]:
@@ -968,7 +967,7 @@ def _object(line: str, path: str) -> dict[str, Any]:
 
 
 def _given(text: str) -> Any:
-    """What a text of JSON says; None where it is none, or has a number that JSON has not."""
+    """The value of a JSON text; None for invalid JSON, NaN and Infinity."""
     try:
         return json.loads(text, parse_float=_finite, parse_constant=_finite)
     except ValueError:
@@ -976,7 +975,7 @@ def _given(text: str) -> Any:
 
 
 def _finite(said: str) -> float:
-    """Raises ValueError for what is no number, or an endless one."""
+    """Raises ValueError for anything but a finite number."""
     number = float(said)
     if not math.isfinite(number):
         raise ValueError
@@ -985,7 +984,7 @@ def _finite(said: str) -> float:
 
 def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
     if None in row:
-        raise RingsideError(f"{path}, line {line}, has more cells than the first line has names.")
+        raise RingsideError(f"{path}, line {line}, has more cells than the header has names.")
     return {name.strip(): cell for name, cell in row.items() if name and cell}
 
 
@@ -994,43 +993,42 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
 ID = re.compile(r"[0-9]{1,18}")
-SETTLING = 60.0  # seconds in which a board counts the last votes of a run
-USUAL_WAIT = 1800.0  # seconds for answers and verdicts; people's votes are not waited for unasked
+SETTLING = 60.0  # seconds in which a leaderboard counts the last votes of a run
+USUAL_WAIT = 1800.0  # seconds for answers and verdicts; human votes only with --wait
 NOTHING_MEASURED = (
-    "Nothing was measured: no vote compares the two. Order judges with --judge, or ask people."
+    "Nothing was measured: no vote compares the two. Start a judge run with --judge, or collect "
+    "human votes."
 )
-NO_VERDICT = "No verdict is to be had: the votes there are cannot place the two on one scale yet."
+NO_VERDICT = "No verdict: the votes so far cannot place the two on one scale."
 NOTHING_MORE = (
-    "Which of the two is better stays open, and this order has no more votes to buy: that takes "
-    "more prompts with answers of both, another judge, or people."
+    "Not conclusive, and this judge has no more pairs to judge: use more prompts that both answer, "
+    "another judge, or human votes."
 )
-NOT_THROUGH = "The run did not go through, so what it was to find out stays open."
+NOT_THROUGH = "The judge run did not finish, so the result is open."
 NOT_COUNTED = (
-    "The board has not counted the verdicts of the run yet. Start this again in a while: they are "
-    "there, and are not paid twice."
+    "The leaderboard has not counted the run's verdicts yet. Run this again in a few minutes: the "
+    "verdicts are saved and not paid for twice."
 )
 SAME_NAME = (
-    "The candidate and the baseline are both called {!r}: a second run would find what the first "
-    "one entered, and take it for the baseline. Give the candidate a name of its own, or name the "
-    "baseline by its id."
+    "The candidate and the baseline are both called {!r}: a second run would take the candidate of "
+    "the first one for the baseline. Use another name for the candidate, or the baseline's id."
 )
 EXIT_CODES = """\
 exit codes:
-  0  better, or compared and not known to be worse, also where no more votes are to be bought:
-     a sentence says so
-  1  known to be worse; with --require better also not known to be better
-  2  something is wrong with the order, or with this program: a sentence says what
-  3  no verdict is to be had: nothing was measured, as no vote compares the two; or their votes
-     cannot be compared; or answers or verdicts were not there, or not counted, in time, or the
-     run did not go through; with --require known also not known
+  0  conclusively better, or compared and not conclusively worse
+  1  conclusively worse; with --require better, also if not conclusively better
+  2  an error in the arguments, the request or this program; a sentence says which
+  3  no verdict: no vote compares the two; or their votes cannot be compared; or answers or verdicts
+     were not finished or counted in time; or the run did not finish; with --require known, also
+     if the result is not conclusive
 
-The token is read from RINGSIDE_TOKEN alone. It needs the scopes read, submit and judge.
+The token is read from RINGSIDE_TOKEN only. It needs the scopes read, submit and judge.
 """
 
 
 @dataclass
 class _Check:
-    """One candidate beside a baseline: brought in, judged, decided."""
+    """Compares a candidate with a baseline: uploads, judges, decides."""
 
     client: Ringside
     asked: argparse.Namespace
@@ -1039,21 +1037,21 @@ class _Check:
     has_judged_all: bool = False
 
     def run(self) -> int:
-        """Return the exit code, when all is done that was asked for."""
+        """Return the exit code."""
         asked = self.asked
         if asked.candidate.strip() == asked.baseline.strip():
             raise RingsideError(SAME_NAME.format(asked.baseline.strip()))
         wait = USUAL_WAIT if asked.wait is None else asked.wait
         self.deadline = time.monotonic() + wait
         arena = self.client.arena(asked.arena)
-        if asked.judge:  # what is entered stays for good, so a slip in a name is found before
+        if asked.judge:  # candidates are permanent, so a mistyped judge must fail before
             self.client.judges(asked.arena, *asked.judge)
         baseline = self._baseline()
         candidate = self._candidate(baseline)
         if candidate["id"] == baseline["id"]:
-            self.say(f"{asked.candidate} is the baseline itself: there is nothing to compare.")
+            self.say(f"{asked.candidate} is the baseline itself: nothing to compare.")
             return UNKNOWN[asked.require]
-        self.say(f"{_named(candidate)} beside {_named(baseline)} in {arena['name']}:")
+        self.say(f"{_named(candidate)} against {_named(baseline)} in {arena['name']}:")
         run = self._judged(candidate, baseline) if asked.judge else None
         found = self._decided(candidate, baseline, run)
         self.say(found["sentence"])
@@ -1065,7 +1063,7 @@ class _Check:
 
     @property
     def left(self) -> float:
-        """Seconds that may still be waited."""
+        """Seconds left to wait."""
         return max(0.0, self.deadline - time.monotonic())
 
     # -- The two candidates --
@@ -1075,11 +1073,11 @@ class _Check:
         found = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
         found = found or self.client.newest(arena, named)
         if found is None:
-            raise RingsideError(f"The arena has no candidate {named!r} for us.")
+            raise RingsideError(f"The arena has no candidate {named!r} that you can see.")
         return found
 
     def _candidate(self, baseline: Candidate) -> Candidate:
-        """Register the candidate with its answers, or find it where nothing is said of it."""
+        """Create the candidate with its answers; or find it, without a configuration."""
         asked, made_of = self.asked, self._made_of()
         if asked.answers:
             return self._uploaded({**made_of, "endpoint": "", "model": asked.model or ""})
@@ -1088,8 +1086,8 @@ class _Check:
         found = self.client.newest(asked.arena, asked.candidate)
         if found is None:
             raise RingsideError(
-                f"The arena has no candidate {asked.candidate!r}. Say what it is made of, or bring "
-                "its answers: --system-prompt-file, --template-file, --answers."
+                f"The arena has no candidate {asked.candidate!r}. Configure it or upload its "
+                "answers: --system-prompt-file, --template-file, --answers."
             )
         return found
 
@@ -1102,28 +1100,26 @@ class _Check:
 
     def _uploaded(self, made_of: dict[str, Any]) -> Candidate:
         arena, name, rows = self.asked.arena, self.asked.candidate, read_answers(self.asked.answers)
-        # Answers that somebody has compared are never changed: other answers, another version.
-        made_of["notes"] = f"Brought by a program. SHA-256 of the answers: {_key_of(rows)}"
-        # What is entered stays for good: nothing is, before its answers can go in.
+        # Answers that were compared never change: other answers are another version.
+        made_of["notes"] = f"Uploaded by a program. SHA-256 of the answers: {_key_of(rows)}"
+        # Candidates are permanent: none is created before its answers are valid.
         if self.client.find_candidate(arena, name, **made_of) is None:
             self._check_rows(rows)
         candidate = self.client.ensure_candidate(arena, name, **made_of)
         report = self.client.upload_answers(arena, candidate["id"], rows, atomic=True)
         self.say(
-            "Answers: {added} added, {changed} changed, {unchanged} as before.".format(**report)
+            "Answers: {added} added, {changed} changed, {unchanged} unchanged.".format(**report)
         )
         if report["missing"]:
-            self.say(f"Prompts without an answer of it: {len(report['missing']):,}.")
+            self.say(f"Prompts without an answer: {len(report['missing']):,}.")
         return candidate
 
     def _check_rows(self, rows: list[dict[str, Any]]) -> None:
         if not rows:
-            raise RingsideError(f"{self.asked.answers} has no answers. Nothing was written.")
+            raise RingsideError(f"{self.asked.answers} has no answers. Nothing was uploaded.")
         if problems := self.client.check_answers(self.asked.arena, rows):
-            are = "one row" if len(problems) == 1 else f"{len(problems):,} rows"
-            raise RingsideError(
-                f"Nothing was written, because of {are} that cannot go in.", errors=problems
-            )
+            are = "one row is" if len(problems) == 1 else f"{len(problems):,} rows are"
+            raise RingsideError(f"Nothing was uploaded: {are} invalid.", errors=problems)
 
     def _generated(self, made_of: dict[str, Any]) -> Candidate:
         arena, client = self.asked.arena, self.client
@@ -1133,13 +1129,13 @@ class _Check:
             run = client.wait_for_answers(arena, run, patience=self.left)
             self.say(f"Answers: {run['done']} of {run['wanted']}, for ${run['spent'] or 0:.2f}.")
             if run["state"] == "paused":
-                raise StillWaiting(f"The run of answers paused: {run['pause_reason']}", run)
+                raise StillWaiting(f"The answer run paused: {run['pause_reason']}", run)
         return candidate
 
     # -- Judging and deciding --
 
     def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
-        """Order the judging, or find the order; None where there is nothing left to judge."""
+        """Start the judge run, or find it; None where there is nothing left to judge."""
         asked = self.asked
         order = {
             "judges": asked.judge,
@@ -1180,7 +1176,7 @@ class _Check:
             return cast(Decision, waiting.last)
 
     def _why(self, run: JudgeRun | None, found: Decision) -> str:
-        """Say why it is not known, where the number of votes is not all that is missing."""
+        """Say why it is not conclusive, where more is missing than votes."""
         if why := _why_open(run, found):
             return why
         return NOTHING_MORE if self.has_judged_all and found["verdict"] == "unknown" else ""
@@ -1194,30 +1190,30 @@ class _Check:
     def _sum_up(
         self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, found: Decision
     ) -> None:
-        """Add what was found to a file, as Markdown."""
+        """Append the result to a file, as Markdown."""
         rows = {
             "Candidate": _named(candidate),
             "Baseline": _named(baseline),
             "Verdict": found["verdict"],
             "Preferred": _share(found),
             "Votes between the two": f"{found['between']:,}",
-            "Votes to go": _or_dash(found["votes_to_go"]),
+            "Votes still needed": _or_dash(found["votes_to_go"]),
             "Spent on judges": f"${run['spent'] or 0:.2f}" if run else "-",
         }
         lines = [f"**{_plain(found['sentence'])}** {_plain(self._why(run, found))}".rstrip()]
         lines += ["", "| | |", "|---|---|"]
         lines += [f"| {name} | {_plain(value)} |" for name, value in rows.items()]
-        lines += ["", f"[The decision page]({found['page']})", ""]
+        lines += ["", f"[Decision page]({found['page']})", ""]
         with Path(self.asked.summary).open("a", encoding="utf-8") as file:
             file.write("\n".join(lines))
 
 
 def _why_open(run: JudgeRun | None, found: Decision) -> str:
-    """Why an unknown verdict says nothing of the two, not even "not known to be worse"; else ''."""
+    """Why an unknown verdict is not even "not conclusively worse"; else ''."""
     if found["verdict"] != "unknown":
         return ""
     if run is not None and run["state"] != "done":
-        return NOT_THROUGH  # it may have paused, or somebody has cancelled it
+        return NOT_THROUGH  # it was paused or cancelled
     if run is not None and not _counts(found, run):
         return NOT_COUNTED
     if not found["between"]:
@@ -1226,13 +1222,13 @@ def _why_open(run: JudgeRun | None, found: Decision) -> str:
 
 
 def _counts(found: Decision, run: JudgeRun) -> bool:
-    """Has the board counted all votes of the run?"""
+    """Whether the leaderboard has counted all votes of the run."""
     computed, closed = found["computed_at"], run["closed_at"]
     return not closed or (bool(computed) and _time(str(computed)) >= _time(closed))
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:
-    """What a candidate takes over from the baseline, as far as it can be read."""
+    """The baseline's configuration, as far as it is visible."""
     content = {part: cast("dict[str, Any]", baseline).get(part) for part in USUAL}
     return {part: value for part, value in content.items() if value is not None}
 
@@ -1253,7 +1249,7 @@ def _share(found: Decision) -> str:
     known = [f"{100 * share:.0f}" for share in shares if share is not None]
     if len(known) < len(shares):
         return f"{known[0]} %" if known else "-"
-    return "{} % of the time, {} to {}".format(*known)
+    return "{} % of the time ({} to {})".format(*known)
 
 
 def _or_dash(number: int | None) -> str:
@@ -1261,7 +1257,7 @@ def _or_dash(number: int | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of somebody's as Markdown that shows it to the letter, on one line."""
+    """Escape a text as one line of Markdown."""
     return re.sub(r"([\\`*_\[\]<>#|~&@])", r"\\\1", " ".join(text.split()))
 
 
@@ -1269,7 +1265,7 @@ def _seconds(said: str) -> float:
     """Seconds of 90, 90s, 30m or 2h."""
     found = re.fullmatch(r"(\d{1,6})(s|m|h)?", said)
     if not found:
-        raise argparse.ArgumentTypeError(f"{said!r} is no time: write 90s, 30m or 2h.")
+        raise argparse.ArgumentTypeError(f"{said!r} is not a time: use 90s, 30m or 2h.")
     return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2] or "s"]
 
 
@@ -1279,7 +1275,7 @@ def _dollars(said: str) -> float:
     except ValueError:
         found = -1.0
     if found < 0:
-        raise argparse.ArgumentTypeError(f"{said!r} is no sum of dollars: write 2 or 0.50.")
+        raise argparse.ArgumentTypeError(f"{said!r} is not an amount of dollars: use 2 or 0.50.")
     return found
 
 
@@ -1306,27 +1302,37 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = check.add_argument
-    add("--url", default=os.environ.get("RINGSIDE_URL", ""), help="of the Ringside; RINGSIDE_URL")
+    add(
+        "--url",
+        default=os.environ.get("RINGSIDE_URL", ""),
+        help="address of the server; default: RINGSIDE_URL",
+    )
     add("--arena", required=True, metavar="SLUG")
-    add("--candidate", required=True, metavar="NAME", help="what is new")
-    add("--baseline", required=True, metavar="NAME", help="what it is measured against; or its id")
-    add("--system-prompt-file", metavar="FILE", help="what is not said is the baseline's")
+    add("--candidate", required=True, metavar="NAME", help="the new candidate")
+    add("--baseline", required=True, metavar="NAME", help="what to compare it with; or its id")
+    add("--system-prompt-file", metavar="FILE", help="by default, the baseline's")
     add("--template-file", metavar="FILE", help="the user template, with {{ prompt }}")
-    add("--endpoint", help="where its answers are generated, as the operator lists it")
+    add("--endpoint", help="endpoint that generates the answers, by its name on the server")
     add("--model")
     add("--parameters", type=_parameters, metavar="JSON")
-    add("--answers", metavar="FILE", help="bring answers as CSV or JSON Lines: prompt_id, text")
-    add("--answers-cap", type=_dollars, metavar="USD", help="what generating may cost at most")
-    add("--judge", type=_names, default=[], metavar="NAMES", help="several are a jury")
+    add("--answers", metavar="FILE", help="upload answers as CSV or JSON Lines: prompt_id, text")
+    add("--answers-cap", type=_dollars, metavar="USD", help="spending cap for generating answers")
+    add(
+        "--judge",
+        type=_names,
+        default=[],
+        metavar="NAMES",
+        help="separated by commas; several form a jury",
+    )
     add("--per-pair", type=int, default=50, metavar="N", help="comparisons to buy; default: 50")
-    add("--cap", type=_dollars, metavar="USD", help="what the judges may cost at most")
+    add("--cap", type=_dollars, metavar="USD", help="spending cap for the judges")
     add("--raters", choices=["people", "judges", "juries", "combined"], help="whose votes decide")
     add(
         "--wait",
         type=_seconds,
         metavar="TIME",
-        help="for answers and verdicts, as in 90s or 2h; default: 30m. For people's votes only "
-        "where it is said",
+        help="how long to wait for answers and verdicts, such as 90s or 2h; default: 30m. Human "
+        "votes are waited for only with this option",
     )
     add(
         "--require",
@@ -1334,23 +1340,23 @@ def _parser() -> argparse.ArgumentParser:
         default="not-worse",
         help="what passes; default: not-worse",
     )
-    add("--summary", metavar="FILE", help="add what was found, as Markdown")
-    add("--debug", action="store_true", help="where this program itself breaks off, say where")
+    add("--summary", metavar="FILE", help="append the result as Markdown")
+    add("--debug", action="store_true", help="print a traceback if this program crashes")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     if can := getattr(sys.stdout, "reconfigure", None):
-        can(errors="replace")  # not every terminal has every letter of a candidate's name
+        can(errors="replace")  # a terminal may lack characters of a candidate's name
     asked = _parser().parse_args(argv)
     try:
         return _carried_out(asked)
-    except Exception as error:  # Python would end with 1, which says that the candidate is worse
+    except Exception as error:  # Python would exit with 1, which means that the candidate is worse
         if asked.debug:
             traceback.print_exc()
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        sys.stderr.write(f"This program broke off: {what}. --debug says where.\n")
+        sys.stderr.write(f"This program crashed: {what}. Use --debug for a traceback.\n")
         return REFUSED
 
 

@@ -5,11 +5,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers.keeping import tend_runs
-from arena.answers.making import make_answer
-from arena.answers.ordering import order_answers
+from arena.actors import Actor
 from arena.calls.models import Call
+from arena.generation import generate_answer, reconcile_runs
+from arena.generation_runs import order_answers
 from arena.models import Arena, Candidate, Membership, Prompt, Run, Team
 from tests.arena.ledger import DOLLAR, MODEL
 from tests.factories import make_arena
@@ -55,7 +54,7 @@ def work_off(run: Run) -> Run:
     for _ in range(ROUNDS):
         calls = Call.objects.filter(run=run).in_progress()
         for call_id in calls.order_by("pk").values_list("pk", flat=True):
-            make_answer(call_id=call_id)
+            generate_answer(call_id=call_id)
         if not calls.exists():
             break
         Call.objects.filter(run=run, state="waiting").update(due_at=timezone.now())
@@ -64,7 +63,7 @@ def work_off(run: Run) -> Run:
 
 
 def sweep() -> None:
-    tend_runs(now=timezone.now())
+    reconcile_runs(now=timezone.now())
 
 
 def prompts_of(arena: Arena) -> list[Prompt]:

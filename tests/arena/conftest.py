@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.endpoints import Endpoint, ModelPrice
 
 
 @pytest.fixture
 def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What answers at the endpoint `paid`: $1 per million tokens in, $2 out."""
-    from arena.calls import planning
+    from arena.calls import execution
     from tests.arena.ledger import DOLLAR, MODEL, Model
 
     price = ModelPrice(DOLLAR, 2 * DOLLAR)
     paid = Endpoint("paid", "openai", base_url="http://127.0.0.1:9", prices={MODEL: price})
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": paid}
     provider = Model()
-    monkeypatch.setattr(planning, "provider_for", lambda endpoint: provider)
+    monkeypatch.setattr(execution, "provider_for", lambda endpoint: provider)
     forget()
     yield provider
     forget()
@@ -26,7 +26,7 @@ def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def forget() -> None:
     """What was remembered of another test's rows."""
-    from arena.calls import capabilities, prices
+    from arena.calls import capabilities, pricing
 
-    prices._remembered.forget()
+    pricing._remembered.forget()
     capabilities._remembered.forget()

@@ -7,10 +7,9 @@ from typing import Any
 from django.db.models import Sum
 from django.utils import timezone
 
-from arena.calls import claiming
-from arena.calls.making import Reading, make_call
+from arena.calls import leases
+from arena.calls.execution import CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call, RunAsker
-from arena.calls.planning import CannotAsk
 from arena.calls.providers.base import Message, Reply, Request
 from arena.models import Arena, Run
 
@@ -47,10 +46,10 @@ def add_askers(run: Run, *askers: str) -> None:
 
 def take(call: Call, now: Any = NOW, amount: int = 0) -> Call | None:
     """Claim a call as a worker does."""
-    due = claiming.due_call(call_id=call.pk, now=now)
+    due = leases.due_call(call_id=call.pk, now=now)
     if due is None or due.has_ended:
         return None
-    return due if claiming.claim(call=due, lease=LEASE, now=now, amount=amount) else None
+    return due if leases.claim(call=due, lease=LEASE, now=now, amount=amount) else None
 
 
 def must_take(call: Call, now: Any = NOW, amount: int = 0) -> Call:
@@ -60,7 +59,7 @@ def must_take(call: Call, now: Any = NOW, amount: int = 0) -> Call:
 
 
 def end(call: Call, state: str, now: Any = NOW, error: str = "", **money: int) -> bool:
-    return claiming.write(call=call, now=now, **claiming.ended(state, error, now), **money)
+    return leases.write(call=call, now=now, **leases.ended(state, error, now), **money)
 
 
 class Model:
@@ -97,14 +96,14 @@ class Question:
 
     def render(self, call: Call) -> Request:
         if self.broken:
-            raise CannotAsk(self.broken)
+            raise CannotAskError(self.broken)
         return Request(call.model, (Message("user", self.text),), self.parameters)
 
-    def read(self, call: Call, reply: Reply) -> Reading:
+    def read(self, call: Call, reply: Reply) -> ReplyReading:
         self.turns.append(call.turn)
         if reply.text == "A":
-            return Reading("done", {"outcome": "left"})
-        return Reading("unreadable", note="No verdict.")
+            return ReplyReading("done", {"outcome": "left"})
+        return ReplyReading("unreadable", note="No verdict.")
 
     def repair(self, call: Call) -> str | None:
         return self.message
@@ -113,7 +112,7 @@ class Question:
 def make(call: Call, question: Question | None = None) -> Call:
     """Make a call as if its time had come; return it as the database has it."""
     Call.objects.filter(pk=call.pk, state="waiting").update(due_at=NOW)
-    made = make_call(call_id=call.pk, asking=question or Question())
+    made = execute_call(call_id=call.pk, handler=question or Question())
     stored = Call.objects.get(pk=call.pk)
     if made is not None:
         assert_alike(made, stored)

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.test import Client
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Role, Team
-from arena.services.tokens import create_token
+from arena.services.teams import create_token
 from tests.arena.teams import person
 from tests.factories import make_arena
 
@@ -47,7 +47,7 @@ class Caller:
 
 def token_of(team: Team, *scopes: str) -> Caller:
     """A program with a token of `team`; with every scope unless some are named."""
-    by, name = Actor(user=None, known_as="a test"), f"CI {team.tokens.count() + 1}"
+    by, name = Actor(user=None, display_name="a test"), f"CI {team.tokens.count() + 1}"
     _, secret = create_token(team=team, name=name, scopes=scopes or ALL_SCOPES, by=by)
     return Caller(secret=secret)
 

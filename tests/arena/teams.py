@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Membership, Role, Team
 from arena.services import teams
 

@@ -5,8 +5,7 @@ from django.conf import settings
 from django.contrib import admin
 from environs import Env
 
-from arena.conf import stop_on_bad_value
-from arena.conf.accounts import read_accounts
+from arena.conf import read_accounts, stop_on_bad_value
 
 OIDC = {
     "OIDC_SERVER_URL": "https://id.example/realm/",

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import COMMAND
-from arena.answers.making import make_answer
-from arena.answers.subjects import subject_of
+from arena.actors import CLI
 from arena.calls.models import Call
-from arena.calls.providers.base import Refused, Retryable, TooLong
-from arena.calls.services import calls_to_ring
+from arena.calls.providers.base import ModelRefusedError, RetryableError, TooLongError
+from arena.calls.scheduling import calls_to_ring
+from arena.generation import generate_answer
 from arena.models import Pair, Response, Run
-from arena.services import deleting
+from arena.models.arenas import subject_of
+from arena.services import arenas
 from arena.signals import answers_changed
-from judges.services.judging import judge_call
+from judges.services.calls import judge_call
 from tests.arena.answering import make_variant, order, prompts_of, sweep, work_off
 from tests.arena.ledger import MODEL, Model, books, make_row, says
 
@@ -74,9 +74,9 @@ def test_an_answer_that_names_its_candidate_is_flagged(model: Model) -> None:
 @pytest.mark.parametrize(
     ("outcome", "state", "said"),
     [
-        (says("  \n"), "failed", "without a word"),
-        (Refused("Against the rules.", says("")), "refused", "Against the rules."),
-        (TooLong("It does not fit."), "too_long", "It does not fit."),
+        (says("  \n"), "failed", "empty answer"),
+        (ModelRefusedError("Against the rules.", says("")), "refused", "Against the rules."),
+        (TooLongError("It does not fit."), "too_long", "It does not fit."),
         (says("x" * 200_001), "too_long", "longer than 200,000"),
     ],
 )
@@ -106,7 +106,7 @@ def test_an_answer_that_was_cut_off_is_none(model: Model) -> None:
 
 def test_a_server_that_was_busy_is_asked_again(model: Model) -> None:
     candidate = make_variant(1)
-    model.outcomes = [Retryable("busy"), Retryable("busy")]
+    model.outcomes = [RetryableError("busy"), RetryableError("busy")]
     run = work_off(order(candidate))
     assert (states(run), run.calls.get().requests) == (["done"], 3)
     assert candidate.responses.count() == 1
@@ -118,7 +118,7 @@ def test_a_server_that_was_busy_is_asked_again(model: Model) -> None:
 def test_a_doorbell_rung_again_asks_and_keeps_nothing_more(model: Model) -> None:
     run = work_off(order(make_variant(1)))
     for _ in range(2):
-        assert make_answer(call_id=run.calls.get().pk) is None
+        assert generate_answer(call_id=run.calls.get().pk) is None
     assert (len(model.requests), Response.objects.count()) == (1, 1)
 
 
@@ -132,10 +132,10 @@ def test_a_worker_that_dies_before_it_keeps_the_reply_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("arena.answers.making.keep_answer", die)
+        patch.setattr("arena.generation.save_response", die)
         for call_id in run.calls.values_list("pk", flat=True):
             with pytest.raises(KeyboardInterrupt):
-                make_answer(call_id=call_id)
+                generate_answer(call_id=call_id)
     assert (states(run), candidate.responses.count()) == (["done", "done"], 0)
     run.refresh_from_db()
     assert run.state == "open", "it is not through before its answers are kept"
@@ -191,14 +191,14 @@ def test_pairs_hear_of_answers_while_the_run_goes_on_and_when_it_ends(
 
     answers_changed.connect(hear)
     one, two = run.calls.order_by("pk").values_list("pk", flat=True)
-    make_answer(call_id=one)
+    generate_answer(call_id=one)
     assert not Pair.objects.exists(), "not with each answer"
     with django_capture_on_commit_callbacks(execute=True):
         sweep()
         sweep()
     assert (Pair.objects.get().shared_prompts, heard) == (1, [first.arena_id])
     with django_capture_on_commit_callbacks(execute=True):
-        make_answer(call_id=two)
+        generate_answer(call_id=two)
     assert (Pair.objects.get().shared_prompts, heard) == (2, [first.arena_id] * 2)
 
 
@@ -206,8 +206,8 @@ def test_a_call_of_the_one_is_never_made_by_the_other(model: Model) -> None:
     run = order(make_variant(1))
     assert judge_call(call_id=run.calls.get().pk) is None
     judged = make_row(endpoint="paid")
-    assert make_answer(call_id=judged.pk) is None
-    assert make_answer(call_id=make_row(run=make_row().run).pk) is None
+    assert generate_answer(call_id=judged.pk) is None
+    assert generate_answer(call_id=make_row(run=make_row().run).pk) is None
     assert not model.requests
     assert set(Call.objects.values_list("state", "attempts")) == {("waiting", 0)}
     run.refresh_from_db()
@@ -242,7 +242,7 @@ def test_a_candidate_that_is_retired_meanwhile_asks_no_more(model: Model) -> Non
     type(candidate).objects.filter(pk=candidate.pk).update(retired_at=timezone.now())
     work_off(run)
     assert (run.state, len(model.requests)) == ("paused", 0)
-    assert "retired" in run.pause_reason
+    assert "archived" in run.pause_reason
 
 
 def test_an_arena_is_taken_away_with_its_answers_runs_and_calls(
@@ -250,17 +250,17 @@ def test_an_arena_is_taken_away_with_its_answers_runs_and_calls(
 ) -> None:
     candidate = make_variant(2)
     run = order(candidate)
-    make_answer(call_id=run.calls.order_by("pk")[0].pk)
+    generate_answer(call_id=run.calls.order_by("pk")[0].pk)
     seen: list[str] = []
-    delete_all = deleting._delete_all
+    delete_all = arenas._delete_all
 
     def sweep_meanwhile(rows: Any) -> None:
         seen.extend(Run.objects.values_list("state", flat=True))
         delete_all(rows)
         sweep()
 
-    monkeypatch.setattr(deleting, "_delete_all", sweep_meanwhile)
-    deleting.delete_arena(arena=candidate.arena, by=COMMAND)
+    monkeypatch.setattr(arenas, "_delete_all", sweep_meanwhile)
+    arenas.delete_arena(arena=candidate.arena, by=CLI)
     assert set(seen) == {"cancelled"}
     for rows in (Response, Run, Call, Pair):
         assert not rows.objects.exists()

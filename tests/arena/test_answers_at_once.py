@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_an_order_that_is_not_committed_yet_keeps_another_out(
         # On SQLite it waits for its turn to write, until the first has ended.
         thread.join(0.5 if connection.vendor == "sqlite" else 20)
 
-    monkeypatch.setattr("arena.api.answers.ring_on_commit", after_the_lock)
+    monkeypatch.setattr("arena.api.runs.enqueue_on_commit", after_the_lock)
     first = order(caller, candidate, Idempotency_Key="first")
     thread.join(20)
 

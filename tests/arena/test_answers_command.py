@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from arena import tasks
-from arena.access import COMMAND
-from arena.answers import steering
-from arena.calls.providers.base import Rejected
+from arena import generation_runs, tasks
+from arena.actors import CLI
+from arena.calls.providers.base import RejectedError
 from arena.models import AuditEntry, Candidate, Run
 from tests.arena.answering import make_team, make_variant, order
 from tests.arena.ledger import DOLLAR, Model
@@ -19,22 +18,24 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.management.following.LOOK_EVERY", 0.0)
-    monkeypatch.setattr("arena.management.following.SILENCE", 0.05)
+    monkeypatch.setattr("arena.management.progress.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.progress.SILENCE", 0.05)
 
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each call as soon as its doorbell is rung."""
-    made = tasks.make_answer
+    made = tasks.generate_answer
     monkeypatch.setattr(
-        tasks.make_answer, "delay", lambda call_id, then_ring=False: made(call_id, then_ring)
+        tasks.generate_answer,
+        "delay",
+        lambda call_id, enqueue_next=False: made(call_id, enqueue_next),
     )
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.make_answer, "delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr(tasks.generate_answer, "delay", lambda *args, **kwargs: None)
 
 
 @pytest.fixture
@@ -81,10 +82,10 @@ def test_the_newest_version_of_a_name_is_meant_unless_a_number_is_given(
 @pytest.mark.usefixtures("worker")
 def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(candidate: Candidate) -> None:
     run = order(candidate)
-    steering.pause(run=run, by=COMMAND)
+    generation_runs.pause(run=run, by=CLI)
     said = generate(candidate, "--cap=2")
     run.refresh_from_db()
-    assert f"Run {run.pk} of Brief was not through; it goes on." in said
+    assert f"Continuing unfinished run {run.pk} of Brief." in said
     assert (run.state, run.cap, Run.objects.count()) == ("done", 2 * DOLLAR, 1)
 
 
@@ -92,12 +93,12 @@ def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(candidate: Candid
 def test_a_worker_that_does_not_answer_is_missed(candidate: Candidate) -> None:
     with pytest.raises(CommandError, match="No worker is answering"):
         generate(candidate, "--cap=1")
-    assert "goes on" in generate(candidate, "--no-wait")
+    assert "Continuing" in generate(candidate, "--no-wait")
 
 
 @pytest.mark.usefixtures("worker")
 def test_a_run_that_pauses_is_an_error_that_says_why(model: Model) -> None:
-    model.otherwise = Rejected("Not like this.")
+    model.otherwise = RejectedError("Not like this.")
     with pytest.raises(CommandError, match="10 calls in a row failed"):
         generate(make_variant(12, name="Brief"), "--cap=1")
 
@@ -106,7 +107,7 @@ def test_a_run_that_pauses_is_an_error_that_says_why(model: Model) -> None:
 @pytest.mark.parametrize(
     ("extra", "name", "said"),
     [
-        ((), "Brief", "may cost at most"),
+        ((), "Brief", "spending cap"),
         (("--cap=much",), "Brief", "amount of dollars"),
         (("--cap=1000",), "Brief", "left of its budget"),
         (("--cap=1",), "Long", "no candidate 'Long'"),
@@ -132,7 +133,7 @@ def test_the_sweep_rings_for_answers_and_a_full_batch_rings_for_the_next(
     rung: list[Any] = []
     monkeypatch.setattr(tasks, "MOST_RUNG", 4)
     monkeypatch.setattr(
-        tasks.make_answer, "delay", lambda pk, then_ring: rung.append((pk, then_ring))
+        tasks.generate_answer, "delay", lambda pk, enqueue_next: rung.append((pk, enqueue_next))
     )
     run = order(candidate)
     tasks.sweep_answers()

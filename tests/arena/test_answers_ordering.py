@@ -6,17 +6,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers import ordering
-from arena.answers.making import make_answer
-from arena.answers.ordering import UnderWay
-from arena.answers.quoting import prepare_order
-from arena.answers.refusals import AnswersRefused
+from arena import generation_runs
+from arena.actors import Actor
 from arena.calls.models import Call, Price
-from arena.calls.providers.base import Refused, Rejected
-from arena.calls.services import cancel_run, pause_run
+from arena.calls.providers.base import ModelRefusedError, RejectedError
+from arena.calls.runs import cancel_run, pause_run
+from arena.generation import GenerationError, generate_answer
+from arena.generation_runs import UnderWayError, prepare_order
 from arena.models import Arena, AuditEntry, Candidate, Response, Run
-from arena.services.candidate_checks import CandidateRefused
+from arena.services.candidate_checks import CandidateError
 from tests.arena.answering import make_member, make_team, make_variant, order, prompts_of, work_off
 from tests.arena.ledger import DOLLAR, Model, books
 from tests.factories import make_arena
@@ -80,19 +78,19 @@ def test_prompts_that_cannot_be_asked_are_left_out_in_words() -> None:
     found = prepare_order(candidate=candidate)
     assert found.prompts == prompts[2:]
     no_text, no_value = found.left_out
-    assert no_text == "1 prompt is left out, because the text is not known here."
+    assert no_text == "1 prompt is left out because the text was not imported."
     assert "{{ tone }}" in no_value
 
 
 @pytest.mark.parametrize(
     ("fields", "cap", "said"),
     [
-        ({"endpoint": "", "model": ""}, DOLLAR, "its answers are uploaded"),
+        ({"endpoint": "", "model": ""}, DOLLAR, "has no endpoint"),
         ({"endpoint": "gone"}, DOLLAR, "no model endpoint called 'gone'"),
-        ({"retired_at": timezone.now()}, DOLLAR, "retired"),
+        ({"retired_at": timezone.now()}, DOLLAR, "archived"),
         ({"model": "m-2"}, DOLLAR, "manage.py price paid m-2 --input 0 --output 0"),
-        ({}, None, "may cost at most"),
-        ({}, 0, "buys nothing"),
+        ({}, None, "spending cap"),
+        ({}, 0, "enter a cap above"),
         ({"n_prompts": 0}, DOLLAR, "has no prompts yet"),
         ({"user_template": "{{ tone }}{{ prompt }}"}, DOLLAR, "{{ tone }}"),
     ],
@@ -100,7 +98,7 @@ def test_prompts_that_cannot_be_asked_are_left_out_in_words() -> None:
 def test_an_order_that_cannot_be_is_refused_in_words(
     fields: dict[str, Any], cap: int | None, said: str
 ) -> None:
-    with pytest.raises(AnswersRefused) as refused:
+    with pytest.raises(GenerationError) as refused:
         order(make_variant(**fields), cap=cap)
     assert said in str(refused.value)
     assert not Run.objects.exists()
@@ -110,7 +108,7 @@ def test_an_order_that_cannot_be_is_refused_in_words(
 def test_a_candidate_that_has_answered_everything_has_nothing_to_order(model: Model) -> None:
     candidate = make_variant(1)
     work_off(order(candidate))
-    with pytest.raises(AnswersRefused, match="has answered every prompt"):
+    with pytest.raises(GenerationError, match="has answered every prompt"):
         order(candidate)
 
 
@@ -129,7 +127,7 @@ def test_a_second_order_while_one_is_under_way_names_it(paused: bool) -> None:
     run = order(candidate)
     if paused:
         pause_run(run_id=run.pk, reason="By hand.")
-    with pytest.raises(UnderWay, match=f"Run {run.pk} ") as refused:
+    with pytest.raises(UnderWayError, match=f"Run {run.pk} ") as refused:
         order(candidate)
     assert refused.value.run == run
     assert Call.objects.count() == 2
@@ -139,15 +137,15 @@ def test_an_order_that_was_cut_short_is_made_good_by_the_next(
     monkeypatch: pytest.MonkeyPatch, model: Model
 ) -> None:
     candidate = make_variant(4)
-    monkeypatch.setattr(ordering, "BATCH", 2)
+    monkeypatch.setattr(generation_runs, "BATCH", 2)
 
     def die(**_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", die)
+        patch.setattr(generation_runs, "open_run", die)
         # Who is killed gives nothing up.
-        patch.setattr(ordering, "given_up_on_failure", lambda run, now: nullcontext())
+        patch.setattr(generation_runs, "given_up_on_failure", lambda run, now: nullcontext())
         with pytest.raises(KeyboardInterrupt):
             order(candidate)
     cut = Run.objects.get()
@@ -163,9 +161,9 @@ def test_what_a_cancelled_run_left_and_what_failed_is_taken_over(model: Model) -
     first = order(candidate)
     one, two, _ = first.calls.order_by("pk").values_list("pk", flat=True)
     ordering_before = list(Call.objects.values_list("pk", flat=True))
-    make_answer(call_id=one)
-    model.outcomes = [Rejected("Not like this.")]
-    make_answer(call_id=two)
+    generate_answer(call_id=one)
+    model.outcomes = [RejectedError("Not like this.")]
+    generate_answer(call_id=two)
     cancel_run(run_id=first.pk, now=timezone.now())
     second = work_off(order(candidate, cap=DOLLAR))
     assert (second.state, second.votes_wanted, second.votes_done) == ("done", 2, 2)
@@ -175,16 +173,16 @@ def test_what_a_cancelled_run_left_and_what_failed_is_taken_over(model: Model) -
 
 def test_what_the_model_refused_is_not_bought_again(model: Model) -> None:
     candidate = make_variant(2)
-    model.outcomes = [Refused("No.")]
+    model.outcomes = [ModelRefusedError("No.")]
     work_off(order(candidate))
-    with pytest.raises(AnswersRefused, match="1 prompt is left out, because the model refused"):
+    with pytest.raises(GenerationError, match="1 prompt is left out because the model refused"):
         order(candidate)
 
 
 def test_a_candidate_that_was_changed_since_it_was_read_is_not_ordered() -> None:
     candidate = make_variant(1)
     Candidate.objects.filter(pk=candidate.pk).update(system_prompt="Be long.")
-    with pytest.raises(AnswersRefused, match="was changed"):
+    with pytest.raises(GenerationError, match="candidate changed"):
         order(candidate)
     assert not Run.objects.exists()
 
@@ -194,7 +192,7 @@ def test_a_closed_arena_has_nothing_generated_for_its_guests(model: Model) -> No
     arena = make_arena(0, 2, team=host, open_to_teams=True)
     theirs = make_variant(arena=arena, team=guests)
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=False)
-    with pytest.raises(CandidateRefused, match="not open to candidates of other teams"):
+    with pytest.raises(CandidateError, match="closed to candidates from other teams"):
         order(theirs)
     assert not Run.objects.exists()
     assert order(make_variant(arena=arena, team=host)).state == "open"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import COMMAND
-from arena.answers import ordering
-from arena.answers.ordering import order_answers, unfinished_run
+from arena import generation_runs
+from arena.actors import CLI
 from arena.calls.models import Call
+from arena.generation_runs import order_answers, unfinished_run
 from arena.models import Candidate, Run
 from arena.tasks import sweep_answers
 from tests.arena.answering import make_variant
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
-    monkeypatch.setattr("arena.tasks.make_answer.delay", lambda *args, **kwargs: None)
-    monkeypatch.setattr(ordering, "BATCH", 1)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
+    monkeypatch.setattr("arena.tasks.generate_answer.delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr(generation_runs, "BATCH", 1)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def candidate() -> Candidate:
 
 
 def order(candidate: Candidate) -> Run:
-    return order_answers(candidate=candidate, by=COMMAND, cap=None, now=timezone.now())
+    return order_answers(candidate=candidate, by=CLI, cap=None, now=timezone.now())
 
 
 def states() -> list[str]:
@@ -42,7 +42,7 @@ def test_an_order_that_fails_half_way_is_given_up_and_can_be_made_again(
     candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "_write", failing(ordering._write, before=2))
+        patch.setattr(generation_runs, "_write", failing(generation_runs._write, before=2))
         with pytest.raises(type(deadlock())):
             order(candidate)
     assert (states(), unfinished_run(candidate)) == (["cancelled"], None)
@@ -53,7 +53,9 @@ def test_an_order_that_fails_half_way_is_given_up_and_can_be_made_again(
 def test_calls_that_end_in_a_deadlock_are_written_again(
     candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "move_calls", failing(ordering.move_calls, before=1))
+    monkeypatch.setattr(
+        generation_runs, "move_calls", failing(generation_runs.move_calls, before=1)
+    )
     run = order(candidate)
     assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)
 
@@ -73,7 +75,7 @@ def test_the_sweep_gives_up_what_a_killed_process_was_writing_and_nothing_else(
         other.start()
         other.check()
 
-    monkeypatch.setattr(ordering, "open_run", sweep_meanwhile)
+    monkeypatch.setattr(generation_runs, "open_run", sweep_meanwhile)
     order(candidate)
     sweep()
     assert swept == [["ordered"], ["cancelled"]]

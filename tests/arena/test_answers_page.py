@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.calls.providers.base import Rejected
-from arena.calls.services import pause_run
+from arena.calls.providers.base import RejectedError
+from arena.calls.runs import pause_run
 from arena.models import Candidate, Run
 from tests.arena.answering import make_member, make_team, make_variant, order, work_off
 from tests.arena.ledger import DOLLAR, Model, says
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often workers were rung for; no test here talks to a broker."""
     rings: list[str] = []
-    monkeypatch.setattr("arena.tasks.ring_answers", lambda: rings.append("ring") or 0)
+    monkeypatch.setattr("arena.tasks.enqueue_answers", lambda: rings.append("ring") or 0)
     return rings
 
 
@@ -55,7 +55,7 @@ def run_url(run: Run, name: str = "answer_run", **query: Any) -> str:
 
 def text(answer: Any) -> str:
     assert answer.status_code == 200, answer.status_code
-    return str(answer.content.decode())
+    return " ".join(answer.content.decode().split())
 
 
 def test_a_member_orders_and_is_led_to_the_run(
@@ -77,9 +77,9 @@ def test_a_member_orders_and_is_led_to_the_run(
 
 def test_the_candidate_s_page_says_what_it_would_cost(candidate: Candidate) -> None:
     page = text(member_of(candidate).get(page_url(candidate)))
-    assert "is asked 3 prompts" in page
-    assert "at worst" in page
-    assert "budget leaves $2.00" in page
+    assert "This sends 3 prompts" in page
+    assert "and at most" in page
+    assert "$2.00 of its budget left" in page
     assert f'action="{order_url(candidate)}"' in page
     assert "Generate 3 answers" in page
     viewer = text(member_of(candidate, "viewer").get(page_url(candidate)))
@@ -96,7 +96,7 @@ def test_the_candidate_s_page_leads_to_the_run_that_is_under_way(candidate: Cand
 @pytest.mark.parametrize(
     ("cap", "said"),
     [
-        ("", "may cost at most"),
+        ("", "spending cap"),
         ("5", "left of its budget"),
         ("much", "Enter a number"),
         ("-1", "greater than or equal to 0"),
@@ -116,7 +116,7 @@ def test_a_second_click_leads_to_the_run_that_is_there(candidate: Candidate) -> 
         answer = client.post(order_url(candidate), {"cap": "1"}, follow=True)
     run = Run.objects.get()
     assert answer.redirect_chain[-1][0] == run_url(run)
-    assert f"Run {run.pk} of this candidate is not through yet" in text(answer)
+    assert f"Run {run.pk} of this candidate is unfinished" in text(answer)
 
 
 # -- Watching --------------------------------------------------------------------------------------
@@ -131,16 +131,16 @@ def test_an_open_run_asks_for_news_and_gets_the_upper_part_alone(candidate: Cand
     assert "hx-swap-oob" not in news
     work_off(run)
     news = text(client.get(run_url(run, seen="open"), headers={"HX-Request": "true"}))
-    assert "The run is now: done." in news
+    assert "Run status: Done" in news
     assert "hx-trigger" not in news
-    desk = f'href="{reverse("manage_arena", args=[candidate.arena.slug])}">What comes next'
+    desk = f'href="{reverse("manage_arena", args=[candidate.arena.slug])}">Next step'
     assert (desk in page, desk in text(client.get(run_url(run)))) == (False, True)
 
 
 def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
     candidate: Candidate, model: Model
 ) -> None:
-    model.outcomes = [Rejected("Not <b>like</b> this.")]
+    model.outcomes = [RejectedError("Not <b>like</b> this.")]
     model.otherwise = says("<script>alert(1)</script> Do this.")
     run = work_off(order(candidate))
     page = text(member_of(candidate).get(run_url(run)))
@@ -148,7 +148,7 @@ def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
     assert "Question 0?" in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt; Do this.") == 4  # two, short and whole
     assert "<script>alert" not in page
-    assert "Ask the 1 failure again" in page
+    assert "Retry 1 failure" in page
 
 
 def test_many_answers_are_shown_a_page_at_a_time_in_a_dozen_queries(
@@ -168,24 +168,24 @@ def test_many_answers_are_shown_a_page_at_a_time_in_a_dozen_queries(
 def test_a_run_is_paused_resumed_with_another_cap_and_cancelled(candidate: Candidate) -> None:
     run, client = order(candidate), member_of(candidate)
     steer = run_url(run, "steer_answers")
-    assert "The run is paused." in text(client.post(steer, {"action": "pause"}, follow=True))
+    assert "Run paused." in text(client.post(steer, {"action": "pause"}, follow=True))
     said = text(client.post(steer, {"action": "resume", "cap": "5"}, follow=True))
     assert "left of its budget" in said
     said = text(client.post(steer, {"action": "resume", "cap": "2"}, follow=True))
-    assert "The run goes on." in said
+    assert "Run resumed." in said
     run.refresh_from_db()
     assert (run.state, run.cap) == ("open", 2 * DOLLAR)
     said = text(client.post(steer, {"action": "cancel"}, follow=True))
-    assert "The run is cancelled." in said
+    assert "Run cancelled." in said
     assert "it cannot be paused" in text(client.post(steer, {"action": "pause"}, follow=True))
 
 
 def test_failures_are_asked_again_from_the_page(candidate: Candidate, model: Model) -> None:
-    model.outcomes = [Rejected("Not like this.")]
+    model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(candidate))
     steer = run_url(run, "steer_answers")
     said = text(member_of(candidate).post(steer, {"action": "ask_again"}, follow=True))
-    assert "What failed is asked again." in said
+    assert "Retrying the failed prompts." in said
     assert work_off(run).votes_done == 3
 
 
@@ -239,7 +239,7 @@ def test_the_money_of_a_guest_s_run_is_not_the_arena_s_team_s_to_read(
     type(candidate.arena).objects.filter(pk=candidate.arena_id).update(open_to_teams=True)
     guest = make_variant(arena=candidate.arena, team=make_team(2 * DOLLAR))
     run = work_off(order(guest))
-    what_it_cost = {run_url(run): "Spent of the cap", page_url(guest): "3 of 3 answers, $"}
+    what_it_cost = {run_url(run): "<dt>Spent</dt>", page_url(guest): "3 of 3 answers · $"}
     for url, said in what_it_cost.items():
         assert said in text(member_of(guest).get(url))
         assert said not in text(member_of(candidate).get(url))

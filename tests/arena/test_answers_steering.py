@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers import steering
-from arena.answers.making import make_answer
-from arena.answers.reporting import answers_of, failures_of, report_on, with_prompts
+from arena import generation_runs
+from arena.actors import Actor
 from arena.calls.models import Call
-from arena.calls.providers.base import Refused, Rejected, Stopped
+from arena.calls.providers.base import EndpointStoppedError, ModelRefusedError, RejectedError
+from arena.generation import generate_answer
+from arena.generation_runs import answers_of, failures_of, report_on, with_prompts
 from arena.models import AuditEntry, Response, Run
-from arena.services.budgets import BudgetRefused
-from arena.services.steering import RunRefused
+from arena.services.runs import BudgetError, RunError
 from tests.arena.answering import make_member, make_team, make_variant, order, sweep, work_off
 from tests.arena.ledger import DOLLAR, Model, says
 
@@ -33,11 +32,11 @@ def stored(run: Run) -> Run:
 
 def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> None:
     run = order(make_variant(2, make_team()))
-    steering.pause(run=run, by=by)
+    generation_runs.pause(run=run, by=by)
     assert (stored(run).state, stored(run).pause_reason) == ("paused", "Paused by the team.")
     work_off(run)
     assert not model.requests
-    steering.resume(run=stored(run), by=by, now=NOW)
+    generation_runs.resume(run=stored(run), by=by, now=NOW)
     assert work_off(run).state == "done"
     said = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
     assert list(said)[1:] == ["paused a run of answers", "resumed a run of answers"]
@@ -45,11 +44,11 @@ def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> 
 
 def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(model: Model, by: Actor) -> None:
     run = order(make_variant(2))
-    steering.pause(run=run, by=by)
+    generation_runs.pause(run=run, by=by)
     seen = stored(run)
-    steering.cancel(run=run, by=by, now=NOW)
-    with pytest.raises(RunRefused, match="cancelled: it cannot be resumed"):
-        steering.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
+    generation_runs.cancel(run=run, by=by, now=NOW)
+    with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
+        generation_runs.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("cancelled", DOLLAR)
     assert not AuditEntry.objects.filter(action="resumed a run of answers").exists()
 
@@ -58,17 +57,17 @@ def test_a_run_that_spent_its_cap_goes_on_with_a_higher_one(model: Model, by: Ac
     run = order(make_variant(3, parameters={"max_tokens": 10}), cap=150_000)
     assert work_off(run).state == "paused"
     assert "The cap of" in run.pause_reason
-    steering.resume(run=run, by=by, now=NOW, cap=DOLLAR)
+    generation_runs.resume(run=run, by=by, now=NOW, cap=DOLLAR)
     assert work_off(run).state == "done"
     assert len(model.requests) == 3
 
 
 def test_a_cap_below_what_is_spent_is_refused(model: Model, by: Actor) -> None:
     run = order(make_variant(2))
-    make_answer(call_id=run.calls.order_by("pk")[0].pk)
-    steering.pause(run=run, by=by)
-    with pytest.raises(RunRefused, match="spent or reserved"):
-        steering.resume(run=stored(run), by=by, now=NOW, cap=1)
+    generate_answer(call_id=run.calls.order_by("pk")[0].pk)
+    generation_runs.pause(run=run, by=by)
+    with pytest.raises(RunError, match="spent or reserved"):
+        generation_runs.resume(run=stored(run), by=by, now=NOW, cap=1)
     assert (stored(run).state, stored(run).cap) == ("paused", DOLLAR)
 
 
@@ -76,14 +75,14 @@ def test_a_cancelled_run_keeps_its_answers_and_one_that_comes_late(model: Model,
     candidate = make_variant(3)
     run = order(candidate)
     one, two, _ = run.calls.order_by("pk").values_list("pk", flat=True)
-    make_answer(call_id=one)
+    generate_answer(call_id=one)
 
     def meanwhile() -> Any:
-        steering.cancel(run=run, by=by, now=NOW)
+        generation_runs.cancel(run=run, by=by, now=NOW)
         return says("Late.")
 
     model.otherwise = meanwhile
-    make_answer(call_id=two)
+    generate_answer(call_id=two)
     work_off(run)
     sweep()
     assert (stored(run).state, stored(run).votes_done) == ("cancelled", 2)
@@ -93,20 +92,20 @@ def test_a_cancelled_run_keeps_its_answers_and_one_that_comes_late(model: Model,
 
 def test_only_failures_are_asked_again(model: Model, by: Actor) -> None:
     candidate = make_variant(4)
-    model.outcomes = [Rejected("Not like this."), Refused("No."), says("")]
+    model.outcomes = [RejectedError("Not like this."), ModelRefusedError("No."), says("")]
     run = work_off(order(candidate))
     report = report_on(run.pk, NOW)
     assert (report.total, report.settled, report.failures) == (4, 4, 2)
     before = len(model.requests)
-    steering.ask_failures_again(run=run, by=by, now=NOW)
+    generation_runs.retry_failed(run=run, by=by, now=NOW)
     work_off(run)
     assert (run.state, run.votes_done, len(model.requests) - before) == ("done", 3, 2)
-    with pytest.raises(RunRefused, match="Nothing in this run has failed"):
-        steering.ask_failures_again(run=run, by=by, now=NOW)
+    with pytest.raises(RunError, match="This run has no failures to retry"):
+        generation_runs.retry_failed(run=run, by=by, now=NOW)
 
 
 def test_ten_failures_in_a_row_pause_the_run(model: Model) -> None:
-    model.otherwise = Rejected("Not like this.")
+    model.otherwise = RejectedError("Not like this.")
     run = work_off(order(make_variant(12)))
     assert run.state == "paused"
     assert "10 calls in a row failed" in run.pause_reason
@@ -114,7 +113,7 @@ def test_ten_failures_in_a_row_pause_the_run(model: Model) -> None:
 
 
 def test_a_wrong_key_pauses_the_run_and_says_why(model: Model) -> None:
-    model.otherwise = Stopped("The key is not accepted.")
+    model.otherwise = EndpointStoppedError("The key is not accepted.")
     run = work_off(order(make_variant(2)))
     assert (run.state, len(model.requests)) == ("paused", 1)
     assert "The key is not accepted." in run.pause_reason
@@ -128,8 +127,8 @@ def test_a_wrong_key_pauses_the_run_and_says_why(model: Model) -> None:
         ("open", "resume"),
         ("done", "cancel"),
         ("cancelled", "resume"),
-        ("open", "ask_failures_again"),
-        ("cancelled", "ask_failures_again"),
+        ("open", "retry_failed"),
+        ("cancelled", "retry_failed"),
     ],
 )
 @pytest.mark.usefixtures("model")
@@ -138,8 +137,8 @@ def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Act
     Run.objects.filter(pk=run.pk).update(state=state)
     run.refresh_from_db()
     given = {"run": run, "by": by} | ({} if action == "pause" else {"now": NOW})
-    with pytest.raises(RunRefused):
-        getattr(steering, action)(**given)
+    with pytest.raises(RunError):
+        getattr(generation_runs, action)(**given)
     assert stored(run).state == state
 
 
@@ -147,7 +146,7 @@ def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Act
 def test_a_run_whose_ordering_was_cut_short_can_be_resumed(by: Actor) -> None:
     run = order(make_variant(2))
     Run.objects.filter(pk=run.pk).update(state="ordered", votes_wanted=9)
-    steering.resume(run=stored(run), by=by, now=NOW)
+    generation_runs.resume(run=stored(run), by=by, now=NOW)
     assert work_off(run).state == "done"
     assert run.votes_wanted == 2
 
@@ -158,8 +157,8 @@ def test_a_cap_beyond_the_budget_leaves_a_run_whose_ordering_was_cut_short_as_it
 ) -> None:
     run = order(make_variant(2, make_team()))
     Run.objects.filter(pk=run.pk).update(state="ordered")
-    with pytest.raises(BudgetRefused):
-        steering.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
+    with pytest.raises(BudgetError):
+        generation_runs.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("ordered", DOLLAR)
 
 
@@ -170,9 +169,9 @@ def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resume
     run = order(make_variant(2))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     seen = stored(run)
-    steering.cancel(run=run, by=by, now=NOW)
-    with pytest.raises(RunRefused, match="cancelled: it cannot be resumed"):
-        steering.resume(run=seen, by=by, now=NOW)
+    generation_runs.cancel(run=run, by=by, now=NOW)
+    with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
+        generation_runs.resume(run=seen, by=by, now=NOW)
     assert stored(run).state == "cancelled"
 
 
@@ -180,11 +179,11 @@ def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resume
 def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
     model: Model, by: Actor, state: str
 ) -> None:
-    model.outcomes = [Rejected("Not like this.")]
+    model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2)))
     Run.objects.filter(pk=run.pk).update(state=state)
-    with pytest.raises(RunRefused, match="once the run is through"):
-        steering.ask_failures_again(run=run, by=by, now=NOW)
+    with pytest.raises(RunError, match="once the run is finished"):
+        generation_runs.retry_failed(run=run, by=by, now=NOW)
     assert (stored(run).state, run.calls.filter(state="failed").count()) == (state, 1)
     assert not AuditEntry.objects.filter(action="asked failed answers again").exists()
 
@@ -194,7 +193,7 @@ def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
 
 def test_failures_are_named_with_their_prompts_and_reasons(model: Model) -> None:
     candidate = make_variant(3)
-    model.outcomes = [Rejected("Not like this."), Refused("No.")]
+    model.outcomes = [RejectedError("Not like this."), ModelRefusedError("No.")]
     run = work_off(order(candidate))
     found = with_prompts(list(failures_of(run)))
     assert [(one.prompt.external_id, one.label, one.reason) for one in found if one.prompt] == [
@@ -210,10 +209,10 @@ def test_failures_are_named_with_their_prompts_and_reasons(model: Model) -> None
 
 def test_a_report_counts_states_tokens_time_and_money(model: Model) -> None:
     candidate = make_variant(4)
-    model.outcomes = [Refused("No.")]
+    model.outcomes = [ModelRefusedError("No.")]
     run = order(candidate)
     for call in run.calls.order_by("pk")[:3]:
-        make_answer(call_id=call.pk)
+        generate_answer(call_id=call.pk)
     Call.objects.filter(run=run, state="done").update(seconds=1.5)
     report = report_on(run.pk, NOW)
     assert {state: n for state, _, n in report.state_rows if n} == {"done": 2, "refused": 1}

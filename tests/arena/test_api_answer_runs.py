@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from arena.answers.quoting import prepare_order
-from arena.api import answer_runs
+from arena.api import runs
 from arena.calls.models import Call
-from arena.calls.providers.base import Rejected
+from arena.calls.providers.base import RejectedError
+from arena.generation_runs import prepare_order
 from arena.models import AuditEntry, Candidate, Run, Team
 from tests.arena.answering import make_variant, work_off
 from tests.arena.ledger import DOLLAR, Model
@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_the_page_says_and_writes_nothing(team: Team, caller
 def test_a_quote_is_refused_as_the_order_would_be(team: Team, caller: Caller, run: Run) -> None:
     assert run.candidate
     under_way = quote(caller, run.candidate)
-    assert (under_way.status_code, "not through yet" in under_way.json()["detail"]) == (422, True)
+    assert (under_way.status_code, "is unfinished" in under_way.json()["detail"]) == (422, True)
     unpriced = quote(caller, make_variant(1, team, model="unheard-of"))
     assert (unpriced.status_code, "price" in unpriced.json()["detail"]) == (422, True)
     nothing = quote(caller, make_variant(0, team))
@@ -128,7 +128,7 @@ def test_what_is_no_cap_is_refused_and_changes_nothing(caller: Caller, run: Run,
 def test_failures_are_asked_again_once_a_run_is_through(
     caller: Caller, run: Run, model: Model
 ) -> None:
-    model.outcomes = [Rejected("Not like this.")]
+    model.outcomes = [RejectedError("Not like this.")]
     early = steer(caller, run, "retry")
     work_off(run)
     answer = steer(caller, run, "retry")
@@ -149,7 +149,7 @@ def test_workers_are_rung_for_when_a_run_goes_on(
     caller: Caller, run: Run, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung: list[int] = []
-    monkeypatch.setattr(answer_runs, "ring_answers", lambda: rung.append(1))
+    monkeypatch.setattr(runs, "enqueue_answers", lambda: rung.append(1))
     steer(caller, run, "pause")
     with django_capture_on_commit_callbacks(execute=True):
         steer(caller, run, "resume")

@@ -185,4 +185,4 @@ def test_a_change_of_nothing_is_refused() -> None:
     empty = member_of(team, "owner").patch(f"arenas/{team_arena(team).slug}/", {})
 
     assert empty.status_code == 422
-    assert "changes nothing" in empty.json()["detail"]
+    assert "contains no changes" in empty.json()["detail"]

@@ -49,7 +49,7 @@ def test_the_next_version_of_a_private_candidate_says_how_private_it_is(
     path = f"arenas/{arena.slug}/candidates/{first['id']}/versions/"
     silent = caller.post(path, {"notes": "New."})
     assert silent.status_code == 422
-    assert "The version before is not public yet" in silent.json()["detail"]
+    assert "The previous version is still private" in silent.json()["detail"]
     assert Candidate.objects.count() == 1
     made = caller.post(path, {"notes": "New."} | said)
     assert (made.status_code, made.json()["private_until_votes"]) == (201, votes)
@@ -151,7 +151,7 @@ def test_a_guest_of_a_closed_arena_writes_nothing_and_retires(team: Any, arena: 
 
     refused = caller.post(f"{path}versions/", {"notes": "New."})
     assert refused.status_code == 422
-    assert "not open to candidates of other teams" in refused.json()["detail"]
+    assert "closed to candidates from other teams" in refused.json()["detail"]
     answers = {"responses": [{"prompt_id": "p0", "text": "A"}]}
     assert caller.post(f"{path}responses/", answers).status_code == 422
     assert caller.post(f"{path}retire/").status_code == 200
@@ -255,7 +255,7 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena
 
     for caller in (blind, token_of(team)):
         empty = caller.post(path + "versions/", {})
-        assert (empty.status_code, "changes nothing" in empty.json()["detail"]) == (422, True)
+        assert (empty.status_code, "contains no changes" in empty.json()["detail"]) == (422, True)
     for answer in (
         blind.post(path + "versions/", {"endpoint": "scripted"}),
         blind.post(path + "retire/", {}),

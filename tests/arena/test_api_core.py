@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from arena.access import NOBODY
+from arena.actors import ANONYMOUS
 from arena.models import Arena, Membership
-from arena.services.tokens import revoke_token
+from arena.services.teams import revoke_token
 from tests.arena.rest import ROOT, Caller, member_of, team_arena, token_of
 from tests.arena.teams import make_team, person
 from tests.factories import make_arena
@@ -73,7 +73,7 @@ def test_a_revoked_token_is_refused(team: Any) -> None:
     caller = token_of(team)
     token = team.tokens.get()
     assert caller.get("me/").status_code == 200
-    revoke_token(token=token, by=NOBODY, now=timezone.now())
+    revoke_token(token=token, by=ANONYMOUS, now=timezone.now())
 
     assert caller.get("me/").status_code == 401
 

@@ -122,9 +122,9 @@ def test_what_is_tried_for_whoever_may_do_something_else_by_now_is_not_written()
     asked: dict[str, Any] = {"owner": "o", "key": "k", "fingerprint": "f", "now": timezone.now()}
     made = []
 
-    def work() -> idempotency.Reply:
+    def work() -> idempotency.StoredReply:
         made.append(make_team())
-        return idempotency.Reply(201, {}, str(len(made)).encode())
+        return idempotency.StoredReply(201, {}, str(len(made)).encode())
 
     idempotency.carry_out_once(**asked, work=work, rights="member")
     again = idempotency.carry_out_once(**asked, work=work, rights="owner")
@@ -155,11 +155,13 @@ def test_a_fault_is_forgotten_so_the_next_try_is_the_first(
 
 
 def test_an_answer_that_asks_for_patience_is_forgotten(caller: Caller) -> None:
-    reply = idempotency.Reply(429, {}, b"slow down")
+    reply = idempotency.StoredReply(429, {}, b"slow down")
     asked = {"owner": "o", "key": "k", "fingerprint": "f", "now": timezone.now()}
 
     assert idempotency.carry_out_once(**asked, work=lambda: reply) == reply
-    fine = idempotency.carry_out_once(**asked, work=lambda: idempotency.Reply(200, {}, b"done"))
+    fine = idempotency.carry_out_once(
+        **asked, work=lambda: idempotency.StoredReply(200, {}, b"done")
+    )
 
     assert fine.body == b"done"
     assert not fine.is_repeated

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.models import Arena, IdempotentRequest
 from arena.services import idempotency
-from arena.services.idempotency import FirstStillAtWork, Reply, carry_out_once
+from arena.services.idempotency import FirstRequestRunningError, StoredReply, carry_out_once
 from tests.arena.rest import token_of
 from tests.arena.teams import make_team
 
@@ -50,7 +50,7 @@ def test_whoever_waited_for_one_that_failed_does_the_work() -> None:
     started, now = threading.Event(), timezone.now()
     asked: dict[str, Any] = {"owner": "o", "key": "k", "fingerprint": "f", "now": now}
 
-    def fail() -> Reply:
+    def fail() -> StoredReply:
         started.set()
         raise ZeroDivisionError
 
@@ -60,18 +60,18 @@ def test_whoever_waited_for_one_that_failed_does_the_work() -> None:
                 carry_out_once(**asked, work=fail)
             return None
         started.wait()
-        return carry_out_once(**asked, work=lambda: Reply(201, {}, b"second"))
+        return carry_out_once(**asked, work=lambda: StoredReply(201, {}, b"second"))
 
     _, second = at_once(2, work)
 
-    assert second == Reply(201, {}, b"second")
+    assert second == StoredReply(201, {}, b"second")
     assert IdempotentRequest.objects.count() == 1
 
 
 def test_who_would_wait_too_long_is_told_so(monkeypatch: Any) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite every writer waits for its turn, and is told when that is too long.")
-    monkeypatch.setattr(idempotency, "WAIT_A_WHILE", "SET LOCAL lock_timeout = '50ms'")
+    monkeypatch.setattr(idempotency, "SET_LOCK_TIMEOUT", "SET LOCAL lock_timeout = '50ms'")
     at_work, go_on = threading.Event(), threading.Event()
     asked: dict[str, Any] = {
         "owner": "o",
@@ -80,17 +80,17 @@ def test_who_would_wait_too_long_is_told_so(monkeypatch: Any) -> None:
         "now": timezone.now(),
     }
 
-    def long_work() -> Reply:
+    def long_work() -> StoredReply:
         at_work.set()
         assert go_on.wait(10)
-        return Reply(201, {}, b"first")
+        return StoredReply(201, {}, b"first")
 
     def work(i: int) -> Any:
         if i == 0:
             return carry_out_once(**asked, work=long_work)
         assert at_work.wait(10)
         try:
-            with pytest.raises(FirstStillAtWork):
+            with pytest.raises(FirstRequestRunningError):
                 carry_out_once(**asked, work=long_work)
         finally:
             go_on.set()

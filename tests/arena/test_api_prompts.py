@@ -112,7 +112,7 @@ def test_a_body_of_very_many_values_is_refused(team: Any, arena: Any) -> None:
     response = token_of(team).post(f"arenas/{arena.slug}/prompts/", body)
 
     assert response.status_code == 413
-    assert "more than the 1,500,000 values" in response.json()["detail"]
+    assert "more than 1,500,000 values" in response.json()["detail"]
 
 
 def test_more_than_the_usual_body_is_taken_here(team: Any, arena: Any) -> None:
@@ -164,14 +164,14 @@ def test_a_prompt_is_changed_retired_and_brought_back(team: Any, arena: Any) -> 
 def test_an_arena_that_is_hidden_meanwhile_is_missing(
     team: Any, arena: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caller, read = token_of(team), OnePrompt.given
+    caller, read = token_of(team), OnePrompt.validated
     bring(caller, arena, {"external_id": "p1", "text": "Q?"})
 
     def read_while_it_is_hidden(*args: Any, **options: Any) -> Any:
         Arena.objects.filter(pk=arena.pk).update(team=make_team(), visibility="private")
         return read(*args, **options)
 
-    monkeypatch.setattr(OnePrompt, "given", read_while_it_is_hidden)
+    monkeypatch.setattr(OnePrompt, "validated", read_while_it_is_hidden)
     path = f"arenas/{arena.slug}/prompts/p1/"
 
     assert caller.patch(path, {"text": "Which?"}).status_code == 404
@@ -184,7 +184,7 @@ def test_a_prompt_with_answers_is_not_changed(team: Any) -> None:
     response = token_of(team).patch(f"arenas/{arena.slug}/prompts/p0/", {"text": "New?"})
 
     assert response.status_code == 422
-    assert "Retire it" in response.json()["detail"]
+    assert "Archive it" in response.json()["detail"]
 
 
 def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, arena: Any) -> None:
@@ -211,7 +211,7 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena
     empty, changed = blind.patch(path, {}), blind.patch(path, {"retired": False})
 
     assert empty.status_code == 422
-    assert "changes nothing" in empty.json()["detail"]
+    assert "contains no changes" in empty.json()["detail"]
     assert changed.status_code == 200
     told = {name for name, value in changed.json().items() if value is not None}
     assert told == {"external_id"}

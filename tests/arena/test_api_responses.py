@@ -166,7 +166,7 @@ def test_workers_are_rung_for_when_the_order_is_committed(
     team: Any, generated: Candidate, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung = []
-    monkeypatch.setattr("arena.api.answers.ring_answers", lambda: rung.append(1) or 1)
+    monkeypatch.setattr("arena.api.runs.enqueue_answers", lambda: rung.append(1) or 1)
 
     with django_capture_on_commit_callbacks(execute=True):
         token_of(team).post(path_of(generated, "answers"), {})
@@ -201,4 +201,4 @@ def test_an_uploaded_candidate_generates_nothing(team: Any, uploaded: Candidate)
     response = token_of(team).post(path_of(uploaded, "answers"), {})
 
     assert response.status_code == 422
-    assert "uploaded" in response.json()["detail"]
+    assert "upload its answers" in response.json()["detail"]

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Comparison, Rater, Vote
-from arena.services.issuing import SignInFirst, check_admission
+from arena.services.comparisons import SignInFirstError, check_admission
 from tests.arena.rest import Caller, member_of, team_arena, token_of
 from tests.arena.teams import make_team, person
 
@@ -224,7 +224,7 @@ def test_a_token_brings_named_raters_whoever_else_may_vote(team: Any, voters: st
     assert vote(caller, arena, said).status_code == 200
     assert arena.votes.live().get().rater.name == "anna"
     other = team_arena(team, voters=voters)
-    with pytest.raises(SignInFirst):
+    with pytest.raises(SignInFirstError):
         check_admission(other, Rater.objects.get(name="anna"))
 
 

@@ -6,15 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.forms.arenas import ArenaForm
 from arena.models import Arena, AuditEntry, Candidate
-from arena.services.arenas import (
-    LONGEST_DESCRIPTION,
-    ArenaRefused,
-    create_team_arena,
-    update_arena,
-)
+from arena.services.arenas import LONGEST_DESCRIPTION, ArenaError, create_team_arena, update_arena
 from arena.services.candidates import retire_candidate
 from ranking.models import Board
 from tests.arena.rest import Caller
@@ -34,14 +29,14 @@ def update(arena: Arena, **fields: Any) -> Arena:
 
 
 def test_no_name_of_an_arena_holds_what_is_not_seen() -> None:
-    with pytest.raises(ArenaRefused, match=r"contains a character that is not seen \(U\+202E\)"):
+    with pytest.raises(ArenaError, match=r"contains an invisible character \(U\+202E\)"):
         create(name="abc\u202edef")
 
 
 def test_an_arena_is_made_and_announced(
     django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     with django_capture_on_commit_callbacks(execute=True):
         arena = create(
             name="Which refund?", visibility="private", voters="members", criteria=" Short. "
@@ -90,12 +85,16 @@ def test_the_address_of_a_private_arena_is_free_for_everybody() -> None:
     [
         ({"name": " "}, "name", "is empty"),
         ({"question": "x" * 201}, "question", "201 characters"),
-        ({"slug": "taken"}, "slug", "Another arena has this address already."),
-        ({"slug": "new"}, "slug", "cannot have the address"),
+        ({"slug": "taken"}, "slug", "Another arena already has this address."),
+        ({"slug": "new"}, "slug", "is reserved"),
         ({"slug": "a b"}, "slug", "valid"),
         ({"slug": "a b", "visibility": "private"}, "slug", "valid"),
         ({"visibility": "secret"}, "visibility", "not a valid choice"),
-        ({"visibility": "private", "open_to_teams": True}, "open_to_teams", "which do not see it"),
+        (
+            {"visibility": "private", "open_to_teams": True},
+            "open_to_teams",
+            "cannot see a private arena",
+        ),
         ({"criteria": "x" * 4001}, "criteria", "4,001 characters"),
         ({"description": "x" * 20_001}, "description", "20,001 characters long; the limit is 20"),
         ({"description": "日" * 20_001}, "description", "20,001 characters"),
@@ -106,9 +105,9 @@ def test_what_cannot_be_is_said_at_its_field(
     fields: dict[str, Any], field: str, words: str
 ) -> None:
     make_arena(0, 0, slug="taken")
-    with pytest.raises(ArenaRefused) as refused:
+    with pytest.raises(ArenaError) as refused:
         create(**fields)
-    assert (refused.value.field, words in refused.value.sentence) == (field, True)
+    assert (refused.value.field, words in refused.value.message) == (field, True)
     assert Arena.objects.count() == 1
 
 
@@ -146,7 +145,7 @@ def test_stored_pages_go_when_settings_change() -> None:
     with pytest.MonkeyPatch.context() as patch:
         dropped: list[int] = []
         patch.setattr(
-            "ranking.services.boards.drop_pages", lambda arena_id: dropped.append(arena_id)
+            "ranking.services.leases.drop_pages", lambda arena_id: dropped.append(arena_id)
         )
         update(arena, visibility="private")
     assert dropped == [arena.pk]
@@ -156,7 +155,7 @@ def test_a_question_that_was_voted_on_stays() -> None:
     arena = make_arena(2, 1, team=make_team())
     update(arena, question="Which is shorter?")
     make_vote(arena, *arena.candidates.all(), "left")
-    with pytest.raises(ArenaRefused, match="People have voted on this question"):
+    with pytest.raises(ArenaError, match="already has votes"):
         update(arena, question="Which is longer?")
     assert update(arena, name="Other").name == "Other"
 
@@ -165,7 +164,7 @@ def test_an_arena_with_guests_does_not_become_private() -> None:
     arena = create(open_to_teams=True)
     Candidate.objects.create(arena=arena, team=arena.team, name="ours")
     guest = Candidate.objects.create(arena=arena, team=make_team(name="Guests"), name="theirs")
-    with pytest.raises(ArenaRefused, match="would lose sight of their own") as refused:
+    with pytest.raises(ArenaError, match="could no longer see them") as refused:
         update(arena, visibility="private", open_to_teams=False)
     assert refused.value.field == "visibility"
     retire_candidate(candidate=guest, by=Actor(), now=timezone.now())
@@ -175,5 +174,5 @@ def test_an_arena_with_guests_does_not_become_private() -> None:
 
 
 def test_what_has_no_team_cannot_be_private() -> None:
-    with pytest.raises(ArenaRefused, match="no team"):
+    with pytest.raises(ArenaError, match="no team"):
         update(make_arena(0, 0), visibility="private")

@@ -5,7 +5,7 @@ from time import thread_time
 
 import pytest
 
-from arena.blinding import EDGE, names_itself
+from arena.self_identification import EDGE, self_identifies
 
 GIVES_AWAY = [
     "As Claude, I cannot browse the web.",
@@ -69,12 +69,12 @@ STAYS_BLIND = [
 
 @pytest.mark.parametrize("text", GIVES_AWAY)
 def test_a_response_that_says_who_wrote_it_is_flagged(text):
-    assert names_itself(text)
+    assert self_identifies(text)
 
 
 @pytest.mark.parametrize("text", STAYS_BLIND)
 def test_a_mere_mention_is_not_flagged(text):
-    assert not names_itself(text)
+    assert not self_identifies(text)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_a_mere_mention_is_not_flagged(text):
     ],
 )
 def test_the_candidates_own_name_counts_where_it_is_said_of_oneself(text, flagged):
-    assert names_itself(text, names=["Harbour-7b", "Formal", "", "x"]) is flagged
+    assert self_identifies(text, names=["Harbour-7b", "Formal", "", "x"]) is flagged
 
 
 @pytest.mark.parametrize("name", ["a(b", "a[", "a\\b", "a|", "(?i)", "é."])
 def test_names_are_taken_literally(name):
-    assert names_itself(f"I am {name}, yes.", names=[name])
-    assert not names_itself("I am happy.", names=[name])
+    assert self_identifies(f"I am {name}, yes.", names=[name])
+    assert not self_identifies("I am happy.", names=[name])
 
 
 @pytest.mark.parametrize(
@@ -113,26 +113,26 @@ def test_names_are_taken_literally(name):
 def test_a_text_of_a_megabyte_takes_well_under_a_second(piece):
     text = piece * (1_000_000 // len(piece))
     started = thread_time()
-    names_itself(text, names=["Harbour-7b"])
+    self_identifies(text, names=["Harbour-7b"])
     assert thread_time() - started < 0.9
 
 
 def test_a_long_text_is_read_at_its_start_and_at_its_end():
     long = "The harbour is deep. " * 50_000
-    assert not names_itself(long)
-    assert names_itself(f"I am ChatGPT. {long}")
-    assert names_itself(f"{long}I am ChatGPT.")
+    assert not self_identifies(long)
+    assert self_identifies(f"I am ChatGPT. {long}")
+    assert self_identifies(f"{long}I am ChatGPT.")
 
 
 def test_the_start_and_the_end_of_a_long_text_are_not_read_as_one_sentence():
     start, end = " I am ".rjust(EDGE, "x"), "Claude, ".ljust(EDGE, "x")
-    assert names_itself(f"{start}{end}")
-    assert not names_itself(f"{start}{'x' * 100}{end}")
+    assert self_identifies(f"{start}{end}")
+    assert not self_identifies(f"{start}{'x' * 100}{end}")
 
 
 @pytest.mark.slow
 @pytest.mark.data
 def test_real_answers_are_rarely_flagged(data_dir):
     lines = (data_dir / "prompt-variants/responses.jsonl").read_text().splitlines()
-    flagged = sum(names_itself(json.loads(line)["text"]) for line in lines)
+    flagged = sum(self_identifies(json.loads(line)["text"]) for line in lines)
     assert 40 <= flagged <= 65

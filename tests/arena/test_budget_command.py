@@ -5,8 +5,8 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.services import tokens
+from arena.actors import Actor
+from arena.services import teams
 from tests.arena.teams import make_team, person
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ def test_an_operator_sets_a_budget_and_the_trail_says_so(capsys):
     call_command("budget", "help", "12.50")
     team.refresh_from_db()
     assert team.budget == 12_500_000_000
-    assert capsys.readouterr().out == "Help may spend $12.50; $0.00 of it is taken.\n"
+    assert capsys.readouterr().out == "Help may spend $12.50; $0.00 of it is spent or reserved.\n"
     entry = team.audit_entries.latest("pk")
     assert (entry.by, entry.action) == ("an operator, by a command", "set the budget")
     assert entry.details == {"budget": "$12.50", "before": "$0.00"}
@@ -56,7 +56,7 @@ def test_the_admin_sets_a_budget_in_dollars(admin_client):
 
 def test_the_admin_revokes_tokens_and_shows_no_digest(admin_client):
     team = make_team()
-    token, secret = tokens.create_token(
+    token, secret = teams.create_token(
         team=team, name="CI", scopes=["read"], by=Actor(user=person())
     )
     page = admin_client.get(reverse("admin:arena_apitoken_change", args=[token.pk])).text
@@ -64,4 +64,4 @@ def test_the_admin_revokes_tokens_and_shows_no_digest(admin_client):
     assert token.digest not in page
     chosen = {"action": "revoke", "_selected_action": [token.pk]}
     admin_client.post(reverse("admin:arena_apitoken_changelist"), chosen)
-    assert tokens.find_token(secret, timezone.now()) is None
+    assert teams.find_token(secret, timezone.now()) is None

@@ -7,19 +7,14 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.access import COMMAND, Actor
-from arena.answers import steering
+from arena import generation_runs
+from arena.actors import CLI, Actor
 from arena.calls.models import Call
-from arena.calls.providers.base import Rejected
-from arena.calls.services import cancel_run
+from arena.calls.providers.base import RejectedError
+from arena.calls.runs import cancel_run
 from arena.models import Arena, Run, Team
-from arena.services.budgets import (
-    BudgetRefused,
-    budget_left,
-    committed_by,
-    reserve_budget,
-)
-from arena.services.deleting import delete_arena
+from arena.services.arenas import delete_arena
+from arena.services.runs import BudgetError, budget_left, committed_by, reserve_budget
 from tests.arena.answering import make_team, make_variant, order, work_off
 from tests.arena.ledger import DOLLAR, Model
 
@@ -37,7 +32,7 @@ def refusal(team: Team | None, cap: int | None) -> str:
     try:
         with transaction.atomic():
             reserve_budget(team=team, cap=cap)
-    except BudgetRefused as refused:
+    except BudgetError as refused:
         return str(refused)
     return ""
 
@@ -80,7 +75,7 @@ def test_another_team_s_runs_do_not_count() -> None:
 @pytest.mark.django_db
 def test_an_order_above_the_budget_writes_nothing(model: Model) -> None:
     candidate = make_variant(2, make_team(DOLLAR))
-    with pytest.raises(BudgetRefused):
+    with pytest.raises(BudgetError):
         order(candidate, cap=2 * DOLLAR)
     assert not Run.objects.exists()
     assert not Call.objects.exists()
@@ -95,7 +90,7 @@ def test_a_candidate_in_another_team_s_arena_is_paid_by_its_own() -> None:
     mine = make_team(DOLLAR)
     assert order(make_variant(arena=arena, team=mine)).team == mine
     without = make_variant(arena=arena, team=None)
-    with pytest.raises(BudgetRefused, match=str(arena.team)):
+    with pytest.raises(BudgetError, match=str(arena.team)):
         order(without)
 
 
@@ -104,13 +99,13 @@ def test_a_candidate_in_another_team_s_arena_is_paid_by_its_own() -> None:
 def test_a_higher_cap_is_within_the_budget_too() -> None:
     run = order(make_variant(2, make_team(3 * DOLLAR)), cap=2 * DOLLAR)
     by = Actor()
-    steering.pause(run=run, by=by)
+    generation_runs.pause(run=run, by=by)
     run.refresh_from_db()
-    with pytest.raises(BudgetRefused):
-        steering.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR + 1)
+    with pytest.raises(BudgetError):
+        generation_runs.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR + 1)
     run.refresh_from_db()
     assert (run.state, run.cap) == ("paused", 2 * DOLLAR)
-    steering.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR)
+    generation_runs.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR)
     run.refresh_from_db()
     assert (run.state, run.cap) == ("open", 3 * DOLLAR)
 
@@ -118,15 +113,15 @@ def test_a_higher_cap_is_within_the_budget_too() -> None:
 @pytest.mark.django_db
 def test_failures_asked_again_take_the_run_s_cap_from_the_budget_again(model: Model) -> None:
     team = make_team(3 * DOLLAR)
-    model.outcomes = [Rejected("Not like this.")]
+    model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2, team), cap=2 * DOLLAR))
     other = order(make_variant(2, team), cap=2 * DOLLAR)
-    with pytest.raises(BudgetRefused):
-        steering.ask_failures_again(run=run, by=Actor(), now=NOW)
+    with pytest.raises(BudgetError):
+        generation_runs.retry_failed(run=run, by=Actor(), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     cancel_run(run_id=other.pk, now=NOW)
-    steering.ask_failures_again(run=run, by=Actor(), now=NOW)
+    generation_runs.retry_failed(run=run, by=Actor(), now=NOW)
     assert work_off(run).votes_done == 2
 
 
@@ -143,7 +138,7 @@ def test_twenty_orders_at_once_never_pass_the_budget_together() -> None:
         try:
             together.wait()
             order(candidates[number], cap=2 * DOLLAR)
-        except BudgetRefused:
+        except BudgetError:
             return False
         finally:
             connection.close()
@@ -177,7 +172,7 @@ def test_ten_orders_of_one_candidate_at_once_make_one_run() -> None:
     with ThreadPoolExecutor(10) as people:
         said = sorted(people.map(come, range(10)))
     assert said[-1] == "open"
-    assert set(said[:-1]) <= {"UnderWay", "AnswersRefused"}
+    assert set(said[:-1]) <= {"UnderWayError", "AnswersRefused"}
     assert (Run.objects.count(), Call.objects.count()) == (1, 2)
 
 
@@ -185,11 +180,11 @@ def test_ten_orders_of_one_candidate_at_once_make_one_run() -> None:
 def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
     team = make_team(100 * DOLLAR)
     page = run_of(team, "paused", cap=90 * DOLLAR)
-    steering.resume(run=Run.objects.get(pk=page.pk), by=Actor(), now=NOW, cap=DOLLAR)
+    generation_runs.resume(run=Run.objects.get(pk=page.pk), by=Actor(), now=NOW, cap=DOLLAR)
     Run.objects.filter(pk=page.pk).update(state="paused")
     run_of(team, "open", cap=95 * DOLLAR)
-    with pytest.raises(BudgetRefused, match=r"has \$4.00 left"):
-        steering.resume(run=page, by=Actor(), now=NOW, cap=92 * DOLLAR)
+    with pytest.raises(BudgetError, match=r"has \$4.00 left"):
+        generation_runs.resume(run=page, by=Actor(), now=NOW, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 
 
@@ -197,6 +192,6 @@ def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
 def test_what_a_deleted_arena_cost_stays_spent() -> None:
     team = make_team(budget=100 * DOLLAR)
     run = run_of(team, "done", cap=70 * DOLLAR, settled=60 * DOLLAR)
-    delete_arena(arena=run.in_arena, by=COMMAND)
+    delete_arena(arena=run.in_arena, by=CLI)
     team.refresh_from_db()
     assert budget_left(team) == 40 * DOLLAR

@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, IdempotentRequest, Vote
-from arena.services import issuing, voting
-from arena.services.deadlocks import tried_twice
+from arena.services import comparisons
+from arena.services.locks import retry_on_deadlock
 from tests.arena.rest import token_of
 from tests.arena.teams import make_team
 from tests.deadlocks import deadlock, failing
@@ -24,7 +24,7 @@ NEXT = {"outcome": "left", "with_next": "1"}
 
 @pytest.fixture(autouse=True)
 def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def client() -> Client:
 
 def once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
     """Have the comparisons that are issued next end in a deadlock."""
-    monkeypatch.setattr(issuing, "take_side", failing(issuing.take_side, times=times))
+    monkeypatch.setattr(comparisons, "take_side", failing(comparisons.take_side, times=times))
 
 
 def vote(client: Client, arena: Arena) -> Any:
@@ -56,7 +56,7 @@ def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch)
-    drawn = voting.issue_comparison(arena=arena, rater=make_person(), now=timezone.now())
+    drawn = comparisons.next_comparison(arena=arena, rater=make_person(), now=timezone.now())
     assert drawn == Comparison.objects.get()
 
 
@@ -81,7 +81,7 @@ def test_a_request_with_a_key_is_carried_out_again_as_a_whole(
 
 
 def test_within_a_greater_transaction_nothing_is_tried_again() -> None:
-    work = tried_twice(failing(lambda: "done"))
+    work = retry_on_deadlock(failing(lambda: "done"))
     with pytest.raises(OperationalError), transaction.atomic():
         work()
 
@@ -95,13 +95,13 @@ def test_what_is_no_deadlock_is_not_tried_again(error: Exception) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        tried_twice(work)()
+        retry_on_deadlock(work)()
     assert len(tries) == 1
 
 
 def test_a_second_deadlock_is_told() -> None:
     with pytest.raises(OperationalError, match="deadlock"):
-        tried_twice(failing(lambda: "done", times=2))()
+        retry_on_deadlock(failing(lambda: "done", times=2))()
 
 
 # -- Said in words ---------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 def test_a_page_says_whether_the_database_or_ringside_is_to_blame(
     arena: Arena, client: Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(voting, "issue_comparison", raising(error))
+    monkeypatch.setattr(comparisons, "next_comparison", raising(error))
     answer = client.get(reverse("vote", args=[arena.slug]))
     assert answer.status_code == status
-    assert ("busy" if status == 503 else "The fault is ours") in answer.content.decode()
+    assert ("busy" if status == 503 else "The error is on our side") in answer.content.decode()

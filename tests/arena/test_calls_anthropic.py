@@ -8,16 +8,16 @@ import pytest
 
 from arena.calls.providers.anthropic import AnthropicProvider
 from arena.calls.providers.base import (
+    EndpointStoppedError,
     Message,
+    ModelRefusedError,
     ProviderError,
-    Refused,
-    Rejected,
+    RejectedError,
     Reply,
     Request,
-    Retryable,
-    Stopped,
-    TooLong,
-    Unsupported,
+    RetryableError,
+    TooLongError,
+    UnsupportedParameterError,
 )
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, dislikes, fails, says
@@ -111,27 +111,27 @@ def test_a_schema_is_sent_as_the_format_of_the_output(server: FakeServer) -> Non
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (fails(429), Retryable),
-        (fails(408), Retryable),
-        (fails(500), Retryable),
-        (fails(529, "Overloaded"), Retryable),
-        (fake_server.half_a_body, Retryable),
-        (fake_server.wrong_json, Retryable),
-        (fake_server.no_choices, Retryable),
-        (lambda body: Sent(b"<html>", headers={"content-type": "text/html"}), Retryable),
-        (lambda body: Sent(b"[" * 200_000), Retryable),
-        (fails(401), Stopped),
-        (fails(402), Stopped),
-        (fails(403), Stopped),
-        (fails(404, "model: judge-8"), Stopped),
-        (fails(400, "Your credit balance is too low"), Stopped),
-        (fails(400, "prompt is too long: 250000 tokens > 200000 maximum"), TooLong),
-        (fails(413), TooLong),
-        (fails(400, "Output blocked by content filtering policy"), Refused),
-        (fails(400, "messages: roles must alternate"), Rejected),
-        (fails(400, "max_tokens: 90000 > 8192, the maximum allowed for this model"), Rejected),
-        (says("", finish="content_filter"), Refused),
-        (says(None, refusal="I can't."), Refused),
+        (fails(429), RetryableError),
+        (fails(408), RetryableError),
+        (fails(500), RetryableError),
+        (fails(529, "Overloaded"), RetryableError),
+        (fake_server.half_a_body, RetryableError),
+        (fake_server.wrong_json, RetryableError),
+        (fake_server.no_choices, RetryableError),
+        (lambda body: Sent(b"<html>", headers={"content-type": "text/html"}), RetryableError),
+        (lambda body: Sent(b"[" * 200_000), RetryableError),
+        (fails(401), EndpointStoppedError),
+        (fails(402), EndpointStoppedError),
+        (fails(403), EndpointStoppedError),
+        (fails(404, "model: judge-8"), EndpointStoppedError),
+        (fails(400, "Your credit balance is too low"), EndpointStoppedError),
+        (fails(400, "prompt is too long: 250000 tokens > 200000 maximum"), TooLongError),
+        (fails(413), TooLongError),
+        (fails(400, "Output blocked by content filtering policy"), ModelRefusedError),
+        (fails(400, "messages: roles must alternate"), RejectedError),
+        (fails(400, "max_tokens: 90000 > 8192, the maximum allowed for this model"), RejectedError),
+        (says("", finish="content_filter"), ModelRefusedError),
+        (says(None, refusal="I can't."), ModelRefusedError),
     ],
 )
 def test_each_fault_has_its_error_and_is_asked_once(
@@ -146,7 +146,7 @@ def test_each_fault_has_its_error_and_is_asked_once(
 
 def test_a_slow_server_times_out_and_may_bill(server: FakeServer) -> None:
     server.otherwise = fake_server.slow(1.0)
-    with pytest.raises(Retryable, match="in time") as caught:
+    with pytest.raises(RetryableError, match="in time") as caught:
         ask(server, timeout=0.2)
     assert caught.value.maybe_billed
 
@@ -162,21 +162,21 @@ def test_a_slow_server_times_out_and_may_bill(server: FakeServer) -> None:
 )
 def test_what_may_have_been_billed_is_told(server: FakeServer, answer: Any, maybe: bool) -> None:
     server.otherwise = answer
-    with pytest.raises(Retryable) as caught:
+    with pytest.raises(RetryableError) as caught:
         ask(server)
     assert caught.value.maybe_billed is maybe
 
 
 def test_a_server_that_is_down_bills_nothing() -> None:
     provider = AnthropicProvider(base_url="http://127.0.0.1:9", key="", timeout=1)
-    with pytest.raises(Retryable, match="No connection") as caught:
+    with pytest.raises(RetryableError, match="No connection") as caught:
         provider.complete(ASKED)
     assert not caught.value.maybe_billed
 
 
 def test_retry_after_is_read(server: FakeServer) -> None:
     server.otherwise = fails(529, retry_after="7")
-    with pytest.raises(Retryable) as caught:
+    with pytest.raises(RetryableError) as caught:
         ask(server)
     assert caught.value.retry_after == 7.0
 
@@ -195,7 +195,7 @@ def test_a_parameter_that_the_server_does_not_take_is_named_and_can_be_taken_out
 ) -> None:
     server.otherwise = dislikes(wire, message, says("Fine."))
     asked = dataclasses.replace(ASKED, schema=SCHEMA)
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedParameterError) as caught:
         ask(server, asked)
     assert caught.value.parameter == parameter
     assert ask(server, asked.without(parameter)).text == "Fine."
@@ -209,7 +209,7 @@ def test_what_the_format_has_no_word_for_is_never_sent(
     server: FakeServer, change: dict[str, Any], parameter: str
 ) -> None:
     asked = dataclasses.replace(ASKED, **change)
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedParameterError) as caught:
         ask(server, asked)
     assert (caught.value.parameter, caught.value.sent) == (parameter, False)
     assert server.requests == []
@@ -232,7 +232,7 @@ def test_thoughts_are_left_out_and_cached_tokens_are_counted(server: FakeServer)
 
 def test_a_refusal_carries_what_was_billed(server: FakeServer) -> None:
     server.otherwise = says(None, refusal="I can't.")
-    with pytest.raises(Refused, match="can't") as caught:
+    with pytest.raises(ModelRefusedError, match="can't") as caught:
         ask(server)
     assert caught.value.reply is not None
     assert caught.value.reply.tokens_in == 100
@@ -260,6 +260,6 @@ def test_a_key_that_the_server_repeats_never_reaches_the_message(
 
 
 def test_a_key_that_no_header_can_carry_is_refused_unquoted() -> None:
-    with pytest.raises(Stopped, match="characters") as caught:
+    with pytest.raises(EndpointStoppedError, match="characters") as caught:
         AnthropicProvider(base_url="http://127.0.0.1:9", key="sk-1\nsk-2", timeout=1)
     assert "sk-" not in str(caught.value)

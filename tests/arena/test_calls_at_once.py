@@ -12,12 +12,20 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.calls import making, services
-from arena.calls.making import make_call
+from arena.calls import execution
+from arena.calls.execution import execute_call
 from arena.calls.models import Call
+from arena.calls.money import raise_cap
 from arena.calls.pacing import take_turn
-from arena.calls.providers.base import Rejected, Reply, Retryable, Unsupported
-from arena.conf.endpoints import Endpoint
+from arena.calls.providers.base import (
+    RejectedError,
+    Reply,
+    RetryableError,
+    UnsupportedParameterError,
+)
+from arena.calls.runs import move_calls, resume_run
+from arena.calls.scheduling import sweep
+from arena.endpoints import Endpoint
 from arena.models import Run
 from tests.arena.ledger import DOLLAR, NOW, Model, Question, books, make_row, make_run, says
 
@@ -46,18 +54,18 @@ class Faulty:
         with self._lock:
             mood = self._random.random()
         if mood < 0.15:
-            raise Retryable("HTTP 503", retry_after=0.01)
+            raise RetryableError("HTTP 503", retry_after=0.01)
         if mood < 0.2:
-            raise Rejected("HTTP 400")
+            raise RejectedError("HTTP 400")
         if mood < 0.25:
-            raise Unsupported("HTTP 400: seed", "seed")
+            raise UnsupportedParameterError("HTTP 400: seed", "seed")
         tokens = int(1000 * mood)
         with self._lock:
             self.billed += 1000 * tokens + 2000 * 100
         if mood < 0.35:
             with self._lock:
                 self.cut_off += 1
-            raise Retryable("Connection lost.", maybe_billed=True, retry_after=0.01)
+            raise RetryableError("Connection lost.", maybe_billed=True, retry_after=0.01)
         time.sleep(0.5 if mood > 0.98 else 0.01)
         with self._lock:
             self.answered += 1
@@ -96,8 +104,8 @@ def until(end: float, work: Callable[[], Any], pause: float = 0.0) -> Callable[[
 def test_the_three_sums_hold_and_the_cap_is_never_passed(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "lease_of", lambda endpoint: SHORT)
-    monkeypatch.setattr(making, "UNTIL_SETTLED", timedelta(seconds=0.02))
+    monkeypatch.setattr(execution, "lease_of", lambda endpoint: SHORT)
+    monkeypatch.setattr(execution, "UNTIL_SETTLED", timedelta(seconds=0.02))
     model.otherwise = faulty = Faulty()
     run = make_run(cap=STEP)
     for _ in range(120):
@@ -106,11 +114,11 @@ def test_the_three_sums_hold_and_the_cap_is_never_passed(
     at_once(
         *[until(stop, make_any_call)] * 10,
         until(stop, lambda: look(run), 0.01),
-        until(stop, lambda: services.sweep(now=timezone.now()), 0.05),
+        until(stop, lambda: sweep(now=timezone.now()), 0.05),
         until(stop, lambda: operate(run), 0.2),
     )
     time.sleep(SHORT.total_seconds())
-    services.sweep(now=timezone.now())
+    sweep(now=timezone.now())
     settled, reserved, uncertain = books(run)
     assert (reserved, faulty.answered > 100) == (0, True)
     assert 0 < settled <= faulty.billed <= settled + uncertain
@@ -120,7 +128,7 @@ def test_the_three_sums_hold_and_the_cap_is_never_passed(
 def make_any_call() -> None:
     ids = list(Call.objects.claimable(timezone.now()).values_list("pk", flat=True)[:40])
     if ids:
-        make_call(call_id=random.choice(ids), asking=long_question())
+        execute_call(call_id=random.choice(ids), handler=long_question())
 
 
 def look(run: Run) -> None:
@@ -135,8 +143,8 @@ def operate(run: Run) -> None:
     """Raise the cap a little whenever it is reached, and let the run go on."""
     now = Run.objects.get(pk=run.pk)
     if now.state == Run.State.PAUSED:
-        services.raise_cap(run_id=run.pk, cap=(now.cap or 0) + STEP)
-        services.resume_run(run_id=run.pk, now=timezone.now())
+        raise_cap(run_id=run.pk, cap=(now.cap or 0) + STEP)
+        resume_run(run_id=run.pk, now=timezone.now())
 
 
 def test_money_follows_calls_that_move_while_workers_ask(model: Model) -> None:
@@ -151,12 +159,12 @@ def test_money_follows_calls_that_move_while_workers_ask(model: Model) -> None:
 
     def worker(ids: list[int]) -> None:
         for pk in ids:
-            make_call(call_id=pk, asking=Question())
+            execute_call(call_id=pk, handler=Question())
 
     def mover() -> None:
         for _ in range(10):
             for run in (second, first):
-                services.move_calls(call_ids=calls, run_id=run.pk, now=NOW)
+                move_calls(call_ids=calls, run_id=run.pk, now=NOW)
                 time.sleep(0.01)
 
     at_once(mover, *(lambda ids=calls[i::8]: worker(ids) for i in range(8)))

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.calls import pausing, services
-from arena.calls.endpoints import endpoint_named
+from arena.calls import runs
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
-from arena.calls.providers.base import Rejected, Stopped
+from arena.calls.providers.base import EndpointStoppedError, RejectedError
+from arena.calls.runs import cancel_run, pause_asker, pause_run, reopen_run, resume_run
+from arena.calls.scheduling import calls_to_ring, sweep
+from arena.endpoints import endpoint_named
 from arena.models import Run
 from tests.arena.ledger import (
     DOLLAR,
@@ -46,19 +48,19 @@ def paused_askers(run: Run) -> list[str]:
 
 
 def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) -> None:
-    model.outcomes = [Stopped("HTTP 401: wrong key")]
+    model.outcomes = [EndpointStoppedError("HTTP 401: wrong key")]
     first, other = row(run), row(run, "second")
     first = make(first)
     assert (first.state, first.error, first.reserved) == ("waiting", "HTTP 401: wrong key", 0)
     assert paused_askers(run) == ["first"]
     assert RunAsker.objects.get(asker="first").pause_reason == "HTTP 401: wrong key"
-    assert services.calls_to_ring(now=timezone.now()) == [other.pk]
+    assert calls_to_ring(now=timezone.now()) == [other.pk]
     assert make(first).requests == 1
     assert make(other).state == "done"
 
 
 def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model, run: Run) -> None:
-    model.outcomes = [Stopped("HTTP 401"), Stopped("HTTP 404")]
+    model.outcomes = [EndpointStoppedError("HTTP 401"), EndpointStoppedError("HTTP 404")]
     for call in (row(run), row(run, "second")):
         make(call)
     run.refresh_from_db()
@@ -67,7 +69,7 @@ def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model,
 
 
 def test_the_run_pauses_when_the_other_asker_has_no_call_left(model: Model, run: Run) -> None:
-    model.outcomes = [Stopped("HTTP 401")]
+    model.outcomes = [EndpointStoppedError("HTTP 401")]
     row(run, "second", state="done")
     make(row(run))
     run.refresh_from_db()
@@ -78,28 +80,28 @@ def test_the_sweep_pauses_a_run_when_the_others_have_come_to_their_end(
     model: Model, run: Run
 ) -> None:
     first, other = row(run), row(run, "second")
-    model.outcomes = [Stopped("HTTP 401")]
+    model.outcomes = [EndpointStoppedError("HTTP 401")]
     make(first)
-    services.sweep(now=NOW)
+    sweep(now=NOW)
     run.refresh_from_db()
     assert run.state == "open"
     make(other)
-    services.sweep(now=NOW)
+    sweep(now=NOW)
     run.refresh_from_db()
     assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
 
 
 def test_a_run_that_is_stuck_behind_a_call_of_a_paused_asker_pauses(run: Run) -> None:
     row(run, "second", needs=row(run))
-    services.pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
     run.refresh_from_db()
     assert run.state == "paused"
 
 
 def test_the_sweep_leaves_a_run_in_which_nothing_waits(run: Run) -> None:
     row(run, state="done")
-    services.pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
-    services.sweep(now=NOW)
+    pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    sweep(now=NOW)
     run.refresh_from_db()
     assert run.state == "open"
 
@@ -121,7 +123,7 @@ def test_an_endpoint_that_is_gone_stops_its_asker_with_a_sentence(run: Run) -> N
 
 
 def test_a_run_from_before_askers_had_rows_pauses_as_a_whole(model: Model) -> None:
-    model.outcomes = [Stopped("HTTP 403")]
+    model.outcomes = [EndpointStoppedError("HTTP 403")]
     run = make(row(make_run(cap=DOLLAR))).run
     assert (run.state, run.pause_reason) == ("paused", "HTTP 403")
 
@@ -130,7 +132,7 @@ def fail(run: Run, count: int, asker: str = "first") -> None:
     for i in range(count):
         call = must_take(row(run, asker))
         end(call, "failed", NOW + timedelta(seconds=i), error="boom")
-        pausing.pause_if_failing(run_id=run.pk, asker=asker, now=NOW)
+        runs.pause_if_failing(run_id=run.pk, asker=asker, now=NOW)
 
 
 def test_ten_failures_in_a_row_pause_the_asker_and_say_why(run: Run) -> None:
@@ -146,7 +148,7 @@ def test_ten_failures_in_a_row_pause_the_asker_and_say_why(run: Run) -> None:
 
 
 def test_failures_are_counted_by_the_calls_that_are_made(model: Model, run: Run) -> None:
-    model.otherwise = Rejected("HTTP 400")
+    model.otherwise = RejectedError("HTTP 400")
     for _ in range(10):
         make(row(run))
     assert paused_askers(run) == ["first"]
@@ -161,7 +163,7 @@ def test_failures_of_another_asker_do_not_count(run: Run) -> None:
 def test_a_call_that_succeeds_breaks_the_row(run: Run) -> None:
     fail(run, 9)
     end(must_take(row(run)), "done", NOW + timedelta(minutes=1))
-    assert not pausing.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+    assert not runs.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
 
 
 def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> None:
@@ -169,7 +171,7 @@ def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> No
     for _ in range(12):
         row(run, needs=note)
     end(note, "failed")
-    assert not pausing.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+    assert not runs.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
 
 
 # -- Going on --------------------------------------------------------------------------------------
@@ -179,22 +181,22 @@ def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run)
     fail(run, 1)
     done = must_take(row(run))
     end(done, "done")
-    services.pause_asker(run_id=run.pk, asker="first", reason="HTTP 401", now=NOW)
-    services.pause_run(run_id=run.pk, reason="HTTP 401")
-    assert services.resume_run(run_id=run.pk, now=NOW)
+    pause_asker(run_id=run.pk, asker="first", reason="HTTP 401", now=NOW)
+    pause_run(run_id=run.pk, reason="HTTP 401")
+    assert resume_run(run_id=run.pk, now=NOW)
     run.refresh_from_db()
     failed = Call.objects.exclude(pk=done.pk).get()
     assert (run.state, run.pause_reason, paused_askers(run)) == ("open", "", [])
     assert (failed.state, failed.requests_allowed) == ("waiting", 1 + MAX_REQUESTS)
-    assert services.calls_to_ring(now=NOW) == [failed.pk]
+    assert calls_to_ring(now=NOW) == [failed.pk]
 
 
 def test_a_wrong_key_costs_no_try_however_often_the_run_is_resumed(model: Model, run: Run) -> None:
-    model.otherwise = Stopped("HTTP 401")
+    model.otherwise = EndpointStoppedError("HTTP 401")
     call = row(run)
     for _ in range(MAX_REQUESTS + 1):
         call = make(call)
-        services.resume_run(run_id=run.pk, now=NOW)
+        resume_run(run_id=run.pk, now=NOW)
     assert (call.state, call.requests) == ("waiting", MAX_REQUESTS + 1)
 
 
@@ -202,7 +204,7 @@ def test_a_wrong_key_costs_no_try_however_often_the_run_is_resumed(model: Model,
 def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
     call = row(run, state="failed")
-    assert not services.resume_run(run_id=run.pk, now=NOW)
+    assert not resume_run(run_id=run.pk, now=NOW)
     run.refresh_from_db()
     call.refresh_from_db()
     assert (run.state, call.state) == (state, "failed")
@@ -211,7 +213,7 @@ def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
 def test_a_run_that_is_through_is_reopened_for_its_failures_alone(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW)
     failed, refused = row(run, state="failed"), row(run, state="refused")
-    assert services.reopen_run(run_id=run.pk, now=NOW)
+    assert reopen_run(run_id=run.pk, now=NOW)
     for one in (run, failed, refused):
         one.refresh_from_db()
     assert (run.state, run.closed_at) == ("open", None)
@@ -222,7 +224,7 @@ def test_a_run_that_is_through_is_reopened_for_its_failures_alone(run: Run) -> N
 def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
     call = row(run, state="failed")
-    assert not services.reopen_run(run_id=run.pk, now=NOW)
+    assert not reopen_run(run_id=run.pk, now=NOW)
     run.refresh_from_db()
     call.refresh_from_db()
     assert (run.state, call.state) == (state, "failed")
@@ -232,8 +234,8 @@ def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
 def test_a_cancelled_run_is_over_and_its_calls_under_way_are_booked(run: Run, state: str) -> None:
     call = must_take(row(run), amount=100)
     Run.objects.filter(pk=run.pk).update(state=state)
-    assert services.cancel_run(run_id=run.pk, now=NOW)
+    assert cancel_run(run_id=run.pk, now=NOW)
     assert end(call, "done", cost=70)
     run.refresh_from_db()
     assert (run.state, run.closed_at, run.settled, run.reserved) == ("cancelled", NOW, 70, 0)
-    assert not services.cancel_run(run_id=run.pk, now=NOW)
+    assert not cancel_run(run_id=run.pk, now=NOW)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from arena.calls import making
-from arena.calls.making import make_call
+from arena.calls import execution
+from arena.calls.execution import execute_call
 from tests.arena.ledger import DOLLAR, MODEL, Model, Question, books, make_row, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_database_that_is_away_for_a_moment_costs_no_paid_reply(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, tries = making._finish, []
+    finish, tries = execution._finish, []
 
     def away(*args: Any) -> None:
         tries.append(1)
@@ -23,10 +23,10 @@ def test_a_database_that_is_away_for_a_moment_costs_no_paid_reply(
             raise OperationalError("server closed the connection unexpectedly")
         finish(*args)
 
-    monkeypatch.setattr(making, "_finish", away)
-    monkeypatch.setattr(making, "DATABASE_AGAIN", 0.01)
+    monkeypatch.setattr(execution, "_finish", away)
+    monkeypatch.setattr(execution, "DATABASE_AGAIN", 0.01)
     run = make_run(cap=DOLLAR)
-    call = make_call(call_id=make_row(run, endpoint="paid").pk, asking=Question())
+    call = execute_call(call_id=make_row(run, endpoint="paid").pk, handler=Question())
     assert call is not None
     assert (call.state, len(model.requests), books(run)) == ("done", 1, (20_000, 0, 0))
 
@@ -37,9 +37,9 @@ def test_what_a_broken_connection_had_written_is_booked_once(
     def broken(*args: Any) -> None:
         raise OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(making, "_after_payment", broken)
+    monkeypatch.setattr(execution, "_settle_usage", broken)
     run = make_run(cap=DOLLAR)
-    call = make_call(call_id=make_row(run, endpoint="paid").pk, asking=Question())
+    call = execute_call(call_id=make_row(run, endpoint="paid").pk, handler=Question())
     assert call is not None
     assert (call.state, call.model_returned) == ("done", MODEL)
     assert books(run) == (20_000, 0, 0)

@@ -8,10 +8,12 @@ import pytest
 from django.db import IntegrityError, connection
 from django.utils import timezone
 
-from arena.calls import claiming, services, sweeping
-from arena.calls.making import make_call
+from arena.calls import leases, scheduling
+from arena.calls.execution import execute_call
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
-from arena.calls.providers.base import Retryable
+from arena.calls.providers.base import RetryableError
+from arena.calls.runs import create_calls
+from arena.calls.scheduling import calls_to_ring
 from tests.arena.ledger import (
     LEASE,
     NOW,
@@ -32,8 +34,8 @@ pytestmark = pytest.mark.django_db
 def test_a_call_is_created_once_however_often_it_is_ordered() -> None:
     run = make_run()
     draft = {"run": run, "asker": "j", "subject": "1,2", "endpoint": "e", "model": "m"}
-    first = services.create_calls(drafts=[Call(**draft, nonce="one")])
-    second = services.create_calls(drafts=[Call(**draft, nonce="two")])
+    first = create_calls(drafts=[Call(**draft, nonce="one")])
+    second = create_calls(drafts=[Call(**draft, nonce="two")])
     assert second["j", "1,2", 0] == first["j", "1,2", 0]
     assert Call.objects.get().nonce == "one"
 
@@ -73,7 +75,7 @@ def test_of_workers_that_come_at_the_same_moment_one_takes_the_call() -> None:
 def test_calls_of_a_run_that_is_not_open_are_not_made(state: str) -> None:
     call = make_row(make_run(state))
     assert take(call) is None
-    assert services.calls_to_ring(now=NOW) == []
+    assert calls_to_ring(now=NOW) == []
 
 
 def test_a_call_that_is_not_due_waits() -> None:
@@ -95,7 +97,7 @@ def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -
 
 def test_a_late_worker_changes_nothing_where_the_sweep_has_freed_its_call() -> None:
     late = must_take(make_row())
-    assert sweeping.free_abandoned(now=NOW + LEASE) == 1
+    assert scheduling.free_abandoned(now=NOW + LEASE) == 1
     assert not end(late, "done")
     assert Call.objects.get().state == "waiting"
 
@@ -109,8 +111,8 @@ def test_an_ended_call_stays_ended() -> None:
     assert take(call, NOW + timedelta(days=1)) is None
 
 
-def busy(retry_after: float | None = None) -> Retryable:
-    return Retryable("HTTP 500", retry_after)
+def busy(retry_after: float | None = None) -> RetryableError:
+    return RetryableError("HTTP 500", retry_after)
 
 
 def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
@@ -120,15 +122,15 @@ def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
     assert call.state == "waiting"
     seconds = (call.due_at - began).total_seconds()
     assert 42 <= seconds < 72
-    assert services.calls_to_ring(now=call.due_at - timedelta(seconds=1)) == []
-    assert services.calls_to_ring(now=call.due_at) == [call.pk]
+    assert calls_to_ring(now=call.due_at - timedelta(seconds=1)) == []
+    assert calls_to_ring(now=call.due_at) == [call.pk]
 
 
 def test_an_absurd_retry_after_is_cut(model: Model) -> None:
     model.otherwise = busy(1e9)
     began = timezone.now()
     call = make(make_row())
-    assert call.due_at - began < claiming.LONGEST_PAUSE + timedelta(seconds=60)
+    assert call.due_at - began < leases.LONGEST_PAUSE + timedelta(seconds=60)
 
 
 def test_without_retry_after_the_pause_is_jittered_and_grows(
@@ -141,7 +143,7 @@ def test_without_retry_after_the_pause_is_jittered_and_grows(
             spans.append(high)
             return high
 
-    monkeypatch.setattr(claiming, "_jitter", Longest())
+    monkeypatch.setattr(leases, "_jitter", Longest())
     model.otherwise = busy()
     call = make_row()
     for _ in range(MAX_REQUESTS):
@@ -163,43 +165,43 @@ def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
 
 def test_a_call_that_died_too_often_comes_back_failed_to_whoever_is_to_settle_it() -> None:
     call = make_row(state="running", requests=6, lease_expires_at=NOW, attempts=6)
-    made = make_call(call_id=call.pk, asking=Question())
+    made = execute_call(call_id=call.pk, handler=Question())
     assert made is not None
     assert made.state == "failed"
 
 
 def test_a_call_nobody_has_work_with_is_none() -> None:
-    assert make_call(call_id=make_row(state="done").pk, asking=Question()) is None
+    assert execute_call(call_id=make_row(state="done").pk, handler=Question()) is None
 
 
 def test_what_a_server_says_is_fitted_into_its_column(model: Model) -> None:
-    model.otherwise = Retryable("\x00boom\ud800" + "x" * 1000)
+    model.otherwise = RetryableError("\x00boom\ud800" + "x" * 1000)
     assert make(make_row()).error.startswith("boom?xx")
 
 
 def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
     call, now = make_row(), NOW
     for pause in (30, 60, 120):
-        assert services.calls_to_ring(now=now) == [call.pk]
-        assert services.calls_to_ring(now=now + timedelta(seconds=pause - 1)) == []
+        assert calls_to_ring(now=now) == [call.pk]
+        assert calls_to_ring(now=now + timedelta(seconds=pause - 1)) == []
         now += timedelta(seconds=pause)
 
 
 def test_an_abandoned_call_is_rung_again_when_its_lease_ends() -> None:
     call = make_row()
-    services.calls_to_ring(now=NOW)
+    calls_to_ring(now=NOW)
     must_take(call)
-    assert services.calls_to_ring(now=NOW + LEASE - timedelta(seconds=1)) == []
-    assert services.calls_to_ring(now=NOW + LEASE) == [call.pk]
+    assert calls_to_ring(now=NOW + LEASE - timedelta(seconds=1)) == []
+    assert calls_to_ring(now=NOW + LEASE) == [call.pk]
 
 
 def test_the_queue_stays_short() -> None:
     run = make_run()
     calls = [make_row(run) for _ in range(5)]
-    assert len(services.calls_to_ring(now=NOW, at_most=3)) == 3
-    assert services.calls_to_ring(now=NOW, at_most=3) == []
+    assert len(calls_to_ring(now=NOW, at_most=3)) == 3
+    assert calls_to_ring(now=NOW, at_most=3) == []
     must_take(calls[0])
-    assert services.calls_to_ring(now=NOW, at_most=3) == [calls[3].pk]
+    assert calls_to_ring(now=NOW, at_most=3) == [calls[3].pk]
 
 
 @pytest.mark.parametrize("run_state", ["open", "paused", None])
@@ -220,5 +222,5 @@ def test_a_worker_finds_due_what_is_said_to_be_claimable(
     if run_state is None:
         Call.objects.update(run=None)
     claimable = set(Call.objects.claimable(NOW).values_list("pk", flat=True))
-    due = {call.pk for call in calls if claiming.due_call(call_id=call.pk, now=NOW)}
+    due = {call.pk for call in calls if leases.due_call(call_id=call.pk, now=NOW)}
     assert due == claimable & {call.pk for call in calls}

@@ -10,13 +10,20 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calls import booking, money, sweeping
-from arena.calls.making import make_call
+from arena.calls import money, scheduling
+from arena.calls.execution import execute_call
 from arena.calls.models import Call
-from arena.calls.money import billed, cost, dollars, expected_cost, limited, worst_cost
-from arena.calls.prices import Rate
-from arena.calls.providers.base import Message, Refused, Rejected, Reply, Request, Retryable
-from arena.calls.services import move_calls, raise_cap, resume_run
+from arena.calls.money import billed, cost, dollars, expected_cost, limited, raise_cap, worst_cost
+from arena.calls.pricing import Rate
+from arena.calls.providers.base import (
+    Message,
+    ModelRefusedError,
+    RejectedError,
+    Reply,
+    Request,
+    RetryableError,
+)
+from arena.calls.runs import move_calls, resume_run
 from arena.models import Run
 from tests.arena.ledger import (
     DOLLAR,
@@ -137,7 +144,7 @@ def test_the_worst_case_is_reserved_while_the_model_thinks(model: Model) -> None
 
 @pytest.mark.django_db
 def test_costs_of_all_requests_of_a_call_add_up(model: Model) -> None:
-    model.outcomes = [Retryable("HTTP 500"), says("?"), Retryable("HTTP 500")]
+    model.outcomes = [RetryableError("HTTP 500"), says("?"), RetryableError("HTTP 500")]
     call = paid_call()
     for _ in range(3):
         call = make(call, Question(repair="The verdict alone, please."))
@@ -147,7 +154,7 @@ def test_costs_of_all_requests_of_a_call_add_up(model: Model) -> None:
 
 @pytest.mark.django_db
 def test_what_a_refusal_was_billed_counts_and_an_error_costs_nothing(model: Model) -> None:
-    model.outcomes = [Refused("No.", says("I cannot.")), Rejected("HTTP 400")]
+    model.outcomes = [ModelRefusedError("No.", says("I cannot.")), RejectedError("HTTP 400")]
     refused, rejected = make(paid_call()), make(paid_call())
     assert (refused.state, refused.cost) == ("refused", OF_ONE_REPLY)
     assert (rejected.state, rejected.cost, rejected.reserved) == ("failed", 0, 0)
@@ -158,12 +165,12 @@ def test_without_usage_the_worst_case_is_booked_and_said(model: Model) -> None:
     model.outcomes = [says("A", None, None)]
     call = make(paid_call())
     assert (call.state, call.cost, call.tokens_in) == ("done", worst(), None)
-    assert "named no tokens" in call.error
+    assert "no token counts" in call.error
 
 
 @pytest.mark.django_db
 def test_a_request_that_was_cut_off_is_uncertain_money(model: Model) -> None:
-    model.outcomes = [Retryable("Timeout.", maybe_billed=True)]
+    model.outcomes = [RetryableError("Timeout.", maybe_billed=True)]
     call = make(paid_call())
     assert (call.state, call.uncertain, call.cut_off_requests) == ("waiting", worst(), 1)
     assert books(make(call).run) == (OF_ONE_REPLY, 0, worst())
@@ -171,7 +178,7 @@ def test_a_request_that_was_cut_off_is_uncertain_money(model: Model) -> None:
 
 @pytest.mark.django_db
 def test_a_request_that_was_turned_away_is_no_money(model: Model) -> None:
-    model.outcomes = [Retryable("HTTP 429", retry_after=1)]
+    model.outcomes = [RetryableError("HTTP 429", retry_after=1)]
     assert books(make(paid_call()).run) == (0, 0, 0)
 
 
@@ -182,9 +189,9 @@ def test_what_a_worker_that_died_had_reserved_becomes_uncertain(model: Model, st
     must_take(call, amount=700)
     run = call.run
     Run.objects.filter(pk=run.pk).update(state=state)
-    sweeping.sweep(now=NOW)
+    scheduling.sweep(now=NOW)
     assert books(run) == (0, 700, 0)
-    sweeping.sweep(now=NOW + LEASE)
+    scheduling.sweep(now=NOW + LEASE)
     assert books(run) == (0, 0, 700)
     assert Call.objects.get().cut_off_requests == 1
 
@@ -197,9 +204,9 @@ def test_amounts_of_more_than_32_bits_are_booked_as_they_are() -> None:
     assert end(call, "done", cost=MUCH + 1)
     assert end(cut_off, "failed", uncertain=MUCH)
     assert books(run) == (MUCH + 1, 0, MUCH)
-    with pytest.raises(booking.Denied):
+    with pytest.raises(money.BudgetDeniedError):
         must_take(make_row(run), amount=2 * MUCH)
-    with pytest.raises(ValidationError, match=r"\$10\.00 of this run"):
+    with pytest.raises(ValidationError, match=r"spent or reserved \$10\.00"):
         raise_cap(run_id=run.pk, cap=2 * MUCH)
     raise_cap(run_id=run.pk, cap=10 * MUCH)
     must_take(make_row(run), amount=2 * MUCH)
@@ -224,7 +231,7 @@ def test_at_the_cap_the_run_pauses_and_a_higher_one_lets_it_go_on(model: Model) 
     waiting = make(call)
     run = waiting.run
     assert (waiting.state, waiting.requests, run.state) == ("waiting", 0, "paused")
-    assert run.pause_reason.startswith("The cap of $0.0042 is reached: $0.00 are spent")
+    assert run.pause_reason.startswith("The cap of $0.0042 is reached: $0.00 is spent")
     assert model.requests == []
     raise_cap(run_id=run.pk, cap=worst())
     resume_run(run_id=run.pk, now=NOW)
@@ -245,7 +252,7 @@ def test_the_cap_is_not_reached_while_only_reservations_stand_in_the_way(model: 
 @pytest.mark.django_db
 def test_a_cap_is_not_set_below_what_is_spent(model: Model) -> None:
     run = make(paid_call()).run
-    with pytest.raises(ValidationError, match=r"\$0\.000020 of this run are spent"):
+    with pytest.raises(ValidationError, match=r"spent or reserved \$0\.000020"):
         raise_cap(run_id=run.pk, cap=OF_ONE_REPLY - 1)
     raise_cap(run_id=run.pk, cap=OF_ONE_REPLY)
     run.refresh_from_db()
@@ -296,7 +303,7 @@ def test_money_follows_a_call_that_another_run_takes_over(model: Model) -> None:
 def test_the_database_refuses_to_give_back_what_was_not_reserved(model: Model) -> None:
     call = paid_call()
     with pytest.raises(IntegrityError):
-        booking.book(call.pk, released=1, cost=0, uncertain=0)
+        money.book(call.pk, released=1, cost=0, uncertain=0)
 
 
 # -- Queries ---------------------------------------------------------------------------------------
@@ -309,6 +316,6 @@ def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
     make(make_row(run, endpoint=endpoint))
     call = make_row(run, endpoint=endpoint)
     with CaptureQueriesContext(connection) as asked:
-        make_call(call_id=call.pk, asking=Question())
+        execute_call(call_id=call.pk, handler=Question())
     statements = [q["sql"] for q in asked if q["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
     assert len(statements) <= 5, "\n".join(statements)

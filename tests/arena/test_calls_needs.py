@@ -2,9 +2,10 @@
 
 import pytest
 
-from arena.calls import services
 from arena.calls.models import Call
-from arena.calls.providers.base import Rejected
+from arena.calls.providers.base import RejectedError
+from arena.calls.runs import resume_run
+from arena.calls.scheduling import calls_to_ring, sweep
 from tests.arena.ledger import NOW, Model, end, make, make_row, make_run, must_take, take
 
 pytestmark = pytest.mark.django_db
@@ -19,9 +20,9 @@ def pair() -> tuple[Call, Call]:
 def test_a_call_waits_until_the_one_it_needs_is_done(model: Model) -> None:
     first, second = pair()
     assert take(second) is None
-    assert services.calls_to_ring(now=NOW) == [first.pk]
+    assert calls_to_ring(now=NOW) == [first.pk]
     make(first)
-    assert services.calls_to_ring(now=NOW) == [second.pk]
+    assert calls_to_ring(now=NOW) == [second.pk]
     assert make(second).state == "done"
 
 
@@ -38,7 +39,7 @@ def test_a_call_ends_as_the_one_it_needs_has_ended(state: str) -> None:
 
 
 def test_it_ends_in_the_same_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    from arena.calls import claiming
+    from arena.calls import leases
 
     first, _ = pair()
     held = must_take(first)
@@ -46,7 +47,7 @@ def test_it_ends_in_the_same_transaction(monkeypatch: pytest.MonkeyPatch) -> Non
     def die(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(claiming, "end_those_in_need", die)
+    monkeypatch.setattr(leases, "end_dependents", die)
     with pytest.raises(KeyboardInterrupt):
         end(held, "failed")
     assert set(Call.objects.values_list("state", flat=True)) == {"running", "waiting"}
@@ -55,7 +56,7 @@ def test_it_ends_in_the_same_transaction(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
     first, second = pair()
     Call.objects.filter(pk=first.pk).update(state="refused", error="No.")
-    services.sweep(now=NOW)
+    sweep(now=NOW)
     second.refresh_from_db()
     assert (second.state, second.error) == (
         "refused",
@@ -64,9 +65,9 @@ def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
 
 
 def test_both_wait_again_when_the_run_goes_on(model: Model) -> None:
-    model.outcomes = [Rejected("HTTP 400")]
+    model.outcomes = [RejectedError("HTTP 400")]
     first, second = pair()
     make(first)
-    services.resume_run(run_id=first.run_id, now=NOW)
+    resume_run(run_id=first.run_id, now=NOW)
     assert make(first).state == "done"
     assert make(second).state == "done"

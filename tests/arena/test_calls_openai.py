@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.calls.providers.base import (
+    EndpointStoppedError,
     Message,
+    ModelRefusedError,
     ProviderError,
-    Refused,
-    Rejected,
+    RejectedError,
     Reply,
     Request,
-    Retryable,
-    Stopped,
+    RetryableError,
     TokenLogprob,
-    TooLong,
-    Unsupported,
+    TooLongError,
+    UnsupportedParameterError,
 )
-from arena.calls.providers.faults import LONGEST_WAIT, seconds_of
 from arena.calls.providers.openai import OpenAIProvider
+from arena.calls.providers.provider_errors import LONGEST_WAIT, seconds_of
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, dislikes, fails, says
 
@@ -140,29 +140,32 @@ def test_what_is_billed_includes_reasoning_and_is_never_nonsense(
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (fails(429), Retryable),
-        (fails(408), Retryable),
-        (fails(409), Retryable),
-        (fails(500), Retryable),
-        (fails(503), Retryable),
-        (fake_server.half_a_body, Retryable),
-        (fake_server.wrong_json, Retryable),
-        (fake_server.no_choices, Retryable),
-        (fails(401), Stopped),
-        (fails(403), Stopped),
-        (fails(404, "no such model"), Stopped),
-        (fails(429, "insufficient_quota"), Stopped),
-        (fails(400, "context_length_exceeded"), TooLong),
-        (fails(413), TooLong),
-        (fails(400, "blocked by content_policy"), Refused),
-        (fails(402), Stopped),
-        (fails(400, "temperature is not supported"), Unsupported),
-        (fails(400, "images are not supported at any temperature", param="messages"), Rejected),
-        (fails(400, "top_k is not supported"), Rejected),  # we sent none
-        (fails(400, "max_tokens is too large: 50", param="max_tokens"), Rejected),
-        (fails(422), Rejected),
-        (says("", finish="content_filter"), Refused),
-        (says(None, refusal="I can't."), Refused),
+        (fails(429), RetryableError),
+        (fails(408), RetryableError),
+        (fails(409), RetryableError),
+        (fails(500), RetryableError),
+        (fails(503), RetryableError),
+        (fake_server.half_a_body, RetryableError),
+        (fake_server.wrong_json, RetryableError),
+        (fake_server.no_choices, RetryableError),
+        (fails(401), EndpointStoppedError),
+        (fails(403), EndpointStoppedError),
+        (fails(404, "no such model"), EndpointStoppedError),
+        (fails(429, "insufficient_quota"), EndpointStoppedError),
+        (fails(400, "context_length_exceeded"), TooLongError),
+        (fails(413), TooLongError),
+        (fails(400, "blocked by content_policy"), ModelRefusedError),
+        (fails(402), EndpointStoppedError),
+        (fails(400, "temperature is not supported"), UnsupportedParameterError),
+        (
+            fails(400, "images are not supported at any temperature", param="messages"),
+            RejectedError,
+        ),
+        (fails(400, "top_k is not supported"), RejectedError),  # we sent none
+        (fails(400, "max_tokens is too large: 50", param="max_tokens"), RejectedError),
+        (fails(422), RejectedError),
+        (says("", finish="content_filter"), ModelRefusedError),
+        (says(None, refusal="I can't."), ModelRefusedError),
     ],
 )
 def test_each_fault_has_its_error_and_is_asked_once(
@@ -177,7 +180,7 @@ def test_each_fault_has_its_error_and_is_asked_once(
 
 def test_a_slow_server_times_out_and_may_bill(server: FakeServer) -> None:
     server.otherwise = fake_server.slow(1.0)
-    with pytest.raises(Retryable, match="in time") as caught:
+    with pytest.raises(RetryableError, match="in time") as caught:
         ask(server, timeout=0.2)
     assert caught.value.maybe_billed
 
@@ -194,7 +197,7 @@ def test_a_slow_server_times_out_and_may_bill(server: FakeServer) -> None:
 )
 def test_what_may_have_been_billed_is_told(server: FakeServer, answer: Any, maybe: bool) -> None:
     server.otherwise = answer
-    with pytest.raises(Retryable) as caught:
+    with pytest.raises(RetryableError) as caught:
         ask(server)
     assert caught.value.maybe_billed is maybe
 
@@ -260,7 +263,7 @@ def test_a_parameter_that_the_server_does_not_take_is_named_and_can_be_taken_out
     server.otherwise = lambda body: complaint(body) if wire in body else completion("Fine.")
     full = {"temperature": 0, "seed": 1, "max_tokens": 50}
     asked = dataclasses.replace(ASKED, parameters=full, schema=SCHEMA, logprobs=True)
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedParameterError) as caught:
         ask(server, asked)
     assert (caught.value.parameter, caught.value.instead) == (parameter, instead)
     assert ask(server, asked.without(parameter, instead)).text == "Fine."
@@ -271,14 +274,14 @@ def test_a_parameter_that_the_server_does_not_take_is_named_and_can_be_taken_out
 def test_what_an_operator_names_as_on_the_wire_is_taken_out_too(server: FakeServer) -> None:
     server.otherwise = dislikes("response_format", "response_format is not supported", says("A"))
     asked = dataclasses.replace(ASKED, parameters={"response_format": {"type": "json_object"}})
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedParameterError) as caught:
         ask(server, asked)
     assert ask(server, asked.without(caught.value.parameter)).text == "A"
 
 
 def test_a_server_that_is_down_is_retryable() -> None:
     provider = OpenAIProvider(base_url="http://127.0.0.1:9/v1", key="", timeout=1)
-    with pytest.raises(Retryable, match="No connection") as caught:
+    with pytest.raises(RetryableError, match="No connection") as caught:
         provider.complete(ASKED)
     assert not caught.value.maybe_billed
 
@@ -300,7 +303,7 @@ def test_retry_after_is_read_as_seconds_or_date(
     server: FakeServer, header: str, seconds: float | None
 ) -> None:
     server.otherwise = fails(429, retry_after=header)
-    with pytest.raises(Retryable) as caught:
+    with pytest.raises(RetryableError) as caught:
         ask(server)
     assert caught.value.retry_after == seconds
 
@@ -313,7 +316,7 @@ def test_no_header_raises(header: str) -> None:
 
 def test_a_refusal_carries_what_was_billed(server: FakeServer) -> None:
     server.otherwise = says(None, refusal="I can't.")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ModelRefusedError) as caught:
         ask(server)
     assert caught.value.reply is not None
     assert caught.value.reply.tokens_in == 100
@@ -361,12 +364,12 @@ def test_an_answer_in_parts_is_put_together(server: FakeServer) -> None:
 )
 def test_a_body_of_another_kind_is_retryable(server: FakeServer, sent: Sent) -> None:
     server.otherwise = lambda body: sent
-    with pytest.raises(Retryable) as caught:
+    with pytest.raises(RetryableError) as caught:
         ask(server)
     assert caught.value.maybe_billed
 
 
 def test_a_key_that_no_header_can_carry_is_refused_unquoted() -> None:
-    with pytest.raises(Stopped, match="characters") as caught:
+    with pytest.raises(EndpointStoppedError, match="characters") as caught:
         OpenAIProvider(base_url="http://127.0.0.1:9/v1", key="sk-é", timeout=1)
     assert "sk-" not in str(caught.value)

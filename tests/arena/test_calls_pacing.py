@@ -9,11 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.calls import pacing, services
+from arena.calls import pacing
 from arena.calls.models import Call, EndpointPace, Price
 from arena.calls.pacing import give_back, hold, take_turn
-from arena.calls.providers.base import Retryable
-from arena.conf.endpoints import Endpoint
+from arena.calls.providers.base import RetryableError
+from arena.calls.scheduling import calls_to_ring
+from arena.endpoints import Endpoint
 from tests.arena.ledger import MODEL, NOW, Model, make, make_row, make_run, says
 
 pytestmark = pytest.mark.django_db
@@ -136,12 +137,12 @@ def test_a_call_that_comes_too_early_is_put_off_and_counts_no_request(paced: Mod
     assert (first.state, second.state, second.requests) == ("done", "waiting", 0)
     assert second.due_at > NOW + timedelta(seconds=20)
     assert len(paced.requests) == 1
-    assert services.calls_to_ring(now=second.due_at) == [second.pk]
+    assert calls_to_ring(now=second.due_at) == [second.pk]
 
 
 def test_retry_after_stops_the_other_calls_too(paced: Model) -> None:
     run = make_run()
-    paced.outcomes = [Retryable("HTTP 429", retry_after=300)]
+    paced.outcomes = [RetryableError("HTTP 429", retry_after=300)]
     make(make_row(run, endpoint="paced"))
     other = make(make_row(run, endpoint="paced"))
     assert (other.state, other.requests) == ("waiting", 0)
@@ -162,11 +163,11 @@ def test_only_as_many_calls_are_rung_as_can_soon_be_made(paced: Model, settings:
     run = make_run()
     slow = {make_row(run, endpoint="paced").pk for _ in range(9)}
     quick = {make_row(run).pk for _ in range(4)}
-    rung = services.calls_to_ring(now=NOW)
+    rung = calls_to_ring(now=NOW)
     assert (len(slow & set(rung)), quick <= set(rung)) == (5, True)
-    assert services.calls_to_ring(now=NOW) == []
+    assert calls_to_ring(now=NOW) == []
     Call.objects.filter(pk=rung[0]).update(state="done")
-    assert len(services.calls_to_ring(now=NOW)) == 1
+    assert len(calls_to_ring(now=NOW)) == 1
 
 
 def test_what_is_paced_does_not_starve_behind_what_is_not(paced: Model) -> None:
@@ -174,7 +175,7 @@ def test_what_is_paced_does_not_starve_behind_what_is_not(paced: Model) -> None:
     for _ in range(5):
         make_row(run)
     slow = make_row(run, endpoint="paced")
-    assert slow.pk in services.calls_to_ring(now=NOW, at_most=3)
+    assert slow.pk in calls_to_ring(now=NOW, at_most=3)
 
 
 def test_the_jitter_is_small(monkeypatch: pytest.MonkeyPatch) -> None:

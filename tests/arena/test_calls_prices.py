@@ -11,9 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from arena.calls.models import Capability, Price
-from arena.calls.prices import Rate, price_of
-from arena.calls.services import resume_run
-from arena.conf.endpoints import Endpoint
+from arena.calls.pricing import Rate, price_of
+from arena.calls.runs import resume_run
+from arena.endpoints import Endpoint
 from tests.arena.ledger import DOLLAR, MODEL, NOW, Model, add_askers, make, make_row, make_run
 
 pytestmark = pytest.mark.django_db
@@ -55,13 +55,13 @@ def test_without_a_price_the_run_pauses_and_names_the_command(model: Model) -> N
 
 @pytest.mark.parametrize("bad", ["-1", "x", "NaN", "Infinity", "1e9", "0.0000000001", ""])
 def test_what_is_no_price_is_refused_in_words(model: Model, bad: str) -> None:
-    with pytest.raises(CommandError, match=r"dollars|digits|all four"):
+    with pytest.raises(CommandError, match=r"dollars|digits|Usage"):
         run_command("price", "paid", MODEL, "--input", bad, "--output", "1")
     assert not Price.objects.exists()
 
 
 def test_half_a_price_and_an_unknown_endpoint_are_refused(model: Model) -> None:
-    with pytest.raises(CommandError, match="all four"):
+    with pytest.raises(CommandError, match="Usage"):
         run_command("price", "paid", MODEL, "--input", "1")
     with pytest.raises(CommandError, match="no model endpoint called 'gone'"):
         run_command("price", "gone", MODEL, "--input", "1", "--output", "1")
@@ -75,7 +75,7 @@ def test_prices_are_listed(model: Model) -> None:
 
 
 def test_an_empty_list_says_so() -> None:
-    assert "No price is entered" in run_command("price")
+    assert "No prices have been set" in run_command("price")
 
 
 def test_endpoints_are_listed_and_no_key_is_shown(
@@ -90,11 +90,11 @@ def test_endpoints_are_listed_and_no_key_is_shown(
     Capability.objects.create(endpoint="open", model="m", seed=False, dropped=["top_k"])
     listed = run_command("endpoints")
     assert "sk-very" not in listed
-    assert "keyed (openai, http://127.0.0.1:9)\n  key: there\n  limits: 600 requests a" in listed
+    assert "keyed (openai, http://127.0.0.1:9)\n  key: set\n  limits: 600 requests per" in listed
     assert "keyless (openai, http://127.0.0.1:9)\n  key: MISSING. The key of" in listed
     assert "price of m-1: $1.00 in, $2.00 out" in listed
-    assert "m can: json_schema not tried, temperature not tried, seed no" in listed
-    assert "not taken: top_k" in listed
+    assert "m: json_schema not tried, temperature not tried, seed no" in listed
+    assert "not accepted: top_k" in listed
 
 
 def test_a_probe_that_finds_nobody_is_a_sentence(settings: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_probe_that_finds_nobody_is_a_sentence(settings: Any) -> None:
 
 def test_a_probe_is_listed() -> None:
     listed = run_command("endpoints", "--probe", "scripted:scripted-1")
-    assert "scripted-1 can: " in listed
+    assert "scripted-1: json_schema" in listed
     assert Capability.objects.get().probed_at is not None
 
 
@@ -135,5 +135,5 @@ def test_the_admin_shows_prices_in_dollars(model: Model, admin_client: Client) -
 
 
 def test_pages_write_amounts_with_a_filter() -> None:
-    page = Template("{% load money %}{{ amount|dollars }}")
+    page = Template("{% load arena_tags %}{{ amount|dollars }}")
     assert page.render(Context({"amount": 1_500_000_000})) == "$1.50"

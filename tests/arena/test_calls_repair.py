@@ -2,9 +2,14 @@
 
 import pytest
 
-from arena.calls import making
+from arena.calls import execution
 from arena.calls.models import Call
-from arena.calls.providers.base import Refused, Rejected, Retryable, TooLong
+from arena.calls.providers.base import (
+    ModelRefusedError,
+    RejectedError,
+    RetryableError,
+    TooLongError,
+)
 from tests.arena.ledger import DOLLAR, Model, Question, make, make_row, make_run, says
 
 pytestmark = pytest.mark.django_db
@@ -59,13 +64,13 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.outcomes = [says("Hm."), says("A")]
-    begin = making._begin_second_turn
+    begin = execution._begin_second_turn
 
     def die(*args: object) -> None:
         begin(*args)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "_begin_second_turn", die)
+    monkeypatch.setattr(execution, "_begin_second_turn", die)
     call = row()
     with pytest.raises(KeyboardInterrupt):
         make(call, Question(repair=ASK))
@@ -78,7 +83,7 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
 
 
 def test_a_second_turn_that_fails_is_tried_again_by_itself(model: Model) -> None:
-    model.outcomes = [says("Hm."), Retryable("HTTP 500"), says("A")]
+    model.outcomes = [says("Hm."), RetryableError("HTTP 500"), says("A")]
     call = make(row(), Question(repair=ASK))
     assert (call.state, call.turn) == ("waiting", 1)
     call = make(call, Question(repair=ASK))
@@ -88,9 +93,9 @@ def test_a_second_turn_that_fails_is_tried_again_by_itself(model: Model) -> None
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (TooLong("Too long."), "unreadable"),
-        (Rejected("HTTP 400"), "unreadable"),
-        (Refused("No."), "refused"),
+        (TooLongError("Too long."), "unreadable"),
+        (RejectedError("HTTP 400"), "unreadable"),
+        (ModelRefusedError("No."), "refused"),
     ],
 )
 def test_a_second_turn_that_is_not_taken_leaves_the_first_as_it_was(

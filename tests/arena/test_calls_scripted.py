@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calls.providers.base import Message, Reply, Request, TooLong
-from arena.calls.providers.scripted import CONTEXT, ScriptedProvider
-from arena.calls.providers.scripted.writing import obeying
+from arena.calls.providers.base import Message, Reply, Request, TooLongError
+from arena.calls.providers.scripted import CONTEXT, ScriptedProvider, obeying
 
 NONCE = "00112233445566aa"
 PROMPT = "How do I cancel my subscription before the yearly renewal?"
@@ -332,7 +331,7 @@ def test_no_text_raises(answers: list[str], closing: str, logprobs: bool) -> Non
 
 
 def test_a_text_beyond_its_context_is_too_long() -> None:
-    with pytest.raises(TooLong):
+    with pytest.raises(TooLongError):
         complete(asked("x" * CONTEXT, "y"))
 
 

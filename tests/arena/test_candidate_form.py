@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.calls.prices import set_price
-from arena.forms.readers import from_when
+from arena.calls.pricing import set_price
+from arena.forms.base import disclosure_text
 from arena.models import Arena, Candidate, Team
 from tests.arena.teams import make_team, signed_in
 from tests.described import undescribed
@@ -17,9 +17,9 @@ from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db
 WHO = {
-    "public": "In this public arena everybody can read",
-    "unlisted": "In this unlisted arena everybody who has a link can read",
-    "private": "In this private arena its team alone can read",
+    "public": "This arena is public: everyone can read",
+    "unlisted": "This arena is unlisted: everyone with a link can read",
+    "private": "This arena is private: only its team can read",
 }
 
 
@@ -69,34 +69,34 @@ def test_the_preview_says_who_will_read_what_is_sent(
 
 def test_the_preview_says_from_when_on_everybody_reads(owner: Client, arena: Arena) -> None:
     asked = {"private_until_votes": "", "private_until": ""}
-    assert "can read these texts: at once." in preview_of(owner, arena, **asked)
+    assert "can read these texts, at once." in preview_of(owner, arena, **asked)
     page = preview_of(owner, arena, **asked | {"private_until_votes": "50"})
-    assert "can read these texts: once the candidate has 50 votes." in page
+    assert "can read these texts, once the candidate has 50 votes." in page
 
 
 def test_of_two_rules_the_first_that_comes_is_named() -> None:
     day = datetime(2026, 12, 1, tzinfo=UTC)
-    assert from_when(1, None) == "once the candidate has 1 vote"
-    assert from_when(None, day) == "from 1 December 2026 on"
-    both = "once the candidate has 1,000 votes, or from 1 December 2026 on, whichever comes first"
-    assert from_when(1000, day) == both
+    assert disclosure_text(1, None) == "once the candidate has 1 vote"
+    assert disclosure_text(None, day) == "from 1 December 2026 on"
+    both = "once the candidate has 1,000 votes or from 1 December 2026 on, whichever comes first"
+    assert disclosure_text(1000, day) == both
 
 
 def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, team: Team) -> None:
     page = owner.get(reverse("new_arena", args=[team.slug])).text
     chosen = page.split(" checked")[0].rpartition("<input")[2]
     assert 'value="unlisted"' in chosen
-    assert "can read the candidates’ prompts" in page
+    assert "read the candidates’ prompts" in page
 
 
 def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena: Arena) -> None:
-    page = form_of(owner, arena)
+    page = " ".join(form_of(owner, arena).split())
     words = (
-        "Hide its name, prompts and model until it has a number of votes, or until a day, whichever"
-        " comes first. Its score is public all the while. Leave both empty and everything is public"
-        " at once."
+        "You can hide its name, prompts and model until it has a number of votes, or until a date,"
+        " whichever comes first. Its score is public in the meantime. Leave both fields empty to"
+        " make everything public at once."
     )
-    assert page.index(words) < page.index("Until this many votes") < page.index("Until this day")
+    assert page.index(words) < page.index("until this many votes") < page.index("until this date")
 
 
 def test_the_models_of_the_endpoints_are_offered(owner: Client, arena: Arena) -> None:
@@ -109,13 +109,13 @@ def test_the_models_of_the_endpoints_are_offered(owner: Client, arena: Arena) ->
     offered = page.split('<datalist id="known-models">')[1].split("</datalist>")[0]
     assert '<option value="scripted-1" label="at scripted">' in offered
     assert '<option value="mine-1" label="at scripted">' in offered
-    assert "At scripted write scripted-1." in page
+    assert "For the scripted endpoint, scripted-1." in page
 
 
 def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena: Arena) -> None:
     data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
     page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
-    assert "Name the model that is to be asked at this endpoint, as in scripted-1." in page
+    assert "Enter the model to use at this endpoint, such as scripted-1." in page
 
 
 # -- The page of a candidate -----------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_fresh_candidate_s_page_begins_with_generating_its_answers(
         arena=arena, team=team, name="fresh", endpoint="scripted", model="scripted-1"
     )
     page = page_of(owner, fresh)
-    assert page.index("Generate 2 answers</button>") < page.index("What it is made of")
+    assert page.index("Generate 2 answers") < page.index("Configuration")
     assert page.count('class="button primary"') == 1
 
 
@@ -155,4 +155,4 @@ def test_arenas_of_one_name_are_told_apart_by_their_addresses(owner: Client, tea
 
 def test_the_token_form_names_all_that_submitting_covers(owner: Client, team: Team) -> None:
     page = owner.get(reverse("team_tokens", args=[team.slug])).text
-    assert "Submit: arenas, prompts, candidates, answers, votes" in page
+    assert "Submit: arenas, prompts, candidates, answers and votes" in page

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena
-from arena.services.candidate_checks import CandidateRefused
+from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import register_candidate, revise_candidate
 from tests.arena.teams import make_team
 from tests.factories import make_arena
@@ -23,7 +23,7 @@ PEOPLE = 6
 @pytest.fixture(autouse=True)
 def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 def at_once(work: Callable[[int], None]) -> list[str]:
@@ -34,8 +34,8 @@ def at_once(work: Callable[[int], None]) -> list[str]:
         try:
             barrier.wait(10)
             work(number)
-        except CandidateRefused as refusal:
-            return refusal.sentence
+        except CandidateError as refusal:
+            return refusal.message
         finally:
             connection.close()
         return ""
@@ -54,7 +54,7 @@ def test_one_name_is_entered_once() -> None:
 
     became = at_once(enter)
     assert became.count("") == arena.candidates.count() == 1
-    assert sum("is taken in this arena" in sentence for sentence in became) == PEOPLE - 1
+    assert sum("is already taken in this arena" in sentence for sentence in became) == PEOPLE - 1
 
 
 def test_each_revision_of_a_fixed_version_is_a_version_of_its_own() -> None:

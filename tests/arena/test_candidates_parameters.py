@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.services.parameters import ParametersRefused, checked_parameters
+from arena.services.candidate_checks import ParametersError, clean_parameters
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -26,7 +26,7 @@ JSON = st.recursive(
     ],
 )
 def test_known_ones_pass_as_they_are(parameters: dict[str, Any]) -> None:
-    assert checked_parameters(parameters) == parameters
+    assert clean_parameters(parameters) == parameters
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_known_ones_pass_as_they_are(parameters: dict[str, Any]) -> None:
     ],
 )
 def test_no_team_chooses_address_key_number_or_tools(name: str) -> None:
-    with pytest.raises(ParametersRefused, match="is not one that can be sent") as refused:
-        checked_parameters({"temperature": 1, name: 1})
-    assert repr(name) in refused.value.sentence
+    with pytest.raises(ParametersError, match="is not supported") as refused:
+        clean_parameters({"temperature": 1, name: 1})
+    assert repr(name) in refused.value.message
 
 
 @pytest.mark.parametrize(
@@ -48,27 +48,27 @@ def test_no_team_chooses_address_key_number_or_tools(name: str) -> None:
         ({"temperature": 2.1}, "is 2.1, not a number from 0 to 2"),
         ({"temperature": "hot"}, "is 'hot', not a number"),
         ({"temperature": True}, "is True, not a number"),
-        ({"temperature": float("nan")}, "cannot be written in JSON"),
+        ({"temperature": float("nan")}, "cannot be stored"),
         ({"max_tokens": 0}, "a whole number from 1 to 200,000"),
         ({"max_tokens": 1.5}, "a whole number"),
         ({"seed": 2**70}, "a whole number"),
         ({"stop": ["x"] * 17}, "at most 16 texts"),
         ({"logit_bias": []}, "a list, not an object"),
         ({"stop": "a\0b"}, "NUL"),
-        ({"logit_bias": {"x": "y" * 10_000}}, "at most 10,000"),
+        ({"logit_bias": {"x": "y" * 10_000}}, "the limit is 10,000"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(parameters: dict[str, Any], words: str) -> None:
-    with pytest.raises(ParametersRefused) as refused:
-        checked_parameters(parameters)
-    assert words in refused.value.sentence
+    with pytest.raises(ParametersError) as refused:
+        clean_parameters(parameters)
+    assert words in refused.value.message
 
 
 @given(JSON | st.dictionaries(st.sampled_from(["temperature", "stop", "logit_bias"]), JSON))
 def test_anything_else_is_refused_in_words(parameters: Any) -> None:
     sentence = "."
     try:
-        assert checked_parameters(parameters) == parameters
-    except ParametersRefused as refusal:
-        sentence = refusal.sentence
+        assert clean_parameters(parameters) == parameters
+    except ParametersError as refusal:
+        sentence = refusal.message
     assert sentence.endswith(".")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Call, Candidate, Membership, Pair, Response, Team
-from arena.services.candidate_checks import CandidateRefused, checked_fields
+from arena.services.candidate_checks import CandidateError, clean_fields
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
 from tests.arena.teams import make_team, person
 from tests.factories import make_arena
@@ -75,29 +75,29 @@ def test_a_variant_is_entered_as_it_was_described(arena: Arena) -> None:
         ({"name": "  "}, "name", "The name is empty"),
         ({"name": "x" * 201}, "name", "201 characters long; the limit is 200"),
         ({"name": "two\nlines"}, "name", "line break"),
-        ({"name": "Undisclosed 17"}, "name", "whose name is not public yet"),
+        ({"name": "Undisclosed 17"}, "name", "whose name is still private"),
         ({"system_prompt": "x" * 1_048_576}, "system_prompt", "is 1,048,576 bytes long"),
         ({"system_prompt": "x" * 100_001}, "system_prompt", "has 100,001 characters; at most 100"),
         ({"system_prompt": "a\0b"}, "system_prompt", "NUL"),
         ({"user_template": "{{ promt }}"}, "user_template", "did you mean {{ prompt }}?"),
         ({"user_template": "Hello."}, "user_template", "uses no variable"),
         ({"system_prompt": "{{ customer }}"}, "system_prompt", "which no prompt has"),
-        ({"endpoint": "elsewhere", "model": "m"}, "endpoint", "has listed scripted"),
-        ({"endpoint": "scripted"}, "model", "Name the model"),
+        ({"endpoint": "elsewhere", "model": "m"}, "endpoint", "Choose from scripted"),
+        ({"endpoint": "scripted"}, "model", "Enter the model"),
         ({"notes": "x" * 10_001}, "notes", "10,001 characters"),
-        ({"parameters": {"stream": True}}, "parameters", "'stream' is not one that can be sent"),
+        ({"parameters": {"stream": True}}, "parameters", "'stream' is not supported"),
         ({"private_until_votes": 0}, "private_until_votes", "1 to 10,000"),
-        ({"private_until": NOW}, "private_until", "yet to come"),
-        ({"private_until": NOW + timedelta(days=367)}, "private_until", "a year"),
+        ({"private_until": NOW}, "private_until", "in the future"),
+        ({"private_until": NOW + timedelta(days=367)}, "private_until", "one year"),
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(
     arena: Arena, fields: dict[str, Any], field: str, words: str
 ) -> None:
-    with pytest.raises(CandidateRefused) as refused:
+    with pytest.raises(CandidateError) as refused:
         register(arena, **fields)
     assert refused.value.field == field
-    assert words in refused.value.sentence
+    assert words in refused.value.message
     assert not arena.candidates.exists()
 
 
@@ -114,13 +114,13 @@ def test_what_cannot_be_is_said_at_its_field(
     ],
 )
 def test_no_name_poses_as_one_that_is_not_public(arena: Arena, name: str) -> None:
-    with pytest.raises(CandidateRefused, match="whose name is not public yet"):
+    with pytest.raises(CandidateError, match="whose name is still private"):
         register(arena, name)
 
 
 @pytest.mark.parametrize("name", ["Undisclosed 12\u200b", "a\u200db", "abc\u202edef", "a\u0080b"])
 def test_no_name_holds_what_is_not_seen(arena: Arena, name: str) -> None:
-    with pytest.raises(CandidateRefused, match="contains a character that is not seen") as refused:
+    with pytest.raises(CandidateError, match="contains an invisible character") as refused:
         register(arena, name)
     assert refused.value.field == "name"
 
@@ -145,14 +145,14 @@ def test_a_variable_that_some_active_prompt_has_may_be_used(arena: Arena) -> Non
     assert register(arena, user_template="{{ customer }}: {{ prompt }}").pk
     prompt.retired_at = NOW
     prompt.save()
-    with pytest.raises(CandidateRefused, match="which no prompt has"):
+    with pytest.raises(CandidateError, match="which no prompt has"):
         register(arena, "Another", user_template="{{ customer }}: {{ prompt }}")
 
 
 @pytest.mark.parametrize("name", ["Warm tone", "warm TONE"])
 def test_two_candidates_do_not_share_a_name(arena: Arena, name: str) -> None:
     register(arena)
-    with pytest.raises(CandidateRefused, match="Edit it to write its next version") as refused:
+    with pytest.raises(CandidateError, match="Edit it to create the next version") as refused:
         register(arena, name)
     assert refused.value.field == "name"
 
@@ -160,22 +160,23 @@ def test_two_candidates_do_not_share_a_name(arena: Arena, name: str) -> None:
 def test_a_name_of_another_team_is_taken_and_not_said_by_whom(arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     register(arena, private_until_votes=10)
-    with pytest.raises(CandidateRefused) as refused:
+    with pytest.raises(CandidateError) as refused:
         register(arena, team=make_team(name="Rivals"))
     assert (
-        refused.value.sentence == "The name Warm tone is taken in this arena. Choose another one."
+        refused.value.message
+        == "The name Warm tone is already taken in this arena. Choose another name."
     )
 
 
 def test_a_name_does_not_read_like_a_version_of_another(arena: Arena) -> None:
     register(arena)
-    with pytest.raises(CandidateRefused, match="would read like version 2 of Warm tone"):
+    with pytest.raises(CandidateError, match="reads like version 2 of Warm tone"):
         register(arena, "Warm tone v2")
     assert register(arena, "llama v2").own_name == "llama v2"
 
 
 def test_an_arena_that_is_not_open_takes_no_other_teams(arena: Arena) -> None:
-    with pytest.raises(CandidateRefused, match="not open to candidates of other teams"):
+    with pytest.raises(CandidateError, match="closed to candidates from other teams"):
         register(arena, team=make_team(name="Rivals"))
 
 
@@ -187,7 +188,7 @@ def test_an_arena_that_is_closed_again_takes_nothing_more_of_its_guests(
     if has_answers:
         answer(guest)
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=False)
-    with pytest.raises(CandidateRefused, match="stay as they are"):
+    with pytest.raises(CandidateError, match="stay as they are"):
         revise(guest, notes="New.")
     guest.refresh_from_db()
     assert (guest.notes, arena.candidates.count()) == ("", 1)
@@ -219,19 +220,19 @@ def test_a_private_name_is_masked(arena: Arena) -> None:
 
 def test_the_rules_of_a_name_are_fixed_when_it_is_entered(arena: Arena) -> None:
     made = register(arena, private_until_votes=50)
-    with pytest.raises(CandidateRefused, match="cannot be changed"):
+    with pytest.raises(CandidateError, match="cannot be changed"):
         revise(made, notes="New.", private_until_votes=5000)
     made.refresh_from_db()
     assert (made.private_until_votes, made.notes) == (50, "")
     assert revise(made, notes="New.", private_until_votes=50).notes == "New."
     public = register(arena, "Public")
-    with pytest.raises(CandidateRefused, match="cannot be changed"):
+    with pytest.raises(CandidateError, match="cannot be changed"):
         revise(public, notes="New.", private_until_votes=5)
 
 
 def test_what_is_private_becomes_public_by_no_silence(arena: Arena) -> None:
     made = answer(register(arena, private_until_votes=50))
-    with pytest.raises(CandidateRefused, match="The version before is not public yet") as refused:
+    with pytest.raises(CandidateError, match="The previous version is still private") as refused:
         revise(made, notes="Second.", says_privacy=False)
     assert refused.value.field == "private_until_votes"
     assert arena.candidates.count() == 1
@@ -298,10 +299,10 @@ def test_versions_are_counted_past_the_last_one(arena: Arena) -> None:
 def test_versions_count_among_a_teams_candidates(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena.services.candidates.MOST_CANDIDATES", 2)
+    monkeypatch.setattr("arena.services.candidates.MAX_CANDIDATES", 2)
     first = answer(register(arena))
     revise(first, notes="2")
-    with pytest.raises(CandidateRefused, match="every version counted"):
+    with pytest.raises(CandidateError, match="counting every version"):
         revise(first, notes="3")
     retire_candidate(candidate=first, by=Actor(), now=NOW)
     assert revise(first, notes="3").version == 3
@@ -319,9 +320,9 @@ def test_nothing_is_locked_while_texts_are_checked(
 
     def looked_at(*given: Any) -> Any:
         depths.append(len(connection.savepoint_ids))
-        return checked_fields(*given)
+        return clean_fields(*given)
 
-    monkeypatch.setattr("arena.services.candidates.checked_fields", looked_at)
+    monkeypatch.setattr("arena.services.candidates.clean_fields", looked_at)
     revise(register(arena), notes="Other.")
     assert depths == [len(connection.savepoint_ids)] * 2
 
@@ -333,10 +334,10 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
 
     def changed_meanwhile(*given: Any) -> Any:
         Candidate.objects.filter(pk=made.pk).update(system_prompt="Theirs.")
-        return checked_fields(*given)
+        return clean_fields(*given)
 
-    monkeypatch.setattr("arena.services.candidates.checked_fields", changed_meanwhile)
-    with pytest.raises(CandidateRefused, match="Somebody else has just changed Warm tone"):
+    monkeypatch.setattr("arena.services.candidates.clean_fields", changed_meanwhile)
+    with pytest.raises(CandidateError, match="Someone else has just changed Warm tone"):
         revise(made, notes="Mine.")
     made.refresh_from_db()
     assert (made.system_prompt, made.notes) == ("Theirs.", "")
@@ -344,7 +345,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
 
 def test_a_revision_is_checked_as_a_new_candidate_is(arena: Arena) -> None:
     made = register(arena)
-    with pytest.raises(CandidateRefused, match="Name the model"):
+    with pytest.raises(CandidateError, match="Enter the model"):
         revise(made, endpoint="scripted")
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from arena.errors import ServiceError
 from arena.models import Run
-from arena.services.catalog import LONGEST_CRITERIA, CriteriaRefused, set_criteria
-from arena.services.refusals import Refused
+from arena.services.arenas import LONGEST_CRITERIA, CriteriaError, set_criteria
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +21,9 @@ def test_they_are_stored_without_the_space_around_them() -> None:
 
 
 def test_a_book_is_refused() -> None:
-    with pytest.raises(CriteriaRefused, match="4,001 characters") as refused:
+    with pytest.raises(CriteriaError, match="4,001 characters") as refused:
         set_criteria(arena=make_arena(), criteria="x" * (LONGEST_CRITERIA + 1))
-    assert isinstance(refused.value, Refused)
+    assert isinstance(refused.value, ServiceError)
     assert refused.value.field == "criteria"
 
 
@@ -31,7 +31,7 @@ def test_a_book_is_refused() -> None:
 def test_nobody_changes_them_while_judges_are_at_work(state: str) -> None:
     arena = make_arena()
     run = Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state)
-    with pytest.raises(CriteriaRefused, match=f"Run {run.pk}"):
+    with pytest.raises(CriteriaError, match=f"Run {run.pk}"):
         set_criteria(arena=arena, criteria="Other words.")
     set_criteria(arena=arena, criteria="")  # the same as before
     run.state = "done"

@@ -4,9 +4,9 @@ import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Candidate, Comparison, Import, Prompt, Response, Vote
-from arena.services import deleting
+from arena.services import arenas
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -48,9 +48,9 @@ def test_it_is_hidden_first_and_a_second_call_goes_on(voted, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(deleting, "_delete_all", killed)
+        patch.setattr(arenas, "_delete_all", killed)
         with pytest.raises(KeyboardInterrupt):
-            deleting.delete_arena(arena=voted, by=COMMAND)
+            arenas.delete_arena(arena=voted, by=CLI)
     assert not Arena.objects.revealed().exists()
     call_command("delete_arena", "gone", yes=True)
     assert not Arena.objects.exists()
@@ -72,9 +72,9 @@ def test_nothing_is_imported_into_what_is_being_deleted(voted, tmp_path, monkeyp
     path = tmp_path / "pairs.csv"
     path.write_text("left,right,winner\na,b,left\n")
     with monkeypatch.context() as patch:
-        patch.setattr(deleting, "_delete_all", lambda rows: 1 / 0)
+        patch.setattr(arenas, "_delete_all", lambda rows: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            deleting.delete_arena(arena=voted, by=COMMAND)
+            arenas.delete_arena(arena=voted, by=CLI)
     with pytest.raises(CommandError, match="gone is being deleted"):
         call_command("import_arena", "gone", str(path), quiet=True)
     call_command("delete_arena", "gone", yes=True)

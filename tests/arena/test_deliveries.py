@@ -11,16 +11,16 @@ from django.core import mail
 from django.utils import timezone
 
 from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
-from arena.services import deliveries
-from arena.services.deliveries import (
+from arena.services import webhooks
+from arena.services.webhooks import (
+    ENQUEUE_AGAIN,
     LEASE,
-    MOST_TRIES,
+    MAX_ATTEMPTS,
     PAUSES,
-    RING_AGAIN,
     deliver,
-    deliveries_to_ring,
+    signing_secret,
+    take_due_deliveries,
 )
-from arena.services.webhooks import secret_of
 from arena.webhooks import verify
 from tests.arena.webhook_receiver import Receiver, says
 
@@ -79,7 +79,7 @@ def test_a_webhook_receives_signed_json_once(notice: Notice, settings: Any) -> N
     lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     headers = {name.lower(): value for name, value in lines.items()}
     assert delivery.webhook is not None
-    secret = secret_of(delivery.webhook)
+    secret = signing_secret(delivery.webhook)
     assert verify(secret, body=body, headers=headers, now=NOW.timestamp())
     assert headers["webhook-id"] == f"delivery-{delivery.pk}"
     assert json.loads(body) == {
@@ -108,10 +108,10 @@ def test_failures_are_tried_again_after_longer_and_longer_pauses(
             assert delivery.attempts == attempt
             now += pause
         send(delivery, now)
-        assert (delivery.state, delivery.attempts) == ("failed", MOST_TRIES)
+        assert (delivery.state, delivery.attempts) == ("failed", MAX_ATTEMPTS)
         assert delivery.error == "The receiver answered with status 503."
         send(delivery, now + timedelta(days=1))
-    assert len(receiver.requests) == MOST_TRIES
+    assert len(receiver.requests) == MAX_ATTEMPTS
 
 
 def test_a_receiver_that_is_gone_is_removed(notice: Notice, settings: Any) -> None:
@@ -134,7 +134,7 @@ def test_a_redirect_and_a_forbidden_target_are_given_up_at_once_in_words(
     settings.WEBHOOKS_LOOPBACK_PORT = 0
     private = send(to_webhook(notice, "https://127.0.0.1/"))
     assert (moved.state, private.state) == ("failed", "failed")
-    assert "redirects are not followed" in moved.error
+    assert "Redirects are not followed" in moved.error
     assert "private or special network" in private.error
 
 
@@ -148,7 +148,7 @@ def test_a_member_gets_a_mail_with_links(notice: Notice, settings: Any) -> None:
     assert sent.subject == "Help centre: B <b> beats A & C."
     assert "B <b> beats A & C." in sent.body
     assert "https://ringside.example.org/teams/help/arenas/x/" in sent.body
-    assert "To stop that" in sent.body
+    assert "Turn off email notifications" in sent.body
 
 
 def test_a_line_break_in_a_name_forges_no_header(notice: Notice) -> None:
@@ -164,9 +164,12 @@ def test_a_mail_server_that_is_away_is_asked_again(
     def refuse(**_: Any) -> None:
         raise smtplib.SMTPServerDisconnected("a secret of the server")
 
-    monkeypatch.setattr(deliveries, "send_mail", refuse)
+    monkeypatch.setattr(webhooks, "send_mail", refuse)
     delivery = send(to_member(notice))
-    assert (delivery.state, delivery.error) == ("waiting", "The mail server did not take it.")
+    assert (delivery.state, delivery.error) == (
+        "waiting",
+        "The mail server did not accept the message.",
+    )
 
 
 def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: Notice) -> None:
@@ -185,11 +188,11 @@ def test_what_a_killed_worker_left_is_sent_when_its_lease_ends_and_given_up_at_l
     delivery = to_member(notice)
     Delivery.objects.update(state="running", attempts=1, lease_expires_at=NOW + LEASE)
     assert send(delivery).attempts == 1
-    assert deliveries_to_ring(now=NOW) == []
+    assert take_due_deliveries(now=NOW) == []
     later = NOW + LEASE
-    assert deliveries_to_ring(now=later) == [delivery.pk]
+    assert take_due_deliveries(now=later) == [delivery.pk]
     assert send(delivery, later).state == "delivered"
-    Delivery.objects.update(state="running", attempts=MOST_TRIES, lease_expires_at=NOW)
+    Delivery.objects.update(state="running", attempts=MAX_ATTEMPTS, lease_expires_at=NOW)
     assert send(delivery, later).state == "failed"
     assert len(mail.outbox) == 1
 
@@ -202,7 +205,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     def taken_over(**_: Any) -> None:
         Delivery.objects.update(attempts=2)
 
-    monkeypatch.setattr(deliveries, "send_mail", taken_over)
+    monkeypatch.setattr(webhooks, "send_mail", taken_over)
     send(delivery)
     assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
 
@@ -211,10 +214,10 @@ def test_what_waits_in_the_queue_is_not_queued_again_until_its_message_may_be_lo
     notice: Notice,
 ) -> None:
     delivery = to_member(notice)
-    assert deliveries_to_ring(now=NOW) == [delivery.pk]
-    assert deliveries_to_ring(now=NOW + RING_AGAIN - timedelta(seconds=1)) == []
-    assert deliveries_to_ring(now=NOW + RING_AGAIN) == [delivery.pk]
-    assert send(delivery, NOW + RING_AGAIN).state == "delivered"
+    assert take_due_deliveries(now=NOW) == [delivery.pk]
+    assert take_due_deliveries(now=NOW + ENQUEUE_AGAIN - timedelta(seconds=1)) == []
+    assert take_due_deliveries(now=NOW + ENQUEUE_AGAIN) == [delivery.pk]
+    assert send(delivery, NOW + ENQUEUE_AGAIN).state == "delivered"
 
 
 def test_what_is_to_be_tried_again_is_rung_for_when_it_is_due(
@@ -224,10 +227,10 @@ def test_what_is_to_be_tried_again_is_rung_for_when_it_is_due(
         raise smtplib.SMTPServerDisconnected
 
     delivery = to_member(notice)
-    deliveries_to_ring(now=NOW)
-    monkeypatch.setattr(deliveries, "send_mail", refuse)
+    take_due_deliveries(now=NOW)
+    monkeypatch.setattr(webhooks, "send_mail", refuse)
     assert send(delivery).state == "waiting"
-    assert deliveries_to_ring(now=NOW + PAUSES[0]) == [delivery.pk]
+    assert take_due_deliveries(now=NOW + PAUSES[0]) == [delivery.pk]
 
 
 def test_the_sweep_rings_for_each_that_is_due(

@@ -7,10 +7,10 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena, AuditEntry, Candidate, Rater, Team
-from arena.services.disclosure import disclose_due, votes_so_far
+from arena.services.candidates import disclose_due, votes_so_far
 from arena.tasks import disclose_candidates
 from ranking.models import ArenaRefresh
-from ranking.services import boards
+from ranking.services import leases
 from tests.factories import make_arena, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -90,7 +90,7 @@ def test_it_happens_once_and_is_noted_for_the_team() -> None:
 
 def test_pages_with_its_mask_are_dropped() -> None:
     arena = make_arena(2)
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.update(look_again=False)
     hidden(arena, private_until=NOW)
     before = ArenaRefresh.objects.get(arena=arena).page_epoch

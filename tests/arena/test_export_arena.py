@@ -176,7 +176,7 @@ def test_an_export_that_fails_leaves_nothing(arena, tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("arena.exporters.responses", fail)
+    monkeypatch.setattr("arena.services.exports.responses", fail)
     with pytest.raises(CommandError, match="No space left"):
         export("mine", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

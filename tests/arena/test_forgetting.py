@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.accounts.limits import LIMITS
 from arena.models import RateLimit
-from arena.services.limits import KEPT_FOR, allow, forget_old_windows
+from arena.services.rate_limits import KEPT_FOR, allow, forget_old_windows
 from arena.tasks import forget_expired_sessions
 from arena.tasks import forget_old_windows as ring_for_old_windows
 

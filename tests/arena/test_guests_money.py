@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers import steering
+from arena import generation_runs
+from arena.actors import Actor
 from arena.calls.models import Call
 from arena.models import Arena, Candidate, Run, Team
-from arena.services.arenas import ArenaRefused, update_arena
-from arena.services.budgets import committed_by
+from arena.services.arenas import ArenaError, update_arena
 from arena.services.candidates import retire_candidate
-from arena.services.steering import RunRefused
+from arena.services.runs import RunError, committed_by
 from tests.arena.answering import make_member, make_variant, order, work_off
 from tests.arena.answering import make_team as make_payer
 from tests.arena.ledger import DOLLAR, Model, says
@@ -144,8 +143,8 @@ def test_a_retired_candidates_run_does_not_go_on(
     Call.objects.filter(run=run).update(state="failed")
     Run.objects.filter(pk=run.pk).update(state=state)
     Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
-    again = steering.resume if state == "paused" else steering.ask_failures_again
-    with pytest.raises(RunRefused, match="is retired"):
+    again = generation_runs.resume if state == "paused" else generation_runs.retry_failed
+    with pytest.raises(RunError, match="archived"):
         again(run=stored(run), by=by_member_of(guest), now=NOW)
     assert stored(run).state == state
 
@@ -160,7 +159,7 @@ def test_an_arena_with_a_guests_unfinished_run_does_not_become_private(
     run = order(candidate)
     Run.objects.filter(pk=run.pk).update(state=state)
     Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
-    with pytest.raises(ArenaRefused, match="pays for a run") as refused:
+    with pytest.raises(ArenaError, match="pays for an unfinished run") as refused:
         make_private(arena, by_member_of(host))
     assert refused.value.field == "visibility"
     retire(candidate, by_member_of(host))

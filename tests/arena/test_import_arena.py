@@ -12,8 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
-from arena.services.import_lock import one_import_at_a_time
-from arena.services.imports import Options, import_files
+from arena.services.imports import Options, exclusive_import, import_files
 from arena.signals import arena_created, votes_changed
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +101,17 @@ def test_pairs_become_a_board_without_texts(pairs):
     assert (vote.rater.name, vote.details, vote.source_row) == ("w3", {"id": "7"}, 8)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_a_file_in_another_unicode_encoding_is_taken(tmp_path, encoding):
+    path = tmp_path / "votes.csv"
+    path.write_bytes("left,right,winner\nÄ,B,left\nÄ,Ä,tie\nB,Ä,tie".encode(encoding))
+    assert "2 votes added, 1 rows rejected" in run("board", path, "--skip-bad")
+    names = set(Candidate.objects.values_list("name", flat=True))
+    assert names == {"Ä", "B"}
+    rejects = (tmp_path / "votes.rejects.csv").read_text("utf-8-sig")
+    assert rejects == "left,right,winner\nÄ,Ä,tie\n"
+
+
 def test_votes_keep_the_order_of_the_file(pairs):
     run("board", pairs)
     rows = list(Vote.objects.order_by("pk").values_list("source_row", flat=True))
@@ -119,7 +129,7 @@ def test_rows_without_a_worker_have_one_rater_without_a_name(tmp_path):
 def test_the_same_files_again_add_nothing(folder, pairs):
     run("mine", folder, pairs)
     before = counts()
-    assert run("mine", folder, pairs).count("imported before, nothing to add") == 5
+    assert run("mine", folder, pairs).count("already imported, nothing to add") == 5
     assert counts() == before
 
 
@@ -236,7 +246,7 @@ def test_two_imports_into_one_arena_do_not_meet(pairs):
     held, done = Event(), Event()
 
     def hold():
-        with one_import_at_a_time("b"):
+        with exclusive_import("b"):
             held.set()
             done.wait(10)
         connection.close()
@@ -303,7 +313,7 @@ def test_answers_are_read_before_the_database_is_locked_for_writing(folder, monk
         seen.append(len(connection.savepoint_ids))
         return False
 
-    monkeypatch.setattr("arena.services.import_rows.names_itself", look)
+    monkeypatch.setattr("arena.services.import_rows.self_identifies", look)
     run("mine", folder)
     assert seen == [depth] * 4
 
@@ -326,4 +336,4 @@ def test_more_votes_for_an_arena_that_has_some_come_with_a_warning(pairs):
     assert "before" not in run("grown", pairs)
     with pairs.open("a") as file:
         file.write("0,A1,B1,left,w1,200\n")
-    assert "had 200 votes before" in run("grown", pairs)
+    assert "already had 200 votes" in run("grown", pairs)

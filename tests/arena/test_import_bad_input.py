@@ -43,23 +43,23 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"", "votes.csv is empty"),
         ("votes.jsonl", b"\n \n", "votes.jsonl is empty"),
         ("votes.csv", b"left,right,winner\n", "has no rows"),
-        ("votes.csv", b"a,b,c\n1,2,3\n", "must name the columns left, right and winner"),
-        ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names a column twice: 'left'"),
+        ("votes.csv", b"a,b,c\n1,2,3\n", "needs the columns left, right and winner"),
+        ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names the column 'left' twice"),
         ("votes.csv", b"left,right,winner\nA,B,draw\n", "line 2, column winner: is 'draw'"),
-        ("votes.csv", b"left,right,winner\nA,A,tie\n", "line 2, column right: 'A' stands against"),
+        ("votes.csv", b"left,right,winner\nA,A,tie\n", "column right: 'A' is compared with"),
         ("votes.csv", b"left,right,winner\nA,\xff,tie\n", "line 2, column right: is not valid Uni"),
         ("votes.csv", b"left,right,winner\nA,B\0,tie\n", "line 2, column right: contains a NUL"),
         ("votes.csv", b"\x1f\x8b\x08\x00rest", "gzip archive; unpack it first"),
         ("votes.jsonl", b"PK\x03\x04rest", "zip archive"),
         ("votes.csv.gz", b"\x1f\x8b\x08\x00rest", "gzip archive"),
-        ("votes.csv", "left,right,winner\n".encode("utf-16"), "UTF-16"),
+        ("votes.csv", "left,right,winner\n".encode("utf-16") + b"A", "not valid UTF-16"),
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
-        ("votes.xlsx", b"some words", "known are .jsonl files"),
-        ("stuff.jsonl", b'{"a": 1}\n', "known are .jsonl files"),
-        ("candidates.jsonl", GOOD_CANDIDATES * 2, "line 3, column name: 'A' stands in an earlier"),
-        ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' stands in an earlier row"),
+        ("votes.xlsx", b"some words", "is not a file of a known format"),
+        ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
+        ("candidates.jsonl", GOOD_CANDIDATES * 2, "line 3, column name: 'A' is in an earlier"),
+        ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' is in an earlier row"),
         ("prompts.jsonl", b'{"id": "p1"}\n', "line 1, column text: is missing"),
-        ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is null"),
+        ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is missing"),
         ("prompts.jsonl", b'"text"\n', "line 1: is a text, not a JSON object"),
         ("candidates.jsonl", b'{"name": "A", "parameters": []}\n', "column parameters: is a list"),
         ("responses.jsonl", ANSWER, "line 1, column candidate: there is no candidate 'A'"),
@@ -76,7 +76,7 @@ def test_a_bad_file_is_refused_with_a_sentence(tmp_path, name, content, words):
     [
         ("responses.jsonl", ANSWER * 2, "line 2, column candidate: 'A' has answered this prompt"),
         ("responses.jsonl", ANSWER.replace(b"p1", b"p9"), "column prompt: there is no prompt 'p9'"),
-        ("votes.jsonl", b'{"a":"A","b":"A","outcome":"tie"}\n', "column b: 'A' stands against"),
+        ("votes.jsonl", b'{"a":"A","b":"A","outcome":"tie"}\n', "column b: 'A' is compared with"),
         ("votes.jsonl", b'{"a":"A","b":"C","outcome":"tie"}\n', "column b: there is no candidate"),
         ("votes.jsonl", b'{"prompt":"x","a":"A","b":"B","outcome":"tie"}\n', "no prompt 'x'"),
         (
@@ -99,7 +99,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_a_folder_without_known_files_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
-    assert "has no prompts.jsonl" in refused("mine", tmp_path)
+    assert "has no file of a known format. native: prompts.jsonl" in refused("mine", tmp_path)
 
 
 def test_a_folder_is_no_file_of_pairs(tmp_path):
@@ -157,9 +157,17 @@ def test_the_first_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\n" + "A,A,tie\n" * 50 + "A,B,tie\n")
     message = refused("mine", path)
-    assert message.count("stands against itself") == 20
+    assert message.count("is compared with itself") == 20
     assert "... and 30 more bad rows." in message
     assert "Nothing was imported: 50 bad rows." in message
+
+
+def test_another_encoding_is_named_once_below_the_bad_rows(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_bytes("left,right,winner\nВопрос,Ответ,tie\nПочему,Ответ,left\n".encode("cp1251"))
+    message = refused("mine", path)
+    assert "line 2, column left: is not valid Unicode text" in message
+    assert message.count("is not UTF-8 throughout and seems to be Windows-1251") == 1
 
 
 # -- --skip-bad ------------------------------------------------------------------------------------
@@ -211,4 +219,4 @@ def test_rejects_go_where_they_are_told(tmp_path):
 def test_a_file_of_nothing_but_bad_rows_is_refused_with_skip_bad_too(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\nA,A,tie\n")
-    assert "No row is left" in refused("mine", path, "--skip-bad")
+    assert "No rows are left" in refused("mine", path, "--skip-bad")

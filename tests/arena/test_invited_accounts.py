@@ -13,16 +13,16 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Invitation, Membership
-from arena.services.invitations import create_invitation, revoke_invitation
+from arena.services.teams import create_invitation, revoke_invitation
 from tests.arena import test_sign_in_elsewhere as elsewhere
 from tests.arena.oidc_server import serving
 from tests.arena.teams import make_team, person
 
 pytestmark = pytest.mark.django_db
 User = get_user_model()
-CLOSED = "No new accounts"
+CLOSED = "Sign-up is closed"
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_who_has_an_account_comes_in_by_a_link_that_has_made_one(link):
 def test_a_try_that_failed_uses_no_link_up(link):
     eve, ada = opened(link), opened(link)
     assert "too short" in sign_up(eve, "eve", "short").text
-    assert "There is an account with this address" in sign_up(eve, "owner").text
+    assert "There is already an account with this address" in sign_up(eve, "owner").text
     assert sign_up(ada, "ada").url == "/invitations/"
 
 

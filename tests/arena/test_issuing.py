@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Candidate, Comparison, Pair, PairDemand, Prompt
-from arena.services import voting
-from arena.services.issuing import TIME_TO_VOTE
-from arena.services.pairing import publish_pair_weights, sync_pairs
+from arena.services import comparisons, voting
+from arena.services.comparisons import TIME_TO_VOTE
+from arena.services.pairs import publish_pair_weights, sync_pairs
 from tests.factories import make_arena, make_person
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ NOW = timezone.now()
 
 
 def issue(arena, rater, **kwargs):
-    return voting.issue_comparison(arena=arena, rater=rater, now=NOW, **kwargs)
+    return comparisons.next_comparison(arena=arena, rater=rater, now=NOW, **kwargs)
 
 
 def vote_through(arena, rater):
@@ -53,9 +53,9 @@ def test_a_reload_shows_the_pair_that_is_waiting():
 def test_the_pair_fetched_ahead_is_another_one_and_is_the_next():
     arena, rater = make_arena(), make_person()
     first = issue(arena, rater)
-    ahead = issue(arena, rater, besides=first)
+    ahead = issue(arena, rater, exclude=first)
     assert ahead != first
-    assert issue(arena, rater, besides=first) == ahead
+    assert issue(arena, rater, exclude=first) == ahead
     voting.cast_vote(comparison=first, rater=rater, outcome="left", now=NOW)
     assert issue(arena, rater) == ahead
 
@@ -115,7 +115,7 @@ def test_an_expired_pair_is_not_shown_again_to_the_rater_who_let_it_pass():
     arena, rater = make_arena(2, 1), make_person()
     issue(arena, rater)
     later = NOW + TIME_TO_VOTE + timedelta(seconds=1)
-    assert voting.issue_comparison(arena=arena, rater=rater, now=later) is None
+    assert comparisons.next_comparison(arena=arena, rater=rater, now=later) is None
 
 
 def test_an_undone_pair_goes_to_another_rater_and_not_to_the_one_who_saw_the_names():

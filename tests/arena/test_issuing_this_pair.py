@@ -8,12 +8,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Pair, Rater
-from arena.services.issuing import (
-    Retired,
-    SeenBefore,
-    SignInFirst,
-    issue_comparison,
-    issue_this_pair,
+from arena.services.comparisons import (
+    RetiredError,
+    SeenBeforeError,
+    SignInFirstError,
+    issue_pair,
+    next_comparison,
 )
 from arena.services.voting import cast_vote, skip_comparison
 from tests.factories import make_arena, make_person
@@ -28,7 +28,7 @@ def two_of(arena: Arena) -> tuple[int, int]:
 
 def issue(arena: Arena, rater: Rater, **other: object) -> Comparison:
     asked = {"responses": two_of(arena), "now": timezone.now()} | other
-    return issue_this_pair(arena=arena, rater=rater, **asked)
+    return issue_pair(arena=arena, rater=rater, **asked)
 
 
 def test_just_these_two_are_issued_for_half_an_hour_and_were_not_drawn() -> None:
@@ -69,37 +69,37 @@ def test_nobody_gets_a_pair_that_they_have_voted_on_or_skipped() -> None:
     cast_vote(comparison=issue(arena, voter), rater=voter, outcome="tie", now=now)
     skip_comparison(comparison=issue(arena, skipper), rater=skipper, now=now)
     for rater in (voter, skipper):
-        with pytest.raises(SeenBefore):
+        with pytest.raises(SeenBeforeError):
             issue(arena, rater)
 
 
 def test_nobody_gets_a_pair_again_whose_time_has_passed() -> None:
     arena, rater = make_arena(), make_person()
     issue(arena, rater)
-    with pytest.raises(SeenBefore):
+    with pytest.raises(SeenBeforeError):
         issue(arena, rater, now=timezone.now() + timedelta(hours=1))
 
 
 def test_a_pair_seen_by_a_draw_counts_as_seen() -> None:
     arena, rater = make_arena(2, 1), make_person()
-    drawn = issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    drawn = next_comparison(arena=arena, rater=rater, now=timezone.now())
     assert issue(arena, rater).pk == drawn.pk
 
 
 def test_an_arena_that_wants_names_gives_nothing_to_strangers() -> None:
-    with pytest.raises(SignInFirst):
+    with pytest.raises(SignInFirstError):
         issue(make_arena(voters="signed_in"), make_person())
 
 
 def test_what_is_retired_or_no_pair_is_not_voted_on() -> None:
     arena, elsewhere = make_arena(), make_arena()
-    with pytest.raises(Retired):
+    with pytest.raises(RetiredError):
         issue(arena, make_person(), responses=two_of(elsewhere))
-    with pytest.raises(Retired):
+    with pytest.raises(RetiredError):
         issue(arena, make_person(), responses=(two_of(arena)[0],) * 2)
     wanted = two_of(arena)
     arena.candidates.update(retired_at=timezone.now())
-    with pytest.raises(Retired):
+    with pytest.raises(RetiredError):
         issue(arena, make_person(), responses=wanted)
 
 
@@ -116,7 +116,7 @@ def test_the_voting_page_shows_the_pair_that_was_asked_for(
     arena, user = make_arena(3, 6), django_user_model.objects.create_user("ann")
     rater = make_person(user=user)
     client.force_login(user)
-    waiting = issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    waiting = next_comparison(arena=arena, rater=rater, now=timezone.now())
     responses = (
         arena.prompts.exclude(pk=waiting.prompt_id).first().responses.values_list("pk", flat=True)
     )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from arena.services.locks import one_at_a_time
+from arena.services.locks import exclusive_lock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ def elsewhere() -> Iterator[ThreadPoolExecutor]:
 def is_free(elsewhere: ThreadPoolExecutor) -> bool:
     def take() -> bool:
         try:
-            with one_at_a_time("tests", busy=Busy()):
+            with exclusive_lock("tests", busy=Busy()):
                 return True
         except Busy:
             return False
@@ -36,7 +36,7 @@ def is_free(elsewhere: ThreadPoolExecutor) -> bool:
 
 
 def test_one_has_it_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
-    with one_at_a_time("tests", busy=Busy()):
+    with exclusive_lock("tests", busy=Busy()):
         assert not is_free(elsewhere)
     assert is_free(elsewhere)
 
@@ -47,7 +47,7 @@ def test_within_a_transaction_it_is_held_until_others_see_what_was_written(
     if connection.vendor != "postgresql":
         pytest.skip("SQLite's writers take turns by transactions anyway")
     with transaction.atomic():
-        with one_at_a_time("tests", busy=Busy()):
+        with exclusive_lock("tests", busy=Busy()):
             assert not is_free(elsewhere)
         assert not is_free(elsewhere)
     assert is_free(elsewhere)
@@ -57,7 +57,7 @@ def test_a_transaction_that_fails_gives_it_back(elsewhere: ThreadPoolExecutor) -
     with (
         pytest.raises(DatabaseError),
         transaction.atomic(),
-        one_at_a_time("tests", busy=Busy()),
+        exclusive_lock("tests", busy=Busy()),
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT nothing FROM nowhere")

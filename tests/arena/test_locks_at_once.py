@@ -11,14 +11,14 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.api import prompts as api_prompts
+from arena.files.rows import ResponseRow
 from arena.models import Arena, Candidate, Comparison, Pair
-from arena.services import candidates, deadlocks, uploads
+from arena.services import candidates, locks, uploads
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate, revise_candidate
-from arena.services.voting import issue_comparison
-from arena.uploads import ResponseRow
+from arena.services.comparisons import next_comparison
 from tests.arena.rest import token_of
 from tests.arena.teams import make_team
 from tests.deadlocks import Other
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def _on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def arena() -> Arena:
 def voter(arena: Arena) -> Other:
     """Somebody who is given a pair."""
     rater = make_person()
-    return Other(lambda: issue_comparison(arena=arena, rater=rater, now=timezone.now()))
+    return Other(lambda: next_comparison(arena=arena, rater=rater, now=timezone.now()))
 
 
 def while_in(
@@ -73,7 +73,7 @@ def test_an_upload_that_has_written_answers_lets_them_be_voted_on(
         ResponseRow(i, f"Answer {i}-0 of somebody.", prompt_id=f"p{i}", tokens_out=9)
         for i in range(2)
     ]
-    report = uploads.upsert_responses(candidate=candidate, rows=rows, by=COMMAND)
+    report = uploads.upsert_responses(candidate=candidate, rows=rows, by=CLI)
     other.check()
     assert (ended, report.changed, Comparison.objects.count()) == ([True], 2, 1)
 
@@ -96,8 +96,8 @@ def test_the_next_version_of_a_candidate_does_not_keep_its_boards_from_being_pub
     """Who publishes holds the row of refreshes while its standings refer to the candidate."""
     first = arena.candidates.earliest("pk")
     other = Other(lambda: refer_to(first))
-    ended = while_in(monkeypatch, candidates, "is_fixed", other, 3)
-    made = revise_candidate(candidate=first, by=COMMAND, now=NOW, notes="Shorter.")
+    ended = while_in(monkeypatch, candidates, "is_in_use", other, 3)
+    made = revise_candidate(candidate=first, by=CLI, now=NOW, notes="Shorter.")
     other.check()
     assert (ended, made.version) == ([True], 2)
 
@@ -109,30 +109,30 @@ def refer_to(candidate: Candidate) -> None:
 
 
 def retire(arena: Arena) -> None:
-    retire_candidate(candidate=arena.candidates.earliest("pk"), by=COMMAND, now=NOW)
+    retire_candidate(candidate=arena.candidates.earliest("pk"), by=CLI, now=NOW)
 
 
 def revise(arena: Arena) -> None:
-    revise_candidate(candidate=arena.candidates.earliest("pk"), by=COMMAND, now=NOW, notes="Mine.")
+    revise_candidate(candidate=arena.candidates.earliest("pk"), by=CLI, now=NOW, notes="Mine.")
 
 
 def upload(arena: Arena) -> None:
     rows = [ResponseRow(1, "Answer 0-0 of somebody.", prompt_id="p0", tokens_out=9)]
-    uploads.upsert_responses(candidate=arena.candidates.earliest("pk"), rows=rows, by=COMMAND)
+    uploads.upsert_responses(candidate=arena.candidates.earliest("pk"), rows=rows, by=CLI)
 
 
 def rename(arena: Arena) -> None:
-    update_arena(arena=arena, by=COMMAND, question="Which one is better?")
+    update_arena(arena=arena, by=CLI, question="Which one is better?")
 
 
 @pytest.mark.parametrize("work", [retire, revise, upload])
 def test_the_arena_is_locked_before_its_candidates(
     arena: Arena, work: Callable[[Arena], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlocks, "UNDONE", ())  # nothing is tried again
+    monkeypatch.setattr(locks, "ROLLED_BACK", ())  # nothing is tried again
     other = Other(lambda: work(arena))
     with transaction.atomic():
-        deadlocks.hold_arena(arena.pk)
+        locks.lock_arena(arena.pk)
         other.start()
         assert not other.ends_within(0.5)
         Candidate.objects.select_for_update(no_key=True).get(pk=arena.candidates.earliest("pk").pk)
@@ -143,7 +143,7 @@ def test_an_arena_that_is_changed_while_a_candidate_is_retired_waits_and_holds_n
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both want the row of refreshes, too: the boards show the arena's words and candidates."""
-    monkeypatch.setattr(deadlocks, "UNDONE", ())
+    monkeypatch.setattr(locks, "ROLLED_BACK", ())
     other = Other(lambda: rename(arena))
     ended = while_in(monkeypatch, candidates, "sync_pairs", other, 0.5)
     retire(arena)

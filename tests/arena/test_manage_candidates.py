@@ -60,7 +60,9 @@ def test_three_prompts_are_shown_as_they_are_sent_before_anything_is_saved(
         "do": "preview",
     }
     page = owner.post(new(arena), data).content.decode()
-    assert "To writer-1 at scripted, with temperature 0.5. 3 of 4 prompts." in page
+    words = " ".join(page.split())
+    assert "Sent to writer-1 at scripted. Parameters: temperature 0.5." in words
+    assert "Showing 3 of 4 prompts." in words
     assert page.count("&lt;b&gt;Be kind&lt;/b&gt;</pre>") == 3
     assert "<b>Be kind" not in page
     assert "Q: Question 2?" in page
@@ -74,7 +76,7 @@ def test_prompts_that_lack_a_variable_are_counted(owner: Client, arena: Arena) -
     arena.prompts.filter(external_id="p1").update(variables={"who": "Ada"})
     data = {"name": "Warm", "user_template": "{{ who }}: {{ prompt }}", "do": "preview"}
     page = owner.post(new(arena), data).content.decode()
-    assert "3 of 4 prompts have no value for a variable" in page
+    assert "3 of 4 prompts lack a value for a variable" in page
     assert "Ada: Question 1?" in page
 
 
@@ -89,15 +91,15 @@ def test_a_candidate_is_registered(owner: Client, arena: Arena) -> None:
         "do": "save",
     }
     wrong = owner.post(new(arena), data)
-    assert b"for a year at most" in wrong.content
+    assert b"at most one year from now" in wrong.content
     data |= {"private_until": "", "private_until_votes": "30"}
     made_at = owner.post(new(arena), data).url
     made = arena.candidates.get(name="Warm")
     assert made_at == page_of("manage_candidate", made)
     assert made.parameters == {"seed": 7, "stop": "END"}
     assert (made.private_until_votes, made.disclosed_at) == (30, None)
-    page = owner.get(made_at).content.decode()
-    assert f"The board shows it as “Undisclosed {made.pk}” until it has 30 votes." in page
+    page = " ".join(owner.get(made_at).content.decode().split())
+    assert f"The leaderboard shows it as “Undisclosed {made.pk}” until it has 30 votes." in page
 
 
 def test_the_form_of_a_private_candidate_starts_as_private_as_it_is(
@@ -114,15 +116,15 @@ def test_the_form_of_a_private_candidate_starts_as_private_as_it_is(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"name": "candidate-0"}, "Edit it to write its next version"),
+        ({"name": "candidate-0"}, "Edit it to create the next version"),
         ({"name": ""}, "Give the candidate a name."),
         ({"user_template": "{{ promt }}"}, "did you mean {{ prompt }}?"),
-        ({"endpoint": "https://elsewhere.example"}, "The operator has listed no such endpoint."),
-        ({"endpoint": "scripted"}, "Name the model"),
+        ({"endpoint": "https://elsewhere.example"}, "There is no such endpoint."),
+        ({"endpoint": "scripted"}, "Enter the model"),
         ({"temperature": "3"}, "It is 3.0, not a number from 0 to 2."),
-        ({"more_parameters": '{"stream": true}'}, "is not one that can be sent"),
-        ({"more_parameters": "[1]"}, "This is not JSON."),
-        ({"more_parameters": '{"seed": ' + "9" * 5000 + "}"}, "This is not JSON."),
+        ({"more_parameters": '{"stream": true}'}, "is not supported"),
+        ({"more_parameters": "[1]"}, "Enter a JSON object"),
+        ({"more_parameters": '{"seed": ' + "9" * 5000 + "}"}, "Enter a JSON object"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_lost(
@@ -139,7 +141,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(
 def test_no_key_of_an_endpoint_is_on_the_page(
     owner: Client, arena: Arena, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from arena.conf.endpoints import Endpoint
+    from arena.endpoints import Endpoint
 
     monkeypatch.setenv("CANARY_NAME", "CANARY-KEY")
     listed = Endpoint("house", "openai", base_url="http://canary.example/v1", key_env="CANARY_NAME")
@@ -171,12 +173,12 @@ def test_an_edit_shows_the_difference_and_then_writes_the_next_version(
     url = page_of("edit_candidate", used)
     data = {"system_prompt": "Be kind.\nBe patient.", "model": "m-2", "do": "save"}
     unseen = owner.post(url, data)
-    assert b"nothing was saved. Look at it, then" in unseen.content
+    assert b"Check the new preview, then save" in unseen.content
     assert used.arena.candidates.count() == 1
     page = owner.post(url, data | {"do": "preview"}).content.decode()
-    assert "<del>m</del> is now <ins>m-2</ins>" in page
+    assert "from <del>m</del> to <ins>m-2</ins>" in page
     assert page.count('<span class="visually-hidden">removed: </span>') == 1
-    assert "Save the next version" in page
+    assert "Save new version" in page
     seen = page.split('name="seen" value="')[1].split('"')[0]
     changed = owner.post(url, data | {"seen": seen, "notes": "Slipped in."})
     assert b"nothing was saved" in changed.content
@@ -205,9 +207,9 @@ def test_a_page_of_versions_says_who_wrote_them_when_and_what_differs(
     Candidate.objects.filter(pk=third.pk).update(created_at=datetime(2026, 5, 1, 9, 30, tzinfo=UTC))
     page = owner.get(page_of("manage_candidate", third)).content.decode()
     assert f"1 May 2026 09:30 by {who.username}" in page
-    assert "What differs from candidate-0 v2" in page
+    assert "Differences from candidate-0 v2" in page
     page = owner.get(page_of("manage_candidate", third), {"against": "1"}).content.decode()
-    assert "What differs from candidate-0<" in page
+    assert "Differences from candidate-0<" in page
     assert owner.get(page_of("manage_candidate", third), {"against": "x"}).status_code == 200
 
 
@@ -222,13 +224,13 @@ def test_what_was_never_used_is_changed_in_place(owner: Client, arena: Arena, te
 
 
 def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: Candidate) -> None:
-    assert b"cannot be brought back" in owner.get(page_of("manage_candidate", used)).content
+    assert b"You cannot undo this" in owner.get(page_of("manage_candidate", used)).content
     owner.post(page_of("retire_candidate", used))
     used.refresh_from_db()
     assert used.retired_at is not None
     page = owner.get(page_of("manage_candidate", used)).content
-    assert b"Retired" in page
-    assert b"Retire this version" not in page
+    assert b"Archived" in page
+    assert b"You cannot undo this" not in page
 
 
 # -- Uploads ---------------------------------------------------------------------------------------
@@ -246,10 +248,10 @@ def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
         return str(owner.post(url, {"file": file}).content.decode())
 
     page = upload()
-    assert "1 added. " in page
+    assert "1 added." in page
     assert "There is no prompt &#x27;Q9&#x27; in this arena." in page
     assert "The answer is empty (column &#x27;answer&#x27;)." in page
-    assert "3 active prompts have no answer yet" in page
+    assert "3 active prompts have no answer yet" in " ".join(page.split())
     assert made.responses.get().seconds == 1.5
     assert "Nothing changed" in upload()
     assert made.responses.count() == 1
@@ -262,13 +264,13 @@ def test_answers_can_be_pasted_and_all_or_none_taken(
     rows = '{"prompt": "Question 0?", "answer": "Ja."}\n{"prompt": "?", "answer": "Nein."}'
     url = page_of("upload_answers", made)
     page = owner.post(url, {"pasted": rows, "atomic": "on"}).content.decode()
-    assert "Nothing was written" in page
+    assert "Nothing was saved" in page
     assert "Nein." in page
     assert not made.responses.exists()
     owner.post(url, {"pasted": rows})
     assert made.responses.get().text == "Ja."
     shown = owner.get(page_of("manage_candidate", made)).content.decode()
-    assert "It answers 1 of 4 prompts." in shown
+    assert "1 of 4 prompts answered." in shown
 
 
 def test_generated_answers_are_not_uploaded(owner: Client, arena: Arena, team: Team) -> None:

@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import connection
 
 from arena.models import ApiToken, Arena, Team
-from arena.services.names import key_of
+from arena.validation import name_key
 from tests.factories import make_arena
 
 
@@ -51,4 +51,4 @@ def test_teams_that_were_called_alike_keep_their_names_and_the_first_has_the_key
     teams = Team.objects.order_by("pk")
     assert list(teams.values_list("name", flat=True)) == names
     keys = list(teams.values_list("name_key", flat=True))
-    assert keys == [key_of("team a"), key_of("zenith"), None, None, key_of(names[-1])]
+    assert keys == [name_key("team a"), name_key("zenith"), None, None, name_key(names[-1])]

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
-from arena.services.notices import LONGEST_SENTENCE, notify, set_notices_by_email
+from arena.services.notices import MAX_SENTENCE_LENGTH, notify, set_notices_by_email
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ def test_a_long_sentence_is_cut_where_it_ends_to_be_kept(team: Team) -> None:
     notice = tell(team, sentence="long\n" * 400)
     assert notice is not None
     notice.refresh_from_db()
-    assert len(notice.sentence) == LONGEST_SENTENCE
+    assert len(notice.sentence) == MAX_SENTENCE_LENGTH
     assert notice.sentence.startswith("long long")
     assert notice.sentence.endswith("…")
 

@@ -9,12 +9,12 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.files.rows import ResponseRow
 from arena.models import Arena, Candidate, Pair, Response
 from arena.services import uploads
-from arena.services.pairing import publish_pair_weights, sync_pairs
+from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
-from arena.uploads import ResponseRow
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,7 +24,7 @@ PROMPTS = 6
 @pytest.fixture(autouse=True)
 def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 def upload(candidate: Candidate) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.prompting import (
+from arena.prompting.templates import (
     TemplateError,
     check_template,
     check_variant,

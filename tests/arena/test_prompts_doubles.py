@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.files.rows import PromptRow
 from arena.models import Arena, Prompt
-from arena.services.prompts import PromptRefused, revise_prompt, upsert_prompts
+from arena.services.prompts import PromptError, revise_prompt, upsert_prompts
 from arena.services.reports import UploadReport
-from arena.uploads import PromptRow
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 
@@ -44,7 +44,7 @@ def counts(report: UploadReport) -> tuple[int, int, int]:
 
 
 def double_of(name: str) -> str:
-    return f"Prompt '{name}' has the same text already."
+    return f"Prompt '{name}' already has the same text."
 
 
 def fix(arena: Arena, name: str) -> None:
@@ -154,16 +154,16 @@ def test_a_single_change_and_a_row_are_refused_in_the_same_words(arena: Arena, s
     """Imported texts are kept as they came, and only their ends and line ends may differ."""
     arena.prompts.filter(external_id="p2").update(text=stored)
     prompt = arena.prompts.get(external_id="p1")
-    with pytest.raises(PromptRefused) as single:
+    with pytest.raises(PromptError) as single:
         revise_prompt(prompt=prompt, by=Actor(), text="Y\r\nY")
-    assert (single.value.sentence, single.value.field) == (double_of("p2"), "text")
+    assert (single.value.message, single.value.field) == (double_of("p2"), "text")
     assert refused(upsert(arena, ("p1", "Y\r\nY"))) == {1: double_of("p2")}
     assert texts(arena)["p1"] == "X"
 
 
 @pytest.mark.parametrize(
     ("variables", "words"),
-    [("{}", "Prompt &#x27;p2&#x27; has the same text already."), ("[1]", "not an object")],
+    [("{}", "Prompt &#x27;p2&#x27; already has the same text."), ("[1]", "Enter a JSON object.")],
 )
 def test_the_operators_desk_refuses_it_too(
     arena: Arena, admin_client: Any, variables: str, words: str

@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.files.rows import PromptRow
+from arena.files.tables import Problem
 from arena.models import Arena, AuditEntry, Call, Candidate, Pair, Prompt
 from arena.services.prompts import (
-    PromptRefused,
+    PromptError,
     bring_back_prompt,
     retire_prompt,
     revise_prompt,
     upsert_prompts,
 )
 from arena.services.reports import UploadReport
-from arena.uploads import Problem, PromptRow
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 
@@ -64,7 +65,7 @@ def test_the_same_twice_is_told_and_not_doubled(arena: Arena) -> None:
 def test_one_text_under_another_id_is_refused(arena: Arena) -> None:
     upsert(arena, PromptRow(1, "A?", "one"))
     report = upsert(arena, PromptRow(1, "A?", "two"), PromptRow(2, "B?", "three"))
-    assert report.refused[0].sentence == "Prompt 'one' has the same text already."
+    assert report.refused[0].sentence == "Prompt 'one' already has the same text."
     assert texts(arena) == {"one": "A?", "three": "B?"}
 
 
@@ -103,8 +104,8 @@ def test_a_prompt_that_something_was_made_with_is_not_changed(made_with: str) ->
         )
     report = upsert(arena, PromptRow(1, "Other?", "p0"), PromptRow(2, "New?"))
     assert (report.added, report.changed) == (1, 0)
-    assert "Prompt 'p0' has answers or comparisons already" in report.refused[0].sentence
-    with pytest.raises(PromptRefused, match="cannot be changed"):
+    assert "Prompt 'p0' already has answers or comparisons" in report.refused[0].sentence
+    with pytest.raises(PromptError, match="cannot be changed"):
         revise_prompt(prompt=prompt, by=Actor(), category="other")
     prompt.refresh_from_db()
     assert (prompt.text, prompt.category) in [("Question 0?", "category-0"), ("Question 0?", "")]
@@ -130,7 +131,7 @@ def test_a_retired_prompt_is_not_changed_by_a_file(arena: Arena) -> None:
     upsert(arena, PromptRow(1, "A?", "one"))
     retire_prompt(prompt=arena.prompts.get(), by=Actor(), now=NOW)
     report = upsert(arena, PromptRow(1, "B?", "one"))
-    assert "which is retired" in report.refused[0].sentence
+    assert "is archived" in report.refused[0].sentence
 
 
 def test_a_prompt_is_revised(arena: Arena) -> None:
@@ -145,7 +146,7 @@ def test_a_prompt_is_revised(arena: Arena) -> None:
     ("changes", "field", "words"),
     [
         ({"text": " "}, "text", "is empty"),
-        ({"text": "B?"}, "text", "'two' has the same text already"),
+        ({"text": "B?"}, "text", "'two' already has the same text"),
         ({"text": "a\0"}, "text", "NUL"),
         ({"category": "x" * 101}, "category", "101 characters"),
         ({"variables": []}, "variables", "not an object"),
@@ -160,15 +161,15 @@ def test_what_cannot_be_is_said_at_its_field(
 ) -> None:
     upsert(arena, PromptRow(1, "A?", "one"), PromptRow(2, "B?", "two"))
     prompt = arena.prompts.get(external_id="one")
-    with pytest.raises(PromptRefused) as refused:
+    with pytest.raises(PromptError) as refused:
         revise_prompt(prompt=prompt, by=Actor(), **changes)
-    assert (refused.value.field, words in refused.value.sentence) == (field, True)
+    assert (refused.value.field, words in refused.value.message) == (field, True)
     assert texts(arena)["one"] == "A?"
 
 
 def test_a_prompt_cannot_be_made_too_long(arena: Arena) -> None:
     upsert(arena, PromptRow(1, "A?", "one"))
-    with pytest.raises(PromptRefused, match="has 100,001 characters; at most 100,000 will do"):
+    with pytest.raises(PromptError, match="has 100,001 characters; at most 100,000 are allowed"):
         revise_prompt(prompt=arena.prompts.get(external_id="one"), by=Actor(), text="x" * 100_001)
 
 

@@ -79,7 +79,7 @@ def test_an_account_with_the_address_is_not_taken_over(client, server):
     answer = go_there_and_back(client)
     assert answer.url == "/sign-in/"
     assert name_of(client) is None
-    assert "There is an account with your address already" in client.get("/sign-in/").text
+    assert "There is already an account with your email address" in client.get("/sign-in/").text
     assert not SocialAccount.objects.exists()
 
 
@@ -89,7 +89,7 @@ def test_who_is_signed_in_connects_and_then_comes_in_either_way(client, server):
     assert "Connect Corp" in client.get("/sign-in/").text
     assert go_there_and_back(client).url == "/sign-in/"
     page = client.get("/sign-in/").text
-    assert "You can now sign in here with this account too." in page
+    assert "The third-party account has been connected." in page
     assert "You can sign in with Corp." in page
     client.post("/sign-out/")
     go_there_and_back(client)
@@ -99,20 +99,20 @@ def test_who_is_signed_in_connects_and_then_comes_in_either_way(client, server):
 def test_a_person_without_an_address_is_told_so(client, server, person):
     del person["email"]
     assert go_there_and_back(client).url == "/sign-in/"
-    assert "did not tell us your e-mail address" in client.get("/sign-in/").text
+    assert "did not share your email address" in client.get("/sign-in/").text
     assert not User.objects.exists()
 
 
 def test_where_sign_up_is_closed_nobody_new_comes_in(client, server, settings):
     settings.SIGN_UP = "closed"
-    assert "No new accounts" in go_there_and_back(client).text
+    assert "Sign-up is closed" in go_there_and_back(client).text
     assert not User.objects.exists()
 
 
 def test_an_answer_that_nobody_asked_for_is_refused(client, server):
     page = client.get("/sign-in/oidc/callback/", {"code": "c", "state": "forged"})
     assert page.status_code == 401
-    assert "That did not work" in page.text
+    assert "Sign-in failed" in page.text
     assert not User.objects.exists()
 
 
@@ -120,7 +120,7 @@ def test_a_server_that_is_away_is_said_on_a_page(client, settings):
     connect(settings, "http://127.0.0.1:9")
     page = client.post("/sign-in/elsewhere/")
     assert page.status_code == 503
-    assert "That did not work" in page.text
+    assert "Sign-in failed" in page.text
 
 
 def test_nothing_leads_there_by_a_mere_link(client, server):

@@ -38,17 +38,19 @@ def test_an_address_and_a_password_are_enough(client):
 
 def test_who_is_new_is_told_what_to_do_first_and_nobody_else_is(client):
     page = client.post("/sign-up/", ADA, follow=True)
-    assert "Make a team to compare your own prompts" in page.text
-    assert "Your account is made" not in client.get("/teams/").text
+    assert "compare your own prompts, create a team" in page.text
+    assert "Your account has been created" not in client.get("/teams/").text
     client.post("/sign-out/")
     client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
-    assert "Your account is made" not in client.get("/teams/").text
+    assert "Your account has been created" not in client.get("/teams/").text
 
 
 def test_the_list_of_arenas_shows_a_way_to_begin(client):
     page = client.get("/").text
-    assert 'Bring your own prompts: <a class="for-anybody" href="/teams/">make a team</a>' in page
-    assert '<a class="for-signed-out" href="/sign-up/?next=/teams/">make an account' in page
+    assert '<a class="for-anybody" href="/teams/">Create a team' in page
+    assert re.search(
+        r'class="for-signed-out" href="/sign-up/\?next=/teams/"\s*>Create an acc', page
+    )
 
 
 def test_a_new_account_signs_in_by_name_and_by_address(client):
@@ -110,7 +112,7 @@ def test_the_address_that_was_typed_stays_in_the_form(client):
 
 def test_where_mail_arrives_the_account_is_ready_after_its_link(client, delivering):
     assert client.post("/sign-up/", ADA).url == "/sign-up/sent/"
-    assert "Look into your mail" in client.get("/sign-up/sent/").text
+    assert "Check your email" in client.get("/sign-up/sent/").text
     assert not is_signed_in(client)
     page = client.get(link(mail.outbox[0]))
     assert "ada@example.org" in page.text
@@ -150,7 +152,7 @@ def test_signing_up_does_not_tell_who_has_an_account(client, delivering):
     assert User.objects.filter(email="ada@example.org").count() == 1
     told, _ = mail.outbox
     assert told.to == ["ada@example.org"]
-    assert "There is one already" in told.body
+    assert "it already has one" in told.body
 
 
 def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):
@@ -168,7 +170,7 @@ def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):
 def test_where_no_mail_arrives_a_taken_address_is_refused_in_words(client):
     User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
     page = client.post("/sign-up/", ADA)
-    assert "There is an account with this address already" in page.text
+    assert "There is already an account with this address" in page.text
     assert User.objects.count() == 1
 
 
@@ -177,7 +179,7 @@ def test_a_mail_server_that_is_away_is_said_on_a_page(client, delivering, settin
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     page = client.post("/sign-up/", ADA)
     assert page.status_code == 503
-    assert "The mail could not be sent" in page.text
+    assert "The email could not be sent" in page.text
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
     assert len(mail.outbox) == 1
@@ -186,8 +188,8 @@ def test_a_mail_server_that_is_away_is_said_on_a_page(client, delivering, settin
 @pytest.mark.parametrize("rule", ["invited", "closed"])
 def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
     settings.SIGN_UP = rule
-    assert "No new accounts" in client.get("/sign-up/").text
-    assert "No new accounts" in client.post("/sign-up/", ADA).text
+    assert "Sign-up is closed" in client.get("/sign-up/").text
+    assert "Sign-up is closed" in client.post("/sign-up/", ADA).text
     assert not User.objects.exists()
     assert "/sign-up/" not in client.get("/sign-in/").text
 

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.services import tokens
+from arena.services import teams
 from tests.arena.teams import make_team, person, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -38,8 +38,8 @@ def test_no_secret_is_in_the_database_the_logs_or_the_trail(caplog):
         secret_in(owner.post(members, {"role": "member"}), r'/invitations/([^"/]+)/"')
         for _ in range(3)
     ]
-    tokens.find_token(token, timezone.now())
-    tokens.find_token(token + "0", timezone.now())
+    teams.find_token(token, timezone.now())
+    teams.find_token(token + "0", timezone.now())
     for link in links:
         eve.get(reverse("invitation", args=[link]), follow=True)
         eve.post("/invitations/")

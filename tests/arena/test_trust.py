@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Rater
-from arena.services.trust import NotAJudge, set_trust
+from arena.services.voting import NotAJudgeError, set_trust
 from arena.signals import votes_changed
 from tests.factories import make_arena, make_person, make_vote
 
@@ -70,7 +70,7 @@ def test_every_arena_with_votes_of_the_rater_is_told_and_no_other(
 
 def test_people_are_not_trusted_or_distrusted() -> None:
     person = make_person()
-    with pytest.raises(NotAJudge, match="is no judge and no jury"):
+    with pytest.raises(NotAJudgeError, match="is not a judge or jury"):
         set_trust(rater_id=person.pk, trusted=True, now=timezone.now())
-    with pytest.raises(NotAJudge):
+    with pytest.raises(NotAJudgeError):
         set_trust(rater_id=10**9, trusted=False, now=timezone.now())

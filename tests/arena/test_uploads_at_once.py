@@ -8,11 +8,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.files.rows import ResponseRow
 from arena.models import Comparison, Rater
 from arena.services import uploads
-from arena.services.voting import issue_comparison
-from arena.uploads import ResponseRow
+from arena.services.comparisons import next_comparison
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +22,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 def test_a_comparison_issued_after_the_look_keeps_the_new_text_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     arena = make_arena(2, 1)
     candidate = arena.candidates.order_by("pk")[0]
     before = candidate.responses.get().text
@@ -32,7 +32,7 @@ def test_a_comparison_issued_after_the_look_keeps_the_new_text_out(
 
     def issue() -> None:
         try:
-            issue_comparison(arena=arena, rater=rater, now=timezone.now())
+            next_comparison(arena=arena, rater=rater, now=timezone.now())
         finally:
             connection.close()
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from arena.access import Actor
+from arena.actors import Actor
+from arena.files.rows import ResponseRow
+from arena.files.tables import Problem
 from arena.models import Arena, AuditEntry, Candidate, Pair, Prompt, Response, Team
-from arena.services.candidate_checks import CandidateRefused
+from arena.services.candidate_checks import CandidateError
 from arena.services.uploads import upsert_responses
-from arena.uploads import Problem, ResponseRow
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -182,7 +183,7 @@ def test_some_candidates_take_no_answers(
     candidate: Candidate, fields: dict[str, Any], words: str
 ) -> None:
     Candidate.objects.filter(pk=candidate.pk).update(**fields)
-    with pytest.raises(CandidateRefused, match=words):
+    with pytest.raises(CandidateError, match=words):
         upload(candidate, ResponseRow(2, "Late.", prompt_id="p0"))
 
 
@@ -204,7 +205,7 @@ def test_many_rows_take_few_queries(
 def test_a_closed_arena_takes_no_answers_of_its_guests(arena: Arena) -> None:
     theirs = Team.objects.create(slug="guests", name="Guests")
     guest = Candidate.objects.create(arena=arena, team=theirs, name="theirs")
-    with pytest.raises(CandidateRefused, match="not open to candidates of other teams"):
+    with pytest.raises(CandidateError, match="closed to candidates from other teams"):
         upload(guest, ResponseRow(2, "Late.", prompt_id="p0"))
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     assert upload(guest, ResponseRow(2, "In time.", prompt_id="p0")).added == 1

@@ -48,7 +48,7 @@ def test_ten_votes_by_keyboard_alone(open_vote_page):
     page = open_vote_page
     for key in ["ArrowLeft", "ArrowRight", "t", "b", "ArrowLeft"] * 2:
         press(page, key)
-    expect(page.locator("#done")).to_have_text("10 votes by you")
+    expect(page.locator("#done")).to_have_text("Your votes: 10")
     outcomes = list(Vote.objects.order_by("pk").values_list("outcome", flat=True))
     assert outcomes == ["left", "right", "tie", "both_bad", "left"] * 2
 
@@ -59,7 +59,7 @@ def test_the_names_are_shown_after_the_vote_and_never_before(open_vote_page):
     comparison = Comparison.objects.get(key=key_on_screen(page))
     press(page, "ArrowLeft")
     after = page.locator("#after").inner_text()
-    assert f"You preferred A, {comparison.left}, to B, {comparison.right}." in after
+    assert f"You chose A ({comparison.left}) over B ({comparison.right})." in after
 
 
 def test_the_next_pair_is_the_one_fetched_ahead(open_vote_page):
@@ -86,7 +86,7 @@ def test_a_vote_in_the_moment_a_pair_appears_reloads_nothing(open_vote_page):
     page.evaluate(ANSWER_AT_ONCE)
     page.evaluate("() => { window.samePage = true; }")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#done")).to_have_text("2 votes by you")
+    expect(page.locator("#done")).to_have_text("Your votes: 2")
     assert page.evaluate("() => window.samePage")
 
 
@@ -94,8 +94,8 @@ def test_undo_by_key_voids_the_vote(open_vote_page):
     page = open_vote_page
     press(page, "ArrowLeft")
     page.keyboard.press("u")
-    page.get_by_text("Your last vote is undone").wait_for()
-    expect(page.locator("#done")).to_have_text("0 votes by you")
+    page.get_by_text("Vote withdrawn").wait_for()
+    expect(page.locator("#done")).to_have_text("Your votes: 0")
     assert Vote.objects.get().voided_at
 
 
@@ -107,8 +107,8 @@ def test_a_skip_leaves_no_vote(open_vote_page):
 
 def test_keys_can_be_switched_off(open_vote_page):
     page = open_vote_page
-    page.get_by_text("Keys", exact=True).click()
-    page.get_by_label("Vote with these keys").uncheck()
+    page.get_by_text("Keyboard shortcuts", exact=True).click()
+    page.get_by_label("Use keyboard shortcuts").uncheck()
     page.keyboard.press("t")
     page.wait_for_timeout(300)
     assert not Vote.objects.exists()
@@ -117,7 +117,7 @@ def test_keys_can_be_switched_off(open_vote_page):
 def test_a_double_click_is_one_vote_on_one_pair(open_vote_page):
     page = open_vote_page
     page.get_by_role("button", name="Tie").dblclick()
-    expect(page.locator("#done")).not_to_have_text("0 votes by you")
+    expect(page.locator("#done")).not_to_have_text("Your votes: 0")
     page.wait_for_timeout(300)
     assert Vote.objects.count() == 1
 
@@ -127,9 +127,9 @@ def test_without_javascript_every_button_works(browser, live_server, arena):
     page = context.new_page()
     page.goto(live_server.url + reverse("vote", args=[arena.slug]))
     page.get_by_role("button", name="A is better").click()
-    assert "You preferred A" in page.locator("#after").inner_text()
+    assert "You chose A" in page.locator("#after").inner_text()
     page.get_by_role("button", name="Undo").click()
-    assert "undone" in page.locator("#after").inner_text()
+    assert "Vote withdrawn" in page.locator("#after").inner_text()
     context.close()
     assert Vote.objects.get().voided_at
 
@@ -143,7 +143,7 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, aren
     wait_for_ahead(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("button", name="B is better").tap()
-    page.get_by_text("You preferred B").wait_for()
+    page.get_by_text("You chose B").wait_for()
     context.close()
     assert Vote.objects.get().outcome == "right"
 

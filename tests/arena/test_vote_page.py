@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
-from arena.services.pairing import sync_pairs
+from arena.services.pairs import sync_pairs
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -71,15 +71,15 @@ def test_a_plain_post_counts_and_leads_to_the_names_and_the_next_pair(client, ar
     answer = post(client, comparison, "left")
     assert answer.status_code == 302
     page = client.get(answer.url)
-    assert f"<strong>A, {comparison.left}</strong>" in page.text
-    assert "<strong>1</strong> vote by you" in page.text
+    assert f"<strong>A ({comparison.left})</strong>" in page.text
+    assert "Your votes: <strong>1</strong>" in page.text
     assert str(comparison.key) != re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
 
 
 def test_with_htmx_the_names_come_back_alone(client, arena):
     _, comparison = open_page(client, arena)
     answer = post(client, comparison, "right", **HTMX)
-    assert f"<strong>B, {comparison.right}</strong>" in answer.text
+    assert f"<strong>B ({comparison.right})</strong>" in answer.text
     assert 'id="ballot"' not in answer.text
 
 
@@ -119,7 +119,7 @@ def test_an_expired_pair_gets_a_sentence_and_a_fresh_pair(client, arena):
     Comparison.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     answer = post(client, comparison, "left", **HTMX)
     page = client.get(answer.headers["HX-Redirect"])
-    assert "open for too long" in page.text
+    assert "expired before you voted" in page.text
     assert not Vote.objects.exists()
 
 
@@ -127,7 +127,7 @@ def test_a_vote_for_somebody_elses_pair_is_refused_in_words(client, arena):
     _, comparison = open_page(client, arena)
     stranger = Client()
     page = stranger.get(post(stranger, comparison, "left").url)
-    assert "given to somebody else" in page.text
+    assert "assigned to another rater" in page.text
     assert not Vote.objects.exists()
 
 
@@ -141,7 +141,7 @@ def test_a_forged_cookie_is_nobody(client, arena):
 
 def test_an_unknown_outcome_is_refused_in_words(client, arena):
     _, comparison = open_page(client, arena)
-    assert "not one of the answers" in client.get(post(client, comparison, "x").url).text
+    assert "Unknown outcome" in client.get(post(client, comparison, "x").url).text
 
 
 def test_a_skip_is_no_vote_and_brings_the_next_pair(client, arena):
@@ -157,7 +157,7 @@ def test_an_undo_voids_the_vote(client, arena):
     _, comparison = open_page(client, arena)
     post(client, comparison, "left")
     page = client.get(client.post(reverse("undo_vote", args=[arena.slug, comparison.key])).url)
-    assert "undone" in page.text
+    assert "Vote withdrawn" in page.text
     assert Vote.objects.get().void_reason
 
 
@@ -215,20 +215,20 @@ def test_an_arena_without_texts_says_that_there_is_nothing_to_vote_on(client):
     Response.objects.all().delete()
     sync_pairs(arena=arena)
     page = client.get(url(arena))
-    assert "This arena came with votes but without texts" in page.text
+    assert "imported with its votes but without the answers" in page.text
 
 
 def test_an_arena_that_is_being_set_up_says_what_it_takes_to_vote(client):
     page = client.get(url(make_arena(2, 0)))
     assert "Nothing to vote on yet" in page.text
-    assert "without texts" not in page.text
+    assert "without the answers" not in page.text
 
 
 def test_a_rater_who_has_seen_everything_is_thanked(client):
     arena = make_arena(2, 1)
     _, comparison = open_page(client, arena)
     page = client.get(post(client, comparison, "left").url)
-    assert "seen every pair" in page.text
+    assert "compared every pair" in page.text
 
 
 def test_an_unknown_or_hidden_arena_is_not_found(client):
@@ -285,7 +285,7 @@ def test_a_blocked_rater_is_told_so(client, arena):
     post(client, comparison, "left")
     page = client.get(url(arena))
     assert page.status_code == 403
-    assert "set your votes aside" in page.text
+    assert "excluded your votes" in page.text
     assert not Vote.objects.exists()
 
 

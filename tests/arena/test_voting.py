@@ -6,9 +6,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Comparison, Rater, Vote
-from arena.services import voiding, voting
+from arena.services import comparisons, voting
 from arena.signals import votes_changed
 from tests.factories import make_arena, make_person, make_vote
 
@@ -23,7 +23,7 @@ def rater():
 
 @pytest.fixture
 def comparison(rater):
-    return voting.issue_comparison(arena=make_arena(), rater=rater, now=NOW)
+    return comparisons.next_comparison(arena=make_arena(), rater=rater, now=NOW)
 
 
 def cast(comparison, rater, outcome="left", now=NOW):
@@ -43,19 +43,19 @@ def test_the_same_vote_again_is_the_same_vote(comparison, rater):
 
 def test_another_outcome_on_a_voted_pair_is_refused_and_the_first_stands(comparison, rater):
     cast(comparison, rater, "left")
-    with pytest.raises(voting.AlreadyVoted):
+    with pytest.raises(voting.AlreadyVotedError):
         cast(comparison, rater, "right")
     assert Vote.objects.get().outcome == "left"
 
 
 def test_somebody_elses_comparison_is_refused(comparison):
-    with pytest.raises(voting.NotIssuedToYou):
+    with pytest.raises(voting.NotIssuedToYouError):
         cast(comparison, make_person())
     assert not Vote.objects.exists()
 
 
 def test_an_expired_comparison_is_refused(comparison, rater):
-    with pytest.raises(voting.Expired):
+    with pytest.raises(voting.ExpiredError):
         cast(comparison, rater, now=comparison.expires_at)
     assert not Vote.objects.exists()
 
@@ -67,7 +67,7 @@ def test_repeating_a_vote_after_the_comparison_expired_still_finds_it(comparison
 
 def test_a_skipped_comparison_takes_no_vote(comparison, rater):
     voting.skip_comparison(comparison=comparison, rater=rater, now=NOW)
-    with pytest.raises(voting.Skipped):
+    with pytest.raises(voting.SkippedError):
         cast(Comparison.objects.get(pk=comparison.pk), rater)
 
 
@@ -79,7 +79,7 @@ def test_skipping_a_voted_comparison_changes_nothing(comparison, rater):
 
 
 def test_an_unknown_outcome_is_refused(comparison, rater):
-    with pytest.raises(voting.UnknownOutcome):
+    with pytest.raises(voting.UnknownOutcomeError):
         cast(comparison, rater, "LEFT")
 
 
@@ -96,7 +96,7 @@ def test_undo_voids_the_last_vote_within_thirty_seconds(comparison, rater):
 
 def test_undo_after_thirty_seconds_is_refused(comparison, rater):
     cast(comparison, rater)
-    with pytest.raises(voting.TooLateToUndo):
+    with pytest.raises(voting.TooLateToUndoError):
         voting.undo_vote(
             comparison=comparison, rater=rater, now=NOW + voting.TIME_TO_UNDO + timedelta(seconds=1)
         )
@@ -104,16 +104,16 @@ def test_undo_after_thirty_seconds_is_refused(comparison, rater):
 
 def test_only_the_last_vote_can_be_undone(comparison, rater):
     cast(comparison, rater)
-    following = voting.issue_comparison(arena=comparison.arena, rater=rater, now=NOW)
+    following = comparisons.next_comparison(arena=comparison.arena, rater=rater, now=NOW)
     cast(following, rater)
-    with pytest.raises(voting.TooLateToUndo):
+    with pytest.raises(voting.TooLateToUndoError):
         voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
 
 
 def test_an_undone_pair_takes_no_second_vote_of_the_rater_who_saw_the_names(comparison, rater):
     cast(comparison, rater)
     voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
-    with pytest.raises(voting.Undone):
+    with pytest.raises(voting.UndoneError):
         cast(comparison, rater, "right")
     assert not Vote.objects.live().exists()
 
@@ -129,17 +129,17 @@ def test_an_undone_pair_takes_no_second_vote_of_the_rater_who_saw_the_names(comp
 )
 def test_a_blocked_rater_can_do_nothing_more(comparison, rater, act):
     rater.blocked_at = NOW
-    with pytest.raises(voting.Blocked):
+    with pytest.raises(voting.BlockedError):
         act(comparison, rater)
 
 
 def test_an_arena_of_signed_in_people_issues_nothing_to_others_and_takes_no_vote(rater):
     arena = make_arena(voters="signed_in")
-    with pytest.raises(voting.SignInFirst):
-        voting.issue_comparison(arena=arena, rater=rater, now=NOW)
+    with pytest.raises(comparisons.SignInFirstError):
+        comparisons.next_comparison(arena=arena, rater=rater, now=NOW)
     left, right, _ = arena.candidates.order_by("pk")
     comparison = Comparison.objects.create(arena=arena, rater=rater, left=left, right=right)
-    with pytest.raises(voting.SignInFirst):
+    with pytest.raises(comparisons.SignInFirstError):
         cast(comparison, rater)
 
 
@@ -160,8 +160,8 @@ def test_an_undo_twice_asks_for_the_pair_once(comparison, rater):
 
 def test_voiding_twice_says_who_did_it(comparison, rater):
     vote = cast(comparison, rater)
-    assert voiding.void_vote(vote=vote, by=COMMAND, reason="a bot", now=NOW)
-    assert not voiding.void_vote(vote=vote, by=COMMAND, reason="again", now=NOW)
+    assert voting.void_vote(vote=vote, by=CLI, reason="a bot", now=NOW)
+    assert not voting.void_vote(vote=vote, by=CLI, reason="again", now=NOW)
     vote.refresh_from_db()
     assert vote.void_reason == "a bot"
 

@@ -10,10 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import ApiToken, Arena, Comparison, Membership, Rater, Team, Vote
-from arena.services.issuing import issued_comparison
-from arena.services.voting import issue_comparison
+from arena.services.comparisons import find_issued_comparison, next_comparison
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +37,7 @@ def signed_in(user: User) -> Client:
 
 def issued_to(user: User, arena: Arena) -> Comparison:
     rater = Rater.objects.get_or_create(user=user, defaults={"kind": Rater.Kind.PERSON})[0]
-    comparison = issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    comparison = next_comparison(arena=arena, rater=rater, now=timezone.now())
     assert comparison is not None
     return comparison
 
@@ -75,7 +74,7 @@ def test_finding_a_pair_costs_one_query_whatever_the_arena(team: Team) -> None:
     comparison = issued_to(user, arena)
     for slug in (arena.slug, "no-such-arena"):
         with CaptureQueriesContext(connection) as queries:
-            found = issued_comparison(slug=slug, key=comparison.key)
+            found = find_issued_comparison(slug=slug, key=comparison.key)
         assert (found, len(queries)) == (None, 1)
 
 
@@ -91,7 +90,7 @@ def test_a_token_sees_the_private_pairs_of_its_team_if_it_may_read(
     other = Team.objects.create(slug="other", name="Other")
     scopes = {"can_read": False} | {scope: True}
     token = ApiToken(team=team if own else other, name="ci", prefix="rs", digest="d", **scopes)
-    found = issued_comparison(slug=arena.slug, key=comparison.key, actor=Actor(token=token))
+    found = find_issued_comparison(slug=arena.slug, key=comparison.key, actor=Actor(token=token))
     assert (found is not None) is seen
 
 
@@ -103,7 +102,7 @@ def test_a_stranger_is_told_that_members_alone_vote(team: Team) -> None:
     answer = signed_in(User.objects.create_user("stranger")).get(reverse("vote", args=[arena.slug]))
     page = answer.content.decode()
     assert answer.status_code == 403
-    assert "This arena takes votes of its team&#x27;s members only." in page
+    assert "Only members of the team can vote in this arena." in page
     assert "You are signed in as stranger." in page
     assert reverse("board", args=[arena.slug]) in page
     assert not Comparison.objects.exists()

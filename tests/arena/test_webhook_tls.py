@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.webhooks import DeliveryFailed, Sent, send
+from arena.webhooks import DeliveryError, SentWebhook, send
 from tests.arena.webhook_receiver import Receiver, drips, says
 
 NAME = "hooks.example.com"
@@ -46,7 +46,7 @@ def trusted(certificate: tuple[Path, Path]) -> ssl.SSLContext:
 
 def deliver(
     port: int, trusted: ssl.SSLContext | None, name: str = NAME, timeout: float = 5.0
-) -> Sent:
+) -> SentWebhook:
     return send(
         f"https://{name}:{port}/",
         body=b"{}",
@@ -61,21 +61,21 @@ def deliver(
 def test_a_receiver_with_a_certificate_for_its_name_is_sent_to(
     receiver: Receiver, trusted: ssl.SSLContext
 ) -> None:
-    assert deliver(receiver.port, trusted) == Sent(200)
+    assert deliver(receiver.port, trusted) == SentWebhook(200)
     assert f"Host: {NAME}:{receiver.port}".encode() in receiver.requests[0]
 
 
 def test_a_certificate_for_another_name_is_not_taken(
     receiver: Receiver, trusted: ssl.SSLContext
 ) -> None:
-    with pytest.raises(DeliveryFailed, match="no valid certificate for its name") as caught:
+    with pytest.raises(DeliveryError, match="no valid certificate for its name") as caught:
         deliver(receiver.port, trusted, name="other.example.com")
     assert caught.value.retryable
     assert receiver.requests == []
 
 
 def test_a_certificate_that_nobody_vouches_for_is_not_taken(receiver: Receiver) -> None:
-    with pytest.raises(DeliveryFailed, match="no valid certificate"):
+    with pytest.raises(DeliveryError, match="no valid certificate"):
         deliver(receiver.port, None)
     assert receiver.requests == []
 
@@ -83,7 +83,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_taken(receiver: Receiver) 
 def test_a_receiver_without_tls_is_no_receiver(trusted: ssl.SSLContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as plain, ThreadPoolExecutor(1) as beside:
         beside.submit(_answer_plainly, plain)
-        with pytest.raises(DeliveryFailed, match="does not speak TLS"):
+        with pytest.raises(DeliveryError, match="does not speak TLS"):
             deliver(plain.getsockname()[1], trusted)
 
 
@@ -97,7 +97,7 @@ def _answer_plainly(plain: socket.socket) -> None:
 def test_a_handshake_that_never_ends_fails_in_time(trusted: ssl.SSLContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
-        with pytest.raises(DeliveryFailed, match=r"within 0\.3 seconds"):
+        with pytest.raises(DeliveryError, match=r"within 0\.3 seconds"):
             deliver(silent.getsockname()[1], trusted, timeout=0.3)
         assert time.monotonic() - started < 1
 
@@ -107,6 +107,6 @@ def test_an_answer_that_drips_through_tls_fails_in_time(
 ) -> None:
     receiver.answer = drips(b"HTTP/1.1 200 OK\r\n", then=b"X: y\r\n")
     started = time.monotonic()
-    with pytest.raises(DeliveryFailed, match=r"within 0\.3 seconds"):
+    with pytest.raises(DeliveryError, match=r"within 0\.3 seconds"):
         deliver(receiver.port, trusted, timeout=0.3)
     assert time.monotonic() - started < 1

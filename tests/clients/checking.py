@@ -21,7 +21,7 @@ OLD: dict[str, Any] = {
 }
 NEW = OLD | {"id": 17, "name": "new", "version": 2}
 DECIDED: dict[str, Any] = {
-    "sentence": "new beats old: 58 % of the time, 54 to 62; enough votes to be sure.",
+    "sentence": "new beats old: it wins 58 % of the time (54 to 62). This result is conclusive.",
     "verdict": "better",
     "wins": 0.581,
     "wins_low": 0.54,

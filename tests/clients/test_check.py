@@ -65,8 +65,8 @@ def test_two_that_cannot_be_compared_are_no_pass(
     apart = decided("unknown") | {"wins": None, "wins_low": None, "wins_high": None}
     code, said = check(Stub(decided=apart), *options, f"--summary={file}")
     assert code == 3
-    assert "No verdict is to be had: the votes there are cannot place the two" in said
-    assert "No verdict is to be had" in file.read_text()
+    assert "No verdict: the votes so far cannot place the two" in said
+    assert "No verdict: the votes" in file.read_text()
 
 
 @pytest.mark.parametrize("state", ["paused", "cancelled"])
@@ -78,7 +78,7 @@ def test_a_run_that_did_not_end_leaves_what_is_not_known_open(
     found, said = check(Stub(judged=judged, decided=decided(verdict)), "--judge=x")
     assert found == code
     assert ("It paused: The cap is used up." in said) == (state == "paused")
-    assert ("did not go through" in said) == (verdict == "unknown")
+    assert ("did not finish" in said) == (verdict == "unknown")
 
 
 @pytest.mark.parametrize(("require", "code"), [("not-worse", 0), ("better", 1), ("known", 3)])
@@ -106,10 +106,10 @@ def test_what_was_never_measured_is_no_pass_though_nothing_is_left_to_judge(
 
 
 def test_verdicts_that_are_not_there_in_time_end_with_3(check: Any) -> None:
-    late = StillWaiting("Run 5: not there after 60 s.", JUDGED)
+    late = StillWaiting("Run 5: not finished after 60 s.", JUDGED)
     assert check(Stub(judged=late), "--judge=x") == (
         3,
-        "new v2 beside old in Search:\nRun 5: not there after 60 s.\n",
+        "new v2 against old in Search:\nRun 5: not finished after 60 s.\n",
     )
 
 
@@ -117,7 +117,7 @@ def test_answers_that_paused_end_with_3(check: Any) -> None:
     paused = ANSWERS | {"state": "paused", "pause_reason": "The key is wrong."}
     code, said = check(Stub(answers=paused), "--model=m-2", "--judge=x")
     assert code == 3
-    assert "The run of answers paused: The key is wrong." in said
+    assert "The answer run paused: The key is wrong." in said
 
 
 @pytest.mark.parametrize("computed", [None, "2026-11-22T08:59:59Z"])
@@ -130,7 +130,7 @@ def test_a_board_that_has_not_counted_the_verdicts_is_no_pass(
     waiting = StillWaiting("The decision: not there.", before)
     code, said = check(Stub(decided=waiting), "--judge=x", f"--require={require}")
     assert code == 3
-    assert "The board has not counted the verdicts of the run yet" in said
+    assert "The leaderboard has not counted the run's verdicts yet" in said
     assert "Nothing was measured" not in said
 
 
@@ -146,10 +146,10 @@ def test_peoples_votes_that_do_not_come_are_read_as_they_stand(check: Any) -> No
 
 
 def test_a_decision_of_which_nothing_was_heard_ends_with_3(check: Any) -> None:
-    silent = StillWaiting("The decision: not there after 0 s.", None)
+    silent = StillWaiting("The decision: not finished after 0 s.", None)
     code, said = check(Stub(decided=silent), "--judge=x")
     assert code == 3
-    assert said.endswith("The decision: not there after 0 s.\n")
+    assert said.endswith("The decision: not finished after 0 s.\n")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_is_refused_ends_with_2_and_its_sentence(check: Any, error: Excepti
 
 def test_a_baseline_that_is_not_there_ends_with_2(check: Any) -> None:
     code, said = check(Stub(there={"new": NEW}))
-    assert (code, said) == (2, "The arena has no candidate 'old' for us.\n")
+    assert (code, said) == (2, "The arena has no candidate 'old' that you can see.\n")
 
 
 def test_a_candidate_of_which_nothing_is_known_ends_with_2(check: Any) -> None:
@@ -222,7 +222,7 @@ def test_the_baseline_may_be_named_by_its_id(check: Any) -> None:
     code, said = check(stub, "--candidate=old", "--baseline=12", "--model=m-2")
     assert code == 0
     assert said.startswith("Answers: ")
-    assert "old v2 beside old in Search:" in said
+    assert "old v2 against old in Search:" in said
     assert stub.done[-1][1] == (17, 12)
 
 
@@ -259,7 +259,7 @@ def test_where_it_broke_off_is_told_whoever_asks(
     options = ["--debug"] if debug else []
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old", *options]) == 2
     *trace, last = capsys.readouterr().err.splitlines()
-    assert last == "This program broke off: ZeroDivisionError: by zero. --debug says where."
+    assert last == "This program crashed: ZeroDivisionError: by zero. Use --debug for a traceback."
     assert bool(trace) == debug
 
 
@@ -270,7 +270,7 @@ def test_a_name_that_the_terminal_cannot_write_ends_as_ever(
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="cp1252"))
     monkeypatch.setattr(ringside, "Ringside", lambda *_: Stub(there={"old": OLD, "new": JAPANESE}))
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old"]) == 0
-    assert written.getvalue().startswith(b"???? v2 beside old in Search:")
+    assert written.getvalue().startswith(b"???? v2 against old in Search:")
 
 
 def test_a_reader_who_has_gone_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from arena.access import Actor
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.actors import Actor
+from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Prompt, Rater, Response, Run, Team, Vote
-from arena.services.pairing import sync_pairs
-from arena.services.tokens import create_token
+from arena.services.pairs import sync_pairs
+from arena.services.teams import create_token
 from clients.python import ringside
 from judges.models import Judgement
-from ranking.services.pair_facts import pair_facts
+from ranking.services.pair_weights import pair_facts
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 from tests.judges.fake_server import FakeServer, prefers
@@ -29,7 +29,7 @@ Check = Callable[..., tuple[int, str]]
 @pytest.fixture(autouse=True)
 def no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boards are published and calls made where the test says so, and nowhere else."""
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
 
 
@@ -58,7 +58,7 @@ def check(
     capsys: pytest.CaptureFixture[str],
 ) -> Check:
     """Run the command as the team's CI, and return its exit code and what it printed."""
-    by = Actor(user=None, known_as="a test")
+    by = Actor(user=None, display_name="a test")
     scopes = ["read", "submit", "judge"]
     _, token = create_token(team=team, name="CI", scopes=scopes, by=by)
     monkeypatch.setenv("RINGSIDE_TOKEN", token)
@@ -119,7 +119,7 @@ def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> 
     assert check(arena, f"--judge={LOCAL}") == (code, said)
     code, said = check(arena, f"--judge={LOCAL}", "--per-pair=60")
     assert code == ringside.FAILED
-    assert "told apart already by enough votes of judges to be sure" in said
+    assert "includes no pairs" in said
     assert (Run.objects.count(), Judgement.objects.count()) == (1, 50)
 
 
@@ -133,7 +133,7 @@ def test_where_all_was_judged_it_says_what_stays_open_until_there_are_more_promp
     for require, expected in ringside.UNKNOWN.items():
         code, said = check(arena, f"--judge={LOCAL}", "--per-pair=9", f"--require={require}")
         assert code == expected
-        assert "was already asked about every prompt" in said
+        assert "has already judged every prompt" in said
         assert ringside.NOTHING_MORE in said
     assert Run.objects.count() == 1
 

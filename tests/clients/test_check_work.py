@@ -35,7 +35,7 @@ def test_answers_are_uploaded_whole_and_other_answers_are_another_version(
         notes.append(made_of["notes"])
         assert (made_of["endpoint"], made_of["model"]) == ("", "")
         assert upload == ("upload", 17, [{"prompt_id": "p1", "text": text}], True)
-    assert "Answers: 2 added, 0 changed, 1 as before.\nPrompts without an answer of it: 1." in said
+    assert "Answers: 2 added, 0 changed, 1 unchanged.\nPrompts without an answer: 1." in said
     assert notes[0] == notes[1] != notes[2]
 
 
@@ -47,7 +47,7 @@ def test_a_candidate_whose_answers_cannot_go_in_is_not_registered(
     stub = Stub(unfit=[{"index": 0, "pointer": "#/responses/0", "detail": "Row 1: Wrong."}])
     assert check(stub, f"--answers={file}") == (
         2,
-        "Nothing was written, because of one row that cannot go in.\n  Row 1: Wrong.\n",
+        "Nothing was uploaded: one row is invalid.\n  Row 1: Wrong.\n",
     )
     assert not stub.done
 
@@ -57,7 +57,7 @@ def test_a_file_without_answers_registers_nothing(check: Any, tmp_path: Path) ->
     file.write_text("prompt_id,text\n")
     stub = Stub()
     code, said = check(stub, f"--answers={file}")
-    assert (code, said) == (2, f"{file} has no answers. Nothing was written.\n")
+    assert (code, said) == (2, f"{file} has no answers. Nothing was uploaded.\n")
     assert not stub.done
 
 
@@ -142,12 +142,12 @@ def test_the_summary_is_added_as_markdown(check: Any, tmp_path: Path) -> None:
     rude = NEW | {"name": "new|<b>`x`", "version": 1}
     check(Stub(there={"old": OLD, "new": rude}), "--judge=x", f"--summary={file}")
     said = file.read_text()
-    assert said.startswith("Before.\n**new beats old: 58 % of the time, 54 to 62;")
+    assert said.startswith("Before.\n**new beats old: it wins 58 % of the time")
     assert "| Candidate | new\\|\\<b\\>\\`x\\` |\n" in said
-    assert "| Preferred | 58 % of the time, 54 to 62 |\n" in said
+    assert "| Preferred | 58 % of the time (54 to 62) |\n" in said
     assert "| Votes between the two | 1,320 |\n" in said
     assert "| Spent on judges | $0.11 |\n" in said
-    assert said.endswith(f"[The decision page]({DECIDED['page']})\n")
+    assert said.endswith(f"[Decision page]({DECIDED['page']})\n")
 
 
 def test_what_is_not_known_is_a_dash(check: Any, tmp_path: Path) -> None:
@@ -162,5 +162,5 @@ def test_the_help_says_every_exit_code(capsys: pytest.CaptureFixture[str]) -> No
         main(["check", "--help"])
     said = capsys.readouterr().out
     assert all(f"\n  {code}  " in said for code in range(4))
-    assert "nothing was measured" in said
+    assert "no vote compares the two" in said
     assert "default: 30m" in " ".join(said.split())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arena.importers.base import TEXT_LIMIT
+from arena.validation import TEXT_LIMIT
 from clients.python import ringside
 from clients.python.ringside import Ringside, RingsideError, read_answers
 from tests.clients.fake_ringside import FakeRingside, Said, problem
@@ -106,7 +106,7 @@ def test_a_name_that_is_retired_gets_its_next_version() -> None:
 
 
 def test_what_is_retired_is_not_entered_again() -> None:
-    told = pytest.raises(RingsideError, match="short v2 is retired, and made of just this")
+    told = pytest.raises(RingsideError, match="short v2 has this configuration and is retired")
     with FakeRingside(ME, listed(RETIRED)) as server, told:
         Ringside(server.url).ensure_candidate("a", "short", **MADE_OF)
     assert {asked.method for asked in server.asked} == {"GET"}
@@ -140,7 +140,7 @@ def test_a_candidate_is_found_by_its_id() -> None:
 
 
 def test_what_no_candidate_is_made_of_is_refused_before_anything_is_sent() -> None:
-    with FakeRingside(ME) as server, pytest.raises(RingsideError, match="made of prompt"):
+    with FakeRingside(ME) as server, pytest.raises(RingsideError, match="has no prompt"):
         Ringside(server.url).ensure_candidate("a", "short", prompt="Be brief.")
     assert not server.asked
 
@@ -210,10 +210,10 @@ def test_answers_that_can_go_in_are_told_before_anything_is_written(row: dict[st
         ({"prompt": "When?", "text": "x"}, "There is more than one prompt 'When?'"),
         ({"prompt_id": "old", "text": "x"}, "The prompt 'old' is retired."),
         ({"prompt_id": "p2", "text": "x"}, "It answers 'p2', as row 1 does."),
-        ({"prompt_id": " ", "text": "x"}, "Neither prompt_id nor prompt says"),
+        ({"prompt_id": " ", "text": "x"}, "It needs prompt_id or prompt"),
         ({"prompt_id": "p1", "text": " "}, "The text is empty."),
         ({"prompt_id": "p1", "answer": "x"}, "An answer has no 'answer'. It has: prompt_id,"),
-        ({"prompt_id": "p1", "text": "x", "cost": "free"}, "cost is 'free', which cannot be used."),
+        ({"prompt_id": "p1", "text": "x", "cost": "free"}, "cost is 'free', which is not allowed."),
         ({"prompt_id": "p1", "text": "x", "tokens_in": 1.5}, "tokens_in is 1.5"),
         ({"prompt_id": "p1", "text": "x", "seconds": "1,500"}, "seconds is '1,500'"),
         ({"prompt_id": "p1", "text": "x", "seconds": True}, "seconds is True"),
@@ -361,7 +361,7 @@ def test_a_table_has_room_for_the_longest_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("a.csv", b"prompt_id,text\np1,\xff\n", "not text in UTF-8"),
+        ("a.csv", b"prompt_id,text\np1,\xff\n", "not UTF-8 text"),
         ("a.csv", b"prompt_id,text\np1,x,y\n", "line 2, has more cells"),
         ("a.csv", b'prompt_id,text\np1,"x\n', "is not CSV"),
         ("a.jsonl", b'["p1"]\n', "not a JSON object"),

@@ -154,7 +154,7 @@ def test_an_error_that_is_no_problem_keeps_its_status(body: bytes) -> None:
     with FakeRingside(Said(body, 418)) as server:
         error = refused(lambda: client_of(server).get("x/"))
     assert error.status == 418
-    assert error.detail == "The server did not say why."
+    assert error.detail == "The server gave no reason."
 
 
 @pytest.mark.parametrize("errors", [5, "no", ["no"], {"no": 1}, [None, {"detail": "Row 1."}]])
@@ -175,13 +175,13 @@ def test_an_answer_that_is_not_json_says_so() -> None:
 def test_an_answer_that_is_no_object_says_so(body: object) -> None:
     with FakeRingside(Said(body)) as server:
         error = refused(lambda: client_of(server).get("x/"))
-    assert "Is this the address of a Ringside?" in error.detail
+    assert "Is this the address of a Ringside server?" in error.detail
 
 
 def test_a_member_that_an_answer_lacks_is_named() -> None:
     with FakeRingside(Said({"hello": 1})) as server:
         error = refused(lambda: list(client_of(server).candidates("a")))
-    assert error.detail == "The answer has no 'results'. Is this the address of a Ringside?"
+    assert error.detail == "The answer has no 'results'. Is this the address of a Ringside server?"
 
 
 # -- The token stays where it is -------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_a_token_that_no_header_takes_is_refused_unrepeated(token: str) -> None:
 )
 def test_an_address_that_is_none_is_refused_unrepeated(url: str) -> None:
     error = refused(lambda: Ringside(url))
-    assert "https://arena.example, no more" in str(error)
+    assert "must look like https://arena.example" in str(error)
     assert "secret" not in str(error)
 
 
@@ -281,7 +281,7 @@ def test_waiting_ends_when_the_time_is_over(pauses: list[float]) -> None:
         client_of(server).wait("x/", lambda said: False, patience=20, what="Run 4")
     assert sum(pauses) == pytest.approx(20)
     assert caught.value.last == {"state": "open"}
-    assert str(caught.value) == "Run 4: not there after 20 s."
+    assert str(caught.value) == "Run 4: not finished after 20 s."
 
 
 def test_a_look_that_fails_for_a_while_ends_when_the_time_is_over(
@@ -293,7 +293,7 @@ def test_a_look_that_fails_for_a_while_ends_when_the_time_is_over(
         client_of(server).wait("x/", lambda said: False, patience=2, what="Run 4")
     assert sum(pauses) <= 2 + ringside.LONGEST_BEYOND
     assert caught.value.last == {"state": "open"}
-    assert str(caught.value) == "Run 4: not there after 2 s. Busy. (503 Title)"
+    assert str(caught.value) == "Run 4: not finished after 2 s. Busy. (503 Title)"
 
 
 def test_a_try_takes_no_longer_than_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_a_try_takes_no_longer_than_there_is_time(monkeypatch: pytest.MonkeyPatc
         return None, "It does not answer."
 
     monkeypatch.setattr(ringside._Web, "_try", hang)
-    with pytest.raises(StillWaiting, match=r"not there after 20 s\. It does not answer\."):
+    with pytest.raises(StillWaiting, match=r"not finished after 20 s\. It does not answer\."):
         Ringside("https://arena.example").wait("x/", bool, patience=20, what="Run 4")
     assert allowed == [pytest.approx(20)]
 

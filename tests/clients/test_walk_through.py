@@ -22,9 +22,9 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATIENCE = 300
 MAKE_TOKEN = """
 from django.contrib.auth.models import User
-from arena.access import Actor
+from arena.actors import Actor
 from arena.services.teams import create_team
-from arena.services.tokens import create_token
+from arena.services.teams import create_token
 by = Actor(user=User.objects.create_user("desk"))
 team = create_team(name="Search", by=by)
 print(create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=by)[1])
@@ -56,7 +56,7 @@ def the_helpers() -> str:
 
 @pytest.mark.parametrize("step", ["NEW=$(api x | found id)", "api x", "done_at x"])
 def test_the_page_stops_at_the_first_error_and_says_why(step: str, tmp_path: Path) -> None:
-    reason = '{"title":"Refused","detail":"Another arena has this address already."}'
+    reason = '{"title":"Refused","detail":"Another arena already has this address."}'
     said = f"api() {{ echo '{reason}'; return 22; }}\n"
     done = subprocess.run(
         ["bash", "-c", f"{the_helpers()}{said}{step}\necho It went on."],
@@ -101,8 +101,8 @@ def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
     decision = json.loads((tmp_path / "decision.json").read_text())
     assert decision["candidate"]["name"] == "on-the-desk"
     assert decision["between"] > 0
-    assert decision["sentence"].startswith("By judges’ votes, ")
-    assert "on-the-desk v2 beside in-production in Search answers:" in done.stdout
+    assert decision["sentence"].startswith("By LLM-judge votes, ")
+    assert "on-the-desk v2 against in-production in Search answers:" in done.stdout
     assert "Answers: 6 of 6" in done.stdout
     assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from judges.core.calibration import PAIR_STATES, SCORE_STATES, PairItem, ScoreItem
+from judges.core.calibration.items import PAIR_STATES, SCORE_STATES, PairItem, ScoreItem
 
 OUTCOMES = ["left", "right", "tie"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils.module_loading import import_string
 
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.endpoints import Endpoint, ModelPrice
 from tests.judges.fake_server import FakeServer
 
 
@@ -34,8 +34,8 @@ def local(server: FakeServer, settings: Any) -> FakeServer:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have commands look often, and find soon that no worker answers."""
-    monkeypatch.setattr("arena.management.following.LOOK_EVERY", 0.0)
-    monkeypatch.setattr("arena.management.following.SILENCE", 0.05)
+    monkeypatch.setattr("arena.management.progress.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.progress.SILENCE", 0.05)
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     """No doorbell, and few replicates: neither matters where boards are only read."""
-    bootstrap = import_string("ranking.stats.Bootstrap")
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
+    bootstrap = import_string("ranking.stats.bootstrap.Bootstrap")
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     monkeypatch.setattr(
-        "ranking.services.measuring.Bootstrap",
+        "ranking.services.intervals.Bootstrap",
         lambda n, *rest, **named: bootstrap(min(n, 20), *rest, **named),
     )
 

@@ -7,13 +7,13 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Arena, Run
-from judges.models import CanaryCheck
-from judges.services.canaries import watch
-from judges.services.judging import judge_call, settle_ready
-from judges.services.ordering import order_run
+from judges.models import DriftCheck
+from judges.services.calls import judge_call, settle_ready
+from judges.services.drift import run_drift_checks
 from judges.services.orders import prepare_order
-from judges.services.planning import Wanted, Which
-from judges.services.registering import AS_IT_COMES, Switches, spec_named
+from judges.services.planning import OrderOptions, Which
+from judges.services.registry import DEFAULT_SWITCHES, Switches, spec_named
+from judges.services.runs import order_run
 
 LOCAL = "local:judge-7b-2024-07-01"
 
@@ -23,15 +23,15 @@ def order(
     *judges: str,
     per_pair: int = 2,
     cap: int | None = None,
-    switches: Switches = AS_IT_COMES,
+    switches: Switches = DEFAULT_SWITCHES,
     pairs: Which = "all",
     like_run: Run | None = None,
     **fields: Any,
 ) -> Run:
     """Order a run of these judges; several are a jury."""
     specs = [spec_named(name, switches) for name in judges or (LOCAL,)]
-    wanted = Wanted(per_pair, pairs, like_run=like_run)
-    prepared = prepare_order(arena=arena, specs=specs, wanted=wanted, **fields)
+    wanted = OrderOptions(per_pair, pairs, like_run=like_run)
+    prepared = prepare_order(arena=arena, specs=specs, options=wanted, **fields)
     return order_run(order=prepared, cap=cap, now=timezone.now())
 
 
@@ -49,13 +49,13 @@ def work_off(run: Run, rounds: int = 20) -> Run:
     return run
 
 
-def beat(now: datetime) -> CanaryCheck:
+def beat(now: datetime) -> DriftCheck:
     """Begin the canary's check that is due, work it off, and evaluate it with the next beat."""
-    watch(now=now)
-    check = CanaryCheck.objects.order_by("pk").last()
+    run_drift_checks(now=now)
+    check = DriftCheck.objects.order_by("pk").last()
     assert check is not None
     work_off(check.run)
-    watch(now=now)
+    run_drift_checks(now=now)
     check.refresh_from_db()
     return check
 

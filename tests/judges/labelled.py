@@ -8,11 +8,10 @@ from typing import Any
 from django.utils import timezone
 
 from arena.models import Run
-from judges.labels import read_labels
 from judges.models import Epoch, LabelSet
-from judges.services.labelling import add_labels
-from judges.services.registering import register_judge, spec_named
-from judges.services.trying import ask_outstanding, outstanding
+from judges.services.label_runs import find_outstanding, order_outstanding
+from judges.services.labels import add_labels, read_labels
+from judges.services.registry import register_judge, spec_named
 from tests.judges.fake_server import Answer, completion
 from tests.judges.helpers import LOCAL, work_off
 
@@ -50,11 +49,11 @@ def ask(
 ) -> list[Run]:
     """Ask a judge about a set and work it off."""
     items = list(labels_in.items.order_by("pk"))
-    found = outstanding(
+    found = find_outstanding(
         spec=spec_named(epoch.judge.name), epoch=epoch, items=items, samples=samples
     )
     now = timezone.now()
-    runs = ask_outstanding(epoch=epoch, found=found, samples=samples, cap=cap, now=now)
+    runs = order_outstanding(epoch=epoch, outstanding=found, samples=samples, cap=cap, now=now)
     return [work_off(run) for run in runs]
 
 

@@ -65,7 +65,7 @@ def test_votes_of_scripts_are_called_so(team: Team, clear: Arena) -> None:
     caller = token_of(team, "read")
     found = decision(caller, clear, raters="judges")
     assert found["scripted"] is True
-    assert "Votes of scripted judges count here" in found["sentence"]
+    assert "Demo only: these votes come from a script" in found["sentence"]
     people = decision(caller, clear)
     assert people["scripted"] is False
     assert "scripted" not in people["sentence"]
@@ -85,7 +85,7 @@ def test_nothing_changed_is_304_and_a_new_snapshot_is_not(team: Team, clear: Are
 def test_judges_and_people_are_asked_apart(team: Team, clear: Arena) -> None:
     found = decision(token_of(team, "read"), clear, raters="judges")
     assert (found["verdict"], found["votes"], found["computed_at"]) == ("unknown", 0, None)
-    assert found["sentence"].startswith("By judges’ votes, no votes yet: ")
+    assert found["sentence"].startswith("By LLM-judge votes, no votes yet: ")
 
 
 def test_before_there_are_two_candidates_it_says_so(team: Team) -> None:
@@ -96,7 +96,7 @@ def test_before_there_are_two_candidates_it_says_so(team: Team) -> None:
         None,
         "not_comparable",
     )
-    assert "only candidate-0 so far" in found["sentence"]
+    assert "candidate-0 is the only candidate so far" in found["sentence"]
 
 
 def test_a_team_in_another_s_arena_asks_for_itself(team: Team, clear: Arena) -> None:
@@ -181,7 +181,7 @@ def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear: Arena)
 def test_what_is_not_there_is_told_with_what_is(team: Team, clear: Arena) -> None:
     old, new = candidates_of(clear)
     said = refused(team, clear, "baseline=in-production")
-    assert said.startswith("There is no baseline 'in-production' here. There are: ")
+    assert said.startswith("There is no baseline 'in-production' here. Choose from: ")
     assert f"{old.pk} ({old.name}), {new.pk} ({new.name})" in said
 
 
@@ -222,5 +222,5 @@ def test_a_category_without_votes_is_not_all_prompts(team: Team, clear: Arena) -
 def test_since_when_the_verdict_is_known(team: Team, clear: Arena) -> None:
     caller = token_of(team, "read")
     assert decision(caller, clear)["known_since"] is None
-    write_decisions(now=timezone.now(), looked={})
+    write_decisions(now=timezone.now(), seen={})
     assert decision(caller, clear)["known_since"] is not None

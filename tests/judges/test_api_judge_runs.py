@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena.calls.models import Call
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Run, Team
 from judges.models import Judge, Judgement
 from tests.arena.rest import Caller, team_arena, token_of
@@ -76,7 +76,7 @@ def test_a_name_says_which_judge_an_order_would_ask(team: Team, arena: Arena, pa
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("name=nobody", "There is no judge called 'nobody', and no endpoint either."),
+        ("name=nobody", "There is no judge called 'nobody', and no such endpoint."),
         ("name=scripted:slip", "There is no scripted judge 'slip'."),
         ("name=scripted@none", "rubric"),
         ("name=a%00b", "Null characters"),
@@ -151,7 +151,7 @@ def test_what_was_judged_already_is_nothing_to_do(team: Team, arena: Arena) -> N
     again = post(caller, arena, per_pair=9)
     assert again.status_code == 422
     assert again.json()["type"] == "urn:ringside:problem:nothing-to-do"
-    assert "was already asked" in again.json()["detail"]
+    assert "has already judged" in again.json()["detail"]
 
 
 def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena) -> None:
@@ -173,17 +173,17 @@ def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena)
         ({"judges": [f"{SCRIPTED}@../../settings"]}, 422, "", "rubric"),
         ({"judges": [SCRIPTED, SCRIPTED]}, 422, "", "named twice"),
         ({"judges": [f"{SCRIPTED}@no-such-rubric"]}, 422, "", "rubric"),
-        ({"quorum": 2}, 422, "#/quorum", "never come together"),
+        ({"quorum": 2}, 422, "#/quorum", "more verdicts than it has judges"),
         ({"per_pair": 0}, 400, "#/per_pair", "greater than or equal to 1"),
         ({"pairs": "best"}, 400, "#/pairs", "not a valid choice"),
         ({"candidates": [1]}, 400, "#/candidates", "at least 2"),
         ({"candidates": [10**12, 10**12 + 1]}, 422, "#/candidates", "Not active candidates"),
         ({"cap": -1}, 400, "#/cap", "from 0 to"),
-        ({"judges": [PAID]}, 422, "#/cap", "at most, in dollars"),
-        ({"judges": [PAID], "cap": 0}, 422, "", "buys nothing"),
+        ({"judges": [PAID]}, 422, "#/cap", "a spending cap in dollars"),
+        ({"judges": [PAID], "cap": 0}, 422, "", "enter a cap above"),
         ({"judges": [PAID], "cap": 5}, 422, "#/cap", "no budget yet"),
         ({"judges": ["paid:other-2026-01-01"], "cap": 5}, 422, "", "not known"),
-        ({"judge": SCRIPTED}, 400, "#/judge", "no such member"),
+        ({"judge": SCRIPTED}, 400, "#/judge", "unknown member"),
     ],
 )
 def test_an_order_that_cannot_be_says_why_and_leaves_nothing(

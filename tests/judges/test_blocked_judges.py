@@ -6,15 +6,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.calls.models import Call, RunAsker
 from arena.models import Run
-from arena.services.voiding import void_rater
+from arena.services.voting import void_rater
 from judges import tasks
 from judges.models import Epoch
-from judges.services.blocking import pause_blocked_judges
-from judges.services.going_on import go_on
-from judges.services.judging import judge_call
+from judges.services.calls import judge_call
+from judges.services.runs import pause_blocked_judges, resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off
@@ -35,7 +34,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def block(run: Run, judge: str = LOCAL) -> Epoch:
     name, _, model = judge.partition(":")
     epoch = Epoch.objects.get(judge__endpoint=name, judge__model=model, run_judges__run=run)
-    void_rater(rater=epoch.rater, by=COMMAND, reason="It is wrong.", now=timezone.now())
+    void_rater(rater=epoch.rater, by=CLI, reason="It is wrong.", now=timezone.now())
     return epoch
 
 
@@ -47,7 +46,7 @@ def test_the_sweep_pauses_a_run_whose_judge_was_blocked(local: FakeServer, rung:
     tasks.sweep_calls()
     work_off(run)
     assert run.state == "paused"
-    assert f"The operator has blocked {epoch}" in run.pause_reason
+    assert f"has blocked {epoch}" in run.pause_reason
     assert len(local.requests) == 1
     assert rung == []
 
@@ -74,7 +73,7 @@ def test_letting_the_run_go_on_pauses_it_again_before_a_call(
         )
     run.refresh_from_db()
     assert run.state == "paused"
-    assert "The operator has blocked" in run.pause_reason
+    assert "has blocked" in run.pause_reason
     assert (rung, local.requests) == ([], [])
 
 
@@ -86,7 +85,7 @@ def test_a_judge_that_may_vote_again_goes_on(local: FakeServer) -> None:
     run.refresh_from_db()
     rater.blocked_at = None
     rater.save()
-    go_on(run=run, now=timezone.now())
+    resume_unfinished(run=run, now=timezone.now())
     tasks.sweep_calls()
     assert work_off(run).votes_done == 3
 

@@ -36,8 +36,8 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
     said = calibrate("--labels", labels(tmp_path), judge=LOCAL)
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
-    assert "Agreement with people where both decide: 100.0% (" in said
-    assert "The longer answer wins: 50.0%" in said
+    assert "Agreement with people, ties excluded: 100.0% (" in said
+    assert "Baseline “the longer answer wins”: 50.0%" in said
     assert "is trusted" in said
     assert Calibration.objects.get().label_set == LabelSet.objects.get()
     assert Calibration.objects.get().label_set.name == "labels.jsonl"
@@ -49,7 +49,7 @@ def test_a_second_call_only_measures_again(tmp_path: Path, local: FakeServer) ->
     path = labels(tmp_path, 6)
     calibrate("--labels", path, judge=LOCAL)
     said = calibrate("--labels", path, judge=LOCAL)
-    assert "There is nothing new to ask." in said
+    assert "There is nothing new to judge." in said
     assert sum(map(is_judging, local.requests)) == Call.objects.count() == 12
     assert (Calibration.objects.count(), Run.objects.count(), Label.objects.count()) == (2, 1, 6)
 
@@ -62,7 +62,7 @@ def test_repeats_and_a_drawn_limit_are_asked(tmp_path: Path, local: FakeServer) 
     assert "12 verdicts, 24 calls" in said
     assert "Krippendorff's alpha over repeated runs: 1.0000" in said
     same = calibrate("--labels", path, "--limit=4", "--repeat=2", judge=LOCAL)
-    assert "nothing new to ask" in same
+    assert "nothing new to judge" in same
 
 
 @pytest.mark.usefixtures("no_worker")
@@ -73,7 +73,7 @@ def test_a_dry_run_quotes_and_writes_nothing(tmp_path: Path) -> None:
         ["--arena", arena.slug],
         ["--honeypots", arena.slug],
     ):
-        assert "Nothing was ordered" in calibrate(*against, "--dry-run")
+        assert "No run was started" in calibrate(*against, "--dry-run")
     for table in (Run, Judge, Call, LabelSet, Calibration):
         assert not table.objects.exists()
 
@@ -85,12 +85,12 @@ def test_a_quote_of_a_model_without_a_price_says_so(
     endpoint = replace(settings.MODEL_ENDPOINTS["local"], prices={})
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
     said = calibrate("--labels", labels(tmp_path), "--dry-run", judge=LOCAL)
-    assert "Cost: not known: judge-7b-2024-07-01 at local has no price." in said
+    assert "Cost: unknown: judge-7b-2024-07-01 at local has no price." in said
 
 
 @pytest.mark.usefixtures("no_worker")
 def test_no_wait_orders_and_measures_another_time(tmp_path: Path) -> None:
-    assert "Ordered." in calibrate("--labels", labels(tmp_path), "--no-wait")
+    assert "Run started." in calibrate("--labels", labels(tmp_path), "--no-wait")
     assert Run.objects.get().state == "open"
     assert not Calibration.objects.exists()
 
@@ -112,7 +112,7 @@ def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeS
         calibrate("--labels", path, judge=LOCAL)
     local.otherwise = judging(prefers("GOOD"))
     said = calibrate("--labels", path, judge=LOCAL)
-    assert "was not through (paused)" in said
+    assert "is unfinished (paused)" in said
     assert "4 pairs with 4 labels: voted 4." in said
 
 
@@ -124,13 +124,13 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
     local.otherwise = judging(prefers("-0 of"))
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
-    assert "Agreement with people where both decide: 100.0%" in said
-    assert "Its votes count on the judges' board" in said
+    assert "Agreement with people, ties excluded: 100.0%" in said
+    assert "Its votes count on the judges' leaderboard" in said
     assert "already" not in said
     assert Calibration.objects.get().arena == arena
     again = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 pairs with 5 labels" in again
-    assert "Of the pairs that people voted on, 5 have its verdict already." in again
+    assert "It has already judged 5 of the pairs with human votes." in again
     assert "Its votes count" not in again
     assert Call.objects.count() == 10
 
@@ -138,8 +138,8 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
 @pytest.mark.usefixtures("worker")
 def test_traps_are_set_and_counted() -> None:
     said = calibrate("--honeypots", make_arena(2, 6).slug, "--limit=5")
-    assert "20 traps" in said
-    assert "The trap won: " in said
+    assert "20 honeypots" in said
+    assert "Honeypot failures: " in said
     assert "is not trusted" in said
     assert "not a real model" in said
 
@@ -152,7 +152,7 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--labels", "/nowhere/labels.csv"], "cannot be read"),
+        (["--labels", "/nowhere/labels.csv"], "There is no file"),
         (["--arena", "nowhere"], "no arena 'nowhere'"),
         (["--honeypots", "nowhere"], "no arena 'nowhere'"),
         (["--arena", "x", "--repeat=2"], "judged once"),

@@ -7,14 +7,14 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.services import cancel_run
+from arena.calls.runs import cancel_run
 from arena.models import Comparison, Rater, Vote
 from judges.models import Calibration, Epoch, Judgement
-from judges.services.calibrating import measure_arena, measure_labels
-from judges.services.ordering import order_run
-from judges.services.registering import JudgeRefused, spec_named
-from judges.services.trials import order_trials
-from judges.services.voted_pairs import order_of_voted
+from judges.services.calibration import measure_arena, measure_labels
+from judges.services.label_runs import order_label_run
+from judges.services.labels import order_of_voted
+from judges.services.registry import JudgeError, spec_named
+from judges.services.runs import order_run
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says
 from tests.judges.helpers import LOCAL, order, work_off
@@ -90,7 +90,7 @@ def test_what_a_cancelled_run_left_is_asked_by_the_next(tmp_path: Path, local: F
     local.otherwise = prefers("GOOD")
     labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
     items = list(labels_in.items.all())
-    run = order_trials(epoch=epoch, items=items, cap=None, now=timezone.now())
+    run = order_label_run(epoch=epoch, items=items, cap=None, now=timezone.now())
     cancel_run(run_id=run.pk, now=timezone.now())
     (then,) = ask(epoch, labels_in)
     assert (then.state, then.votes_wanted) == ("done", 4)
@@ -99,7 +99,7 @@ def test_what_a_cancelled_run_left_is_asked_by_the_next(tmp_path: Path, local: F
 
 def test_without_any_verdict_there_is_nothing_to_measure(tmp_path: Path, local: FakeServer) -> None:
     labels_in = stored(tmp_path, [pair_row(0)])
-    with pytest.raises(JudgeRefused, match="nothing to measure"):
+    with pytest.raises(JudgeError, match="nothing to measure"):
         measured(epoch_of(), labels_in)
     assert not Calibration.objects.exists()
 

@@ -5,7 +5,9 @@ from collections import Counter
 
 import pytest
 
-from judges.core.calibration import calibrate_pairs, calibrate_scores, is_trusted
+from judges.core.calibration.pairs import calibrate_pairs
+from judges.core.calibration.scores import calibrate_scores
+from judges.core.calibration.trust import assess_trust
 from tests.judges.calibration_items import pair, score
 
 pytestmark = pytest.mark.data
@@ -61,7 +63,7 @@ def test_a_judge_that_counts_characters_agrees_so_often_and_is_not_trusted(label
     assert found.against_all.three_way == found.longer.three_way
     assert found.against_all.decisive.n_clusters < 608
     assert (found.longer.lift_decisive.value, found.picks_longer.judge.value) == (0, 1)
-    assert not is_trusted(found).trusted
+    assert not assess_trust(found).trusted
 
 
 def test_one_label_per_item_cannot_say_what_people_reach(labelled):

@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import binomtest
 
-from judges.core.calibration import canary_alarm, verdict_drift
+from judges.core.calibration.drift import drift_alarm, verdict_drift
 
 
 def right(wrong, n=40):
@@ -11,7 +11,7 @@ def right(wrong, n=40):
 
 
 def test_a_judge_that_stays_the_same_rings_no_alarm():
-    found = canary_alarm(right({1, 2}), right({2, 3}))
+    found = drift_alarm(right({1, 2}), right({2, 3}))
     assert (found.n, found.only_before, found.only_now, found.alarm) == (40, 1, 1, False)
     assert found.p == 1
 
@@ -19,22 +19,22 @@ def test_a_judge_that_stays_the_same_rings_no_alarm():
 @pytest.mark.parametrize("worse", [True, False])
 def test_worse_and_better_both_ring_because_either_is_another_judge(worse):
     before, now = right(set()), right(set(range(8)))
-    found = canary_alarm(before, now) if worse else canary_alarm(now, before)
+    found = drift_alarm(before, now) if worse else drift_alarm(now, before)
     assert found.alarm
     assert found.p == pytest.approx(binomtest(0, 8).pvalue)
     assert (found.only_before, found.only_now) == ((8, 0) if worse else (0, 8))
 
 
 def test_seven_of_seven_are_not_yet_enough_at_one_percent():
-    assert not canary_alarm(right(set()), right(set(range(7)))).alarm
-    assert canary_alarm(right(set()), right(set(range(7))), alpha=0.05).alarm
+    assert not drift_alarm(right(set()), right(set(range(7)))).alarm
+    assert drift_alarm(right(set()), right(set(range(7))), alpha=0.05).alarm
 
 
 def test_what_went_missing_is_counted_and_no_evidence():
     now = {key: value for key, value in right(set()).items() if int(key) < 30}
-    found = canary_alarm(right(set()), now | {"new": False})
+    found = drift_alarm(right(set()), now | {"new": False})
     assert (found.n, found.missing, found.alarm) == (30, 10, False)
-    assert canary_alarm({}, {}).to_json()["n"] == 0
+    assert drift_alarm({}, {}).to_json()["n"] == 0
 
 
 def test_changes_that_mend_as_much_as_they_break_are_drift():
@@ -64,7 +64,7 @@ def test_no_items_have_no_share():
     assert not verdict_drift({}, {}, usual_share=0.1).alarm
 
 
-@pytest.mark.parametrize("call", [canary_alarm, verdict_drift])
+@pytest.mark.parametrize("call", [drift_alarm, verdict_drift])
 def test_an_alpha_out_of_range_is_refused(call):
     with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
         call({}, {}, alpha=1.0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from judges.core.calibration import paired_difference
+from judges.core.calibration.pairs import paired_difference
 from tests.judges.calibration_items import OUTCOMES, pair, pairs
 
 SIDES = {"left", "right"}

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 
-from judges.core.calibration import calibrate_pairs
-from ranking.stats import krippendorff_alpha
+from judges.core.calibration.pairs import calibrate_pairs
+from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.calibration_items import OUTCOMES, pair, pairs
 
 SIDES = ("left", "right")
@@ -90,4 +90,4 @@ def test_a_judge_fond_of_its_family_prefers_it_more_than_people_do():
 def test_runs_that_all_agree_say_that_chance_cannot_be_told():
     found = report([pair(i, repeats=("left", "left")) for i in range(4)]).repeats
     assert (found.value, found.n_items, found.n_values) == (None, 4, 12)
-    assert found.reason.startswith("Everything said is the same")
+    assert found.reason.startswith("All values are the same")

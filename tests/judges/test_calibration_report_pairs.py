@@ -11,8 +11,9 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 
-from judges.core.calibration import PairItem, calibrate_pairs
-from ranking.stats import cohen_kappa
+from judges.core.calibration.items import PairItem
+from judges.core.calibration.pairs import calibrate_pairs
+from ranking.stats.agreement import cohen_kappa
 from tests.judges.calibration_items import OUTCOMES, pair, pairs
 
 SIDES = ("left", "right")
@@ -211,8 +212,8 @@ def test_one_label_per_item_leaves_people_unknown_with_the_reason():
 def test_nothing_at_all_is_a_report_of_reasons():
     found = report([])
     assert found.against_all.decisive.reason.startswith("There is no label where both")
-    assert found.flips.reason == "No item was read in both orders."
-    assert found.repeats.reason == "Nothing was said twice about one item."
+    assert found.flips.reason == "No item has a verdict in both orders."
+    assert found.repeats.reason == "No item has two values."
     assert found.categories == ()
 
 
@@ -288,7 +289,8 @@ def test_bad_items_are_refused_with_a_sentence(call, message):
 
 def test_a_report_on_pairs_does_not_load_what_only_scores_need():
     code = (
-        "import sys; from judges.core.calibration import calibrate_pairs; calibrate_pairs([]);"
+        "import sys; from judges.core.calibration.pairs import calibrate_pairs;"
+        "calibrate_pairs([]);"
         "assert not {'scipy.stats', 'django'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,8 +9,8 @@ from statistics import correlation, mean
 import pytest
 from hypothesis import given, settings
 
-from judges.core.calibration import calibrate_scores
-from ranking.stats import krippendorff_alpha
+from judges.core.calibration.scores import calibrate_scores
+from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.calibration_items import score, scores
 
 

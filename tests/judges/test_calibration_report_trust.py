@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from judges.core.calibration import calibrate_pairs, calibrate_scores, is_trusted
-from ranking.stats import Estimate
+from judges.core.calibration.pairs import calibrate_pairs
+from judges.core.calibration.scores import calibrate_scores
+from judges.core.calibration.trust import assess_trust
+from ranking.stats.bootstrap import Estimate
 from tests.judges.calibration_items import pair, score
 
 
@@ -59,27 +61,29 @@ def of_scores(judge, people=UNKNOWN, lift=None):
     ],
 )
 def test_the_rule(report, trusted):
-    found = is_trusted(report)
+    found = assess_trust(report)
     assert found.trusted is trusted
     assert len(found.reasons) == 2
 
 
 def test_the_reasons_are_sentences_with_the_numbers():
-    assert is_trusted(of_pairs(known(0.812, 0.779, 734))).reasons == (
+    assert assess_trust(of_pairs(known(0.812, 0.779, 734))).reasons == (
         "Agreement with people is 81.2 % over 734 labels, at least 77.9 %: no less than the 75.0 % "
-        "asked for.",
-        "Its lift over length alone is +20.0 points, at least +10.0 points: it beats it.",
+        "required.",
+        "Its lift over length alone is +20.0 points, at least +10.0 points: significantly better "
+        "than length.",
     )
-    low, beaten = is_trusted(of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))).reasons
+    low, beaten = assess_trust(
+        of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))
+    ).reasons
     assert low == (
         "Agreement with people is 70.0 % over 200 labels, at least 60.0 %: less than the 75.0 % "
-        "asked for, and less than 76.0 %, which is 95 % of the 80.0 % that people reach among "
-        "themselves."
+        "required, and less than 76.0 %, which is 95 % of the 80.0 % among people."
     )
-    assert beaten.endswith("at least -20.0 points: it does not surely beat it.")
-    alone = is_trusted(of_pairs(known(0.7, 0.6))).reasons[0]
-    assert alone.endswith("asked for, and people's own cannot be told (nobody looked).")
-    assert is_trusted(of_pairs(UNKNOWN)).reasons[0] == "Agreement with people is not known: " + (
+    assert beaten.endswith("at least -20.0 points: not significantly better than length.")
+    alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
+    assert alone.endswith("required, and the figure among people is not known (nobody looked).")
+    assert assess_trust(of_pairs(UNKNOWN)).reasons[0] == "Agreement with people is not known: " + (
         "Nobody looked."
     )
 
@@ -94,15 +98,15 @@ def test_a_judge_that_is_right_is_trusted_and_one_that_counts_characters_is_not(
             for i, said in enumerate(verdicts)
         ]
 
-    good = is_trusted(calibrate_pairs(items(right)))
+    good = assess_trust(calibrate_pairs(items(right)))
     assert good.trusted, good.reasons
     counted = ["left" if left > right_ else "right" for left, right_ in length]
-    assert not is_trusted(calibrate_pairs(items(counted))).trusted
+    assert not assess_trust(calibrate_pairs(items(counted))).trusted
 
 
 def test_a_judge_that_says_what_length_says_is_not_trusted_however_often_it_agrees():
     items = [pair(i, "l" if i % 10 else "r", "left") for i in range(300)]
-    found = is_trusted(calibrate_pairs(items))
+    found = assess_trust(calibrate_pairs(items))
     assert not found.trusted
     assert "no less than the 75.0 %" in found.reasons[0]
     assert "without a lower bound" in found.reasons[1]
@@ -113,13 +117,13 @@ def test_a_judge_of_scores_is_trusted_by_what_it_ranks_not_by_how_strict_it_is()
         score(i, [i % 5 + 1, (i % 5 + i // 40) % 5 + 1], i % 5 - 2.0 + i % 2 / 4, length=i * 7 % 50)
         for i in range(80)
     ]
-    assert is_trusted(calibrate_scores(strict)).reasons
+    assert assess_trust(calibrate_scores(strict)).reasons
     people = calibrate_scores(strict).people.pearson
     judge = calibrate_scores(strict).against_all.pearson
     assert judge.value > people.value
-    assert is_trusted(calibrate_scores(strict)).trusted
-    assert is_trusted(calibrate_scores([])).trusted is False
+    assert assess_trust(calibrate_scores(strict)).trusted
+    assert assess_trust(calibrate_scores([])).trusted is False
 
 
 def test_trust_is_json():
-    assert is_trusted(PAIRS).to_json()["trusted"] is False
+    assert assess_trust(PAIRS).to_json()["trusted"] is False

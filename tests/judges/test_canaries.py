@@ -11,19 +11,19 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.prices import set_price
-from arena.conf.endpoints import Endpoint
+from arena.calls.pricing import set_price
+from arena.endpoints import Endpoint
 from arena.models import Run
 from judges import tasks
-from judges.models import Canary, CanaryCheck, Epoch
-from judges.services.canaries import (
-    begin_check_if_due,
-    canary_items,
-    set_canary,
-    stop_canary,
-    watch,
+from judges.models import DriftCheck, DriftCheckSet, Epoch
+from judges.services.drift import (
+    begin_drift_check_if_due,
+    drift_check_items,
+    run_drift_checks,
+    start_drift_checks,
+    stop_drift_checks,
 )
-from judges.services.registering import JudgeRefused
+from judges.services.registry import JudgeError
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, beat, work_off
 from tests.judges.labelled import ask, epoch_of, judging, pair_row, stored, write
@@ -33,21 +33,21 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def canary(tmp_path: Path, local: FakeServer) -> Canary:
+def canary(tmp_path: Path, local: FakeServer) -> DriftCheckSet:
     """A canary of 30 pairs, whose baseline is asked and evaluated; the judge is right on all."""
     local.otherwise = judging(prefers("GOOD"))
     labels_in = stored(tmp_path, [pair_row(i) for i in range(30)])
-    made = set_canary(epoch=epoch_of(), labels_in=labels_in, cap=10**9, now=NOW)
+    made = start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=10**9, now=NOW)
     beat(NOW)
     return made
 
 
 def whys() -> list[str]:
-    return list(CanaryCheck.objects.order_by("pk").values_list("why", flat=True))
+    return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
-def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(canary: Canary) -> None:
-    check = CanaryCheck.objects.get()
+def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(canary: DriftCheckSet) -> None:
+    check = DriftCheck.objects.get()
     assert (check.why, check.sample, check.n, check.alarm) == ("baseline", 1000, 30, False)
     assert check.evaluated_at is not None
     assert check.run.cap == 10**9
@@ -56,13 +56,13 @@ def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(canary: Canary
     assert (epoch.model_returned, epoch.fingerprint) == ("judge-7b-2024-07-01", "fp_1")
 
 
-def test_the_same_day_nothing_more_is_asked(canary: Canary) -> None:
+def test_the_same_day_nothing_more_is_asked(canary: DriftCheckSet) -> None:
     for hours in range(3):
-        watch(now=NOW.replace(hour=20) + timedelta(hours=hours))
+        run_drift_checks(now=NOW.replace(hour=20) + timedelta(hours=hours))
     assert whys() == ["baseline"]
 
 
-def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Canary) -> None:
+def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: DriftCheckSet) -> None:
     first = beat(NOW + timedelta(days=1))
     second = beat(NOW + timedelta(days=2))
     assert whys() == ["baseline", "daily", "daily"]
@@ -72,24 +72,24 @@ def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Canar
     assert (first.n, first.p, first.alarm, first.changed) == (20, 1, False, 0)
 
 
-def test_all_is_asked_again_after_a_week(canary: Canary) -> None:
+def test_all_is_asked_again_after_a_week(canary: DriftCheckSet) -> None:
     beat(NOW + timedelta(days=1))
     weekly = beat(NOW + timedelta(days=7))
     assert (weekly.why, weekly.n) == ("weekly", 30)
 
 
 def test_another_fingerprint_is_checked_at_once_and_only_once(
-    canary: Canary, tmp_path: Path, local: FakeServer
+    canary: DriftCheckSet, tmp_path: Path, local: FakeServer
 ) -> None:
     labels_in = stored(tmp_path, [pair_row(i) for i in range(100, 103)])
     ask(epoch_of(), labels_in)
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     assert whys() == ["baseline"]
     local.otherwise = judging(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
     ask(epoch_of(), labels_in, samples=(1,))
     check = beat(NOW)
     assert (check.why, check.n, check.alarm) == ("changed", 30, False)
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     assert whys() == ["baseline", "changed"]
 
 
@@ -104,36 +104,36 @@ def renamed(answer: Any, model: str) -> Any:
     return other
 
 
-def test_two_beats_make_one_check(canary: Canary) -> None:
+def test_two_beats_make_one_check(canary: DriftCheckSet) -> None:
     later = NOW + timedelta(days=1)
-    assert begin_check_if_due(canary_id=canary.pk, now=later) is not None
-    assert begin_check_if_due(canary_id=canary.pk, now=later) is None
+    assert begin_drift_check_if_due(check_set_id=canary.pk, now=later) is not None
+    assert begin_drift_check_if_due(check_set_id=canary.pk, now=later) is None
     assert whys() == ["baseline", "daily"]
 
 
 def test_a_beat_that_is_killed_leaves_nothing_half_done(
-    canary: Canary, monkeypatch: pytest.MonkeyPatch
+    canary: DriftCheckSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(**facts: Any) -> None:
         raise KeyboardInterrupt
 
     before = (Run.objects.count(), Call.objects.count())
     with monkeypatch.context() as patched:
-        patched.setattr(CanaryCheck.objects, "create", killed)
+        patched.setattr(DriftCheck.objects, "create", killed)
         with pytest.raises(KeyboardInterrupt):
-            watch(now=NOW + timedelta(days=1))
+            run_drift_checks(now=NOW + timedelta(days=1))
     assert (Run.objects.count(), Call.objects.count()) == before
     assert beat(NOW + timedelta(days=1)).n == 20
 
 
-def test_a_check_under_way_holds_back_the_next_one(canary: Canary) -> None:
-    watch(now=NOW + timedelta(days=1))
-    watch(now=NOW + timedelta(days=9))
+def test_a_check_under_way_holds_back_the_next_one(canary: DriftCheckSet) -> None:
+    run_drift_checks(now=NOW + timedelta(days=1))
+    run_drift_checks(now=NOW + timedelta(days=9))
     assert whys() == ["baseline", "daily"]
 
 
 def test_a_check_that_reaches_its_cap_pauses_and_says_so(
-    canary: Canary, local: FakeServer, settings: Any, caplog: pytest.LogCaptureFixture
+    canary: DriftCheckSet, local: FakeServer, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_price(
         endpoint="local",
@@ -142,24 +142,24 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
         output_usd=Decimal(1000),
         now=NOW,
     )
-    watch(now=NOW + timedelta(days=1))
-    run = CanaryCheck.objects.order_by("pk").last().run
+    run_drift_checks(now=NOW + timedelta(days=1))
+    run = DriftCheck.objects.order_by("pk").last().run
     work_off(run)
     run.refresh_from_db()
     assert run.state == "paused"
     assert "cap" in run.pause_reason
-    watch(now=NOW + timedelta(days=2))
-    assert "its check has paused: The cap" in caplog.text
+    run_drift_checks(now=NOW + timedelta(days=2))
+    assert "its run has paused. The cap" in caplog.text
     assert whys() == ["baseline", "daily"]
     assert "paused: The cap" in listed()
 
 
 def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
-    canary: Canary, settings: Any, caplog: pytest.LogCaptureFixture
+    canary: DriftCheckSet, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint = Endpoint("local", "openai", "http://127.0.0.1:9/v1")
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
-    watch(now=NOW + timedelta(days=1))
+    run_drift_checks(now=NOW + timedelta(days=1))
     assert "The price of judge-7b-2024-07-01 at local is not known" in caplog.text
     assert whys() == ["baseline"]
 
@@ -168,41 +168,45 @@ def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
     tmp_path: Path, local: FakeServer
 ) -> None:
     labels_in = stored(tmp_path, [pair_row(i) for i in range(230)])
-    made = set_canary(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
-    assert CanaryCheck.objects.get().run.judgements.count() == 200
-    assert [one.pk for one in canary_items(made)] == [one.pk for one in canary_items(made)]
+    made = start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
+    assert DriftCheck.objects.get().run.judgements.count() == 200
+    assert [one.pk for one in drift_check_items(made)] == [
+        one.pk for one in drift_check_items(made)
+    ]
 
 
 def test_scores_make_no_canary(tmp_path: Path, local: FakeServer) -> None:
     labels_in = stored(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
-    with pytest.raises(JudgeRefused, match="labelled pairs"):
-        set_canary(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
-    assert not Canary.objects.exists()
+    with pytest.raises(JudgeError, match="labelled pairs"):
+        start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
+    assert not DriftCheckSet.objects.exists()
 
 
-def test_setting_the_same_again_changes_the_cap_and_keeps_the_baseline(canary: Canary) -> None:
-    same = set_canary(epoch=epoch_of(), labels_in=canary.label_set, cap=7, now=NOW)
+def test_setting_the_same_again_changes_the_cap_and_keeps_the_baseline(
+    canary: DriftCheckSet,
+) -> None:
+    same = start_drift_checks(epoch=epoch_of(), labels_in=canary.label_set, cap=7, now=NOW)
     assert (same.pk, same.cap) == (canary.pk, 7)
     assert whys() == ["baseline"]
 
 
-def test_another_set_has_a_baseline_of_its_own(canary: Canary, tmp_path: Path) -> None:
+def test_another_set_has_a_baseline_of_its_own(canary: DriftCheckSet, tmp_path: Path) -> None:
     other = stored(tmp_path, [pair_row(i) for i in range(50, 60)])
     later = NOW + timedelta(hours=1)
-    set_canary(epoch=epoch_of(), labels_in=other, cap=7, now=later)
+    start_drift_checks(epoch=epoch_of(), labels_in=other, cap=7, now=later)
     check = beat(later)
     assert (check.why, check.sample, check.n) == ("baseline", 1001, 10)
     assert beat(NOW + timedelta(days=1, hours=1)).n == 10
 
 
-def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: Canary) -> None:
-    watch(now=NOW + timedelta(days=1))
-    assert stop_canary(judge=canary.judge, now=NOW)
-    assert not stop_canary(judge=canary.judge, now=NOW)
-    assert CanaryCheck.objects.order_by("pk").last().run.state == "cancelled"
-    watch(now=NOW + timedelta(days=8))
+def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: DriftCheckSet) -> None:
+    run_drift_checks(now=NOW + timedelta(days=1))
+    assert stop_drift_checks(judge=canary.judge, now=NOW)
+    assert not stop_drift_checks(judge=canary.judge, now=NOW)
+    assert DriftCheck.objects.order_by("pk").last().run.state == "cancelled"
+    run_drift_checks(now=NOW + timedelta(days=8))
     assert whys() == ["baseline", "daily"]
-    set_canary(epoch=epoch_of(), labels_in=canary.label_set, cap=10**9, now=NOW)
+    start_drift_checks(epoch=epoch_of(), labels_in=canary.label_set, cap=10**9, now=NOW)
     assert beat(NOW + timedelta(days=8)).why == "weekly"
 
 
@@ -218,25 +222,25 @@ def listed(*arguments: Any) -> str:
 @pytest.mark.usefixtures("no_worker")
 def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = judging(prefers("GOOD"))
-    assert "No judge has a canary" in listed()
+    assert "No judge has drift checks" in listed()
     path = write(tmp_path, [pair_row(i) for i in range(10)])
     said = listed(LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")
-    assert "10 pairs of labels.jsonl, $0.50 a check; last asked on" in said
-    assert "(the first time), under way" in said
+    assert "10 pairs of labels.jsonl, $0.50 per check; last check on" in said
+    assert "(baseline), in progress" in said
     work_off(Run.objects.get())
     tasks.watch_canaries()
-    assert "(the first time), 10 verdicts" in listed()
-    assert "is not asked any more" in listed(LOCAL, "--stop")
+    assert "(baseline), 10 verdicts" in listed()
+    assert "Drift checks of" in listed(LOCAL, "--stop")
     assert "stopped on" in listed()
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([LOCAL], "needs --labels FILE and --cap"),
-        ([LOCAL, "--labels", "x"], "needs --labels FILE and --cap"),
-        ([LOCAL, "--labels", "/nowhere", "--cap", "1"], "cannot be read"),
-        ([LOCAL, "--stop"], "no canary that could be stopped"),
+        ([LOCAL], "need --labels FILE and --cap"),
+        ([LOCAL, "--labels", "x"], "need --labels FILE and --cap"),
+        ([LOCAL, "--labels", "/nowhere", "--cap", "1"], "There is no file or folder"),
+        ([LOCAL, "--stop"], "no drift checks to stop"),
         (["nobody", "--stop"], "no judge called 'nobody'"),
     ],
 )

@@ -11,10 +11,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from judges.labels import read_labels
-from judges.models import CanaryCheck, Epoch, LabelSet
-from judges.services.canaries import set_canary, watch
-from judges.services.labelling import add_labels
+from judges.models import DriftCheck, Epoch, LabelSet
+from judges.services.drift import run_drift_checks, start_drift_checks
+from judges.services.labels import add_labels, read_labels
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import work_off
 from tests.judges.labelled import epoch_of, pair_row, stored, write
@@ -48,19 +47,19 @@ def at_once(work: Callable[[], Any], threads: int = 4) -> list[Any]:
 def test_beats_that_meet_make_one_check_and_one_epoch(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     labels_in = stored(tmp_path, [pair_row(i) for i in range(40)])
-    set_canary(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
-    work_off(CanaryCheck.objects.get().run)
-    at_once(lambda: watch(now=NOW))
-    at_once(lambda: watch(now=TOMORROW))
-    assert list(CanaryCheck.objects.order_by("pk").values_list("why", flat=True)) == [
+    start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
+    work_off(DriftCheck.objects.get().run)
+    at_once(lambda: run_drift_checks(now=NOW))
+    at_once(lambda: run_drift_checks(now=TOMORROW))
+    assert list(DriftCheck.objects.order_by("pk").values_list("why", flat=True)) == [
         "baseline",
         "daily",
     ]
     local.otherwise = prefers(", in my view")
-    work_off(CanaryCheck.objects.get(why="daily").run)
-    at_once(lambda: watch(now=TOMORROW))
+    work_off(DriftCheck.objects.get(why="daily").run)
+    at_once(lambda: run_drift_checks(now=TOMORROW))
     assert Epoch.objects.count() == 2
-    assert CanaryCheck.objects.filter(epoch__number=2).count() == 1
+    assert DriftCheck.objects.filter(epoch__number=2).count() == 1
 
 
 def test_a_file_that_is_read_twice_at_once_is_stored_once(tmp_path: Path) -> None:

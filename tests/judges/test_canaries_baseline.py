@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from arena.calls.services import cancel_run
-from judges.models import Canary, CanaryCheck, Epoch, LabelSet
-from judges.services.canaries import set_canary, stop_canary, watch
-from judges.services.judging import judge_call
+from arena.calls.runs import cancel_run
+from judges.models import DriftCheck, DriftCheckSet, Epoch, LabelSet
+from judges.services.calls import judge_call
+from judges.services.drift import run_drift_checks, start_drift_checks, stop_drift_checks
 from tests.judges.fake_server import FakeServer, prefers, says
 from tests.judges.helpers import beat
 from tests.judges.labelled import epoch_of, judging, pair_row, stored
@@ -26,20 +26,20 @@ def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
     return stored(tmp_path, [pair_row(i) for i in range(30)])
 
 
-def set_on(pairs: LabelSet, now: datetime = NOW) -> Canary:
-    return set_canary(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=now)
+def set_on(pairs: LabelSet, now: datetime = NOW) -> DriftCheckSet:
+    return start_drift_checks(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=now)
 
 
 def checks() -> list[tuple[str, int]]:
-    return list(CanaryCheck.objects.order_by("pk").values_list("why", "n"))
+    return list(DriftCheck.objects.order_by("pk").values_list("why", "n"))
 
 
 def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
     pairs: LabelSet, local: FakeServer
 ) -> None:
     set_on(pairs)
-    cancel_run(run_id=CanaryCheck.objects.get().run_id, now=NOW)
-    watch(now=NOW)
+    cancel_run(run_id=DriftCheck.objects.get().run_id, now=NOW)
+    run_drift_checks(now=NOW)
     beat(NOW + DAY)
     assert checks() == [("baseline", 0), ("baseline", 30)]
     local.otherwise = judging(prefers(", in my view"))
@@ -49,13 +49,13 @@ def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
 
 def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(pairs: LabelSet) -> None:
     set_on(pairs)
-    run = CanaryCheck.objects.get().run
+    run = DriftCheck.objects.get().run
     run.calls.update(due_at=timezone.now())
     for judgement in run.judgements.order_by("pk")[:10]:
         judge_call(call_id=judgement.forward_id)
         judge_call(call_id=judgement.reverse_id)
     cancel_run(run_id=run.pk, now=NOW)
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     assert checks() == [("baseline", 10)]
     assert beat(NOW + DAY).why == "baseline"
     assert checks() == [("baseline", 10), ("baseline", 30)]
@@ -63,7 +63,7 @@ def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(pairs: Lab
 
 def test_setting_it_again_after_a_stop_begins_the_baseline_at_once(pairs: LabelSet) -> None:
     made = set_on(pairs)
-    stop_canary(judge=made.judge, now=NOW)
+    stop_drift_checks(judge=made.judge, now=NOW)
     set_on(pairs, NOW + timedelta(minutes=1))
     again = beat(NOW + timedelta(minutes=2))
     assert checks() == [("baseline", 0), ("baseline", 30)]

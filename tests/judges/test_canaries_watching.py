@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from judges.models import Canary, CanaryCheck, Epoch, Judge, LabelSet
-from judges.services.canaries import set_canary, watch
+from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, LabelSet
+from judges.services.drift import run_drift_checks, start_drift_checks
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, order, work_off
@@ -24,16 +24,16 @@ def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
     return stored(tmp_path, [pair_row(i) for i in range(10)])
 
 
-def watched(pairs: LabelSet, judge: str = LOCAL) -> Canary:
+def watched(pairs: LabelSet, judge: str = LOCAL) -> DriftCheckSet:
     """A canary whose baseline is asked and evaluated."""
-    made = set_canary(epoch=epoch_of(judge), labels_in=pairs, cap=10**9, now=NOW)
+    made = start_drift_checks(epoch=epoch_of(judge), labels_in=pairs, cap=10**9, now=NOW)
     work_off(made.checks.get().run)
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     return made
 
 
 def whys() -> list[str]:
-    return list(CanaryCheck.objects.order_by("pk").values_list("why", flat=True))
+    return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
 def name(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
@@ -46,18 +46,18 @@ def test_a_call_that_was_never_finished_does_not_hide_a_change(pairs: LabelSet) 
     asked, finished = order(make_arena(2, 1), LOCAL, per_pair=1).calls.order_by("pk")
     name(asked, "fp_1", None)
     name(finished, "fp_9", timezone.now())
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     assert whys() == ["baseline", "changed"]
 
 
 def test_a_call_that_was_never_finished_is_not_what_the_baseline_was_answered_by(
     pairs: LabelSet,
 ) -> None:
-    made = set_canary(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=NOW)
+    made = start_drift_checks(epoch=epoch_of(), labels_in=pairs, cap=10**9, now=NOW)
     run = made.checks.get().run
     work_off(run)
     name(run.calls.order_by("pk")[0], "fp_0", None)
-    watch(now=NOW)
+    run_drift_checks(now=NOW)
     assert Epoch.objects.get().fingerprint == "fp_1"
 
 
@@ -67,12 +67,12 @@ def test_a_server_that_never_names_the_same_twice_is_checked_once_a_day(pairs: L
     for number, call in enumerate(calls):
         name(call, f"fp_x{number}", timezone.now() + timedelta(hours=number))
         now = NOW + timedelta(hours=number)
-        watch(now=now)
-        check = CanaryCheck.objects.latest("pk")
+        run_drift_checks(now=now)
+        check = DriftCheck.objects.latest("pk")
         work_off(check.run)
-        watch(now=now)
+        run_drift_checks(now=now)
     assert whys() == ["baseline", "changed"]
-    watch(now=NOW + timedelta(days=1))
+    run_drift_checks(now=NOW + timedelta(days=1))
     assert whys() == ["baseline", "changed", "changed"]
 
 
@@ -81,7 +81,7 @@ def test_a_judge_without_its_rubric_does_not_end_the_watch_for_others(
 ) -> None:
     first, second = watched(pairs), watched(pairs, "scripted")
     Judge.objects.filter(pk=first.judge_id).update(rubric="gone")
-    watch(now=NOW + timedelta(days=8))
+    run_drift_checks(now=NOW + timedelta(days=8))
     assert first.checks.count() == 1
     assert second.checks.count() == 2
-    assert f"Canary {first.pk} could not be asked: " in caplog.text
+    assert f"Drift check set {first.pk} could not be asked: " in caplog.text

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from arena.models import Run
-from judges.models import CanaryCheck
+from judges.models import DriftCheck
 from tests.judges.fake_server import FakeServer, fails, prefers
 from tests.judges.helpers import LOCAL
 from tests.judges.labelled import judging, pair_row, write
@@ -27,21 +27,21 @@ def canary(folder: Path, *arguments: str) -> str:
 @pytest.mark.usefixtures("worker")
 def test_the_first_check_is_waited_for_and_told(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = judging(prefers("GOOD"))
-    assert "(the first time), 10 verdicts." in canary(tmp_path)
-    assert CanaryCheck.objects.get().evaluated_at is not None
+    assert "(baseline), 10 verdicts." in canary(tmp_path)
+    assert DriftCheck.objects.get().evaluated_at is not None
 
 
 @pytest.mark.usefixtures("worker")
 def test_the_same_command_again_asks_nothing_more(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = judging(prefers("GOOD"))
     canary(tmp_path)
-    assert "(the first time), 10 verdicts." in canary(tmp_path)
+    assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert Run.objects.count() == 1
 
 
 @pytest.mark.usefixtures("local", "no_worker")
 def test_no_wait_leaves_it_under_way(tmp_path: Path) -> None:
-    assert "under way" in canary(tmp_path, "--no-wait")
+    assert "in progress" in canary(tmp_path, "--no-wait")
     with pytest.raises(CommandError, match="No worker is answering"):
         canary(tmp_path)
     assert Run.objects.get().state == "open"
@@ -57,4 +57,4 @@ def test_a_paused_first_check_goes_on_with_the_same_command(
     with pytest.raises(CommandError, match=r"paused: .*401"):
         canary(tmp_path)
     local.otherwise = judging(prefers("GOOD"))
-    assert "(the first time), 10 verdicts." in canary(tmp_path)
+    assert "(baseline), 10 verdicts." in canary(tmp_path)

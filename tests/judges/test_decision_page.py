@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Role, Run, Team
-from arena.services.runs import cancel_run
+from arena.services.runs import cancel_people_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
 from ranking.models import Snapshot
@@ -32,7 +32,7 @@ def test_the_sentence_is_the_heading(team: Team, clear: Arena) -> None:
     page = text(join(team), decision_url(team, clear))
     heading = page.partition("<h1")[2].partition("</h1>")[0]
     assert SURE in heading
-    assert "enough votes to be sure." in heading
+    assert "This result is conclusive." in heading
     assert 'data-known="ahead"' in heading
 
 
@@ -41,8 +41,9 @@ def test_the_figures_are_those_of_the_public_comparison(team: Team, clear: Arena
     old, new = candidates_of(clear)
     public = text(client, f"/a/{clear.slug}/compare/?a={new.pk}&b={old.pk}")
     page = text(client, decision_url(team, clear))
-    shown = public.partition("Difference in score</dt><dd><strong>")[2].partition("</div>")[0]
-    elo, interval = shown.partition("<")[0], shown.partition("interval ")[2].partition("<")[0]
+    shown = public.partition("Difference in score")[2].partition("</div>")[0]
+    elo = shown.partition("<strong>")[2].partition("<")[0]
+    interval = shown.partition("interval ")[2].partition("<")[0].strip()
     assert f"<strong>{elo}</strong> Elo" in page
     assert interval in page
     assert "<strong>100</strong> between the two" in page
@@ -81,7 +82,7 @@ def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team)
     assert "their secret" not in page
     assert f"Undisclosed {theirs.pk}" in page
     guests = text(join(others), decision_url(others, arena, baseline=new.pk))
-    assert "There is only" not in guests
+    assert "the only candidate" not in guests
     assert "our secret" not in guests
     assert f"their secret loses to Undisclosed {new.pk}" in guests
 
@@ -89,13 +90,13 @@ def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team)
 def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear: Arena) -> None:
     url, (_, new) = decision_url(team, clear), candidates_of(clear)
     viewer = join(team, Role.VIEWER)
-    assert "Measure against it" not in text(viewer, url)
+    assert "Save baseline" not in text(viewer, url)
     assert viewer.post(url, {"candidate": new.pk}).status_code == 403
     assert not Baseline.objects.exists()
     member = join(team)
-    assert "Measure against it" in text(member, url)
+    assert "Save baseline" in text(member, url)
     page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
-    assert "The others are measured against candidate-1 now." in page
+    assert "Baseline changed to candidate-1." in page
     assert "candidate-0 loses to candidate-1" in page
     assert Baseline.objects.get().candidate == new
 
@@ -103,7 +104,7 @@ def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear: Arena
 @pytest.mark.parametrize("sent", ["", "x", "-1", "99999999999999999999", "0"])
 def test_a_baseline_that_is_none_is_refused_in_words(team: Team, clear: Arena, sent: str) -> None:
     answer = join(team).post(decision_url(team, clear), {"candidate": sent}, follow=True)
-    assert "Choose a candidate to measure the others against." in answer.content.decode()
+    assert "Choose a candidate as the baseline." in answer.content.decode()
     assert not Baseline.objects.exists()
 
 
@@ -126,13 +127,13 @@ def test_before_the_first_votes_it_says_so(team: Team) -> None:
 def test_with_no_or_one_candidate_it_says_what_is_missing(team: Team) -> None:
     client = join(team)
     for n, sentence in (
-        (0, "Help centre has no candidate in this arena yet."),
-        (1, "There is only candidate-0 so far, and nothing to compare it with."),
+        (0, "Help centre has no candidates in this arena yet."),
+        (1, "candidate-0 is the only candidate so far."),
     ):
         arena = make_arena(n, 2, team=team)
         assert sentence in text(client, decision_url(team, arena))
     arena.candidates.update(retired_at=timezone.now())
-    assert "All candidates of Help centre are retired." in text(client, decision_url(team, arena))
+    assert "All candidates of Help centre are archived." in text(client, decision_url(team, arena))
 
 
 def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear: Arena) -> None:
@@ -156,15 +157,15 @@ def test_open_differences_say_how_many_votes_and_what_they_cost_from_judges(team
     client, url = join(team), decision_url(team, arena)
     page = text(client, url)
     assert "more votes." in page.partition("</h1>")[0]
-    assert "No judge has been priced yet." in page
+    assert "No judge prices yet" in page
     run = order(arena, "scripted:scripted-1")
     page = text(client, url)
-    assert "<strong>nothing</strong>" in page
+    assert "<strong>free</strong>" in page
     Run.objects.filter(pk=run.pk).update(settled=2 * 10**9, votes_done=100)
     page = text(client, url)
-    assert "$0.0200 a vote" in page
+    assert "$0.0200 per vote" in page
     Run.objects.filter(pk=run.pk).update(votes_done=0, expected_cost=None)
-    assert "No judge has been priced yet." in text(client, url)
+    assert "No judge prices yet" in text(client, url)
 
 
 @pytest.mark.usefixtures("careful_scripts")
@@ -188,7 +189,7 @@ def test_only_prompts_of_the_category_are_counted_as_supply(team: Team) -> None:
     of_it = arena.prompts.filter(category=category).count()
     assert 0 < of_it < arena.prompts.count()
     page = text(join(team), decision_url(team, arena, category=category))
-    assert f"there are only {of_it} left" in page
+    assert f"only {of_it} shared prompts are left" in page
 
 
 def rows(page: str, section: str) -> dict[str, dict[str, str]]:
@@ -224,12 +225,12 @@ def test_each_candidate_has_its_figures_and_each_category_its_own(team: Team, cl
     assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
     assert line["Difference"] == f"+{said['elo']:.0f}"
     assert line["Better"] == "over 99.9%"
-    assert line["Votes of the two"] == str(said["between"])
-    assert line["To be sure"] == "known"
+    assert line["Direct votes"] == str(said["between"])
+    assert line["Status"] == "conclusive"
     by_category = rows(page, "categories")
     assert by_category["All prompts"]["Preferred"] == line["Preferred"]
-    assert by_category["All prompts"]["In one style"] == "+41"
-    votes = [int(one["Votes of the two"]) for one in by_category.values()]
+    assert by_category["All prompts"]["Style-controlled"] == "+41"
+    votes = [int(one["Direct votes"]) for one in by_category.values()]
     assert 2 * votes[0] == sum(votes)
     facts = page.partition('id="others"')[0]
     assert "+41" in facts
@@ -253,7 +254,7 @@ def test_a_draft_without_votes_does_not_take_the_place_of_the_verdict(
 def test_boards_and_categories_can_be_switched(team: Team, clear: Arena, judge_votes: Any) -> None:
     client = join(team)
     judges = text(client, decision_url(team, clear, raters="judges"))
-    assert "By judges’ votes, " in judges.partition("</h1>")[0]
+    assert "By LLM-judge votes, " in judges.partition("</h1>")[0]
     one = text(client, decision_url(team, clear, category="category-1"))
     assert "On “category-1” prompts, " in one.partition("</h1>")[0]
     assert "candidate-1 by category" in one
@@ -272,7 +273,7 @@ def judge_votes(clear: Arena) -> None:
 
 @pytest.mark.usefixtures("careful_scripts")
 @pytest.mark.parametrize(
-    ("raters", "said"), [("people", "Still needed to be sure"), ("judges", "By judges’ votes")]
+    ("raters", "said"), [("people", "Votes still needed"), ("judges", "By LLM-judge votes")]
 )
 def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
     client = join(team)
@@ -286,7 +287,7 @@ def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
         url = decision_url(team, arena, candidate=newest.pk, raters=raters)
         with CaptureQueriesContext(connection) as found:
             page = text(client, url)
-        assert page.count('data-label="To be sure"') == n - 1
+        assert page.count('data-label="Status"') == n - 1
         assert said in page
         counted.append(len(found))
     assert counted[0] == counted[1] <= 12
@@ -312,10 +313,10 @@ def test_judges_are_ordered_for_the_two_on_the_page_and_for_no_more_than_they_an
     publish(arena)
     old, new = candidates_of(arena)
     page = text(join(team), decision_url(team, arena))
-    link = re.search(r'href="([^"]+)">Order judges</a>', page).group(1).replace("&amp;", "&")
+    link = re.search(r'href="([^"]+)">Start a judge run</a>', page).group(1).replace("&amp;", "&")
     assert link.endswith(f"new/?candidate={new.pk}&candidate={old.pk}&again=1&per_pair=50")
-    assert "A judge votes once on a prompt, and there are only 50 left" in page
-    assert "Order judges</a>" not in text(join(team, Role.VIEWER), decision_url(team, arena))
+    assert "A judge votes once per prompt, and only 50 shared prompts are left" in page
+    assert "Start a judge run</a>" not in text(join(team, Role.VIEWER), decision_url(team, arena))
 
 
 def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_takes(
@@ -325,16 +326,16 @@ def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_
     publish(arena)
     client, url = join(team), decision_url(team, arena)
     run = order(arena, "scripted:scripted-1", per_pair=30)
-    assert "there are only 20 left" in text(client, url)
+    assert "only 20 shared prompts are left" in text(client, url)
     order(arena, "scripted:scripted-1", per_pair=30)
     page = text(client, url)
-    assert "The judges have been asked about all 50 prompts that both answer" in page
+    assert "The judges have already judged all 50 shared prompts" in page
     assert f"/a/{arena.slug}/manage/prompts/" in page
-    assert "Order judges</a>" not in page
-    cancel_run(run=run, by=COMMAND, now=timezone.now())
-    assert "there are only 30 left" in text(client, url)
+    assert "Start a judge run</a>" not in page
+    cancel_people_run(run=run, by=CLI, now=timezone.now())
+    assert "only 30 shared prompts are left" in text(client, url)
     order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=45)
-    assert "there are only 5 left" in text(client, url)
+    assert "only 5 shared prompts are left" in text(client, url)
 
 
 def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
@@ -343,7 +344,7 @@ def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
     page = text(join(team), decision_url(team, arena))
     for name in ("vote", "manage_arena"):
         assert f'href="{reverse(name, args=[arena.slug])}"' in page
-    assert "Order judges</a>" in page
+    assert "Start a judge run</a>" in page
     assert reverse("manage_arena", args=[arena.slug]) not in text(
         join(team, Role.VIEWER), decision_url(team, arena)
     )
@@ -356,7 +357,7 @@ def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
 def careful_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripted judges without moods or noise: a jury of them never splits, whatever the ids."""
     for quirk in ("FLIPS", "REFUSALS", "UNREADABLE_SHARE", "NOISE"):
-        monkeypatch.setattr(f"arena.calls.providers.scripted.deciding.{quirk}", 0)
+        monkeypatch.setattr(f"arena.calls.providers.scripted.{quirk}", 0)
 
 
 @pytest.mark.usefixtures("careful_scripts")
@@ -364,13 +365,13 @@ def test_votes_of_scripts_are_called_so_under_the_sentence(team: Team, clear: Ar
     for judges in (["scripted:scripted-1"], ["scripted:scripted-1", "scripted:scripted-2"]):
         work_off(order(clear, *judges, per_pair=10))
     publish(clear)
-    client, said = join(team), "Votes of scripted judges count here"
+    client, said = join(team), "Demo only: these votes come from a script"
     for raters in ("judges", "juries"):
         assert said in text(client, decision_url(team, clear, raters=raters))
     for raters in ("people", "combined"):
         assert said not in text(client, decision_url(team, clear, raters=raters))
     combined = text(client, decision_url(team, clear, raters="combined"))
-    assert "By people’s votes alone (no judge is trusted yet), candidate-1 beats" in combined
+    assert "By human votes alone (no judge is trusted yet), candidate-1 beats" in combined
 
 
 def test_votes_of_real_judges_are_not(team: Team, clear: Arena, judge_votes: Any) -> None:
@@ -394,15 +395,18 @@ def shut_out(team: Team, prompts: int, won: str = "left") -> Arena:
 
 def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
     page = text(join(team), decision_url(team, shut_out(team, 8)))
-    assert "candidate-1 loses to candidate-0 every time: it wins 0 of 8; enough votes" in page
+    assert (
+        "candidate-1 loses to candidate-0 every time: it wins 0 of 8. This result is conclusive"
+        in page
+    )
     assert "<strong>never</strong>" in page
-    assert '<td data-label="To be sure">known</td>' in page
+    assert '<td data-label="Status">conclusive</td>' in page
 
 
 def test_who_wins_on_too_few_prompts_is_told_how_many_are_missing(team: Team) -> None:
     page = text(join(team), decision_url(team, shut_out(team, 7, "right")))
-    assert "Not sure yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
-    assert "<strong>1</strong> vote between the two" in page
+    assert "Not conclusive yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
+    assert "<strong>about 1</strong> between the two" in page
     assert "<strong>every time</strong>" in page
 
 
@@ -413,29 +417,29 @@ def test_many_votes_on_one_prompt_are_one_prompt(team: Team) -> None:
         make_vote(arena, new, old, "right", arena.prompts.order_by("pk").first())
     publish(arena)
     page = text(join(team), decision_url(team, arena))
-    assert "Not known yet: candidate-1 has lost all 31 votes" in page
+    assert "Not conclusive yet: candidate-1 has lost all 31 votes" in page
     assert "it takes about 7 more votes, on other prompts" in page
 
 
 def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:
     page = text(join(team), decision_url(team, shut_out(team, 5, "both_bad")))
-    assert "Not known yet: all 5 votes on candidate-1 and candidate-0 found both" in page
+    assert "Not conclusive yet: all 5 votes on candidate-1 and candidate-0 rated both" in page
     assert "<strong>0</strong> between the two" in page
-    assert "5 more between the two found both bad" in page
+    assert "plus 5 “both bad” between the two" in page
 
 
 # -- What was known once ---------------------------------------------------------------------------
 
 
 def test_what_was_known_is_told_beside_what_the_votes_say_now(team: Team, clear: Arena) -> None:
-    write_decisions(now=timezone.now(), looked={})
+    write_decisions(now=timezone.now(), seen={})
     client, url = join(team), decision_url(team, clear)
-    assert "known since" in text(client, url)
+    assert "conclusive since" in text(client, url)
     vote(clear, (0.0, -1.5), each=115)
     publish(clear)
     page = text(client, url)
-    assert "known since" not in page
-    assert "the votes were enough to be sure: “candidate-1 beats candidate-0" in page
+    assert "conclusive since" not in page
+    assert "UTC: “candidate-1 beats candidate-0" in page
 
 
 def test_of_the_retired_no_more_votes_are_asked(team: Team) -> None:
@@ -443,6 +447,6 @@ def test_of_the_retired_no_more_votes_are_asked(team: Team) -> None:
     publish(arena)
     arena.candidates.filter(name="candidate-1").update(retired_at=timezone.now())
     page = text(join(team), decision_url(team, arena))
-    assert "no more votes will come, since candidate-1 is retired" in page
-    assert "Still needed" not in page
-    assert "Order judges" not in page
+    assert "no more votes will come, because candidate-1 is archived" in page
+    assert "<dt>Votes still needed" not in page
+    assert "Start a judge run" not in page

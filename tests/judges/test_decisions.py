@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Delivery, Notice, Rater, Team, Webhook
 from judges.models import Baseline, Decision
 from judges.services.decisions import (
     LOOK_AGAIN,
-    BaselineRefused,
-    Looked,
+    BaselineError,
+    SeenBoards,
     choose_baseline,
     write_decisions,
 )
-from judges.services.registering import register_judge, spec_named
-from ranking.pages.gap import read_gap_boards
-from ranking.pages.reading import Question
-from ranking.stats import Lead
+from judges.services.registry import register_judge, spec_named
+from ranking.board_data import BoardQuery
+from ranking.comparison import read_difference_boards
+from ranking.stats.differences import Lead
 from tests.factories import make_arena, make_vote
 from tests.judges.deciding import candidates_of, join, make_team, team_arena, vote
 from tests.ranking.helpers import publish
@@ -31,7 +31,7 @@ CLEAR = (0.0, 1.5)
 
 
 def decide(**fields: Any) -> int:
-    return write_decisions(**{"now": timezone.now(), "looked": {}} | fields)
+    return write_decisions(**{"now": timezone.now(), "seen": {}} | fields)
 
 
 def test_a_clear_difference_is_written_with_its_notice_and_deliveries(team: Team) -> None:
@@ -108,7 +108,7 @@ def test_what_judges_votes_make_known_is_told_as_theirs(team: Team) -> None:
     assert decide() == 1
     decision, notice = Decision.objects.get(), Notice.objects.get()
     assert decision.board.raters == "judges"
-    assert decision.sentence.startswith("By judges’ votes, candidate-1 beats candidate-0: ")
+    assert decision.sentence.startswith("By LLM-judge votes, candidate-1 beats candidate-0: ")
     assert "scripted" not in decision.sentence
     assert notice.path.endswith("&raters=judges")
     assert notice.details["raters"] == "judges"
@@ -123,7 +123,7 @@ def test_what_scripts_make_known_is_told_as_nothing_real(team: Team) -> None:
     publish(arena)
     assert decide() == 1
     assert Decision.objects.get().sentence.endswith(
-        "enough votes to be sure. Votes of scripted judges count here, and they judge nothing real."
+        "This result is conclusive. Demo only: these votes come from a script, not real judges."
     )
 
 
@@ -142,9 +142,9 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     for outcome, prompt in zip(outcomes, [*arena.prompts.all()] * 2, strict=True):
         make_vote(arena, new, old, outcome, prompt)
     publish(arena)
-    board = read_gap_boards(arena, Question()).chosen
+    board = read_difference_boards(arena, BoardQuery()).chosen
     assert board is not None
-    gap = board.gap(new.pk, old.pk)
+    gap = board.difference(new.pk, old.pk)
     assert (gap.lead, gap.is_known) == (Lead.AHEAD, False)
     assert gap.votes_to_go
     assert decide() == 0
@@ -155,13 +155,13 @@ def test_the_chosen_baseline_counts_and_another_one_is_another_question(team: Te
     publish(arena)
     first, _, third = candidates_of(arena)
     choose_baseline(
-        team=team, arena=arena, candidate=third, by=Actor(known_as="x"), now=timezone.now()
+        team=team, arena=arena, candidate=third, by=Actor(display_name="x"), now=timezone.now()
     )
-    looked: Looked = {}
-    assert decide(looked=looked) == 2
+    looked: SeenBoards = {}
+    assert decide(seen=looked) == 2
     assert set(Decision.objects.values_list("baseline", flat=True)) == {third.pk}
     Baseline.objects.update(candidate=first)
-    assert decide(looked=looked) == 2
+    assert decide(seen=looked) == 2
     assert Decision.objects.filter(baseline=first).count() == 2
 
 
@@ -208,16 +208,16 @@ def test_looking_again_reads_nothing_before_there_is_news(
 ) -> None:
     arena = team_arena(team, CLEAR)
     publish(arena)
-    looked: Looked = {}
+    looked: SeenBoards = {}
     now = timezone.now()
-    decide(looked=looked, now=now)
+    decide(seen=looked, now=now)
     with django_assert_num_queries(2):
-        decide(looked=looked, now=now)
+        decide(seen=looked, now=now)
     Decision.objects.all().delete()
     Notice.objects.all().delete()
-    assert decide(looked=looked, now=now + LOOK_AGAIN) == 1
+    assert decide(seen=looked, now=now + LOOK_AGAIN) == 1
     arena.boards.all().delete()
-    decide(looked=looked, now=now + LOOK_AGAIN + timedelta(seconds=1))
+    decide(seen=looked, now=now + LOOK_AGAIN + timedelta(seconds=1))
     assert looked == {}
 
 
@@ -226,7 +226,11 @@ def test_choosing_a_baseline_is_on_the_trail(team: Team) -> None:
     old, new = candidates_of(arena)
     for candidate in (old, new):
         choose_baseline(
-            team=team, arena=arena, candidate=candidate, by=Actor(known_as="x"), now=timezone.now()
+            team=team,
+            arena=arena,
+            candidate=candidate,
+            by=Actor(display_name="x"),
+            now=timezone.now(),
         )
     assert Baseline.objects.get().candidate == new
     entry = AuditEntry.objects.filter(action="chose a baseline").latest("pk")
@@ -236,6 +240,6 @@ def test_choosing_a_baseline_is_on_the_trail(team: Team) -> None:
 def test_a_candidate_of_another_arena_is_no_baseline(team: Team) -> None:
     arena: Arena = team_arena(team)
     elsewhere = make_arena().candidates.all()[0]
-    with pytest.raises(BaselineRefused, match="of this arena"):
+    with pytest.raises(BaselineError, match="of this arena"):
         choose_baseline(team=team, arena=arena, candidate=elsewhere, by=Actor(), now=timezone.now())
     assert not Baseline.objects.exists()

@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Candidate
-from arena.services.disclosure import disclose_due
+from arena.services.candidates import disclose_due
 from judges.models import Judge
-from judges.services.registering import register_judge, spec_named
+from judges.services.registry import register_judge, spec_named
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db

@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Rater, Vote
-from judges.models import Calibration, CanaryCheck, Epoch
-from judges.services.calibrating import measure_labels
-from judges.services.canaries import evaluate, set_canary, watch
-from judges.services.registering import register_jury
-from judges.services.trusting import settle_trust, trust_problems
+from judges.models import Calibration, DriftCheck, Epoch
+from judges.services.calibration import measure_labels
+from judges.services.drift import evaluate, run_drift_checks, start_drift_checks
+from judges.services.registry import register_jury
+from judges.services.trust import settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
 from tests.judges.helpers import LOCAL, beat, order, work_off
@@ -30,14 +30,14 @@ def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
     epoch, labels_in = epoch_of(), stored(tmp_path, [pair_row(i) for i in range(40)])
     ask(epoch, labels_in)
     measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
-    set_canary(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
+    start_drift_checks(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
     beat(NOW)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is not None
     return epoch
 
 
-def sounded(local: FakeServer) -> CanaryCheck:
+def sounded(local: FakeServer) -> DriftCheck:
     """The check at which a judge is heard that has turned its mind round."""
     local.otherwise = prefers(", in my view")
     return beat(TOMORROW)
@@ -53,7 +53,7 @@ def test_an_alarm_ends_the_epoch_and_all_trust(trusted: Epoch, local: FakeServer
     assert f"on {check.only_before} only before and on 0 only now" in new.reason
     assert "The server names judge-7b-2024-07-01" in new.reason
     assert not Rater.objects.exclude(trusted_at=None).exists()
-    assert "has not been measured" in trust_problems(new)[0]
+    assert "has not been calibrated" in trust_problems(new)[0]
 
 
 def test_an_alarm_ends_the_trust_of_juries_with_the_judge(
@@ -127,11 +127,11 @@ def test_a_few_other_verdicts_are_no_alarm(trusted: Epoch, local: FakeServer) ->
 
 
 def test_an_outage_is_no_change_of_mind(trusted: Epoch, local: FakeServer) -> None:
-    watch(now=TOMORROW)
-    check = CanaryCheck.objects.order_by("pk").last()
+    run_drift_checks(now=TOMORROW)
+    check = DriftCheck.objects.order_by("pk").last()
     assert check is not None
     check.run.judgements.update(state="failed")
     check.run.calls.update(state="failed")
-    watch(now=TOMORROW)
+    run_drift_checks(now=TOMORROW)
     check.refresh_from_db()
     assert (check.n, check.alarm, check.p) == (0, False, 1)

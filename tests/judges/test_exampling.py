@@ -4,10 +4,10 @@ import pytest
 from django.utils import timezone
 
 from judges.models import Judge, Label, LabelItem, LabelSet
-from judges.services.exampling import examples_from
-from judges.services.going_on import go_on
-from judges.services.registering import JudgeRefused, Switches, register_judge, spec_named
-from judges.services.trials import order_trials
+from judges.services.label_runs import order_label_run
+from judges.services.labels import examples_from
+from judges.services.registry import JudgeError, Switches, register_judge, spec_named
+from judges.services.runs import resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import order, work_off
@@ -49,7 +49,7 @@ def test_every_label_is_drawn_as_often_by_the_seed() -> None:
 @pytest.mark.usefixtures("labels")
 def test_an_item_on_which_people_are_at_odds_teaches_nothing() -> None:
     assert "Prompt 12?" not in [prompt for prompt, _ in drawn(12)]
-    with pytest.raises(JudgeRefused, match="12 examples"):
+    with pytest.raises(JudgeError, match="the pool has 12"):
         drawn(13)
 
 
@@ -59,7 +59,7 @@ def test_a_judge_with_examples_is_another_judge_and_shows_them(
     local.otherwise = better_is("TIE")
     examples = examples_from(name="mine", rubric="pairwise", n=3, seed=0)
     run = order(make_arena(2, 1), per_pair=1, switches=Switches(examples=examples))
-    work_off(go_on(run=run, now=timezone.now()))
+    work_off(resume_unfinished(run=run, now=timezone.now()))
     judge = Judge.objects.get()
     assert judge.name.endswith("+examples3")
     assert len(judge.examples) == 3
@@ -69,14 +69,14 @@ def test_a_judge_with_examples_is_another_judge_and_shows_them(
 def test_a_judge_is_not_tested_on_its_examples(labels: LabelSet) -> None:
     examples = examples_from(name="mine", rubric="pairwise", n=3, seed=0)
     epoch = register_judge(spec=spec_named("scripted", Switches(examples=examples)))
-    run = order_trials(epoch=epoch, items=list(labels.items.all()), cap=None, now=timezone.now())
+    run = order_label_run(epoch=epoch, items=list(labels.items.all()), cap=None, now=timezone.now())
     asked = set(run.judgements.values_list("item__prompt", flat=True))
     assert len(asked) == 10
     assert not asked & {example.prompt for example in examples}
 
 
 def test_unknown_labels_and_too_many_examples_are_refused(labels: LabelSet) -> None:
-    with pytest.raises(JudgeRefused, match="Known: mine"):
+    with pytest.raises(JudgeError, match="Known: mine"):
         examples_from(name="yours", rubric="pairwise", n=2, seed=0)
-    with pytest.raises(JudgeRefused, match="1 to 16"):
+    with pytest.raises(JudgeError, match="1 to 16"):
         examples_from(name="mine", rubric="pairwise", n=17, seed=0)

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.core.honeypots import FILLER, Honeypot, false_win, honeypots
+from judges.core.honeypots import FILLER, Honeypot, honeypots, is_false_win
+from judges.core.injection import scan
 from judges.core.parsing import parse_pairwise, parse_prometheus_score
-from judges.core.scanning import scan
 
 PROMPT = "What is the capital of France, and since when?"
 ANSWER = "Paris, since 987 with interruptions."
 
 
 def made(key: str = "k", answer: str = ANSWER, **more: str) -> dict[str, Honeypot]:
-    return {each.trap: each for each in honeypots(key, PROMPT, answer, **more)}  # type: ignore[arg-type]
+    return {each.kind: each for each in honeypots(key, PROMPT, answer, **more)}  # type: ignore[arg-type]
 
 
 def test_there_is_one_of_each_trap_beside_the_real_answer() -> None:
@@ -80,7 +80,7 @@ def test_another_key_makes_other_traps() -> None:
 
 
 def test_text_in_braces_stays_text() -> None:
-    (forged,) = [h for h in honeypots("k", "{nonce} {topic}", "x") if h.trap == "forged"]
+    (forged,) = [h for h in honeypots("k", "{nonce} {topic}", "x") if h.kind == "forged"]
     assert "“nonce topic”" in forged.fake
 
 
@@ -111,5 +111,5 @@ def test_a_blank_answer_is_no_bait(answer: str) -> None:
 def test_a_false_win_is_more_than_the_trap_deserves(
     trap: str, outcome: str | None, false: bool
 ) -> None:
-    assert false_win(trap, outcome) is false  # type: ignore[arg-type]
+    assert is_false_win(trap, outcome) is false  # type: ignore[arg-type]
     assert outcome is None or (outcome in made()[trap].expected) is not false

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from arena.models import Arena, Response
 from judges.models import Epoch, LabelSet
-from judges.services.calibrating import measure_labels
-from judges.services.honeypotting import make_honeypots, measure_honeypots
-from judges.services.registering import JudgeRefused
-from judges.services.trusting import led_astray, trust_problems
+from judges.services.calibration import measure_labels
+from judges.services.honeypots import make_honeypots, measure_honeypots
+from judges.services.registry import JudgeError
+from judges.services.trust import honeypot_problems, trust_problems
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.labelled import ask, epoch_of, pair_row, stored
@@ -20,7 +20,7 @@ from tests.judges.test_calibrating import shown, vote
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
-TRAPS = {"empty", "as_above", "padded", "forged"}
+HONEYPOT_KINDS = {"empty", "as_above", "padded", "forged"}
 
 
 def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
 def test_every_trap_stands_on_both_sides_alike() -> None:
     made = make_honeypots(arena=make_arena(2, 12), seed="1", prompts=8)
     sides = Counter(made.items.values_list("trap", "trap_side"))
-    assert {trap for trap, _ in sides} == TRAPS
+    assert {trap for trap, _ in sides} == HONEYPOT_KINDS
     assert set(sides.values()) == {4}
     for item in made.items.all():
         trap, real = item.response_1, item.response_2
@@ -60,14 +60,14 @@ def test_the_same_seed_makes_the_same_set_and_another_one_another() -> None:
     assert make_honeypots(arena=arena, seed="1", prompts=3) == first
     other = make_honeypots(arena=arena, seed="2", prompts=3)
     assert other != first
-    assert (first.kind, first.name) == ("honeypots", f"Traps from {arena.slug}")
-    assert other.name == f"Traps from {arena.slug} (2)"
+    assert (first.kind, first.name) == ("honeypots", f"Honeypots from {arena.slug}")
+    assert other.name == f"Honeypots from {arena.slug} (2)"
 
 
 def test_an_arena_without_answers_has_no_traps() -> None:
     arena: Arena = make_arena(2, 1)
     Response.objects.update(text=" ")
-    with pytest.raises(JudgeRefused, match="no prompt with an answer"):
+    with pytest.raises(JudgeError, match="no prompt with an answer"):
         make_honeypots(arena=arena, seed="1")
 
 
@@ -89,7 +89,7 @@ def test_traps_alone_make_nobody_trusted(local: FakeServer) -> None:
     measured(epoch, made)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
-    assert "has not been measured against people" in trust_problems(epoch)[0]
+    assert "has not been calibrated against people" in trust_problems(epoch)[0]
 
 
 def test_a_judge_that_believes_what_an_answer_claims_is_not_trusted(
@@ -108,7 +108,7 @@ def test_a_judge_that_believes_what_an_answer_claims_is_not_trusted(
     assert any("'forged'" in reason for reason in report["trust"]["reasons"])
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
-    assert "too easily led" in trust_problems(epoch)[0]
+    assert "too easily fooled" in trust_problems(epoch)[0]
 
 
 CLAIMS = ("Note to the judge", "clearly the better one")
@@ -136,4 +136,4 @@ def test_more_than_a_fifth_of_ten_traps_or_more_is_too_much(
     share: float | None, n: int, led: bool
 ) -> None:
     report = {"false_wins": {"value": share, "n": n}, "traps": []}
-    assert bool(led_astray(report)) is led
+    assert bool(honeypot_problems(report)) is led

@@ -11,14 +11,14 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
-from arena.conf.endpoints import ModelPrice
+from arena.endpoints import ModelPrice
 from arena.models import Arena, Capability, Import, Run, Vote
 from judges import tasks
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services import planning
-from judges.services.judging import judge_call
-from ranking.services.pair_facts import PairFacts
+from judges.services.calls import judge_call
+from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
 
@@ -48,7 +48,7 @@ def test_a_run_is_ordered_watched_and_summed_up() -> None:
     assert Run.objects.get().state == "done"
     assert f"done {Vote.objects.count()}" in said
     assert "12 requests for 12 calls" in said
-    assert re.search(r"Flip rate \d+%", said)
+    assert re.search(r"Inconsistent when swapped: \d+%", said)
     assert "not a real model" in said
     assert f"/runs/{Run.objects.get().pk}/" in said
 
@@ -57,7 +57,7 @@ def test_a_run_is_ordered_watched_and_summed_up() -> None:
 def test_a_dry_run_quotes_and_writes_nothing() -> None:
     said = judge(make_arena(3, 4), "--dry-run", max_calls=8)
     assert "3 pairs, 4 comparisons, 8 calls" in said
-    assert "Cost: $0.00 expected, $0.00 at worst." in said
+    assert "Cost: $0.00 expected, $0.00 at most." in said
     assert not Run.objects.exists()
     assert not Judge.objects.exists()
     assert not Call.objects.exists()
@@ -67,7 +67,7 @@ def test_a_dry_run_quotes_and_writes_nothing() -> None:
 def test_no_wait_orders_and_returns() -> None:
     said = judge(make_arena(3, 4), "--no-wait")
     assert Run.objects.get().state == "open"
-    assert "Watch it on your Ringside's page /a/" in said
+    assert "Progress: /a/" in said
 
 
 @pytest.mark.usefixtures("no_worker")
@@ -82,8 +82,8 @@ def test_ctrl_c_leaves_the_run_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(run: Run) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "follow", interrupted)
-    assert "Left running" in judge(make_arena(3, 4))
+    monkeypatch.setattr(command, "follow_run", interrupted)
+    assert "continues in the background" in judge(make_arena(3, 4))
     assert Run.objects.get().state == "open"
 
 
@@ -94,7 +94,7 @@ def test_the_same_command_again_continues_with_new_items() -> None:
     judge(arena)
     assert Run.objects.filter(state="done").count() == 2
     assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 24
-    with pytest.raises(CommandError, match="already asked about every prompt"):
+    with pytest.raises(CommandError, match="already judged every prompt"):
         judge(arena)
 
 
@@ -108,7 +108,7 @@ def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: Fake
         judge(arena, name="local:judge-7b-2024-07-01")
     local.otherwise = better_is("TIE")
     said = judge(arena, name="local:judge-7b-2024-07-01")
-    assert "it goes on" in said
+    assert "Resuming unfinished run" in said
     assert Run.objects.get().state == "done"
     assert Vote.objects.count() == 6
 
@@ -159,7 +159,7 @@ def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
 
 def test_a_cap_below_what_was_spent_is_refused_and_the_run_stays_paused(at_its_cap: Arena) -> None:
     Run.objects.update(settled=DOLLAR)
-    with pytest.raises(CommandError, match=r"\$1\.00 of this run are spent.*cannot be \$0\.50"):
+    with pytest.raises(CommandError, match=r"spent or reserved \$1\.00.*cannot be \$0\.50"):
         judge(at_its_cap, "--cap=0.50", name=PAID)
     assert Run.objects.get().state == "paused"
 
@@ -211,17 +211,17 @@ def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
     arena = make_arena(3, 4)
     facts = PairFacts(separated=frozenset(arena.pairs.values_list("low_id", "high_id")))
     monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
-    with pytest.raises(CommandError, match=r"told apart already.*; --again buys them too\.$"):
+    with pytest.raises(CommandError, match=r"clear leader.*; --again includes them\.$"):
         judge(arena)
-    assert "told apart" not in judge(arena, "--again", "--dry-run")
+    assert "clear leader" not in judge(arena, "--again", "--dry-run")
 
 
 @pytest.mark.usefixtures("worker")
 def test_without_a_decisive_verdict_the_habit_of_position_is_not_known(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     said = judge(make_arena(2, 4), name="local:judge-7b-2024-07-01")
-    assert "Whether it prefers the answer shown first is not known." in said
-    assert "not known of" not in said
+    assert "Chose the answer shown first: not available." in said
+    assert "not available of" not in said
 
 
 def test_an_unknown_or_hidden_arena_is_named() -> None:

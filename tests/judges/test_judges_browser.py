@@ -53,17 +53,17 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
 ) -> None:
     page = boss
     page.goto(live_server.url + reverse("judge_runs", args=["support"]))
-    page.get_by_role("link", name="Order a run").click()
+    page.get_by_role("link", name="Start a judge run").click()
     for number in (1, 2, 3):
         page.get_by_label(f"scripted:scripted-{number}").check()
-    page.get_by_label("Comparisons for each pair").fill("4")
-    page.get_by_role("button", name="What would it cost?").click()
-    expect(page.get_by_role("heading", name="What it would cost")).to_be_visible()
-    expect(page.get_by_label("Comparisons for each pair")).to_have_value("4")
+    page.get_by_label("Comparisons per pair").fill("4")
+    page.get_by_role("button", name="Get a quote").click()
+    expect(page.get_by_role("heading", name="Quote")).to_be_visible()
+    expect(page.get_by_label("Comparisons per pair")).to_have_value("4")
     expect(page.get_by_text("Comparison 1 of 12")).to_be_visible()
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_text("Comparison 2 of 12")).to_be_visible()
-    page.get_by_role("button", name="Order this run").click()
+    page.get_by_role("button", name="Start this run").click()
 
     page.wait_for_url("**/runs/*/#main")
     page.evaluate("() => { window.samePage = true; }")
@@ -72,13 +72,13 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     pause.focus()
     work_off(Run.objects.get())
     expect(page.locator("#progress")).to_contain_text("36 of 36")
-    expect(page.locator("#said")).to_contain_text("The run is now: done.")
+    expect(page.locator("#said")).to_contain_text("Run state: done")
     expect(pause).to_have_count(0)
     assert page.evaluate("() => window.samePage")
 
-    page.get_by_role("link", name="Show all of its verdicts").click()
+    page.get_by_role("link", name="Show all verdicts").click()
     page.locator(".verdicts a").first.click()
-    expect(page.get_by_role("heading", name="What the judge said")).to_be_visible()
+    expect(page.get_by_role("heading", name="Judge’s replies")).to_be_visible()
     assert "candidate-" not in page.content()
     page.wait_for_load_state()
     first = page.url
@@ -86,11 +86,11 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     page.wait_for_url(lambda url: url != first)
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(first)
-    page.get_by_text("Who wrote them").click()
+    page.locator(".judge-who summary").click()
     expect(page.locator(".judge-names")).to_contain_text("candidate-")
     vote_on_it = page.get_by_role("button", name="Vote on this pair yourself")
     expect(vote_on_it).to_have_count(0)
-    expect(page.locator("#own-vote")).to_contain_text("You have seen who wrote them")
+    expect(page.locator("#own-vote")).to_contain_text("You’ve seen which candidates these are")
 
     marks = page.get_by_role("group", name="Coherent")
     marks.get_by_role("button", name="Yes").click()
@@ -119,8 +119,8 @@ def test_a_button_keeps_the_focus_while_news_come_in(
         pass
     expect(boss.get_by_role("button", name="Pause")).to_be_focused()
     boss.keyboard.press("Enter")
-    expect(boss.get_by_text("Paused by an operator.")).to_be_visible()
-    boss.get_by_text("Cancel the run…").click()
+    expect(boss.get_by_text("Paused by an administrator.")).to_be_visible()
+    boss.get_by_text("Cancel run…").click()
     boss.get_by_role("button", name="Yes, cancel").click()
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
 
@@ -130,12 +130,12 @@ def test_what_is_wrong_with_an_order_is_in_sight_and_has_the_focus(
 ) -> None:
     boss.goto(live_server.url + reverse("order_run", args=["support"]))
     boss.get_by_label("scripted:scripted-3", exact=True).check()
-    boss.get_by_label("The run may cost at most, in dollars").fill("-1")
-    boss.get_by_role("button", name="What would it cost?").click()
-    expect(boss.get_by_text("Nothing was ordered.")).to_be_in_viewport()
+    boss.get_by_label("Spending cap in dollars").fill("-1")
+    boss.get_by_role("button", name="Get a quote").click()
+    expect(boss.get_by_text("No run was started.")).to_be_in_viewport()
     expect(boss.locator("#offer")).to_be_focused()
-    boss.get_by_role("link", name="The run may cost at most, in dollars").click()
-    expect(boss.get_by_label("The run may cost at most, in dollars")).to_be_focused()
+    boss.get_by_role("link", name="Spending cap in dollars").click()
+    expect(boss.get_by_label("Spending cap in dollars")).to_be_focused()
 
 
 # -- For everybody ---------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ def pages(arena: Arena, live_server: Any) -> dict[str, str]:
 
 def quote(page: Any) -> None:
     page.get_by_label("scripted:scripted-3", exact=True).check()
-    page.get_by_role("button", name="What would it cost?").click()
-    page.get_by_role("heading", name="What it would cost").wait_for()
+    page.get_by_role("button", name="Get a quote").click()
+    page.get_by_role("heading", name="Quote").wait_for()
 
 
 def open_all(page: Any) -> None:

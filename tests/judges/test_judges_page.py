@@ -10,8 +10,8 @@ from django.utils import timezone
 from arena.models import Run
 from judges.models import (
     Calibration,
-    Canary,
-    CanaryCheck,
+    DriftCheck,
+    DriftCheckSet,
     Epoch,
     Judge,
     Judgement,
@@ -20,17 +20,17 @@ from judges.models import (
     LabelSet,
     RunJudge,
 )
-from judges.services.calibrating import measure_labels
-from judges.services.honeypotting import make_honeypots, measure_honeypots
-from judges.services.marking import mark_reasoning
-from judges.services.registering import (
+from judges.services.calibration import measure_labels
+from judges.services.honeypots import make_honeypots, measure_honeypots
+from judges.services.label_runs import order_label_run
+from judges.services.registry import (
     Switches,
     begin_next_epoch,
     register_judge,
     register_jury,
     spec_named,
 )
-from judges.services.trials import order_trials
+from judges.services.verdicts import give_feedback
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 from tests.judges.pages import signed_in, text
@@ -71,7 +71,7 @@ def labels(kind: str = "pairs", n: int = 12) -> LabelSet:
 
 def measured(epoch: Epoch, label_set: LabelSet) -> Calibration:
     items, now = list(label_set.items.order_by("pk")), timezone.now()
-    work_off(order_trials(epoch=epoch, items=items, cap=None, now=now))
+    work_off(order_label_run(epoch=epoch, items=items, cap=None, now=now))
     measure = measure_honeypots if label_set.kind == "honeypots" else measure_labels
     return measure(epoch=epoch, labels_in=label_set, now=now)
 
@@ -88,14 +88,14 @@ def page(client: Client, judge: Judge) -> str:
 
 
 def test_without_judges_it_says_so(client: Client) -> None:
-    assert "No judge is registered yet." in board(client)
+    assert "No judges yet." in board(client)
 
 
 def test_a_judge_that_nobody_measured_is_not_trusted_and_the_page_says_why(client: Client) -> None:
     registered()
     html = board(client)
     assert "Not trusted yet" in html
-    assert "It has not been measured against people in this epoch." in html
+    assert "It has not been calibrated against people in this epoch." in html
     assert "Not a real judge" in html
 
 
@@ -121,7 +121,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
     html = board(client)
-    assert 'data-trusted="yes">Trusted<' in html
+    assert 'data-trusted="yes" >Trusted<' in html
     assert "Not trusted yet" not in html
 
 
@@ -158,9 +158,9 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
     html = page(client, judge)
     for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
         assert part in html
-    assert "The texts of its rubric" in html
-    assert "It was not measured in this epoch." in html
-    assert "No canary is set" in html
+    assert "Rubric prompts" in html
+    assert "Not calibrated in this epoch." in html
+    assert "No drift checks are set up" in html
 
 
 def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
@@ -176,16 +176,16 @@ def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Clie
     report = measured(epoch, labels()).report
     html = page(client, epoch.judge)
     for words in (
-        "Judge and every label",
+        "Judge and all labels",
         "Judge and the majority of people",
         "where all people agree",
-        "People among themselves, on all items",
-        "“The longer answer wins”",
+        "People with one another, on all items",
+        "Baseline: the longer answer wins",
         "Picks the longer answer",
-        "Changes with the order",
-        "Nothing was said twice about one item.",
+        "Inconsistent when swapped",
+        "No item has two values.",
         "By category",
-        "cannot be compared",
+        "can’t be compared",
     ):
         assert words in html, words
     assert f"n = {report['people']['decisive']['n']}" in html
@@ -218,7 +218,13 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
     epoch = registered("scripted:scripted-1@score-1-4")
     measured(epoch, labels("scores"))
     html = page(client, epoch.judge)
-    for words in ("Pearson", "Spearman", "Kendall’s tau-b", "Mean absolute error", "Length alone"):
+    for words in (
+        "Pearson",
+        "Spearman",
+        "Kendall’s tau-b",
+        "Mean absolute error",
+        "Answer length alone",
+    ):
         assert words in html
     assert "Pearson" in board(client)
 
@@ -227,7 +233,7 @@ def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
     epoch = registered()
     measured(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
     html = page(client, epoch.judge)
-    for words in ("An empty answer", "“As above”", "padded", "forged verdict", "All of them"):
+    for words in ("Empty answer", "“As above”", "padded", "forged verdict", "Honeypot failures"):
         assert words in html
 
 
@@ -236,7 +242,7 @@ def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> No
     measured(other, both)
     measured(epoch, both)
     html = page(client, epoch.judge)
-    assert "The same model, asked in another way" in html
+    assert "Same model, different setup" in html
     assert "Pairwise minus direct assessment" in html
 
 
@@ -246,22 +252,22 @@ def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: C
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
     html = page(client, epoch.judge)
     assert html.count('class="judge-calibration"') == 1
-    assert html.count(": measured on") == 2
+    assert html.count(" · 12 items · agreement ") == 2
 
 
 def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
     epoch, both = registered(), labels()
     run = work_off(
-        order_trials(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
+        order_label_run(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
     )
-    canary = Canary.objects.create(judge=epoch.judge, label_set=both, cap=10**9)
+    canary = DriftCheckSet.objects.create(judge=epoch.judge, label_set=both, cap=10**9)
     check = {"sample": 1000, "why": "weekly", "n": 12, "only_before": 9, "p": 0.0001}
-    CanaryCheck.objects.create(
+    DriftCheck.objects.create(
         canary=canary, epoch=epoch, run=run, alarm=True, evaluated_at=timezone.now(), **check
     )
     begin_next_epoch(epoch=epoch, reason="It <b>changed</b>.", now=timezone.now())
     html = page(client, epoch.judge)
-    assert "Alarm: it has changed" in html
+    assert "Drift detected" in html
     assert "&lt; 0.001" in html
     assert "It &lt;b&gt;changed&lt;/b&gt;." in html
     assert "Epoch 2" in html
@@ -274,13 +280,13 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
     run = work_off(order(make_arena(2, 4), "scripted", per_pair=4))
     ann = django_user_model.objects.create_user("ann")
     for number, one in enumerate(Judgement.objects.order_by("pk")):
-        mark_reasoning(
+        give_feedback(
             judgement=one, user=ann, kind="critical", holds=bool(number), now=timezone.now()
         )
     html = page(client, run.run_judges.get().epoch.judge)
     assert "75%" in html
-    assert "of 4 marks" in html
-    assert "not marked yet" in html
+    assert "of 4 ratings" in html
+    assert "no ratings yet" in html
 
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
@@ -288,7 +294,7 @@ def test_a_jury_leads_to_its_judges(client: Client) -> None:
     html = page(client, tried(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
-    assert "It was not measured" not in html
+    assert "Not calibrated" not in html
 
 
 def test_there_is_no_page_of_nobody(client: Client) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.calls import making
+from arena.calls import execution
 from arena.calls.models import Call
-from arena.conf.endpoints import Endpoint
+from arena.endpoints import Endpoint
 from arena.models import Outcome, Response, Run, Vote
 from judges.models import Epoch, Judge, Judgement
 from judges.reports import report_on
-from judges.services import judging, registering
-from judges.services.going_on import go_on
-from judges.services.judging import judge_call, settle
+from judges.services import calls, registry
+from judges.services.calls import judge_call, settle
+from judges.services.runs import resume_unfinished
 from tests.factories import make_arena
 from tests.judges import fake_server
 from tests.judges.conftest import Free
@@ -183,7 +183,7 @@ def test_a_paused_run_goes_on_where_it_was_and_pays_nothing_twice(local: FakeSer
     run = work_off(order(make_arena(3, 4)))
     assert (run.state, Vote.objects.count()) == ("paused", 1)
     local.otherwise = better_is("TIE")
-    run = work_off(go_on(run=run, now=timezone.now()))
+    run = work_off(resume_unfinished(run=run, now=timezone.now()))
     assert (run.state, run.votes_done, run.pause_reason) == ("done", 6, "")
     assert len(local.requests) == 13
 
@@ -197,7 +197,7 @@ def test_ten_failed_calls_in_a_row_pause_the_run_and_going_on_tries_them_again(
     assert "10 calls in a row failed. The last one: HTTP 400" in run.pause_reason
     assert len(local.requests) == 10
     local.otherwise = better_is("TIE")
-    run = work_off(go_on(run=run, now=timezone.now()))
+    run = work_off(resume_unfinished(run=run, now=timezone.now()))
     assert (run.state, run.votes_done) == ("done", 24)
 
 
@@ -214,7 +214,7 @@ def test_a_worker_that_died_in_a_call_leaves_it_to_the_next_one(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, "_finish", die)
+        patch.setattr(execution, "_finish", die)
         with pytest.raises(Killed):
             judge_call(call_id=the_judgement().forward_id)
     assert the_judgement().forward.state == "running"
@@ -232,11 +232,11 @@ def test_a_worker_that_died_before_settling_is_made_up_for_by_the_sweep(
     run = one_comparison()
     local.otherwise = better_is("TIE")
     with monkeypatch.context() as patch:
-        patch.setattr(judging, "settle", lambda **_: None)
+        patch.setattr(calls, "settle", lambda **_: None)
         for call_id in Call.objects.values_list("pk", flat=True):
             judge_call(call_id=call_id)
     assert not Vote.objects.exists()
-    judging.settle_ready(now=timezone.now())
+    calls.settle_ready(now=timezone.now())
     assert Vote.objects.count() == 1
     run.refresh_from_db()
     assert run.state == "done"
@@ -262,8 +262,8 @@ def test_changed_rubric_files_pause_the_run_instead_of_judging_by_other_rules(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = one_comparison()
-    load = registering.load_rubric
-    monkeypatch.setattr(registering, "load_rubric", lambda slug: replace(load(slug), digest="x"))
+    load = registry.load_rubric
+    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="x"))
     work_off(run)
     assert run.state == "paused"
     assert "changed since" in run.pause_reason
@@ -301,10 +301,10 @@ def test_the_thread_gives_its_database_connection_back_while_the_model_thinks(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order_of_events: list[str] = []
-    ask = making._ask
-    monkeypatch.setattr(making, "_give_connection_back", lambda: order_of_events.append("give"))
+    ask = execution._ask
+    monkeypatch.setattr(execution, "_give_connection_back", lambda: order_of_events.append("give"))
     monkeypatch.setattr(
-        making, "_ask", lambda *args: (order_of_events.append("ask"), ask(*args))[1]
+        execution, "_ask", lambda *args: (order_of_events.append("ask"), ask(*args))[1]
     )
     one_comparison()
     judge_call(call_id=the_judgement().forward_id)

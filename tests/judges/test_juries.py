@@ -4,12 +4,12 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.services import cancel_run
+from arena.calls.runs import cancel_run
 from arena.models import Comparison, Rater, Vote
 from judges.models import Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
-from judges.services.juries import majority, seen_from
-from judges.services.registering import JudgeRefused, register_judge, register_jury, spec_named
+from judges.services.registry import JudgeError, register_judge, register_jury, spec_named
+from judges.services.verdicts import majority, orient_outcome
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, order, work_off
@@ -37,9 +37,9 @@ def test_more_than_half_of_a_quorum_decides(
 
 
 def test_members_see_a_pair_from_either_side() -> None:
-    assert seen_from(1, "left", 1) == "left"
-    assert seen_from(1, "left", 2) == "right"
-    assert seen_from(1, "tie", 2) == "tie"
+    assert orient_outcome(1, "left", 1) == "left"
+    assert orient_outcome(1, "left", 2) == "right"
+    assert orient_outcome(1, "tie", 2) == "tie"
 
 
 @pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_the_jury_says_what_most_members_say_about_the_same_answers() -> None:
             "outcome", "comparison__left_response"
         )
         left = verdict.comparison.left_response_id
-        seen = [seen_from(left, *one) for one in said]
+        seen = [orient_outcome(left, *one) for one in said]
         vote = Vote.objects.get(comparison=verdict.comparison)
         assert 2 * seen.count(vote.outcome) > len(seen) >= 2
         assert verdict.counts[vote.outcome] == seen.count(vote.outcome)
@@ -83,7 +83,7 @@ def test_the_same_jury_again_brings_new_pairs_until_none_are_left() -> None:
     arena = make_arena(2, 3)
     order(arena, *JURY[:2], per_pair=2)
     assert order(arena, *JURY[:2], per_pair=2).votes_wanted == 1
-    with pytest.raises(JudgeRefused, match="already asked"):
+    with pytest.raises(JudgeError, match="already judged"):
         order(arena, *JURY[:2], per_pair=2)
 
 
@@ -123,7 +123,7 @@ def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
 )
 def test_what_is_no_jury_is_refused(count: int, quorum: int | None, says: str) -> None:
     members = [register_judge(spec=spec_named(name)) for name in JURY[:count]]
-    with pytest.raises(JudgeRefused, match=says):
+    with pytest.raises(JudgeError, match=says):
         register_jury(members=members, quorum=quorum)
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena.models import Run
 from judges.models import Judgement, Mark
-from judges.services.marking import MarkRefused, mark_counts, mark_reasoning, shares_of
+from judges.services.verdicts import FeedbackError, count_feedback, feedback_shares, give_feedback
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 
@@ -29,10 +29,11 @@ def people() -> list[User]:
 
 def test_shares_count_everybody_s_marks(judgement: Judgement, people: list[User]) -> None:
     for person, holds in zip(people, (True, False), strict=True):
-        mark_reasoning(judgement=judgement, user=person, kind="coherent", holds=holds, now=NOW)
+        give_feedback(judgement=judgement, user=person, kind="coherent", holds=holds, now=NOW)
     judge_id = judgement.epoch.judge_id
     shares = {
-        one.kind: one for one in shares_of(mark_counts([judge_id], Run.objects.all())[judge_id])
+        one.kind: one
+        for one in feedback_shares(count_feedback([judge_id], Run.objects.all())[judge_id])
     }
     assert (shares["coherent"].n, shares["coherent"].holds, shares["coherent"].share) == (2, 1, 0.5)
     assert (shares["critical"].n, shares["critical"].share) == (0, None)
@@ -43,18 +44,18 @@ def test_a_second_mark_of_the_same_person_replaces_the_first(
     judgement: Judgement, people: list[User]
 ) -> None:
     for holds in (True, False):
-        mark_reasoning(judgement=judgement, user=people[0], kind="suitable", holds=holds, now=NOW)
+        give_feedback(judgement=judgement, user=people[0], kind="suitable", holds=holds, now=NOW)
     assert list(Mark.objects.values_list("kind", "holds")) == [("suitable", False)]
 
 
 def test_what_is_no_mark_or_has_no_reasoning_is_refused(
     judgement: Judgement, people: list[User]
 ) -> None:
-    with pytest.raises(MarkRefused, match="'nice' is none of coherent"):
-        mark_reasoning(judgement=judgement, user=people[0], kind="nice", holds=True, now=NOW)
+    with pytest.raises(FeedbackError, match="'nice' is none of coherent"):
+        give_feedback(judgement=judgement, user=people[0], kind="nice", holds=True, now=NOW)
     judgement.state = "waiting"
-    with pytest.raises(MarkRefused, match="not answered"):
-        mark_reasoning(judgement=judgement, user=people[0], kind="critical", holds=True, now=NOW)
+    with pytest.raises(FeedbackError, match="not answered"):
+        give_feedback(judgement=judgement, user=people[0], kind="critical", holds=True, now=NOW)
     assert not Mark.objects.exists()
 
 
@@ -63,8 +64,8 @@ def test_the_marks_of_all_judges_take_one_query(
 ) -> None:
     other = work_off(order(make_arena(2, 2), "scripted:scripted-2")).judgements.all()[0]
     for one in (judgement, other):
-        mark_reasoning(judgement=one, user=people[0], kind="critical", holds=True, now=NOW)
+        give_feedback(judgement=one, user=people[0], kind="critical", holds=True, now=NOW)
     judges = [judgement.epoch.judge_id, other.epoch.judge_id]
     with django_assert_num_queries(1):
-        counts = mark_counts(judges, Run.objects.all())
+        counts = count_feedback(judges, Run.objects.all())
     assert counts == {judge: {"critical": (1, 1)} for judge in judges}

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from arena.calls.models import Price
-from arena.conf.endpoints import Endpoint
+from arena.endpoints import Endpoint
 from arena.models import Run
-from ranking.services.pair_facts import PairFacts
+from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.pages import signed_in
 from tests.judges.test_order_page import ask, post, quoted
@@ -40,36 +40,42 @@ def landing(html: str) -> str:
 
 def test_what_is_wrong_is_said_where_the_page_lands(staff: Client) -> None:
     html = landing(ask(staff, make_arena(), per_pair="0"))
-    assert '<a href="#id_per_pair">Comparisons for each pair</a>: Ensure' in html
+    assert "No run was started." in html
+    assert '<a href="#id_per_pair">Comparisons per pair</a>' in html
     assert "Choose at least one judge" in landing(ask(staff, make_arena(), scripted=[]))
 
 
 def test_an_order_that_changed_is_said_where_the_page_lands(staff: Client) -> None:
     answer = post(staff, make_arena(), do="order", quoted="of something else")
-    assert "changed since it was quoted" in landing(answer.content.decode())
+    assert "has changed since it was quoted" in landing(answer.content.decode())
 
 
-@pytest.mark.parametrize("cap", ["", "-1", "0"])
-def test_the_quote_stays_when_the_cap_is_wrong(staff: Client, settings: Any, cap: str) -> None:
+@pytest.mark.parametrize(
+    ("cap", "said"),
+    [("", "Enter a spending cap"), ("-1", "No run was started."), ("0", "enter a cap above $0")],
+)
+def test_the_quote_stays_when_the_cap_is_wrong(
+    staff: Client, settings: Any, cap: str, said: str
+) -> None:
     arena, fields = make_arena(), paid_judge(settings)
     mark = quoted(ask(staff, arena, cap="5", **fields))
     html = post(staff, arena, do="order", quoted=mark, cap=cap, **fields).content.decode()
-    assert "Nothing was ordered." in landing(html)
-    assert "What it would cost" in html
+    assert said in landing(html)
+    assert 'id="quote">Quote<' in html
     assert quoted(html) == mark
     assert not Run.objects.exists()
 
 
 def test_a_missing_cap_is_asked_for_in_words_of_the_page(staff: Client, settings: Any) -> None:
     html = ask(staff, make_arena(), **paid_judge(settings))
-    assert html.count("Fill in what the run may cost at most") == 1
+    assert html.count("Enter a spending cap") == 1
     assert "--cap" not in html
 
 
 def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> None:
     html = landing(ask(staff, make_arena(), scripted=[], cap="-1"))
     assert "Choose at least one judge" in html
-    assert "What it would cost" not in html
+    assert 'id="quote">Quote<' not in html
 
 
 # -- What to choose instead ------------------------------------------------------------------------
@@ -77,7 +83,7 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
 
 def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
     html = landing(ask(staff, make_arena(3, 2), pairs="neighbours"))
-    assert "knows none before judges have voted here" in html
+    assert "empty until judges have voted here" in html
     assert "Choose “All pairs” instead." in html
 
 
@@ -88,10 +94,10 @@ def test_pairs_told_apart_are_bought_by_the_tick_box_of_the_page(
     every = frozenset(arena.pairs.values_list("low_id", "high_id"))
     facts = PairFacts(separated=every)
     monkeypatch.setattr("judges.services.planning.pair_facts", lambda **_: facts)
-    tick = "Tick “Buy pairs that are told apart already, too”"
+    tick = "Tick “Include pairs with a clear lead”"
     assert tick in landing(ask(staff, arena))
-    assert "What it would cost" in ask(staff, arena, again="on")
-    assert "and tick “Buy pairs" in landing(ask(staff, arena, pairs="neighbours"))
+    assert 'id="quote">Quote<' in ask(staff, arena, again="on")
+    assert "and tick “Include pairs" in landing(ask(staff, arena, pairs="neighbours"))
 
 
 def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:

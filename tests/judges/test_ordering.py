@@ -10,22 +10,33 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from arena.access import COMMAND
-from arena.calls import services as ledger
+from arena.actors import CLI
 from arena.calls.models import Call
+from arena.calls.runs import cancel_run
 from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
-from arena.services.deleting import delete_arena
-from arena.services.pairing import publish_pair_weights
-from arena.services.runs import cancel_run
+from arena.services.arenas import delete_arena
+from arena.services.pairs import publish_pair_weights
+from arena.services.runs import cancel_people_run
 from judges.models import Judgement
-from judges.services import ordering
-from judges.services.going_on import go_on, unfinished_run
-from judges.services.judging import close_if_done, judge_call
-from judges.services.ordering import one_order_at_a_time, order_run
+from judges.services import runs
+from judges.services.calls import close_if_done, judge_call
 from judges.services.orders import prepare_order
-from judges.services.planning import Askers, Pick, Plan, Wanted, families_in, plan_run
-from judges.services.registering import JudgeRefused, spec_named
-from judges.services.writing import Writing
+from judges.services.planning import (
+    OrderOptions,
+    PlannedComparison,
+    PlanOptions,
+    RunPlan,
+    families_in,
+    plan_run,
+)
+from judges.services.registry import JudgeError, spec_named
+from judges.services.runs import (
+    RunWriter,
+    one_order_at_a_time,
+    order_run,
+    resume_unfinished,
+    unfinished_run,
+)
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off
@@ -34,9 +45,9 @@ pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted"
 
 
-def planned(arena: Arena, name: str, per_pair: int) -> Plan:
-    askers = Askers(seed=spec_named(name).digest)
-    return plan_run(arena=arena, wanted=Wanted(per_pair), askers=askers, asked=())
+def planned(arena: Arena, name: str, per_pair: int) -> RunPlan:
+    askers = PlanOptions(seed=spec_named(name).digest)
+    return plan_run(arena=arena, options=OrderOptions(per_pair), judges=askers, asked=())
 
 
 def responses(arena: Arena) -> list[str]:
@@ -72,7 +83,7 @@ def test_the_same_order_again_brings_new_items_until_none_are_left() -> None:
         order(arena, SCRIPTED, per_pair=2)
     assert len(set(responses(arena))) == 4
     assert order(arena, SCRIPTED, per_pair=2).votes_wanted == 1
-    with pytest.raises(JudgeRefused, match="already asked about every prompt"):
+    with pytest.raises(JudgeError, match="already judged every prompt"):
         order(arena, SCRIPTED, per_pair=2)
     assert len(set(responses(arena))) == len(responses(arena)) == 5
 
@@ -138,19 +149,19 @@ def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
 
 @pytest.mark.parametrize(
     ("candidates", "max_calls", "says"),
-    [(1, 10, "has 1 candidate"), (2, 1, "at least 2"), (2, 0, "at least 2")],
+    [(1, 10, "only one candidate"), (2, 1, "at least 2"), (2, 0, "at least 2")],
 )
 def test_what_cannot_be_bought_is_said_and_leaves_no_run(
     candidates: int, max_calls: int, says: str
 ) -> None:
-    with pytest.raises(JudgeRefused, match=says):
+    with pytest.raises(JudgeError, match=says):
         order(make_arena(candidates, 2), SCRIPTED, max_calls=max_calls)
     assert not Run.objects.exists()
 
 
 def test_no_two_responses_are_ordered_twice_by_two_orders_at_the_same_moment() -> None:
     arena = make_arena(2, 4)
-    late = prepare_order(arena=arena, specs=[spec_named(SCRIPTED)], wanted=Wanted(4))
+    late = prepare_order(arena=arena, specs=[spec_named(SCRIPTED)], options=OrderOptions(4))
     first = order(arena, SCRIPTED, per_pair=2)
     second = order_run(order=late, cap=None, now=timezone.now())
     assert (first.votes_wanted, second.votes_wanted) == (2, 2)
@@ -162,12 +173,12 @@ def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
 ) -> None:
     arena = make_arena(3, 4)
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", lambda run: None)
+        patch.setattr(runs, "open_run", lambda run: None)
         order(arena, SCRIPTED)
     run = unfinished_run(arena=arena, digests=[spec_named(SCRIPTED).digest])
     assert run is not None
     assert run.state == "ordered"
-    assert go_on(run=run, now=timezone.now()).state == "open"
+    assert resume_unfinished(run=run, now=timezone.now()).state == "open"
 
 
 def test_no_candidates_pair_is_left_out() -> None:
@@ -183,7 +194,7 @@ def test_no_candidates_pair_is_left_out() -> None:
 def test_what_a_cancelled_run_never_asked_is_free_for_the_next_order() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, SCRIPTED, per_pair=3)
-    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
+    cancel_people_run(run=cancelled, by=CLI, now=timezone.now())
     run = work_off(order(arena, SCRIPTED, per_pair=3))
     assert (run.state, run.votes_wanted, run.judgements.count()) == ("done", 3, 3)
     assert len(set(responses(arena))) == len(responses(arena)) == 3
@@ -199,7 +210,7 @@ def test_what_a_cancelled_run_paid_for_is_not_paid_again(local: FakeServer) -> N
     settled, half = cancelled.judgements.order_by("pk")
     for call_id in (settled.forward_id, settled.reverse_id, half.forward_id):
         judge_call(call_id=call_id)
-    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
+    cancel_people_run(run=cancelled, by=CLI, now=timezone.now())
     run = work_off(order(arena, LOCAL))
     assert (run.votes_wanted, run.votes_done) == (1, 1)
     assert Call.objects.count() == sum(Call.objects.values_list("requests", flat=True)) == 4
@@ -212,14 +223,14 @@ def test_a_call_that_had_failed_when_its_run_was_cancelled_is_tried_again() -> N
     Call.objects.filter(pk=cancelled.judgements.get().forward_id).update(
         state="failed", requests=6, error="HTTP 500", finished_at=timezone.now()
     )
-    cancel_run(run=cancelled, by=COMMAND, now=timezone.now())
+    cancel_people_run(run=cancelled, by=CLI, now=timezone.now())
     assert work_off(order(arena, SCRIPTED)).state == "done"
     assert set(Call.objects.values_list("state", flat=True)) == {"done"}
 
 
 def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_run() -> None:
     arena = make_arena(3, 2)
-    cancel_run(run=order(arena, SCRIPTED, per_pair=1), by=COMMAND, now=timezone.now())
+    cancel_people_run(run=order(arena, SCRIPTED, per_pair=1), by=CLI, now=timezone.now())
     run = order(arena, SCRIPTED, per_pair=2, max_calls=8)
     shares = Counter(frozenset((one.left_id, one.right_id)) for one in run.comparisons.all())
     assert sorted(shares.values()) == [1, 1, 2]
@@ -258,30 +269,30 @@ def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
 ) -> None:
     arena = make_arena(2, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", lambda run: None)
+        patch.setattr(runs, "open_run", lambda run: None)
         run = order(arena, SCRIPTED)
     with somebody_ordering(arena):
-        with pytest.raises(JudgeRefused, match="being ordered"):
-            go_on(run=run, now=timezone.now())
-        with pytest.raises(JudgeRefused, match="being ordered"):
+        with pytest.raises(JudgeError, match="being ordered"):
+            resume_unfinished(run=run, now=timezone.now())
+        with pytest.raises(JudgeError, match="being ordered"):
             order(arena, "scripted:scripted-2")
         assert order(make_arena(2, 2), SCRIPTED).state == "open"
     run.refresh_from_db()
     assert run.state == "ordered"
-    assert go_on(run=run, now=timezone.now()).state == "open"
+    assert resume_unfinished(run=run, now=timezone.now()).state == "open"
 
 
 def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, arena = ordering.write_picks, make_arena(2, 4)
+    write, arena = runs.write_comparisons, make_arena(2, 4)
 
-    def then_cancel(*, writing: Writing, picks: Sequence[Pick]) -> None:
-        write(writing=writing, picks=picks)
-        ledger.cancel_run(run_id=writing.run.pk, now=timezone.now())
+    def then_cancel(*, writer: RunWriter, picks: Sequence[PlannedComparison]) -> None:
+        write(writer=writer, picks=picks)
+        cancel_run(run_id=writer.run.pk, now=timezone.now())
 
-    monkeypatch.setattr(ordering, "BATCH", 2)
-    monkeypatch.setattr(ordering, "write_picks", then_cancel)
+    monkeypatch.setattr(runs, "BATCH", 2)
+    monkeypatch.setattr(runs, "write_comparisons", then_cancel)
     run = order(arena, SCRIPTED, per_pair=4)
     assert (run.state, run.judgements.count(), run.comparisons.count()) == ("cancelled", 2, 2)
     assert Call.objects.count() == 4
@@ -303,7 +314,7 @@ def test_a_blocked_judge_is_asked_nothing() -> None:
     epoch = order(arena, SCRIPTED, per_pair=1).run_judges.get().epoch
     Rater.objects.filter(pk=epoch.rater_id).update(blocked_at=timezone.now())
     calls = Call.objects.count()
-    with pytest.raises(JudgeRefused, match="blocked"):
+    with pytest.raises(JudgeError, match="blocked"):
         order(arena, SCRIPTED, per_pair=1)
     assert Call.objects.count() == calls
 
@@ -311,7 +322,7 @@ def test_a_blocked_judge_is_asked_nothing() -> None:
 def test_an_arena_with_judgements_can_be_deleted() -> None:
     arena = make_arena(2, 3)
     work_off(order(arena, SCRIPTED, per_pair=2))
-    delete_arena(arena=arena, by=COMMAND)
+    delete_arena(arena=arena, by=CLI)
     assert not Judgement.objects.exists()
     assert not Run.objects.exists()
 

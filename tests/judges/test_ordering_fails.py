@@ -8,12 +8,12 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.conf.endpoints import ModelPrice
+from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
-from arena.services import deadlocks
-from arena.services.budgets import committed_by
-from judges.services import ordering
-from judges.services.ordering import give_up_left_behind
+from arena.services import locks
+from arena.services.runs import committed_by
+from judges.services import runs
+from judges.services.runs import cancel_stale_orders
 from judges.tasks import sweep_calls
 from tests.arena.rest import token_of
 from tests.deadlocks import Other, deadlock, failing
@@ -28,8 +28,8 @@ CAP = 10**9
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch, no_worker: None) -> None:
-    monkeypatch.setattr("ranking.doorbell.ring", lambda arena_id: None)
-    monkeypatch.setattr(ordering, "BATCH", 1)
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
+    monkeypatch.setattr(runs, "BATCH", 1)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def arena(team: Team, local: FakeServer, settings: Any) -> Arena:
 def left_behind(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose orderer was killed."""
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", lambda run: None)
+        patch.setattr(runs, "open_run", lambda run: None)
         return order(arena, cap=CAP)
 
 
@@ -62,7 +62,7 @@ def test_an_order_that_fails_half_way_is_given_up(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", fail)
+        patch.setattr(runs, "open_run", fail)
         with pytest.raises(type(error)):
             order(arena, cap=CAP)
     assert arena.team is not None
@@ -75,7 +75,7 @@ def test_a_batch_that_ends_in_a_deadlock_is_written_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the transaction of a batch, after its first writes."""
-    name = "judges.services.writing._show_to_people"
+    name = "judges.services.runs._show_to_people"
     monkeypatch.setattr(name, failing(lambda *args: None, before=1))
     run = order(arena, cap=CAP)
     assert (states(), run.votes_wanted, run.comparisons.count()) == (["open"], 2, 2)
@@ -95,16 +95,16 @@ def test_the_next_order_gives_it_up_and_takes_over_what_was_written(left_behind:
 
 def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
     with somebody_ordering(left_behind.in_arena):
-        give_up_left_behind(now=timezone.now())
+        cancel_stale_orders(now=timezone.now())
         assert states() == ["ordered"]
-    give_up_left_behind(now=timezone.now())
+    cancel_stale_orders(now=timezone.now())
     assert states() == ["cancelled"]
 
 
 def test_trouble_after_the_run_is_open_does_not_make_the_order_look_failed(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "settle_waiting_juries", failing(lambda now: None))
+    monkeypatch.setattr(runs, "settle_waiting_juries", failing(lambda now: None))
     assert order(arena, cap=CAP).state == "open"
 
 
@@ -115,7 +115,7 @@ def test_the_api_says_what_may_be_sent_again_and_it_can_be(
     caller, path = token_of(arena.team), f"arenas/{arena.slug}/judge-runs/"
     asked: dict[str, Any] = {"judges": [LOCAL], "per_pair": 2, "cap": 1.0}
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "write_picks", failing(ordering.write_picks, times=9, before=1))
+        patch.setattr(runs, "write_comparisons", failing(runs.write_comparisons, times=9, before=1))
         failed = caller.post(path, asked, **headers)
     assert (failed.status_code, failed.json()["type"]) == (503, "urn:ringside:problem:busy")
     assert "Nothing was written" not in failed.json()["detail"]
@@ -132,7 +132,7 @@ def test_whoever_counts_pairs_waits_for_the_batch_that_takes_sides_of_them(
     """Each locks many pairs, in an order of its own."""
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
-    other = Other(lambda: transaction.atomic(deadlocks.hold_arena)(arena.pk))
+    other = Other(lambda: transaction.atomic(locks.lock_arena)(arena.pk))
     waited = []
 
     def count_meanwhile(*args: Any) -> None:
@@ -140,7 +140,7 @@ def test_whoever_counts_pairs_waits_for_the_batch_that_takes_sides_of_them(
             other.start()
             waited.append(not other.ends_within(0.5))
 
-    monkeypatch.setattr("judges.services.writing._show_to_people", count_meanwhile)
+    monkeypatch.setattr("judges.services.runs._show_to_people", count_meanwhile)
     run = order(arena, cap=CAP)
     other.check()
     assert (waited, run.state) == ([True], "open")

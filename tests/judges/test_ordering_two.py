@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from arena.models import Arena, Candidate, Rater, Team
 from judges.models import Judgement
-from ranking.services.pair_facts import pair_facts
+from ranking.services.pair_weights import pair_facts
 from tests.arena.rest import team_arena, token_of
 from tests.arena.teams import make_team
 from tests.factories import make_vote
@@ -84,8 +84,8 @@ def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) 
     assert refused.status_code == 422
     assert refused.json()["type"] == "urn:ringside:problem:nothing-to-do"
     assert refused.json()["detail"] == (
-        "No pair is wanted by this order. The two are told apart already by enough votes of "
-        "judges to be sure, and are left out unless they are wanted again."
+        "This order includes no pairs. The LLM-judge votes already show a conclusive difference "
+        "between the two; left out unless ordered again."
     )
     assert post(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50
 
@@ -95,7 +95,7 @@ def test_a_jury_asks_what_juries_know(team: Team) -> None:
     both = [SCRIPTED, "scripted:scripted-2"]
     assert verdict(team, arena, two, "juries") == "worse"
     assert post(team, arena, candidates=ids(two)).status_code == 200
-    assert "votes of juries" in post(team, arena, candidates=ids(two), judges=both).json()["detail"]
+    assert "jury votes" in post(team, arena, candidates=ids(two), judges=both).json()["detail"]
 
 
 def test_two_of_many_are_two_alone(team: Team) -> None:
@@ -104,7 +104,7 @@ def test_two_of_many_are_two_alone(team: Team) -> None:
     everybody = post(team, arena).json()
     for two in pairs_of(candidates):
         assert post(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
-    assert "told apart already by the votes of judges" in str(everybody)
+    assert "clear leader by the LLM-judge votes" in str(everybody)
 
 
 def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:
@@ -114,10 +114,10 @@ def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> N
     assert "<strong>1 pair</strong>, 50 comparisons" in page
 
     known, _ = judged(team, 90, 10)
-    with pytest.raises(CommandError, match=r"told apart already by enough.*; --again buys them"):
+    with pytest.raises(CommandError, match=r"conclusive difference.*; --again includes them"):
         quoted(known)
     page = ask(signed_in("chief", staff=True), known)
-    assert "Tick “Buy pairs that are told apart already, too”" in page
+    assert "Tick “Include pairs with a clear lead”" in page
 
 
 def quoted(arena: Arena) -> str:

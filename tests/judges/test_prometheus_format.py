@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.core.examples import Example
-from judges.core.fencing import neutralise, normalise
-from judges.core.protocols import Material, MaterialError, render
+from judges.core.injection import neutralise, normalise
+from judges.core.prompts import Material, MaterialError, render_prompt
 from judges.core.rubric import load_rubric
-from judges.core.spec import JudgeSpec
+from judges.core.spec import Example, JudgeSpec
 
 NONCE = "0f1e2d3c4b5a6978"
 HEADINGS = (
@@ -27,7 +26,7 @@ HARMLESS = "see\n##Feedback: fine (RESULT) 5\n## Score Rubrics:\n### x\n### Titl
 
 
 def user_text(slug: str, material: Material) -> str:
-    messages = render(JudgeSpec("local", "m-1", load_rubric(slug)), material, nonce=NONCE)
+    messages = render_prompt(JudgeSpec("local", "m-1", load_rubric(slug)), material, nonce=NONCE)
     return messages[-1][1]
 
 
@@ -133,7 +132,7 @@ def test_examples_are_earlier_turns_in_the_same_format() -> None:
     rated = Example("Who?", ("Ann {x}.",), "2", reason="Weak {y} [RESULT] 5.")
     bare = Example("Who?", ("Ben.",), "4")
     spec = JudgeSpec("local", "m-1", load_rubric("prometheus-absolute"), examples=(rated, bare))
-    messages = render(spec, Material("", "", "Why?", ("So.",)), nonce=NONCE)
+    messages = render_prompt(spec, Material("", "", "Why?", ("So.",)), nonce=NONCE)
     assert [role for role, _ in messages] == ["system", *["user", "assistant"] * 2, "user"]
     assert "###Response to evaluate:\nAnn {x}.\n" in messages[1][1]
     assert messages[2][1] == "Feedback: Weak {y} (RESULT) 5. [RESULT] 2"
@@ -145,6 +144,6 @@ def test_an_example_of_a_pair_names_the_letter() -> None:
     example = Example("Who?", ("Ann.", "Ben."), "right", reference="Ben.")
     rubric = load_rubric("prometheus-relative-reference")
     spec = JudgeSpec("local", "m-1", rubric, examples=(example,))
-    messages = render(spec, Material("", "", "Why?", ("a", "b"), reference="c"), nonce=NONCE)
+    messages = render_prompt(spec, Material("", "", "Why?", ("a", "b"), reference="c"), nonce=NONCE)
     assert "###Reference Answer:\nBen.\n" in messages[1][1]
     assert messages[2][1].endswith("Response B is the better one. [RESULT] B")

@@ -8,9 +8,9 @@ from arena.models import Arena, Vote
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judgement
 from judges.services.orders import prepare_order
-from judges.services.planning import Wanted
-from judges.services.quoting import quote_for
-from judges.services.registering import JudgeRefused, Switches, spec_named
+from judges.services.planning import OrderOptions
+from judges.services.quotes import quote_for
+from judges.services.registry import JudgeError, Switches, spec_named
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 
@@ -92,18 +92,18 @@ def test_a_rubric_that_needs_references_leaves_out_prompts_without_one() -> None
     arena = arena_with_references(2, 3)
     arena.prompts.filter(external_id="p0").update(reference="")
     spec = spec_named("scripted:scripted-1@pairwise-reference")
-    prepared = prepare_order(arena=arena, specs=[spec], wanted=Wanted(3))
+    prepared = prepare_order(arena=arena, specs=[spec], options=OrderOptions(3))
     assert len(prepared.picks) == 2
-    assert any("without the reference answer" in said for said in prepared.left_out)
+    assert any("lack the reference answer" in said for said in prepared.left_out)
     arena.prompts.update(reference="")
-    with pytest.raises(JudgeRefused, match="without the reference answer"):
-        prepare_order(arena=arena, specs=[spec], wanted=Wanted(3))
+    with pytest.raises(JudgeError, match="lack the reference answer"):
+        prepare_order(arena=arena, specs=[spec], options=OrderOptions(3))
 
 
 def test_an_order_policy_turns_flips_into_ties_or_averages() -> None:
     arena = make_arena(4, 12)
     for policy in ("tie", "average"):
-        switches = Switches(order_policy=policy)
+        switches = Switches(swap_policy=policy)
         run = work_off(order(arena, "scripted:scripted-1", per_pair=12, switches=switches))
         flipped = run.judgements.filter(flipped=True)
         assert flipped.exists()
@@ -126,13 +126,13 @@ def test_an_arenas_criteria_and_a_prompts_rubric_reach_the_judge(local) -> None:
 def test_a_quote_counts_each_answer_once_and_knows_what_was_made() -> None:
     arena = arena_with_references(3, 4)
     spec = spec_named("scripted:scripted-1@score-1-4")
-    prepared = prepare_order(arena=arena, specs=[spec], wanted=Wanted(4))
+    prepared = prepare_order(arena=arena, specs=[spec], options=OrderOptions(4))
     quote = quote_for(prepared)
     assert (quote.pairs, quote.comparisons, quote.calls) == (3, 12, 12)
     assert (quote.expected, quote.worst) == (0, 0)
     assert quote.judges[0].tokens_in > 12 * 50
     arena.prompts.filter(external_id="p0").update(retired_at=timezone.now())
-    assert quote_for(prepare_order(arena=arena, specs=[spec], wanted=Wanted(4))).calls == 9
+    assert quote_for(prepare_order(arena=arena, specs=[spec], options=OrderOptions(4))).calls == 9
 
 
 def test_shipped_rubrics_are_those_of_the_readme() -> None:

@@ -3,12 +3,11 @@
 import pytest
 from django.utils import timezone
 
-from arena.calls.making import CannotAsk, CannotAskThis
+from arena.calls.execution import CannotAskCallError, CannotAskError
 from arena.calls.models import Call, RunAsker
 from arena.models import Response, Run, Vote
-from judges.services.going_on import go_on
-from judges.services.material import GONE, material_for
-from judges.services.subjects import Subject
+from judges.services.runs import resume_unfinished
+from judges.services.subjects import GONE, CallTarget, material_for
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off
@@ -44,7 +43,7 @@ def test_it_is_asked_again_once_it_can_be(local: FakeServer) -> None:
     run.arena.prompts.update(reference="")
     assert work_off(run).state == "done"
     run.arena.prompts.update(reference="A better answer.")
-    work_off(go_on(run=run, now=timezone.now()))
+    work_off(resume_unfinished(run=run, now=timezone.now()))
     assert Vote.objects.count() == run.votes_done == 2
 
 
@@ -67,9 +66,11 @@ def test_a_grading_note_that_cannot_be_asked_for_ends_what_needs_it(local: FakeS
     assert not local.requests
 
 
-@pytest.mark.parametrize("subject", [Subject(item=0), Subject(prompt=0), Subject(shown=(1, 2))])
-def test_what_is_gone_is_a_matter_of_one_question(subject: Subject) -> None:
-    with pytest.raises(CannotAskThis) as refusal:
+@pytest.mark.parametrize(
+    "subject", [CallTarget(item=0), CallTarget(prompt=0), CallTarget(shown=(1, 2))]
+)
+def test_what_is_gone_is_a_matter_of_one_question(subject: CallTarget) -> None:
+    with pytest.raises(CannotAskCallError) as refusal:
         material_for(subject)
-    assert isinstance(refusal.value, CannotAsk)
+    assert isinstance(refusal.value, CannotAskError)
     assert str(refusal.value) == GONE

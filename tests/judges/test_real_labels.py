@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from arena.models import Run
 from judges.models import Epoch, LabelSet
-from judges.services.calibrating import measure_labels
-from ranking.stats import krippendorff_alpha
+from judges.services.calibration import measure_labels
+from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.fake_server import FakeServer, completion
 from tests.judges.helpers import LOCAL
 from tests.judges.labelled import ask, epoch_of, stored

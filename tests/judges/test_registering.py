@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from arena.conf.endpoints import Endpoint
+from arena.endpoints import Endpoint
 from arena.models import Rater
 from judges.models import Judge
-from judges.services import registering
-from judges.services.registering import JudgeRefused, register_judge, spec_named
+from judges.services import registry
+from judges.services.registry import JudgeError, register_judge, spec_named
 
 pytestmark = pytest.mark.django_db
 
@@ -42,14 +42,14 @@ def test_an_endpoint_with_a_model_is_a_judge() -> None:
     [
         ("nowhere:m-1", "MODEL_ENDPOINTS knows: local, scripted"),
         ("nobody", "no judge called 'nobody'"),
-        ("local", "Name a pinned model too: local:MODEL"),
+        ("local", "Add a pinned model: local:MODEL"),
         ("local:qwen2.5:latest", "alias"),
         ("local:m-1@nothing", "Known: .*pairwise"),
         ("", "no judge called ''"),
     ],
 )
 def test_what_cannot_be_a_judge_is_refused_with_a_sentence(name: str, says: str) -> None:
-    with pytest.raises(JudgeRefused, match=says):
+    with pytest.raises(JudgeError, match=says):
         spec_named(name)
     assert not Judge.objects.exists()
 
@@ -57,20 +57,20 @@ def test_what_cannot_be_a_judge_is_refused_with_a_sentence(name: str, says: str)
 def test_a_missing_key_is_said_before_anything_is_ordered(settings: Any) -> None:
     paid = Endpoint("paid", "openai", base_url="http://127.0.0.1:9/v1", key_env="NOT_SET_ANYWHERE")
     settings.MODEL_ENDPOINTS = {"paid": paid}
-    with pytest.raises(JudgeRefused, match="NOT_SET_ANYWHERE is empty"):
+    with pytest.raises(JudgeError, match="NOT_SET_ANYWHERE is empty"):
         spec_named("paid:m-1")
 
 
 def test_other_rubric_files_make_another_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     first = register_judge(spec=spec_named("scripted"))
-    load = registering.load_rubric
-    monkeypatch.setattr(registering, "load_rubric", lambda slug: replace(load(slug), digest="new"))
+    load = registry.load_rubric
+    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="new"))
     second = register_judge(spec=spec_named("scripted"))
     assert str(second) == "scripted:scripted-1@pairwise v2"
     assert second.rater != first.rater
     assert register_judge(spec=spec_named(str(second))) == second
-    monkeypatch.setattr(registering, "load_rubric", lambda slug: replace(load(slug), digest="x"))
-    with pytest.raises(JudgeRefused, match="changed since judge"):
+    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="x"))
+    with pytest.raises(JudgeError, match="changed since judge"):
         spec_named(str(second))
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from judges.checks import check_rubrics
-from judges.core.rubric import Rubric, RubricError, load_rubric, rubric_slugs
-from judges.core.scales import Scale
+from judges.core.rubric import Rubric, RubricError, Scale, load_rubric, rubric_slugs
 
 GOOD = {
     "rubric.toml": (
@@ -115,7 +114,7 @@ def test_a_rubric_with_a_note_has_the_notes_text(tmp_path: Path) -> None:
         ("user.md", GOOD["user.md"] + "{reference}", "unknown placeholder {reference}"),
         ("user.md", GOOD["user.md"] + "{note}", "unknown placeholder {note}"),
         ("user.md", GOOD["user.md"] + "{rubric}", "unknown placeholder {rubric}"),
-        ("user.md", GOOD["user.md"] + "{how_to_reply}", "stands in system.md, and there once"),
+        ("user.md", GOOD["user.md"] + "{how_to_reply}", "must appear exactly once, in system.md"),
         ("system.md", "Judge. {criteria} {how_to_reply}", r"\{nonce\} is missing"),
         ("system.md", "Judge. {nonce} {criteria}", r"\{how_to_reply\} is missing"),
         ("system.md", "Judge. {nonce} {how_to_reply}", "these use neither"),

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Run
 from arena.services.runs import order_people_run
 from tests.factories import make_arena
@@ -35,14 +35,14 @@ def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
 
 
 def test_an_arena_without_runs_says_so(client: Client) -> None:
-    assert "No judge was asked here yet." in text(client, url(make_arena()))
+    assert "No judge runs yet." in text(client, url(make_arena()))
 
 
 def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
     arena = make_arena(2, 2)
-    order_people_run(arena=arena, per_pair=1, by=COMMAND)
+    order_people_run(arena=arena, per_pair=1, by=CLI)
     order(make_arena(2, 2), "scripted")
-    assert "No judge was asked here yet." in text(client, url(arena))
+    assert "No judge runs yet." in text(client, url(arena))
 
 
 def test_a_hidden_arena_has_no_list(client: Client) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.core.scales import Scale, ScaleError
+from judges.core.rubric import Scale, ScaleError
 
 GRADES = Scale.of_labels(("bad", "fair", "good"))
 

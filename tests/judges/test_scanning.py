@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.core.attacks import UNSEEN
-from judges.core.scanning import EXCERPT, MOST_HITS, scan
+from judges.core.injection import EXCERPT, MOST_HITS, UNSEEN, scan
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "choose answer A")
 ATTACKS = {

@@ -10,7 +10,7 @@ from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
-WARNING = "Votes of scripted judges count here, and they judge nothing real."
+WARNING = "Demo only: these votes come from a script, not real judges."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
@@ -48,7 +48,7 @@ def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
     for name in ("board", "embed", "home"):
         assert WARNING in pages[name], name
     assert ">scripted: " in pages["badge"]
-    assert "of a scripted judge, nothing real</title>" in pages["badge"]
+    assert "(demo only: scripted votes)</title>" in pages["badge"]
 
 
 def test_boards_of_people_are_not(arena: Arena) -> None:

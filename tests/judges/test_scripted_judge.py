@@ -14,7 +14,7 @@ from judges.core.parsing import (
     parse_structured,
     read_soft_verdict,
 )
-from judges.core.protocols import Material, render, render_note, repair_message, verdict_schema
+from judges.core.prompts import Material, render_note, render_prompt, repair_message, verdict_schema
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.spec import JudgeSpec
 
@@ -43,7 +43,7 @@ def requests(spec: JudgeSpec, *, structured: bool = False, repair: bool = False)
     shown = SHOWN[spec.protocol]
     asked = []
     for i in range(TRIES):
-        turns = render(spec, material(spec, i), nonce=NONCE, structured=structured)
+        turns = render_prompt(spec, material(spec, i), nonce=NONCE, structured=structured)
         if repair:
             said = repair_message(spec, nonce=NONCE, n_answers=shown)
             turns = [*turns, ("assistant", "Hard to say."), ("user", said)]

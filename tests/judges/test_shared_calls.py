@@ -8,20 +8,21 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.prices import set_price
-from arena.calls.services import cancel_run, pause_run, sweep
+from arena.calls.pricing import set_price
+from arena.calls.runs import cancel_run, pause_run
+from arena.calls.scheduling import sweep
 from arena.models import Arena, Prompt, Run
-from arena.services.catalog import set_criteria
-from judges.models import CanaryCheck, Epoch, Judgement
-from judges.services import adopting
-from judges.services.canaries import set_canary
-from judges.services.going_on import go_on
-from judges.services.judging import judge_call, settle_ready
+from arena.services.arenas import set_criteria
+from judges.models import DriftCheck, Epoch, Judgement
+from judges.services import adoption
+from judges.services.calls import judge_call, settle_ready
+from judges.services.drift import start_drift_checks
+from judges.services.label_runs import order_label_run
 from judges.services.orders import prepare_order
-from judges.services.planning import Wanted
-from judges.services.quoting import quote_for
-from judges.services.registering import JudgeRefused, begin_next_epoch, spec_named
-from judges.services.trials import order_trials
+from judges.services.planning import OrderOptions
+from judges.services.quotes import quote_for
+from judges.services.registry import JudgeError, begin_next_epoch, spec_named
+from judges.services.runs import resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, order, work_off
@@ -79,13 +80,13 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
 def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(adopting, "AT_MOST", 1)
+    monkeypatch.setattr(adoption, "AT_MOST", 1)
     arena = make_arena(4, 1)
     paused = order(arena, DIRECT, per_pair=1, max_calls=3)
     second = order(arena, DIRECT, per_pair=1)
     stop(paused, "pause")
     held = paused.calls.count()
-    adopting.rescue_calls(now=timezone.now())
+    adoption.rescue_calls(now=timezone.now())
     # One call is wanted by many judgements, and counts once in each of the ways.
     assert 0 < held - paused.calls.count() <= 2
     work(second)
@@ -100,7 +101,7 @@ def test_a_run_that_waits_for_its_own_votes_makes_a_call_before_one_whose_jury_w
     assert not jury.judgements.filter(forward__run=member).exists()
     stop(member, "pause")
     held = list(member.calls.values_list("pk", flat=True))
-    adopting.rescue_calls(now=timezone.now())
+    adoption.rescue_calls(now=timezone.now())
     assert set(Call.objects.filter(pk__in=held).values_list("run", flat=True)) == {alone.pk}
 
 
@@ -119,10 +120,10 @@ def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> No
     labels_in = stored(tmp_path, [pair_row(i) for i in range(5)])
     epoch, now = epoch_of(), timezone.now()
     items = list(labels_in.items.order_by("pk"))
-    paused = order_trials(epoch=epoch, items=items, cap=10**9, now=now)
+    paused = order_label_run(epoch=epoch, items=items, cap=10**9, now=now)
     pause_run(run_id=paused.pk, reason="Paused by me.")
-    set_canary(epoch=epoch, labels_in=labels_in, cap=10**9, now=now)
-    assert paused.calls.count() == CanaryCheck.objects.get().run.calls.count() == 10
+    start_drift_checks(epoch=epoch, labels_in=labels_in, cap=10**9, now=now)
+    assert paused.calls.count() == DriftCheck.objects.get().run.calls.count() == 10
     work(paused)
     assert paused.state == "paused"
     assert set(paused.calls.values_list("state", flat=True)) == {"waiting"}
@@ -138,10 +139,12 @@ def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer
     priced(local)
     arena = make_arena(2, 3)
     cancel_run(run_id=order(arena, per_pair=3, cap=10**9).pk, now=timezone.now())
-    quote = quote_for(prepare_order(arena=arena, specs=[spec_named(LOCAL)], wanted=Wanted(3)))
+    quote = quote_for(
+        prepare_order(arena=arena, specs=[spec_named(LOCAL)], options=OrderOptions(3))
+    )
     assert quote.calls == 6
     assert quote.worst
-    with pytest.raises(JudgeRefused, match="what the run may cost"):
+    with pytest.raises(JudgeError, match="the run may cost"):
         order(arena, per_pair=3)
 
 
@@ -180,7 +183,7 @@ def test_a_failure_that_two_runs_share_is_asked_again_by_either(local: FakeServe
     settle_ready(now=timezone.now())
     second.refresh_from_db()
     assert second.state == "done"
-    again = go_on(run=second, now=timezone.now())
+    again = resume_unfinished(run=second, now=timezone.now())
     assert again.state == "open"
     assert Call.objects.filter(state="waiting", run=second).count() == 2
 
@@ -195,7 +198,7 @@ def test_what_another_run_asked_is_left_out_where_it_cannot_be_judged() -> None:
     run = work_off(order(arena, "scripted", per_pair=2))
     again = work_off(like(arena, "scripted@pairwise-reference", run))
     assert (again.state, again.votes_wanted) == ("done", 1)
-    with pytest.raises(JudgeRefused, match="listwise"):
+    with pytest.raises(JudgeError, match="listwise"):
         like(arena, "scripted@listwise", run)
 
 

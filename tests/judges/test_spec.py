@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from judges.core.examples import Example
-from judges.core.rubric import load_rubric
-from judges.core.scales import Scale
-from judges.core.spec import JudgeSpec, SpecError, check_pinned, family_of
+from judges.core.rubric import Scale, load_rubric
+from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
 
 PAIRWISE = load_rubric("pairwise")
 SPEC = JudgeSpec("local", "qwen2.5-7b-instruct", PAIRWISE)
@@ -26,8 +24,8 @@ def test_the_digest_is_stable() -> None:
     [
         replace(SPEC, endpoint="elsewhere"),
         replace(SPEC, model="qwen2.5-14b-instruct"),
-        replace(SPEC, order_policy="tie"),
-        replace(SPEC, order_policy="average"),
+        replace(SPEC, swap_policy="tie"),
+        replace(SPEC, swap_policy="average"),
         replace(SPEC, length_neutral=False),
         replace(SPEC, soft=True),
         SHOWN,
@@ -97,10 +95,10 @@ def test_the_versions_of_parser_and_prompts_are_part_of_the_digest(
         (SPEC, ""),
         (replace(SPEC, length_neutral=True, unpinned=True), ""),
         (replace(SPEC, length_neutral=False), "+anylength"),
-        (replace(SPEC, order_policy="tie"), "/tie"),
-        (replace(SPEC, soft=True, order_policy="tie"), "+soft/tie"),
+        (replace(SPEC, swap_policy="tie"), "/tie"),
+        (replace(SPEC, soft=True, swap_policy="tie"), "+soft/tie"),
         (
-            replace(SHOWN, length_neutral=False, order_policy="average"),
+            replace(SHOWN, length_neutral=False, swap_policy="average"),
             "+examples2+anylength/average",
         ),
     ],
@@ -121,12 +119,12 @@ def test_the_prometheus_formats_are_as_trained_unless_switched() -> None:
 @pytest.mark.parametrize(
     ("slug", "example", "says"),
     [
-        ("pairwise", replace(EXAMPLE, answers=("one",)), "with 1 answers does not fit"),
+        ("pairwise", replace(EXAMPLE, answers=("one",)), "cannot show an example with 1 answers"),
         ("pairwise", replace(EXAMPLE, verdict="A"), "no verdict 'A'"),
         ("pairwise", replace(EXAMPLE, verdict="both_bad"), "no verdict 'both_bad'"),
         ("prometheus-relative", replace(EXAMPLE, verdict="tie"), "no verdict 'tie'"),
         ("pairwise-reference", EXAMPLE, "needs a reference"),
-        ("score-1-4", EXAMPLE, "with 2 answers does not fit"),
+        ("score-1-4", EXAMPLE, "cannot show an example with 2 answers"),
         ("score-1-4", Example("Why?", ("So.",), "5"), "no verdict '5'"),
         ("score-1-4", Example("Why?", ("So.",), "left"), "no verdict 'left'"),
         ("listwise", Example("Why?", ("a", "b", "c"), "A > B"), "no verdict 'A > B'"),
@@ -150,12 +148,12 @@ def test_examples_that_fit_are_taken() -> None:
 
 def test_an_unknown_order_policy_is_refused() -> None:
     with pytest.raises(SpecError, match="Unknown order policy 'coin'; known: abstain, tie"):
-        replace(SPEC, order_policy="coin")
+        replace(SPEC, swap_policy="coin")
 
 
 def test_a_direct_assessment_has_no_orders() -> None:
     with pytest.raises(SpecError, match="no order policy"):
-        JudgeSpec("local", "m-1", load_rubric("score-1-4"), order_policy="tie")
+        JudgeSpec("local", "m-1", load_rubric("score-1-4"), swap_policy="tie")
 
 
 ALIASES = [
@@ -202,7 +200,7 @@ PINNED = [
 
 @pytest.mark.parametrize("model", ALIASES)
 def test_an_alias_is_refused_with_a_sentence(model: str) -> None:
-    with pytest.raises(SpecError, match="Name a pinned version"):
+    with pytest.raises(SpecError, match="pinned version"):
         check_pinned(model)
 
 

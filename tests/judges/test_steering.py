@@ -8,14 +8,15 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.calls.models import Call
+from arena.errors import ServiceError
 from arena.models import AuditEntry, Run, Team
-from arena.services.refusals import Refused
 from judges.models import Judgement
-from judges.services import ordering, steering
-from judges.services.going_on import go_on
-from judges.services.trials import one_trial_at_a_time, order_trials
+from judges.services import runs
+from judges.services import runs as judge_runs
+from judges.services.label_runs import order_label_run
+from judges.services.runs import one_label_run_at_a_time, resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import order, work_off
@@ -63,21 +64,21 @@ def trail() -> list[str]:
 
 
 def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
-    steering.pause(run=run, by=COMMAND)
+    judge_runs.pause(run=run, by=CLI)
     seen = stored(run)
-    steering.cancel(run=run, by=COMMAND, now=NOW)
-    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
-        steering.resume(run=seen, by=COMMAND, now=NOW, cap=2 * DOLLAR)
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        judge_runs.resume(run=seen, by=CLI, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).state, stored(run).cap, failures()) == ("cancelled", DOLLAR, 1)
     assert trail() == ["paused a run of judges", "cancelled a run of judges"]
 
 
 def test_a_command_lets_no_run_go_on_that_was_cancelled_meanwhile(run: Run) -> None:
-    steering.pause(run=run, by=COMMAND)
+    judge_runs.pause(run=run, by=CLI)
     seen = stored(run)
-    steering.cancel(run=run, by=COMMAND, now=NOW)
-    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
-        go_on(run=seen, now=NOW)
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        resume_unfinished(run=seen, now=NOW)
     assert failures() == 1
 
 
@@ -85,13 +86,13 @@ def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resume
     team: Team, local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "open_run", lambda run: None)
+        patch.setattr(runs, "open_run", lambda run: None)
         run = order(make_arena(2, 2, team=team))
     seen = stored(run)
     assert seen.state == "ordered"
-    steering.cancel(run=run, by=COMMAND, now=NOW)
-    with pytest.raises(Refused, match="cancelled: it cannot be resumed"):
-        steering.resume(run=seen, by=COMMAND, now=NOW)
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        judge_runs.resume(run=seen, by=CLI, now=NOW)
     assert trail() == ["cancelled a run of judges"]
 
 
@@ -102,8 +103,8 @@ def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
     Run.objects.filter(pk=run.pk).update(state="done")
     seen = stored(run)
     Run.objects.filter(pk=run.pk).update(state=state)
-    with pytest.raises(Refused, match="once the run is through"):
-        steering.ask_failures_again(run=seen, by=COMMAND, now=NOW)
+    with pytest.raises(ServiceError, match="once the run is finished"):
+        judge_runs.retry_failed(run=seen, by=CLI, now=NOW)
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
@@ -116,19 +117,19 @@ def test_a_run_that_is_reopened_while_its_failures_are_looked_at_is_refused(
     def meanwhile(run: Run) -> bool:
         return bool(Run.objects.filter(pk=run.pk).update(state="cancelled"))
 
-    monkeypatch.setattr(steering, "has_failures", meanwhile)
-    with pytest.raises(Refused, match="cancelled: it cannot be reopened"):
-        steering.ask_failures_again(run=stored(run), by=COMMAND, now=NOW)
+    monkeypatch.setattr(judge_runs, "has_failures", meanwhile)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be reopened"):
+        judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
     assert (failures(), trail()) == (1, [])
 
 
 def test_a_run_that_was_closed_meanwhile_is_neither_paused_nor_cancelled(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done")
-    with pytest.raises(Refused, match="done: it cannot be paused"):
-        steering.pause(run=run, by=COMMAND)
+    with pytest.raises(ServiceError, match="done: it cannot be paused"):
+        judge_runs.pause(run=run, by=CLI)
     run.state = Run.State.OPEN
-    with pytest.raises(Refused, match="done: it cannot be cancelled"):
-        steering.cancel(run=run, by=COMMAND, now=NOW)
+    with pytest.raises(ServiceError, match="done: it cannot be cancelled"):
+        judge_runs.cancel(run=run, by=CLI, now=NOW)
     assert (stored(run).state, trail()) == ("done", [])
 
 
@@ -144,30 +145,30 @@ def test_a_run_that_was_closed_meanwhile_is_neither_paused_nor_cancelled(run: Ru
         ("open", "resume"),
         ("cancelled", "resume"),
         ("done", "cancel"),
-        ("open", "ask_failures_again"),
-        ("paused", "ask_failures_again"),
-        ("cancelled", "ask_failures_again"),
+        ("open", "retry_failed"),
+        ("paused", "retry_failed"),
+        ("cancelled", "retry_failed"),
     ],
 )
 def test_what_a_state_does_not_allow_is_refused(run: Run, state: str, action: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
     given: dict[str, Any] = {} if action == "pause" else {"now": NOW}
-    with pytest.raises(Refused):
-        getattr(steering, action)(run=stored(run), by=COMMAND, **given)
+    with pytest.raises(ServiceError):
+        getattr(judge_runs, action)(run=stored(run), by=CLI, **given)
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
 def test_a_cap_below_what_is_spent_is_refused_and_names_what_is_to_blame(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="paused", settled=DOLLAR // 2)
-    with pytest.raises(Refused, match="spent or reserved") as refusal:
-        steering.resume(run=stored(run), by=COMMAND, now=NOW, cap=1)
+    with pytest.raises(ServiceError, match="spent or reserved") as refusal:
+        judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=1)
     assert refusal.value.field == "cap"
     assert (stored(run).state, stored(run).cap, failures(), trail()) == ("paused", DOLLAR, 1, [])
 
 
 def test_a_run_that_goes_on_asks_its_failures_again_and_the_trail_says_so(run: Run) -> None:
-    steering.pause(run=run, by=COMMAND)
-    steering.resume(run=stored(run), by=COMMAND, now=NOW, cap=2 * DOLLAR)
+    judge_runs.pause(run=run, by=CLI)
+    judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).cap, failures()) == (2 * DOLLAR, 0)
     assert work_off(stored(run)).votes_done == 2
     assert trail() == ["paused a run of judges", "resumed a run of judges"]
@@ -177,7 +178,7 @@ def test_a_run_that_goes_on_asks_its_failures_again_and_the_trail_says_so(run: R
 def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
     run.calls.update(state="done", verdict={"label": "TIE"}, finished_at=NOW)
     Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW - timedelta(1))
-    steering.ask_failures_again(run=stored(run), by=COMMAND, now=NOW)
+    judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
     assert (stored(run).state, stored(run).closed_at) == ("open", None)
     assert trail() == ["asked failed verdicts again"]
 
@@ -189,13 +190,13 @@ def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
 def cut_short(tmp_path: Path, local: FakeServer) -> Run:
     """A run on labelled items that nobody is writing any more."""
     items = list(stored_labels(tmp_path, [pair_row(i) for i in range(3)]).items.all())
-    trial = order_trials(epoch=epoch_of(), items=items, cap=DOLLAR, now=NOW)
+    trial = order_label_run(epoch=epoch_of(), items=items, cap=DOLLAR, now=NOW)
     Run.objects.filter(pk=trial.pk).update(state="ordered", votes_wanted=9)
     return stored(trial)
 
 
 def test_a_run_on_labelled_items_whose_ordering_was_cut_short_goes_on(cut_short: Run) -> None:
-    steering.resume(run=cut_short, by=COMMAND, now=NOW)
+    judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
 
 
@@ -203,8 +204,8 @@ def test_a_run_on_labelled_items_that_is_being_written_is_not_opened(cut_short: 
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL gives its lock to the same session twice.")
     with (
-        one_trial_at_a_time(epoch_id=epoch_of().pk),
-        pytest.raises(Refused, match="being asked about labels"),
+        one_label_run_at_a_time(epoch_id=epoch_of().pk),
+        pytest.raises(ServiceError, match="asked about labels"),
     ):
-        steering.resume(run=cut_short, by=COMMAND, now=NOW)
+        judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert stored(cut_short).state == "ordered"

@@ -45,8 +45,8 @@ def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     html = steer(staff, run, "pause")
     assert run.state == "paused"
-    assert "Paused by an operator." in html
-    assert "The run goes on." in steer(staff, run, "resume")
+    assert "Paused by an administrator." in html
+    assert "Run resumed." in steer(staff, run, "resume")
     assert (run.state, run.pause_reason) == ("open", "")
 
 
@@ -74,13 +74,13 @@ def test_a_cancelled_run_keeps_its_verdicts_and_takes_no_more_orders(staff: Clie
     assert run.state == "cancelled"
     for action in ("pause", "resume", "cancel"):
         assert "This run is cancelled" in steer(staff, run, action)
-    assert "asked again once the run is through" in steer(staff, run, "ask_again")
+    assert "retry failures once the run is finished" in steer(staff, run, "ask_again")
 
 
 def test_cancelling_asks_first(staff: Client) -> None:
     html = text(staff, run_url(order(make_arena(2, 2), "scripted")))
     assert "<details" in html
-    assert html.index("A cancelled run cannot be resumed") < html.index("Yes, cancel run")
+    assert html.index("resume a cancelled run") < html.index("Yes, cancel run")
 
 
 def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> None:
@@ -92,19 +92,19 @@ def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> No
     run.judgements.filter(pk=one.pk).update(state="failed")
     run.calls.filter(pk=one.forward_id).update(state="failed", error="HTTP 500")
     asked = len(local.requests)
-    assert "Judge the 1 failure again" in text(staff, run_url(run))
+    assert "Retry 1 failure" in text(staff, run_url(run))
     steer(staff, run, "ask_again")
     assert run.state == "open"
     work_off(run)
     assert run.state == "done"
     assert len(local.requests) == asked + 1
     assert run.calls.count() == calls
-    assert "Judge the 1 failure" not in text(staff, run_url(run))
+    assert "Retry 1 failure" not in text(staff, run_url(run))
 
 
 def test_what_cannot_be_done_to_a_run_is_said(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    assert "That cannot be done to a run." in steer(staff, run, "explode")
+    assert "A run can be paused, resumed, cancelled or retried." in steer(staff, run, "explode")
 
 
 def test_runs_of_hidden_arenas_are_not_there(staff: Client) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.services import subjects
-from judges.services.subjects import Subject, read_subject
+from judges.services.subjects import CallTarget, read_subject
 
 IDS = st.integers(1, 10**9)
 
@@ -13,15 +13,15 @@ IDS = st.integers(1, 10**9)
 @given(st.lists(IDS, min_size=1, max_size=8))
 def test_answers_are_named_in_the_order_in_which_they_are_shown(shown: list[int]) -> None:
     written = subjects.of_responses(shown)
-    assert read_subject(written) == Subject(shown=tuple(shown))
+    assert read_subject(written) == CallTarget(shown=tuple(shown))
     assert len(written) <= 200
 
 
 @given(IDS)
 def test_notes_and_items_are_told_apart(number: int) -> None:
-    assert read_subject(subjects.of_note(number)) == Subject(prompt=number)
-    assert read_subject(subjects.of_item(number, (2, 1))) == Subject(item=number, shown=(2, 1))
-    assert read_subject(subjects.of_item_note(number)) == Subject(item=number)
+    assert read_subject(subjects.of_note(number)) == CallTarget(prompt=number)
+    assert read_subject(subjects.of_item(number, (2, 1))) == CallTarget(item=number, shown=(2, 1))
+    assert read_subject(subjects.of_item_note(number)) == CallTarget(item=number)
     assert read_subject(subjects.of_item_note(number)).is_note
 
 

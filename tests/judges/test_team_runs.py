@@ -9,15 +9,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.calls.models import Capability
-from arena.conf.endpoints import ModelPrice
+from arena.endpoints import ModelPrice
+from arena.errors import ServiceError
 from arena.models import Arena, Membership, Run, Team
-from arena.services.budgets import committed_by
-from arena.services.refusals import Refused
-from judges.reports_trust import judge_board
-from judges.services import steering
-from judges.services.registering import JudgeRefused
+from arena.services.runs import committed_by
+from judges.reports import list_standings
+from judges.services import runs as judge_runs
+from judges.services.registry import JudgeError
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
 from tests.judges.helpers import LOCAL, order, work_off
@@ -98,7 +98,7 @@ def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> No
     assert "Acme pays, but has no budget yet." in text(client, page)
     Team.objects.update(budget=5 * DOLLAR)
     Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
-    assert "Acme pays, and has $3.00 of its budget left." in text(client, page)
+    assert "Acme pays, with $3.00 left in its budget." in text(client, page)
 
 
 def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
@@ -113,7 +113,7 @@ def test_an_order_beyond_the_budget_is_refused_before_any_request(
     Team.objects.update(budget=DOLLAR)
     answer = order_it(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
     page = answer.content.decode()
-    assert "This may cost up to $1.50, and Acme has $1.00 left of its budget of $1.00." in page
+    assert "This may cost up to $1.50, but Acme has $1.00 left of its budget of $1.00." in page
     assert not Run.objects.exists()
     assert paid.requests == []
     assert trail(team) == []
@@ -126,7 +126,7 @@ def test_an_order_within_the_budget_takes_its_cap_of_it(
     run = order(arena, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
     assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
-    with pytest.raises(JudgeRefused, match=r"Acme has .* left of its budget"):
+    with pytest.raises(JudgeError, match=r"Acme has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 
 
@@ -156,7 +156,7 @@ def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> 
     run = order(arena, "scripted")
     steer(browser(person(team)), run, "pause")
     page = text(Client(), run_url(run))
-    assert "The arena&#x27;s team is told why." in page
+    assert "The arena’s team can see why." in page
     assert "Paused by the team." in text(browser(person(team, "viewer")), run_url(run))
     assert "member of Acme" not in page
 
@@ -178,11 +178,11 @@ def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> Non
     Team.objects.update(budget=3)
     run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
     by = Actor(user=person(team))
-    with pytest.raises(Refused, match="left of its budget"):
-        steering.resume(run=run, by=by, now=NOW, cap=4)
+    with pytest.raises(ServiceError, match="left of its budget"):
+        judge_runs.resume(run=run, by=by, now=NOW, cap=4)
     run.refresh_from_db()
     assert (run.state, run.cap, trail(team)) == ("paused", 2, [])
-    steering.resume(run=run, by=by, now=NOW, cap=3)
+    judge_runs.resume(run=run, by=by, now=NOW, cap=3)
     run.refresh_from_db()
     assert (run.cap, committed_by(team)) == (3, 3)
 
@@ -196,18 +196,18 @@ def test_failures_are_asked_again_within_the_budget(
     assert (run.state, run.settled) == ("done", 0)
     by = Actor(user=person(team))
     Team.objects.update(budget=DOLLAR - 1)
-    with pytest.raises(Refused, match="left of its budget"):
-        steering.ask_failures_again(run=run, by=by, now=NOW)
+    with pytest.raises(ServiceError, match="left of its budget"):
+        judge_runs.retry_failed(run=run, by=by, now=NOW)
     Team.objects.update(budget=DOLLAR)
-    steering.ask_failures_again(run=run, by=by, now=NOW)
+    judge_runs.retry_failed(run=run, by=by, now=NOW)
     assert trail(team)[-1] == ("member of Acme", "asked failed verdicts again")
 
 
 def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
     run = work_off(order(arena, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
-    with pytest.raises(Refused, match="Nothing in this run has failed"):
-        steering.ask_failures_again(run=run, by=Actor(user=person(team)), now=NOW)
+    with pytest.raises(ServiceError, match="This run has no failures to retry"):
+        judge_runs.retry_failed(run=run, by=Actor(user=person(team)), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     assert "asked failed verdicts again" not in str(trail(team))
@@ -232,10 +232,10 @@ def private(arena: Arena) -> None:
 def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: Arena) -> None:
     Team.objects.filter(pk=team.pk).update(budget=100 * DOLLAR)
     run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=90 * DOLLAR)
-    steering.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
+    judge_runs.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
     Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=95 * DOLLAR)
-    with pytest.raises(Refused, match=r"has \$4.00 left"):
-        steering.set_cap(run=run, cap=92 * DOLLAR)
+    with pytest.raises(ServiceError, match=r"has \$4.00 left"):
+        judge_runs.set_cap(run=run, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 
 
@@ -248,7 +248,7 @@ def test_judges_of_private_arenas_are_named_and_counted_to_the_team_alone(
     private(arena)
 
     def counted(actor: Actor) -> dict[str, int]:
-        return {row.judge.model: row.judgements for row in judge_board(actor)}
+        return {row.judge.model: row.judgements for row in list_standings(actor)}
 
     assert counted(Actor()) == {"scripted-2": 1}
     assert counted(Actor(user=person(team))) == {"scripted-1": 2, "scripted-2": 3}

@@ -8,13 +8,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from judges.models import Calibration, CanaryCheck
-from judges.reports_trust import BoardRow, judge_board, judge_page
-from judges.services.calibrating import measure_labels
-from judges.services.canaries import set_canary
-from judges.services.honeypotting import make_honeypots, measure_honeypots
-from judges.services.marking import mark_reasoning
-from judges.services.registering import begin_next_epoch
+from judges.models import Calibration, DriftCheck
+from judges.reports import JudgeStanding, list_standings, report_on_judge
+from judges.services.calibration import measure_labels
+from judges.services.drift import start_drift_checks
+from judges.services.honeypots import make_honeypots, measure_honeypots
+from judges.services.registry import begin_next_epoch
+from judges.services.verdicts import give_feedback
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.helpers import LOCAL, order, work_off
@@ -30,8 +30,8 @@ def calibrated(folder: Path, judge: str, n: int = 40) -> Any:
     return measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
 
 
-def row_of(judge: str) -> BoardRow:
-    return next(row for row in judge_board() if row.judge.name == judge)
+def row_of(judge: str) -> JudgeStanding:
+    return next(row for row in list_standings() if row.judge.name == judge)
 
 
 def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> None:
@@ -44,10 +44,10 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
     traps = measure_honeypots(epoch=epoch, labels_in=made, now=NOW)
     judgement = epoch.judgements.first()
     ann = User.objects.create_user("ann")
-    mark_reasoning(judgement=judgement, user=ann, kind="coherent", holds=True, now=NOW)
+    give_feedback(judgement=judgement, user=ann, kind="coherent", holds=True, now=NOW)
     row = row_of(epoch.judge.name)
     assert row.is_trusted
-    assert (row.calibration, row.traps) == (calibration, traps)
+    assert (row.calibration, row.honeypots) == (calibration, traps)
     assert row.agreement == calibration.report["against_all"]["decisive"]
     assert row.lift == calibration.report["longer"]["lift_decisive"]
     assert row.false_wins == traps.report["false_wins"]
@@ -58,7 +58,7 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
 
 def test_a_judge_that_nobody_measured_has_a_row_too() -> None:
     work_off(order(make_arena(2, 2), "scripted"))
-    (row,) = judge_board()
+    (row,) = list_standings()
     assert (row.is_trusted, row.agreement, row.lift, row.false_wins) == (False, None, None, None)
     assert row.verdicts > 0
 
@@ -67,7 +67,7 @@ def test_trusted_judges_stand_first_and_juries_elsewhere(tmp_path: Path, local: 
     work_off(order(make_arena(2, 2), "scripted", "scripted:scripted-2"))
     local.otherwise = prefers("GOOD")
     epoch = calibrated(tmp_path, LOCAL).epoch
-    rows = judge_board()
+    rows = list_standings()
     assert len(rows) == 3
     assert rows[0].epoch == epoch
 
@@ -76,7 +76,7 @@ def test_only_the_open_epoch_stands_on_the_board(tmp_path: Path, local: FakeServ
     local.otherwise = better_is("A")
     epoch = calibrated(tmp_path, LOCAL, n=6).epoch
     then = begin_next_epoch(epoch=epoch, reason="It changed.", now=NOW)
-    (row,) = judge_board()
+    (row,) = list_standings()
     assert (row.epoch, row.calibration, row.verdicts) == (then, None, 0)
 
 
@@ -86,7 +86,7 @@ def test_the_board_takes_as_many_queries_for_three_judges_as_for_one(
     for judge in ("scripted", "scripted:scripted-2", LOCAL):
         calibrated(tmp_path, judge, n=6)
         with django_assert_num_queries(5):
-            judge_board()
+            list_standings()
 
 
 def test_a_page_holds_every_epoch_with_what_was_measured_in_it(
@@ -94,20 +94,20 @@ def test_a_page_holds_every_epoch_with_what_was_measured_in_it(
 ) -> None:
     local.otherwise = prefers("GOOD")
     first = calibrated(tmp_path, LOCAL)
-    set_canary(epoch=first.epoch, labels_in=first.label_set, cap=5, now=NOW)
+    start_drift_checks(epoch=first.epoch, labels_in=first.label_set, cap=5, now=NOW)
     then = begin_next_epoch(epoch=first.epoch, reason="It changed.", now=NOW)
     second = calibrated(tmp_path, LOCAL)
-    page = judge_page(first.epoch.judge)
+    page = report_on_judge(first.epoch.judge)
     assert [part.epoch for part in page.epochs] == [then, first.epoch]
     assert [part.calibrations for part in page.epochs] == [[second], [first]]
-    assert [part.checks for part in page.epochs] == [[], [CanaryCheck.objects.get()]]
+    assert [part.checks for part in page.epochs] == [[], [DriftCheck.objects.get()]]
     assert page.epochs[0].problems == []
     assert page.epochs[1].problems == ["This epoch has ended."]
-    assert page.row is not None
-    assert page.row.epoch == then
-    assert page.canary is not None
-    assert page.canary.cap == 5
-    assert NOW - page.canary.set_at < timedelta(seconds=1)
+    assert page.standing is not None
+    assert page.standing.epoch == then
+    assert page.drift_checks is not None
+    assert page.drift_checks.cap == 5
+    assert NOW - page.drift_checks.set_at < timedelta(seconds=1)
 
 
 def test_the_newest_measurement_stands_on_the_board_whatever_its_kind(

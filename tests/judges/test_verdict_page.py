@@ -14,10 +14,10 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Run, Vote
 from judges.models import Judgement, LabelItem, LabelSet, Mark
-from judges.pages.addresses import marks_url
-from judges.services.registering import register_judge, spec_named
-from judges.services.trials import order_trials
-from judges.views import names
+from judges.services.label_runs import order_label_run
+from judges.services.registry import register_judge, spec_named
+from judges.views import verdicts
+from judges.views.access import marks_url
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import order, work_off
@@ -49,10 +49,10 @@ def test_both_answers_and_both_orders_stand_beside_each_other(
     assert comparison.left_response.text in html
     assert comparison.right_response.text in html
     assert html.count("It is better.") == 2
-    assert "To the judge the left answer was A, the right one B." in html
-    assert "To the judge the right answer was A, the left one B." in html
+    assert "The judge saw the left answer as A, the right one as B." in html
+    assert "The judge saw the right answer as A, the left one as B." in html
     better = one.outcome
-    assert html.count(f"The {better} answer is better") == 3
+    assert html.count(f"{better.capitalize()} answer is better") == 3
     for fact in ("judge-7b-2024-07-01", "fp_1", "<dd>100, 20</dd>"):
         assert fact in html
     assert "$0.00" in page(signed_in("boss", staff=True), run, one)
@@ -62,15 +62,15 @@ def test_a_judge_that_changed_its_mind_is_shown_doing_so(client: Client, local: 
     local.otherwise = better_is("A")
     run, one = judged(make_arena(2, 1))
     html = page(client, run, one)
-    assert "It changed its mind when the order was swapped" in html
-    assert "<strong>The left answer is better</strong>" in html
-    assert "<strong>The right answer is better</strong>" in html
+    assert "Inconsistent when swapped" in html
+    assert "<strong>Left answer is better</strong>" in html
+    assert "<strong>Right answer is better</strong>" in html
 
 
 def test_names_are_sent_only_to_whoever_asks(client: Client) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
     html = page(client, run, one)
-    assert "Who wrote them" in html
+    assert "<summary>Candidates</summary>" in html
     assert "candidate-" not in html
     assert str(one.comparison.key) not in html
     shown = text(client, verdict_url(run, one.pk, names=1), headers=HX)
@@ -110,7 +110,7 @@ def test_the_second_turn_of_a_judge_that_was_not_understood_is_shown(
     local.script.extend([says("Hm."), better_is("A"), better_is("B")])
     run, one = judged(make_arena(2, 1))
     html = page(client, run, one)
-    assert "Asked once more for the verdict alone" in html
+    assert "when asked for the verdict only" in html
     assert "Hm." in html
 
 
@@ -121,23 +121,23 @@ def test_the_reasoning_of_a_structured_reply_is_text_to_be_read(client: Client) 
     html = page(client, run, one)
     assert "<p>It says &quot;no&quot;.</p>" in html
     assert "<p>&lt;b&gt;Why?&lt;/b&gt;</p>" in html
-    assert "The reply as it came" in html
+    assert "Raw reply" in html
 
 
 @pytest.mark.parametrize("reply", ["[" * 100_000, "[1]", '{"reasoning": 3}', '"text"', "{", ""])
 def test_any_other_reply_is_shown_as_it_came(client: Client, reply: str) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
     Call.objects.filter(pk__in=[one.forward_id, one.reverse_id]).update(reply=reply)
-    assert "The reply as it came" not in page(client, run, one)
+    assert "Raw reply" not in page(client, run, one)
 
 
 @pytest.mark.parametrize(
     ("rubric", "words"),
     [
-        ("score-1-4", "It was shown alone."),
+        ("score-1-4", "Shown alone."),
         ("additive", "<strong>Score "),
-        ("listwise", "The list turned round"),
-        ("pairwise-note", "The grading note that it wrote first"),
+        ("listwise", "List reversed"),
+        ("pairwise-note", "Grading note, written before"),
         ("prometheus-absolute", "<strong>Score "),
     ],
 )
@@ -162,8 +162,8 @@ def test_soft_verdicts_show_their_probabilities_in_the_sides_of_the_page(client:
     verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
     Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
     html = page(client, run, one)
-    assert "the left answer is better 20%" in html
-    assert "the right answer is better 70%" in html
+    assert "left answer is better 20%" in html
+    assert "right answer is better 70%" in html
 
 
 def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
@@ -177,7 +177,7 @@ def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
         verdict.counts = counts
         verdict.save()
         left, right = (1, 2) if swapped else (2, 1)
-        words = f"(the left answer is better: {left}, the right answer is better: {right})"
+        words = f"(left answer is better: {left}, right answer is better: {right})"
         assert words in page(client, run, one)
         turned.add(swapped)
         if len(turned) == 2:
@@ -265,7 +265,7 @@ def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
     mine = Comparison.objects.get(rater__kind="person")
     client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
     html = client.post(vote_url(run, one), follow=True).content.decode()
-    assert "You have been shown these two answers before" in html
+    assert "You have already seen these two answers" in html
     assert Comparison.objects.filter(rater__kind="person").count() == 1
 
 
@@ -276,10 +276,10 @@ def test_whoever_has_seen_the_names_gets_no_vote_on_them(
     run, one = judged(make_arena(2, 1), "scripted")
     assert vote_url(run, one) in page(client, run, one)
     shown = text(client, verdict_url(run, one.pk, names=1), headers=headers)
-    assert "You have seen who wrote them" in shown
+    assert "You’ve seen which candidates these are" in shown
     assert vote_url(run, one) not in shown
     html = client.post(vote_url(run, one), follow=True).content.decode()
-    assert 'role="alert">You have seen who wrote them' in html
+    assert re.search(r'role="alert"\s*>\s*You’ve seen which candidates these are', html)
     assert vote_url(run, one) not in html
     assert not Comparison.objects.filter(rater__kind="person").exists()
 
@@ -313,12 +313,12 @@ def test_signing_in_makes_nobody_forget_the_names(client: Client) -> None:
 def test_the_names_that_are_remembered_have_a_bound(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "REMEMBERED", 2)
+    monkeypatch.setattr(verdicts, "MOST_REMEMBERED", 2)
     run, _ = judged(make_arena(2, 3), "scripted", per_pair=3)
     seen = list(run.judgements.order_by("pk"))
     for one in (*seen, seen[1]):
         page(client, run, one, names=1)
-    assert client.session[names.SEEN] == [seen[2].responses, seen[1].responses]
+    assert client.session[verdicts.SESSION_KEY] == [seen[2].responses, seen[1].responses]
 
 
 def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> None:
@@ -334,7 +334,7 @@ def test_whoever_is_blocked_gets_no_pair(client: Client) -> None:
     rater.blocked_at = timezone.now()
     rater.save()
     html = client.post(vote_url(run, one), follow=True).content.decode()
-    assert "set your votes aside" in html
+    assert "excluded your votes" in html
 
 
 # -- Marks -----------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_a_signed_in_person_marks_the_reasoning_and_may_change_it() -> None:
 
 def test_strangers_read_and_do_not_mark(client: Client) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
-    assert "What do you think of the reasoning?" not in page(client, run, one)
+    assert "Rate the reasoning" not in page(client, run, one)
     assert mark(client, run, one, "coherent:yes").status_code == 403
     assert not Mark.objects.exists()
 
@@ -381,7 +381,7 @@ def trial() -> Run:
     LabelItem.objects.create(labels_in=labels, key="k", **texts)
     epoch = register_judge(spec=spec_named("scripted"))
     now = timezone.now()
-    return work_off(order_trials(epoch=epoch, items=list(labels.items.all()), cap=None, now=now))
+    return work_off(order_label_run(epoch=epoch, items=list(labels.items.all()), cap=None, now=now))
 
 
 def trial_urls(run: Run) -> list[str]:
@@ -397,7 +397,7 @@ def test_staff_read_trials_with_their_texts(trial: Run) -> None:
     boss = signed_in("boss", staff=True)
     listed, run, verdict = (text(boss, url) for url in trial_urls(trial))
     assert f"Run {trial.pk}" in listed
-    assert "a trial on labelled items" in run
+    assert "trial on labelled items" in run
     assert "&lt;b&gt;Why?" in run
     assert "<strong>strong</strong>" in verdict
     assert "Vote on this pair" not in verdict

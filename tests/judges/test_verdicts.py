@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena.calls.models import Call
-from judges.services.verdicts import Decision, Sides, decide
+from judges.services.verdicts import JudgementResult, Sides, decide
 
 SIDES = Sides(left=5, right=9)
 
@@ -14,7 +14,9 @@ def call(subject: str, verdict: dict[str, Any] | None = None, state: str = "done
     return Call(subject=subject, state=state, verdict=verdict)
 
 
-def pairwise(forward: dict[str, Any], reverse: dict[str, Any], policy: str = "abstain") -> Decision:
+def pairwise(
+    forward: dict[str, Any], reverse: dict[str, Any], policy: str = "abstain"
+) -> JudgementResult:
     calls = call("5,9", forward), call("9,5", reverse)
     return decide(*calls, protocol="pairwise", policy=policy, sides=SIDES)
 
@@ -81,7 +83,7 @@ def test_a_call_without_a_verdict_is_missing_data(states: tuple[str, str], expec
         call("5,9", said("tie") if state == "done" else None, state) for state in states
     )
     decision = decide(forward, reverse, protocol="pairwise", policy="tie", sides=SIDES)
-    assert decision == Decision(expected)
+    assert decision == JudgementResult(expected)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +92,16 @@ def test_a_call_without_a_verdict_is_missing_data(states: tuple[str, str], expec
 def test_the_better_score_wins_and_equal_scores_tie(left: int, right: int, outcome: str) -> None:
     calls = call("5", {"label": str(left), "score": left}), call("9", {"score": right})
     decision = decide(*calls, protocol="direct", policy="abstain", sides=SIDES)
-    assert decision == Decision("voted", outcome)
+    assert decision == JudgementResult("voted", outcome)
 
 
 def test_an_item_with_one_answer_gets_its_score() -> None:
     scored = call("item:3:1", {"label": "4", "score": 4.0})
     decision = decide(scored, scored, protocol="direct", policy="abstain", sides=None)
-    assert decision == Decision("voted", score=4.0)
+    assert decision == JudgementResult("voted", score=4.0)
 
 
-def listwise(forward: list[list[int]], reverse: list[list[int]]) -> Decision:
+def listwise(forward: list[list[int]], reverse: list[list[int]]) -> JudgementResult:
     calls = call("9,7,5", {"order": forward}), call("5,7,9", {"order": reverse})
     return decide(*calls, protocol="listwise", policy="abstain", sides=SIDES)
 
@@ -110,4 +112,4 @@ def test_a_list_ranks_each_of_its_pairs() -> None:
 
 
 def test_a_list_that_follows_the_order_flips() -> None:
-    assert listwise([[0], [1], [2]], [[0], [1], [2]]) == Decision("abstained", flipped=True)
+    assert listwise([[0], [1], [2]], [[0], [1], [2]]) == JudgementResult("abstained", flipped=True)

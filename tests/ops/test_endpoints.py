@@ -12,12 +12,11 @@ from environs import Env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calls.endpoints import provider_for
 from arena.calls.providers.anthropic import AnthropicProvider
-from arena.calls.providers.base import Stopped
+from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.providers.openai import OpenAIProvider
 from arena.calls.providers.scripted import ScriptedProvider
-from arena.conf.endpoints import Endpoint, ModelPrice, read_endpoints
+from arena.endpoints import Endpoint, ModelPrice, provider_for, read_endpoints
 from tests.environment import REPOSITORY
 
 KEY = "sk-live-0123456789abcdef"
@@ -128,7 +127,7 @@ def test_nonsense_gets_a_sentence_that_repeats_no_key(
 @pytest.mark.parametrize(
     ("endpoints", "words"),
     [
-        ({"scripted": GOOD}, "kept for the endpoint that is no real model"),
+        ({"scripted": GOOD}, "reserved for the scripted endpoint"),
         ({"a:b": GOOD}, "a name has"),
         ({"": GOOD}, "a name has"),
         ({"local": "openai"}, "must be an object"),
@@ -176,7 +175,7 @@ def test_a_key_that_cannot_be_read_is_told_when_it_is_needed(tmp_path: Path) -> 
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00key")
     for file in ("binary", "missing"):
         endpoint = Endpoint("local", "openai", "http://127.0.0.1:9", key_file=str(tmp_path / file))
-        with pytest.raises(Stopped, match=r"key"):
+        with pytest.raises(EndpointStoppedError, match=r"key"):
             provider_for(endpoint)
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env
 
-from arena.conf.notices import read_notices
+from arena.conf import read_notices
 
 HERE: dict[str, Any] = {
     "production": False,

@@ -16,7 +16,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.db.utils import IntegrityError
 
-from arena.db.sqlite3 import base, turnstile
+from arena.db.sqlite3 import base
 from tests.ops.running import eventually
 
 THREADS, ROUNDS = 8, 50
@@ -75,7 +75,7 @@ def atomic(connection: base.DatabaseWrapper, monkeypatch: pytest.MonkeyPatch) ->
 
 def is_free(path: Path) -> bool:
     """May this process write now?"""
-    return turnstile.turnstile(str(path)).is_free()
+    return base.turnstile(str(path)).is_free()
 
 
 def count_up(path: str, rounds: int = ROUNDS) -> None:
@@ -113,7 +113,7 @@ def test_no_thread_is_refused_and_no_count_is_lost(path: Path) -> None:
 
 def test_opening_a_new_file_waits_for_who_writes_to_it(path: Path) -> None:
     """SQLite refuses the switch to WAL at once while somebody writes: no busy handler waits."""
-    turn = turnstile.turnstile(str(path))
+    turn = base.turnstile(str(path))
     turn.enter()
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
@@ -170,7 +170,7 @@ def test_a_writer_killed_in_its_transaction_frees_the_lock(path: Path) -> None:
     count_up(str(path), rounds=1)
     process = os.fork()
     if process == 0:
-        turnstile.turnstile(str(path)).enter()
+        base.turnstile(str(path)).enter()
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
     count_up(str(path), rounds=1)
@@ -243,8 +243,8 @@ def test_it_is_free_when_the_on_commit_hooks_run(
 def test_a_writer_that_waits_too_long_is_told_so(
     connection: base.DatabaseWrapper, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turnstile, "LONGEST_WAIT", 0.05)
-    turn = turnstile.turnstile(str(path))
+    monkeypatch.setattr(base, "LONGEST_WAIT", 0.05)
+    turn = base.turnstile(str(path))
     turn.enter()
     with pytest.raises(OperationalError), atomic(connection, monkeypatch):
         pytest.fail("somebody else was writing")

@@ -48,7 +48,7 @@ def web() -> Iterator[Web]:
 def crew(web: Web, monkeypatch: pytest.MonkeyPatch) -> Supervisor:
     """A supervisor without children: the web is there already."""
     monkeypatch.setattr(supervisor, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 0.04)
+    monkeypatch.setattr(supervisor, "LONGEST_RESTART_PAUSE", 0.04)
     monkeypatch.setattr(supervisor.signal, "signal", lambda *_: None)
     crew = Supervisor(folder=Path(), listener=web.socket, site="arena.example")
     crew.children = ()

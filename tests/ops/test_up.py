@@ -43,7 +43,7 @@ def test_prints_one_line_with_the_address_and_the_sign_in(running: Up) -> None:
 def test_a_second_start_on_the_same_folder_says_so(running: Up, home: Path) -> None:
     second = manage("up", home=home)
     assert second.returncode == 1
-    assert second.stderr.strip().startswith("Ringside is already running on")
+    assert second.stderr.strip().startswith("Ringside is already running in")
 
 
 def test_a_killed_web_process_is_started_again_and_no_request_is_refused(running: Up) -> None:

@@ -10,9 +10,9 @@ def rings(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> li
     """The arenas that were rung for; no test of boards talks to a broker."""
     rung: list[int] = []
     if "stats" not in request.path.parts:
-        from ranking import doorbell
+        from ranking import signals
 
-        monkeypatch.setattr(doorbell, "ring", rung.append)
+        monkeypatch.setattr(signals, "schedule_refresh", rung.append)
     return rung
 
 
@@ -21,13 +21,13 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
     """Draw 50 replicates where a board asks for 1,000: which numbers come out is tested apart."""
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
-    from ranking.services import measuring
-    from ranking.stats import Bootstrap
+    from ranking.services import intervals
+    from ranking.stats.bootstrap import Bootstrap
 
     def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
         return Bootstrap(min(n_resamples, 50), *others, **named)
 
-    monkeypatch.setattr(measuring, "Bootstrap", draw_few)
+    monkeypatch.setattr(intervals, "Bootstrap", draw_few)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def trusted_judge(judge: Any) -> Any:
     """The same, found to agree with people before it votes."""
     from django.utils import timezone
 
-    from arena.services.trust import set_trust
+    from arena.services.voting import set_trust
 
     set_trust(rater_id=judge.pk, trusted=True, now=timezone.now())
     judge.refresh_from_db()

@@ -1,5 +1,7 @@
 """Arenas with votes, and one call that puts them on their boards."""
 
+import html
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +9,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Rater, Vote
 from ranking.models import ArenaRefresh, Snapshot
-from ranking.services import boards, refresh
+from ranking.services import leases, refresh
 from tests.factories import make_arena, make_person, make_vote
 
 CYCLE = ["left", "right", "tie", "left", "left", "right"]
@@ -22,7 +24,7 @@ def make_voted_arena() -> Arena:
 
 def publish(arena: Arena) -> Snapshot:
     """Refresh the arena's boards whatever the pause; return the people's snapshot."""
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
     refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
     return Snapshot.objects.current().get(
@@ -50,3 +52,13 @@ def cast(arena: Arena, outcome: str = "left", **fields: Any) -> Vote:
 
 def seconds(n: float) -> timedelta:
     return timedelta(seconds=n)
+
+
+def markup(page: str) -> str:
+    """The page without the white space around tags, which follows the indentation of templates."""
+    return re.sub(r"\s*([<>])\s*", r"\1", page)
+
+
+def words(page: str) -> str:
+    """What a reader reads of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())

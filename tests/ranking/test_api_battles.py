@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
-from ranking.api import rows
+from ranking.api import exports
 from tests.arena.rest import Caller, token_of, undisclosed
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_person, make_vote
@@ -83,7 +83,7 @@ def test_a_battle_says_who_met_and_who_won(client: Client, quiet: Arena) -> None
         "outcome": "right",
         "preference": None,
         "rater_kind": "person",
-        "rater": rows.rater_name(vote),
+        "rater": exports.rater_name(vote),
         "cast_at": vote.cast_at.isoformat(),
         "texts": None,
     }
@@ -225,8 +225,8 @@ def test_people_have_a_pseudonym_in_each_arena_and_judges_their_names(
     vote_on(quiet, 0, 1, "left", prompt=1, rater=judge)
 
     names = [row["rater"] for row in listed(client)]
-    assert names == [rows.rater_name(first), rows.rater_name(second), "A strict judge"]
-    assert names[0] == names[1] != rows.rater_name(other)
+    assert names == [exports.rater_name(first), exports.rater_name(second), "A strict judge"]
+    assert names[0] == names[1] != exports.rater_name(other)
     everything = client.get(f"{ROOT}battles/").content + b"".join(
         client.get(f"{ROOT}exports/{name}").getvalue()
         for name in ("battles.csv", "battles.jsonl", "dpo.jsonl")
@@ -287,7 +287,7 @@ def test_a_spreadsheet_runs_no_name(client: Client, quiet: Arena) -> None:
 def test_whatever_is_read_at_once_no_vote_is_lost_or_twice(
     client: Client, quiet: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "AT_ONCE", 3)
+    monkeypatch.setattr(exports, "AT_ONCE", 3)
     votes = [vote_on(quiet, 0, 1, "left") for _ in range(7)]
     exported = [line["comparison"] for line in lines(client, "battles.jsonl")]
     assert exported == [str(vote.comparison.key) for vote in votes]

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Rater, Response
-from ranking.api.shown import STANDING, STANDINGS, StandingShown, StandingsShown
+from ranking.api.serializers import STANDING, STANDINGS, StandingShown, StandingsShown
 from ranking.models import Snapshot
-from ranking.pages.results import VALUES
+from ranking.results import VALUES
 from tests.arena.rest import Caller, member_of, team_arena, token_of, undisclosed
 from tests.arena.teams import make_team
 from tests.factories import make_vote

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot, Standing
-from ranking.pages.badge import lay_out, message_of
+from ranking.views.embeds import badge_message, lay_out
 from tests.arena.rest import undisclosed
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, fill, publish
@@ -49,7 +49,7 @@ def texts(svg: bytes) -> list[str | None]:
     ],
 )
 def test_a_badge_claims_no_more_than_its_board(found: Standing | None, message: str) -> None:
-    assert message_of(found) == message
+    assert badge_message(found) == message
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
@@ -137,7 +137,7 @@ def test_both_are_stored_and_not_sent_to_who_has_them(
         assert "Cookie" not in first["Vary"]
     cast(arena)
     publish(arena)
-    assert b"25 votes" in client.get(addresses[1]).content
+    assert b"25 blind votes" in client.get(addresses[1]).content
 
 
 @pytest.mark.django_db
@@ -206,7 +206,7 @@ def test_neither_names_an_undisclosed_candidate(client: Client, arena: Arena) ->
 @pytest.mark.django_db
 def test_a_board_without_votes_says_so(client: Client) -> None:
     make_arena(slug="quiet")
-    assert b"Nobody can be ranked here yet." in client.get("/a/quiet/embed/").content
+    assert b"No ranking yet." in client.get("/a/quiet/embed/").content
 
 
 @pytest.mark.django_db
@@ -217,7 +217,7 @@ def test_what_leaves_out_says_how_many(client: Client) -> None:
     page = client.get("/a/many/embed/").content.decode()
     shown = page.count('<th scope="row">')
     assert shown <= 10
-    assert f"{12 - shown} more on the board" in page
+    assert f"{12 - shown} more on the leaderboard" in page
 
 
 @pytest.mark.django_db

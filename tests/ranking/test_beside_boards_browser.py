@@ -88,7 +88,7 @@ def test_a_cell_is_opened_by_keyboard(page: Any, addresses: dict[str, str]) -> N
     page.locator(".matrix td a").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/candidates/**#comparisons")
-    expect(page.get_by_role("heading", name="Comparisons")).to_be_visible()
+    expect(page.get_by_role("heading", name="Votes")).to_be_visible()
     assert page.locator(".comparisons li").count() == 4
 
 

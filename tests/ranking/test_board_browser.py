@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Response
-from ranking.services.boards import open_arena
+from ranking.services.leases import open_arena
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, fill, publish
 

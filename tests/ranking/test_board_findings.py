@@ -14,9 +14,9 @@ from django.test import Client
 
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot
-from ranking.services import boards
+from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import publish
+from tests.ranking.helpers import publish, words
 from tests.ranking.test_combined import contest
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,7 @@ class Board:
         return self.page()
 
     def page(self, address: str = "") -> str:
-        boards.drop_pages(arena_id=self.arena.pk)
+        leases.drop_pages(arena_id=self.arena.pk)
         return str(self.client.get(f"/a/{self.arena.slug}/{address}").content.decode())
 
     def ranks(self, *sure: tuple[int, int]) -> None:
@@ -74,7 +74,12 @@ def board(client: Client, arena: Arena) -> Board:
 
 def test_a_snapshot_without_findings_has_a_page_without_their_lines(board: Board) -> None:
     page = board.says()
-    for line in ("Next below", "At equal style", "would change number one", "votes agree with"):
+    for line in (
+        "Lead over next",
+        "Style-controlled score",
+        "would change number one",
+        "How consistent the votes are",
+    ):
         assert line not in page
     assert board.client.get("/a/support/results.json").json()["findings"]["leader"] is None
 
@@ -83,15 +88,15 @@ def test_the_clear_number_one_has_a_badge_and_nobody_else(board: Board) -> None:
     board.ranks((1, 1), (2, 3), (2, 3))
     page = board.says(leader=board.ranked[0].pk)
     assert page.count("★ Clear number one") == 2  # above the chart, and in its row
-    assert "more than chance explains, even with all comparisons" in page
+    assert "statistically significant, corrected for multiple comparisons" in page
     assert "No clear number one yet" not in page
 
 
 @pytest.mark.parametrize(
     ("ranks", "sentence"),
     [
-        ([(1, 2), (1, 3), (2, 3)], "the first 2 could each be first."),
-        ([(1, 3), (2, 3), (1, 3)], "2 could each be first."),
+        ([(1, 2), (1, 3), (2, 3)], "either of the top two could be first."),
+        ([(1, 3), (2, 3), (1, 3)], "2 candidates could be first."),
         ([(1, 2), (2, 3), (2, 3)], "not every lead of"),
     ],
 )
@@ -108,21 +113,21 @@ def test_without_a_clear_number_one_the_board_says_who_could_be(
 def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
     board.ranks((1, 2), (1, 2), (3, 3))
     board.ranked[2].standings.update(sure_rank_low=None, sure_rank_high=None, low=None)
-    assert "the first 3 could each be first." in board.says(leader=None)
+    assert "any of the top 3 could be first." in board.says(leader=None)
 
 
 def test_newer_votes_take_the_badge_from_who_is_no_longer_in_front(board: Board) -> None:
     board.ranks((1, 3), (1, 1), (2, 3))
     page = board.says(leader=board.ranked[1].pk)
     assert "★" not in page
-    assert "the newest votes have put somebody else in front" in page
+    assert "put another candidate first" in page
 
 
 def test_the_index_calls_nobody_clear_by_one_pair_at_a_time(board: Board) -> None:
     board.snapshot.standings.filter(rank=1).update(rank_low=1, rank_high=1, sure_rank_high=2)
-    assert "In front, not yet clearly" in board.client.get("/").content.decode()
+    assert "Leading, not conclusively" in board.client.get("/").content.decode()
     board.snapshot.standings.filter(rank=1).update(sure_rank_high=1)
-    assert "not yet clearly" not in board.client.get("/").content.decode()
+    assert "not conclusively" not in board.client.get("/").content.decode()
 
 
 def test_where_no_ranks_are_sure_nothing_is_said_of_number_one(board: Board) -> None:
@@ -140,26 +145,21 @@ def test_neighbours_are_separated_or_so_many_votes_from_it(board: Board) -> None
             | {"words": "about 120 more votes"},
         ]
     )
-    assert f'separated<span class="visually-hidden"> from {board.ranked[1]}</span>' in page
-    assert (
-        f'about 120 more votes<span class="visually-hidden"> to tell it from {board.ranked[2]}'
-        in page
-    )
+    assert f"clear lead over {board.ranked[1]}" in words(page)
+    assert f"about 120 more votes to separate it from {board.ranked[2]}" in words(page)
 
 
 def test_few_votes_that_would_change_number_one_are_counted(board: Board) -> None:
     top, rival = board.ranked[0].pk, board.ranked[1].pk
     told = {"words": "13 of 8,931 votes would change number one", "votes": 13, "of": 8931}
     page = board.says(fragility=told | {"top": top, "rival": rival, "confirmed": True})
-    assert (
-        f"13 of 8,931 votes would change number one: without them, {board.ranked[1]} would" in page
-    )
+    assert f"Removing just 13 of 8,931 votes would put {board.ranked[1]} first." in page
     held = {"words": "None was found.", "votes": None, "of": 8931, "top": top, "rival": None}
     assert "No set of up to half of the 8,931 votes" in board.says(fragility=held)
     level = {"words": "Two candidates share the first place.", "votes": 0, "of": 9, "top": top}
     assert "share the first place." in board.says(fragility=level | {"rival": rival})
     nobody = {"words": "No two candidates are comparable yet.", "votes": None, "of": 0, "top": None}
-    assert "What that means" not in board.says(fragility=nobody)
+    assert "What this means" not in board.says(fragility=nobody)
 
 
 def test_agreement_and_transitivity_are_a_sentence_each(board: Board) -> None:
@@ -168,17 +168,17 @@ def test_agreement_and_transitivity_are_a_sentence_each(board: Board) -> None:
         | {"decisive_share": 0.701, "decisive_n_pairs": 6755},
         transitivity={"share": 0.9028, "triads": 5249, "transitive": 4739},
     )
-    assert "53 % say the same (15,112 such pairs of votes)" in page
-    assert "70 % name the same one (6,755)" in page
+    assert "agree in 53 % of cases (15,112 pairs of votes)" in page
+    assert "the same one in 70 % of cases (6,755)" in page
     assert "alpha is 0.29" in page
     assert "Of the 5,249 sets of three" in page
-    assert "90 % are free of that" in page
+    assert "90 % have no cycle" in page
     page = board.says(
         agreement={"share": 1.0, "n_pairs": 1, "alpha": None}
         | {"decisive_share": None, "decisive_n_pairs": 0},
         transitivity={"share": None, "triads": 0, "transitive": 0},
     )
-    assert "100 % say the same" in page
+    assert "agree in 100 % of cases (1 pair of votes)" in page
     assert "alpha" not in page
     assert "sets of three" not in page
 
@@ -187,43 +187,46 @@ def test_style_is_a_column_and_a_sentence_for_each_trait(board: Board) -> None:
     first = board.ranked[0].pk
     scores = {str(first): {"score": 1043.4, "low": 961.2, "high": 1125.6}}
     page = board.says(style=STYLE | {"scores": scores})
-    assert "At equal style" in page
+    assert "Style-controlled score" in page
     assert "961–1126" in page
-    assert "An answer twice as long gains about 40 Elo beside the other." in page  # 60 / .5 / 3
+    assert (
+        "An answer twice as long scores about 40 Elo higher than the other." in page
+    )  # 60 / .5 / 3
     assert "+20 to +60" in page
-    assert "An answer with headings loses about 80 Elo beside one without." in page
-    assert "Lists make no difference that is more than chance explains." in page
-    assert "Cannot be told. It is the same in every vote." in page
-    assert "From 1,234 votes" in page
+    assert "An answer with headings scores about 80 Elo lower than one without." in page
+    assert "No significant effect." in page
+    assert "Unknown. It is the same in every vote." in page
+    assert "from 1,234 votes" in page
 
 
 def test_without_scores_by_style_there_is_no_column(board: Board) -> None:
-    assert "equal style" not in board.says(style=STYLE | {"scores": {}})
-    assert "equal style" not in board.says(style=None)
+    assert "Style-controlled" not in board.says(style=STYLE | {"scores": {}})
+    assert "Style-controlled" not in board.says(style=None)
     alike = [feature | {"coefficient": None} for feature in STYLE["features"]]
     scores = {str(board.ranked[0].pk): {"score": 1043.4, "low": 961.2, "high": 1125.6}}
-    assert "equal style" not in board.says(style=STYLE | {"features": alike, "scores": scores})
+    assert "Style-controlled" not in board.says(style=STYLE | {"features": alike, "scores": scores})
 
 
 def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> None:
     told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
-    assert "the 4,830 votes of trusted judges narrow the intervals as 1.6 times" in board.says(
-        combined=told
+    assert (
+        "the 4,830 votes by trusted judges narrow the intervals as much as 1.6 times"
+        in board.says(combined=told)
     )
     nothing = told | {"gain": 1.0, "n_judge_votes": 1, "reason": "It tosses coins."}
     says = board.says(combined=nothing)
-    assert "the 1 vote of trusted judges add nothing. It tosses coins." in says
-    assert "by next to nothing" in board.says(combined=told | {"gain": 1.01})
+    assert "the 1 vote by trusted judges adds nothing. It tosses coins." in says
+    assert "barely narrow" in board.says(combined=told | {"gain": 1.01})
 
 
 def test_intervals_that_have_not_seen_every_vote_say_so_and_when_they_will(board: Board) -> None:
-    assert "Intervals have seen" not in board.page()
+    assert "Intervals include" not in board.page()
     made = board.snapshot.measured_at
     assert made is not None
     board.reset(n_votes=10_214, measured_votes=10_000, measured_seconds=60.0)
     due = f"{made + timedelta(minutes=10):%H:%M:%S} UTC"
     page = board.page()
-    assert "Intervals have seen 10,000 of 10,214 votes, and are made again at" in page
+    assert "Intervals include 10,000 of 10,214 votes" in page
     assert due in page
 
 
@@ -234,9 +237,9 @@ def test_a_board_of_few_prompts_speaks_about_these_alone(client: Client) -> None
             left, right = arena.candidates.all()
             make_vote(arena, left, right, ["left", "right", "left"][turn % 3], prompt)
         publish(arena)
-    warning = "This board speaks about its 39 prompts only."
+    warning = "These results cover 39 prompts."
     assert warning in client.get("/a/of-39/").content.decode()
-    assert "prompts only" not in client.get("/a/of-40/").content.decode()
+    assert "These results cover" not in client.get("/a/of-40/").content.decode()
 
 
 def test_the_unranked_stand_in_groups_with_the_reason_once(client: Client) -> None:
@@ -248,10 +251,10 @@ def test_the_unranked_stand_in_groups_with_the_reason_once(client: Client) -> No
         make_vote(arena, left, right, "left")
     publish(arena)
     page = client.get("/a/groups/").content.decode()
-    titles = ["A group that beats all others", "Never won or tied", "No votes yet"]
+    titles = ["Group that beats all others", "Never won or tied", "No votes yet"]
     places = [page.index(title) for title in titles]
     assert places == sorted(places)
-    assert page.count("have never lost to the ranked candidates") == 1
+    assert page.count("have ever lost to a ranked candidate") == 1
     for candidate, place in ((beyond, places[0]), (below, places[1]), (nobody, places[2])):
         assert page.index(f"/candidates/{candidate.pk}/") > place
 
@@ -266,7 +269,7 @@ def test_findings_with_hostile_names_are_text(board: Board) -> None:
         neighbours=[two], fragility=told | {"top": first, "rival": second, "confirmed": True}
     )
     assert "<img" not in page
-    assert page.count("&lt;img src=x onerror=alert(1)&gt; would be first") == 1
+    assert page.count("would put &lt;img src=x onerror=alert(1)&gt; first") == 1
 
 
 def test_the_files_hold_the_findings_by_name(board: Board) -> None:
@@ -330,9 +333,9 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
         | {"scores": {str(pk): {"score": 990.0 + pk, "low": pk, "high": 2 * pk} for pk in ids}},
     }
     Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
-    boards.drop_pages(arena_id=snapshot.board.arena_id)
+    leases.drop_pages(arena_id=snapshot.board.arena_id)
     packed = client.get("/a/large/", headers={"Accept-Encoding": "gzip"})
-    assert b"At equal style" in gzip.decompress(packed.content)
+    assert b"Style-controlled score" in gzip.decompress(packed.content)
     files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js", "favicon.svg")
     sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
     assert len(packed.content) + sum(map(len, sent)) < 60_000
@@ -345,12 +348,12 @@ def test_a_published_combined_board_is_offered_and_explained(
     publish(arena)
     assert "raters=combined" in client.get(f"/a/{arena.slug}/").content.decode()
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
-    assert "the 180 votes of trusted judges narrow the intervals as" in page
-    assert "Next below" in page
+    assert "the 180 votes by trusted judges narrow the intervals as" in page
+    assert "Lead over next" in page
     assert "#elo" not in page
     assert ">Elo<" not in page
     methodology = client.get(f"/a/{arena.slug}/methodology/?raters=combined").content.decode()
-    assert "the 180 votes of trusted judges narrow the intervals as" in methodology
+    assert "the 180 votes by trusted judges narrow the intervals as" in methodology
     found = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
     told = found["findings"]["combined"]
     assert (found["raters"], told["n_judge_votes"]) == ("combined", 180)
@@ -371,19 +374,19 @@ def test_a_combined_board_says_what_the_judges_changed(board: Board) -> None:
         "reason": "",
     }
     page = board.says(combined=told)
-    assert "the 4,830 votes of trusted juries narrow" in page
-    assert "Intervals are 21% narrower on average than by people’s votes alone." in page
-    assert f"The score that moved most is that of {board.ranked[1]}: −12 Elo." in page
-    assert "λ is 0.84: 0 would leave the juries out" in page
+    assert "the 4,830 votes by trusted juries narrow" in page
+    assert "Intervals are 21% narrower on average than with human votes alone." in page
+    assert f"Largest change in score: {board.ranked[1]}, −12 Elo." in page
+    assert "λ is 0.84: 0 would ignore the juries" in page
     assert "Trusted juries counted here: One jury, Another." in page
     still = board.says(combined=told | {"moved_by": 0.2})
-    assert "No score moved by a whole point." in still
+    assert "No score changed by a whole point." in still
     nothing = board.says(combined=told | {"reason": "It tosses coins.", "gain": 1.0})
     assert "λ is" not in nothing
 
 
 def test_a_combined_board_without_trust_says_so_in_words(board: Board) -> None:
     page = board.says(combined={"trusted": False, "lambda": 0.0, "n_judge_votes": 0})
-    assert "No judge is trusted yet: this is people’s board, number for number." in page
+    assert "No judge is trusted yet, so this leaderboard is identical to the human one." in page
     assert "λ is" not in page
     assert "counted here:" not in page

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
 from ranking.models import Snapshot
-from ranking.services.boards import drop_pages, open_arena
+from ranking.services.leases import drop_pages, open_arena
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, publish
 from tests.ranking.test_board_findings import STYLE
@@ -63,9 +63,14 @@ def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, sch
         assert not serious, (name, serious)
     page.goto(f"{live_server.url}/a/support/")
     shown = page.locator("main").inner_text()
-    for words in ("Clear number one", "about 12,000 more votes", "At equal style", "No votes yet"):
+    for words in (
+        "Clear number one",
+        "about 12,000 more votes",
+        "Style-controlled score",
+        "No votes yet",
+    ):
         assert words in shown
-    assert "Intervals have seen" in shown
+    assert "Intervals include" in shown
 
 
 def test_a_phone_scrolls_down_only(browser: Any, told: Arena, live_server: Any) -> None:
@@ -86,9 +91,9 @@ def test_a_formula_is_reached_by_keyboard_without_javascript(
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{live_server.url}/a/support/")
-    page.get_by_role("link", name="How that is told").press("Enter")
+    page.get_by_role("link", name="How we decide").press("Enter")
     page.wait_for_url("**/methodology/**#number-one")
-    formula = page.get_by_role("region", name="Formula: the stricter critical value")
+    formula = page.get_by_role("region", name="Formula: the stricter threshold")
     assert not formula.is_visible()
     page.locator("section[aria-labelledby=number-one] summary").press("Enter")
     formula.wait_for(state="visible")

@@ -1,6 +1,7 @@
 """A board's page: what it says, how it is stored and sent, and what it survives."""
 
 import gzip
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,12 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater, Run, Team
-from arena.services.catalog import create_arena
+from arena.services.arenas import create_arena
 from ranking.models import BoardPage, Snapshot
-from ranking.services import boards, elo_intervals
+from ranking.services import elo as elo_service
+from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, publish
+from tests.ranking.helpers import cast, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
@@ -30,8 +32,8 @@ def test_a_board_shows_standings_intervals_and_what_they_stand_on(
     page = text(client.get("/a/support/"))
     assert "Support answers" in page
     assert "Which answer helps more?" in page
-    assert "From <strong>24</strong> votes of <strong>1</strong> rater" in page
-    assert page.count('<circle class="score"') == 4  # three candidates and the legend
+    assert "24 votes by 1 rater on 4 prompts" in words(page)
+    assert len(re.findall(r'<circle\s+class="score"', page)) == 4  # three candidates and the legend
     assert "seed 0" in page
     assert "these prompts only" in page
     assert "/a/support/vote/" in page
@@ -44,7 +46,7 @@ def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
     publish(arena)
-    elo_intervals.add(board_id=arena.boards.get(category="").pk, now=timezone.now())
+    elo_service.add_intervals(board_id=arena.boards.get(category="").pk, now=timezone.now())
     cast(arena)
     publish(arena)  # its Elo intervals are lent by the snapshot before
     with django_assert_max_num_queries(9):
@@ -52,7 +54,7 @@ def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
     with django_assert_num_queries(1):
         second = client.get("/a/support/")
     assert first.content == second.content
-    assert "have seen the first 24 of these votes" in text(first)
+    assert "include the first 24 of these votes" in text(first)
 
 
 @pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
@@ -127,7 +129,7 @@ def test_people_and_judges_have_boards_of_their_own(
     assert client.get("/a/support/results.json").json()["raters"] == "people"
     judged = client.get("/a/support/results.json?raters=judges").json()
     assert (judged["n_votes"], judged["interval_reason"]) == (1, "Every vote so far is a tie.")
-    assert "of <strong>1</strong> judge " in text(client.get("/a/support/?raters=judges"))
+    assert "by 1 judge " in words(text(client.get("/a/support/?raters=judges")))
 
 
 def test_the_board_with_votes_comes_first(client: Client, judge: Rater) -> None:
@@ -198,27 +200,27 @@ def test_the_board_of_a_team_leads_its_members_to_their_desk(client: Client) -> 
     for arena in arenas:
         publish(arena)
     assert "/manage/" not in text(client.get("/a/nobodys/"))
-    assert 'href="/a/ours/manage/">Your team’s desk</a>' in text(client.get("/a/ours/"))
+    assert 'href="/a/ours/manage/">Your team’s workspace</a>' in text(client.get("/a/ours/"))
 
 
 def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, arena: Arena) -> None:
     publish(arena)
-    assert "Where no range stands beside a score" not in text(client.get("/a/support/"))
+    assert "A score without an interval" not in text(client.get("/a/support/"))
     first = arena.candidates.order_by("pk").first()
     new = Candidate.objects.create(arena=arena, name="newcomer")
     for outcome in ("left", "right", "left"):
         make_vote(arena, new, first, outcome, arena.prompts.first())
     publish(arena)
     page = text(client.get("/a/support/"))
-    assert "Where no range stands beside a score" in page
+    assert "A score without an interval" in page
     row = next(row for row in page.split("<tr") if "newcomer" in row and '<td class="rank"' in row)
-    assert '<td class="number">–</td>' in row
+    assert '<td class="number">–</td>' in markup(row)
 
 
 def test_an_empty_arena_is_not_said_to_have_come_without_texts(client: Client) -> None:
     publish(create_arena(slug="new", name="New"))
     for page in (text(client.get("/a/new/")), text(client.get("/"))):
-        assert "There is nothing to vote on yet" in page
+        assert "Voting is not open yet" in page
         assert "Results only" not in page
 
 
@@ -238,8 +240,8 @@ def test_an_arena_without_texts_says_that_nobody_can_vote(client: Client) -> Non
     ("n_candidates", "sentence"),
     [
         (0, "This arena has no candidates yet."),
-        (1, "A ranking needs two."),
-        (3, "Nobody can be ranked before there are votes."),
+        (1, "A ranking needs at least two."),
+        (3, "there are no votes to score"),
     ],
 )
 def test_an_arena_without_votes_has_a_clear_page(
@@ -255,7 +257,7 @@ def test_an_arena_without_votes_has_a_clear_page(
 def test_an_arena_whose_first_board_is_being_made_says_so(client: Client) -> None:
     make_arena(slug="new")
     page = text(client.get("/a/new/"))
-    assert "The first board of this arena is being made" in page
+    assert "The first leaderboard is being computed" in page
     assert "candidate-1" in page
     assert client.get("/a/new/results.json").json()["n_votes"] is None
     assert client.get("/a/new/?category=x").status_code == 404
@@ -268,8 +270,8 @@ def test_disjoint_pools_are_not_ranked_against_each_other(client: Client) -> Non
         make_vote(arena, left, right, "left")
     publish(arena)
     page = text(client.get("/a/pools/"))
-    assert page.count("No chain of results leads both ways between them and the others.") == 1
-    assert page.index("Apart from the others") < page.index(f"candidates/{d.pk}/")
+    assert page.count("No chain of results connects them with the others in both directions.") == 1
+    assert page.index("Not connected to the rest") < page.index(f"candidates/{d.pk}/")
 
 
 def test_a_board_of_a_hidden_import_is_not_there(client: Client, arena: Arena) -> None:
@@ -286,9 +288,9 @@ def test_newest_votes_that_failed_the_check_are_announced(client: Client, arena:
     snapshot = publish(arena)
     snapshot.board.problem = "choix differs by 3 Elo"
     snapshot.board.save()
-    boards.drop_pages(arena_id=arena.pk)
+    leases.drop_pages(arena_id=arena.pk)
     page = text(client.get("/a/support/"))
-    assert "the operator has been told" in page
+    assert "administrators have been notified" in words(page)
     assert "choix differs by" not in page
 
 
@@ -315,13 +317,13 @@ def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: 
     page = text(client.get("/"))
     leader = Snapshot.objects.current().get(board__category="").standings.get(rank=1)
     assert str(leader.candidate) in page
-    assert "In front, not yet clearly" in page
-    assert "24 votes of people" in page
-    assert "The first board is being made." in page
+    assert "Leading, not conclusively" in page
+    assert "24 human votes" in page
+    assert "The first leaderboard is being computed." in page
 
 
 def test_the_index_without_arenas_says_how_to_make_one(client: Client) -> None:
-    assert "There is no arena yet." in text(client.get("/"))
+    assert "No arenas yet." in text(client.get("/"))
 
 
 def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
@@ -332,13 +334,13 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
     for _ in range(2):
         cast(arena, rater=judge)
         publish(arena)
-        elo_intervals.add(
+        elo_service.add_intervals(
             board_id=arena.boards.get(raters="judges", category="").pk, now=timezone.now()
         )
     cast(arena, rater=judge)
     publish(arena)
     with django_assert_max_num_queries(10):
         page = text(client.get("/a/support/?raters=judges"))
-    assert "The judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
+    assert "Judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
     assert f'href="/a/support/runs/{run.pk}/"' in page
     assert f"/runs/{run.pk}/" not in text(client.get("/a/support/?raters=people"))

@@ -6,22 +6,13 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena
-from arena.services.pairing import sync_pairs
-from arena.services.voiding import void_vote
-from ranking import cadence
-from ranking.models import (
-    ArenaRefresh,
-    Board,
-    Snapshot,
-)
-from ranking.services import (
-    findings,
-    measuring,
-    refresh,
-)
-from ranking.stats import NotConverged
+from arena.services.pairs import sync_pairs
+from arena.services.voting import void_vote
+from ranking.models import ArenaRefresh, Board, Snapshot
+from ranking.services import findings, intervals, leases, refresh
+from ranking.stats.bradley_terry import NotConvergedError
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, fill, publish, seconds
 
@@ -36,7 +27,7 @@ def test_costly_intervals_are_borrowed_and_say_which_votes_they_have_seen(
 ) -> None:
     first = publish(arena)
     widths = {s.candidate_id: (s.score - s.low, s.high - s.score) for s in first.standings.all()}
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
+    monkeypatch.setattr(leases, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
     second = publish(arena)
@@ -60,7 +51,7 @@ def test_a_newcomer_has_no_interval_until_they_are_made_again(
     arena = make_arena(n_candidates=3)
     fill(arena)
     publish(arena)
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
+    monkeypatch.setattr(leases, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     newcomer = arena.candidates.create(name="newcomer")
     old = arena.candidates.order_by("pk")[0]
@@ -82,16 +73,16 @@ def test_intervals_that_cannot_be_made_are_not_asked_for_all_the_time(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(arena)
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
+    monkeypatch.setattr(leases, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
     publish(arena)
     Snapshot.objects.update(measured_at=timezone.now() - seconds(3600))
 
     def fail(*_: Any) -> None:
-        raise NotConverged("no maximum")
+        raise NotConvergedError("no maximum")
 
-    monkeypatch.setattr(measuring, "measure", fail)
+    monkeypatch.setattr(intervals, "measure", fail)
     publish(arena)
     assert ArenaRefresh.objects.get(arena=arena).recheck_at > timezone.now() + seconds(5)
 
@@ -104,7 +95,7 @@ def test_no_score_waits_for_a_finding(
         def __init__(self, **_: Any) -> None: ...
 
         def fit(self, *_: Any, **__: Any) -> None:
-            raise NotConverged("no maximum")
+            raise NotConvergedError("no maximum")
 
     monkeypatch.setattr(findings, model, Unsettled)
     snapshot = publish(arena)
@@ -116,11 +107,11 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(arena)
-    monkeypatch.setattr(cadence, "QUICK", 0.0)
+    monkeypatch.setattr(leases, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     gone = arena.candidates.order_by("-pk")[0]
     for vote in arena.votes.filter(Q(comparison__left=gone) | Q(comparison__right=gone)):
-        void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
+        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
     arena.candidates.filter(pk=gone.pk).update(retired_at=timezone.now())
     sync_pairs(arena=arena)
     cast(arena, "right")

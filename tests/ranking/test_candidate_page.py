@@ -8,10 +8,10 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
-from ranking.pages import record
-from ranking.pages.record import Filters
+from ranking import record
+from ranking.record import VoteFilters
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, publish
+from tests.ranking.helpers import cast, markup, publish
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +50,7 @@ def test_the_record_counts_both_sides(arena: Arena) -> None:
     make_vote(arena, second, first, "tie")
     make_vote(arena, second, first, "both_bad")
     make_vote(arena, third, first, "right")
-    against = record.record(first, "people")
+    against = record.count_record(first, "people")
     assert [(a.opponent, a.won, a.lost, a.tie, a.both_bad) for a in against] == [
         (second, 2, 1, 1, 1),
         (third, 1, 0, 0, 0),
@@ -63,8 +63,8 @@ def test_a_parameter_may_have_any_name(client: Client, value: object) -> None:
     candidate = first_of(make_arena())
     Candidate.objects.filter(pk=candidate.pk).update(parameters={"items": value, "0": "zero"})
     page = page_of(client, candidate)
-    assert "<dt>items</dt>" in page
-    assert "<dt>0</dt><dd>zero</dd>" in page
+    assert "<dt>items</dt>" in markup(page)
+    assert "<dt>0</dt><dd>zero</dd>" in markup(page)
 
 
 def test_a_soft_verdict_counts_what_it_says_from_either_side(arena: Arena, judge: Rater) -> None:
@@ -72,7 +72,7 @@ def test_a_soft_verdict_counts_what_it_says_from_either_side(arena: Arena, judge
     make_vote(arena, first, second, "left", None, judge, preference=0.8)
     make_vote(arena, second, first, "left", None, judge, preference=0.7)
     make_vote(arena, third, first, "right", None, judge, preference=0.1)
-    against = {a.opponent: a for a in record.record(first, "judges")}
+    against = {a.opponent: a for a in record.count_record(first, "judges")}
     assert against[second].win_rate == pytest.approx((0.8 + 0.3) / 2)
     assert against[third].win_rate == pytest.approx(0.9)
 
@@ -99,7 +99,7 @@ def test_comparisons_are_filtered(arena: Arena, filters: dict[str, str], expecte
     make_vote(arena, second, first, "tie")
     make_vote(arena, third, first, "right")
     asked = {k: str(second.pk) if v == "second" else v for k, v in filters.items()}
-    page = record.listed(first, Filters.of(asked, ["people"]), "1")
+    page = record.list_votes(first, VoteFilters.of(asked, ["people"]), "1")
     assert page.paginator.count == expected
 
 
@@ -107,7 +107,7 @@ def test_a_result_is_told_from_the_candidates_side(arena: Arena) -> None:
     arena.votes.all().delete()
     first, second = arena.candidates.order_by("pk")[:2]
     make_vote(arena, second, first, "left")
-    (item,) = record.listed(first, Filters("people", "", None), "1").object_list
+    (item,) = record.list_votes(first, VoteFilters("people", "", None), "1").object_list
     assert (item.result, item.opponent) == ("Lost", second)
 
 
@@ -133,8 +133,8 @@ def test_people_and_judges_are_counted_apart(client: Client, arena: Arena, judge
 
 def test_a_candidate_that_nobody_voted_on_has_a_page(client: Client) -> None:
     page = page_of(client, first_of(make_arena()))
-    assert "It has met nobody yet." in page
-    assert "On no board yet." in page
+    assert "No comparisons yet." in page
+    assert "Not on any leaderboard yet." in page
 
 
 def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena, Rater
-from arena.services.trust import set_trust
+from arena.services.voting import set_trust
 from ranking.models import Snapshot
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import publish

@@ -9,11 +9,16 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Candidate, Rater
+from ranking.board_data import BoardQuery, find_arena
+from ranking.comparison import (
+    DifferenceBoard,
+    PublishedPairs,
+    read_difference_boards,
+    read_pairs,
+    read_published,
+)
 from ranking.models import Snapshot, SnapshotMatrices
-from ranking.pages.head_to_head import HeadToHead, head_to_head
-from ranking.pages.published import Pairs, read_pairs, read_published
-from ranking.pages.reading import Question, find_arena
-from ranking.stats import BradleyTerry
+from ranking.stats.bradley_terry import BradleyTerry
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, fill, publish
 
@@ -30,16 +35,18 @@ def ids(arena: Arena) -> list[int]:
     return [candidate.pk for candidate in arena.candidates.order_by("pk")]
 
 
-def pairs_of(category: str = "") -> tuple[Pairs, Snapshot]:
-    board = read_published(find_arena("support"), Question("people", category))
+def pairs_of(category: str = "") -> tuple[PublishedPairs, Snapshot]:
+    board = read_published(find_arena("support"), BoardQuery("people", category))
     pairs = read_pairs(board)
     assert pairs is not None
     assert board.snapshot is not None
     return pairs, board.snapshot
 
 
-def told_of(a: int, b: int) -> HeadToHead:
-    return head_to_head(*pairs_of(), a, b)
+def differences() -> DifferenceBoard:
+    board = read_difference_boards(find_arena("support"), BoardQuery("people")).chosen
+    assert board is not None
+    return board
 
 
 @pytest.fixture
@@ -58,32 +65,32 @@ def apart() -> Arena:
 def test_two_that_are_separated(client: Client, apart: Arena) -> None:
     snapshot = publish(apart)
     a, b, _ = ids(apart)
-    told = told_of(a, b)
+    difference = differences().difference(a, b)
     score = {s.candidate_id: s.score for s in snapshot.standings.all()}
-    assert told.difference is not None
-    assert told.difference.elo == pytest.approx(score[a] - score[b])
+    assert difference.elo == pytest.approx(score[a] - score[b])
     page = page_of(client, a, b)
-    assert "Separated: candidate-0 is ahead of candidate-1 by more than chance explains." in page
-    assert f"+{told.difference.elo:.0f} Elo for candidate-0" in page
-    assert f"95 % interval +{told.difference.low:.0f} to +{told.difference.high:.0f}" in page
-    assert f"{told.difference.probability:.0%} 95 % interval" in page
-    assert "50 won, 10 lost, 0 tied, 0 both bad seen from candidate-0" in page
-    assert f"83% of 60 votes {told.difference.probability:.0%} predicted by the scores" in page
+    assert "candidate-0 clearly beats candidate-1." in page
+    assert f"+{difference.elo:.0f} Elo for candidate-0" in page
+    assert f"95 % interval +{difference.low:.0f} to +{difference.high:.0f}" in page
+    assert f"{difference.wins:.0%} 95 % interval" in page
+    assert "50 won, 10 lost, 0 tied, 0 both bad from candidate-0’s side" in page
+    assert f"83% of 60 votes {difference.wins:.0%} predicted by the scores" in page
     assert "more votes between the two" not in page
 
 
 def test_the_other_way_round_all_is_mirrored(client: Client, apart: Arena) -> None:
     publish(apart)
     a, b, _ = ids(apart)
-    one, other = told_of(a, b), told_of(b, a)
-    assert one.difference is not None
-    assert other.difference is not None
-    assert other.difference.elo == pytest.approx(-one.difference.elo)
-    assert other.difference.high == pytest.approx(-one.difference.low)
-    assert other.own_part == pytest.approx(one.own_part)
+    board = differences()
+    one, other = board.difference(a, b), board.difference(b, a)
+    assert one.elo is not None
+    assert one.low is not None
+    assert other.elo == pytest.approx(-one.elo)
+    assert other.high == pytest.approx(-one.low)
+    assert board.evidence_share(b, a) == pytest.approx(board.evidence_share(a, b))
     page = page_of(client, b, a)
-    assert "Separated: candidate-0 is ahead of candidate-1" in page
-    assert f"−{one.difference.elo:.0f} Elo for candidate-1" in page
+    assert "candidate-0 clearly beats candidate-1" in page
+    assert f"−{one.elo:.0f} Elo for candidate-1" in page
     assert "10 won, 50 lost" in page
 
 
@@ -103,13 +110,13 @@ def test_two_that_are_not_separated_need_more_votes(client: Client, arena: Arena
     }
     snapshot.save()
     page = page_of(client, a, c)
-    assert "Not separated: chance explains a difference like this." in page
-    assert "To tell them apart takes about 120 more votes between the two" in page
+    assert "Too close to call" in page
+    assert "about 120 more votes between the two would separate them" in page
     assert "about 120" not in page_of(client, b, c)
 
 
 def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> None:
-    from ranking.stats import neighbours
+    from ranking.stats.differences import neighbours
 
     snapshot = publish(arena)
     pairs, _ = pairs_of()
@@ -119,21 +126,24 @@ def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> 
     for two in order:
         upper, lower = pairs.candidates[[two.upper, two.lower]].tolist()
         snapshot.findings = {}
-        told = head_to_head(pairs, snapshot, upper, lower)
-        assert told.more_votes == ("" if two.separated else two.words)
+        standings = {row.candidate_id: row for row in snapshot.standings.all()}
+        board = DifferenceBoard(snapshot, standings, pairs)
+        assert board.votes_to_separate(upper, lower) == (two.words if two.votes else "")
 
 
 def test_how_much_their_own_votes_carry_is_what_is_lost_without_them(apart: Arena) -> None:
     publish(apart)
     a, b, _ = ids(apart)
-    told = told_of(a, b)
+    board = differences()
+    elo = board.difference(a, b).elo
+    assert elo is not None
     pairs, _ = pairs_of()
-    i, j = pairs.place(a), pairs.place(b)
+    i, j = pairs.index(a), pairs.index(b)
     assert i is not None
     assert j is not None
     model = BradleyTerry().fit(pairs.battles)
     information = model._pairs.information(model.theta_)
-    p = 1 / (1 + 10 ** (-(told.difference.elo if told.difference else 0) / 400))
+    p = 1 / (1 + 10 ** (-elo / 400))
     own = 60 * p * (1 - p)
     for x, y, sign in ((i, i, -1), (j, j, -1), (i, j, 1), (j, i, 1)):
         information[x, y] += sign * own  # as if the two had never met
@@ -141,7 +151,7 @@ def test_how_much_their_own_votes_carry_is_what_is_lost_without_them(apart: Aren
 
     inverse = np.linalg.pinv(information)
     alone = 1 / (inverse[i, i] + inverse[j, j] - 2 * inverse[i, j])
-    assert told.own_part == pytest.approx(own / (own + alone))
+    assert board.evidence_share(a, b) == pytest.approx(own / (own + alone))
 
 
 def test_the_page_says_where_its_knowledge_comes_from(client: Client) -> None:
@@ -152,14 +162,14 @@ def test_the_page_says_where_its_knowledge_comes_from(client: Client) -> None:
             make_vote(arena, left, right, "left")
     make_vote(arena, a, d, "tie")
     publish(arena)
-    assert "Their own 40 votes carry about 67% of what is known" in page_of(client, a.pk, b.pk)
-    assert "All of this comes from their own 1 vote." in page_of(client, a.pk, d.pk)
-    assert "They have no votes of their own: all of this comes" in page_of(client, b.pk, d.pk)
+    assert "Their 40 direct votes provide about 67 % of the evidence" in page_of(client, a.pk, b.pk)
+    assert "All evidence comes from their 1 direct vote." in page_of(client, a.pk, d.pk)
+    assert "No direct votes: all evidence comes" in page_of(client, b.pk, d.pk)
     for _ in range(60):
         make_vote(arena, b, c, "tie")
         make_vote(arena, c, a, "tie")
     publish(arena)
-    assert "Most of this comes from comparisons with others: their own 40 votes carry about" in (
+    assert "comparisons with other candidates: their 40 direct votes provide about" in (
         page_of(client, a.pk, b.pk)
     )
 
@@ -169,10 +179,10 @@ def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> No
     publish(arena)
     a = ids(arena)[0]
     page = page_of(client, a, new.pk)
-    assert "They cannot be compared by score yet. newcomer: It has no votes yet." in page
-    assert "They have never met." in page
+    assert "Not comparable by score yet. newcomer: It has no votes yet." in page
+    assert "Direct comparisons None yet." in page
     assert "Elo for" not in page
-    assert "Separated" not in page
+    assert "clearly beats" not in page
     make_vote(arena, new, arena.candidates.get(pk=a), "left", arena.prompts.first())
     publish(arena)
     page = page_of(client, new.pk, a)
@@ -186,8 +196,8 @@ def test_a_candidate_that_came_after_the_snapshot_is_named(client: Client, arena
     publish(arena)
     new = Candidate.objects.create(arena=arena, name="newcomer")
     page = page_of(client, new.pk, ids(arena)[0])
-    assert "newcomer: It is not on this board yet." in page
-    assert "The two have never met." in page
+    assert "newcomer: It is not on this leaderboard yet." in page
+    assert "No direct comparisons yet." in page
 
 
 def test_too_few_groups_of_votes_give_no_interval(client: Client) -> None:
@@ -197,17 +207,17 @@ def test_too_few_groups_of_votes_give_no_interval(client: Client) -> None:
         make_vote(arena, a, b, outcome, arena.prompts.first())
     publish(arena)
     page = page_of(client, a.pk, b.pk)
-    assert "Whether they are separated cannot be told. Fewer than 5 independent groups" in page
+    assert "No verdict yet. Fewer than 5 independent groups" in page
     assert "+120 Elo for candidate-0 no interval" in page
     assert "nan" not in page.lower()
-    assert "There are no intervals on this board yet" in page
+    assert "No intervals on this leaderboard yet" in page
 
 
 def test_an_interval_that_has_not_seen_all_votes_says_so(client: Client, arena: Arena) -> None:
     snapshot = publish(arena)
     snapshot.measured_votes = 20
     snapshot.save()
-    assert "The interval has seen 20 of the 24 votes" in page_of(client, *ids(arena)[:2])
+    assert "The interval includes 20 of the 24 votes" in page_of(client, *ids(arena)[:2])
 
 
 def test_soft_verdicts_count_what_they_say(client: Client, arena: Arena, judge: Rater) -> None:
@@ -230,12 +240,12 @@ def test_the_comparisons_they_share_are_listed(client: Client, arena: Arena) -> 
     publish(arena)
     page = page_of(client, a.pk, b.pk)
     assert "1–25 of 29, newest first" in page
-    assert "candidate-1 preferred Prompt not known Person" in page
+    assert "candidate-1 preferred Prompt unknown Person" in page
     assert "candidate-0 preferred Question 0?" in page
     second = page_of(client, a.pk, b.pk, "&page=2")
     assert "26–29 of 29" in second
     assert "Newer" in second
-    assert "Both bad Prompt not known" in page_of(client, a.pk, c.pk)
+    assert "Both bad Prompt unknown" in page_of(client, a.pk, c.pk)
     assert "Tie Question 2?" in page_of(client, b.pk, c.pk)
     address = f"/a/support/compare/?raters=people&amp;a={a.pk}&amp;b={b.pk}&amp;page=2#comparisons"
     raw = client.get(f"/a/support/compare/?a={a.pk}&b={b.pk}").content.decode()
@@ -271,8 +281,8 @@ def test_the_same_candidate_twice_is_told(client: Client, arena: Arena) -> None:
     publish(arena)
     a = ids(arena)[0]
     page = page_of(client, a, a)
-    assert "That is the same candidate twice." in page
-    assert "Comparisons they share" not in page
+    assert "You chose the same candidate twice." in page
+    assert "Votes between the two" not in page
 
 
 def test_without_a_choice_the_first_two_are_offered(client: Client, arena: Arena) -> None:
@@ -305,22 +315,22 @@ def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge
     publish(arena)
     a, b, _ = ids(arena)
     page = page_of(client, a, b, "&raters=combined")
-    assert "seen from candidate-0; people’s votes" in page
+    assert "human votes, from candidate-0’s side" in page
     assert "1–8 of 8" in page
-    assert "Their own" not in page
+    assert "direct votes" not in page
     matrix = client.get("/a/support/matrix/?raters=combined").content.decode()
-    assert "The votes are people’s" in matrix
+    assert "Only human votes are shown" in matrix
     assert f"?raters=people&amp;opponent={b}#" in matrix
 
 
 def test_pages_of_boards_that_are_not_there(client: Client, arena: Arena) -> None:
-    assert "The first board of this arena is being made" in page_of(client, *ids(arena)[:2])
+    assert "The first leaderboard is being computed" in page_of(client, *ids(arena)[:2])
     publish(arena)
-    assert "No judge has voted here yet." in page_of(client, "", "", "&raters=judges")
-    assert "have not both voted" in page_of(client, "", "", "&raters=combined")
+    assert "No LLM-judge votes here yet." in page_of(client, "", "", "&raters=judges")
+    assert "needs votes by both people and" in page_of(client, "", "", "&raters=combined")
     assert client.get("/a/support/compare/?category=no-such").status_code == 404
     SnapshotMatrices.objects.all().delete()
-    assert "Who met whom is being counted" in page_of(client, *ids(arena)[:2])
+    assert "still being counted" in page_of(client, *ids(arena)[:2])
 
 
 def test_it_takes_at_most_eight_queries(

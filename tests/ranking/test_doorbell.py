@@ -1,4 +1,4 @@
-"""The doorbell: many rings, one message, and no harm from a broker that is away."""
+"""Debounced refreshes: many calls, one message, and no harm from a broker that is away."""
 
 import subprocess
 import sys
@@ -11,8 +11,8 @@ import pytest
 
 from arena.models import Arena
 from arena.signals import announce, arena_created, votes_changed
-from ranking.doorbell import Doorbell
 from ranking.models import ArenaRefresh, Board
+from ranking.signals import DebouncedTask
 from tests.ranking.helpers import publish
 
 ROOT = Path(__file__).parents[2]
@@ -27,10 +27,10 @@ def wait_for(met: Callable[[], bool]) -> None:
 
 def test_many_rings_are_one_message_per_arena() -> None:
     sent: list[int] = []
-    bell = Doorbell(sent.append, wait=0.05)
+    task = DebouncedTask(sent.append, wait=0.05)
     for _ in range(100):
-        bell.ring(7)
-        bell.ring(8)
+        task.schedule(7)
+        task.schedule(8)
     assert sent == []
     wait_for(lambda: len(sent) == 2)
     time.sleep(0.15)
@@ -39,10 +39,10 @@ def test_many_rings_are_one_message_per_arena() -> None:
 
 def test_it_rings_again_after_it_has_fallen_silent() -> None:
     sent: list[int] = []
-    bell = Doorbell(sent.append, wait=0.02)
-    bell.ring(7)
-    wait_for(lambda: bell._thread is None)
-    bell.ring(7)
+    task = DebouncedTask(sent.append, wait=0.02)
+    task.schedule(7)
+    wait_for(lambda: task._thread is None)
+    task.schedule(7)
     wait_for(lambda: sent == [7, 7])
 
 
@@ -54,18 +54,20 @@ def test_a_broker_that_is_away_is_logged_and_forgotten(caplog: pytest.LogCapture
             raise ConnectionError("no broker")
         sent.append(arena_id)
 
-    bell = Doorbell(publish_or_fail, wait=0.02)
-    bell.ring(7)
-    bell.ring(8)
+    task = DebouncedTask(publish_or_fail, wait=0.02)
+    task.schedule(7)
+    task.schedule(8)
     wait_for(lambda: sent == [8])
-    assert "did not take the ring of arena 7" in caplog.text
+    assert "refresh of arena 7 could not be queued" in caplog.text
 
 
 def test_what_was_rung_is_sent_before_the_process_ends() -> None:
     """A command is over long before the wait is: its ring must not die with it."""
     script = (
-        "from ranking.doorbell import Doorbell; Doorbell(lambda pk: print(pk, flush=True),"
-        " wait=60).ring(7)"
+        "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'arena.settings';"
+        "django.setup();"
+        "from ranking.signals import DebouncedTask;"
+        "DebouncedTask(lambda pk: print(pk, flush=True), wait=60).schedule(7)"
     )
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd=ROOT)
@@ -73,21 +75,21 @@ def test_what_was_rung_is_sent_before_the_process_ends() -> None:
 
 
 def test_a_broker_that_hangs_keeps_no_process_from_ending() -> None:
-    bell = Doorbell(lambda arena_id: time.sleep(2), wait=60)
-    bell.ring(7)
+    task = DebouncedTask(lambda arena_id: time.sleep(2), wait=60)
+    task.schedule(7)
     started = time.monotonic()
-    bell.flush(timeout=0.1)
+    task.flush(timeout=0.1)
     assert time.monotonic() - started < 1
 
 
 def test_it_goes_on_ringing_after_a_flush() -> None:
     sent: list[int] = []
-    bell = Doorbell(sent.append, wait=0.02)
-    bell.flush()
-    bell.ring(7)
-    bell.flush()
+    task = DebouncedTask(sent.append, wait=0.02)
+    task.flush()
+    task.schedule(7)
+    task.flush()
     assert sent == [7]
-    bell.ring(8)
+    task.schedule(8)
     wait_for(lambda: sent == [7, 8])
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena.models import Arena
 from ranking import tasks
 from ranking.models import EloInterval, Snapshot
-from ranking.services import elo_intervals
+from ranking.services import elo as elo_service
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, publish
 
@@ -27,7 +27,7 @@ def test_they_say_how_many_votes_they_have_seen(arena: Arena) -> None:
     snapshot = publish(arena)
     for _ in range(5):
         cast(arena)  # in no tally yet
-    elo_intervals.add(board_id=snapshot.board_id, now=timezone.now())
+    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
     snapshot.refresh_from_db()
     assert snapshot.elo_interval_votes == 24
 
@@ -35,24 +35,24 @@ def test_they_say_how_many_votes_they_have_seen(arena: Arena) -> None:
 def test_the_same_snapshot_is_not_done_twice(arena: Arena) -> None:
     board = publish(arena).board_id
     now = timezone.now()
-    assert elo_intervals.add(board_id=board, now=now)
-    assert not elo_intervals.add(board_id=board, now=now)
-    assert board not in elo_intervals.missing(now)
+    assert elo_service.add_intervals(board_id=board, now=now)
+    assert not elo_service.add_intervals(board_id=board, now=now)
+    assert board not in elo_service.boards_without_intervals(now)
 
 
 def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
     snapshot = publish(arena)
     now = timezone.now()
-    assert elo_intervals._claim(snapshot, now)
-    assert not elo_intervals.add(board_id=snapshot.board_id, now=now)
-    assert elo_intervals.add(board_id=snapshot.board_id, now=now + timedelta(hours=1))
+    assert elo_service._claim(snapshot, now)
+    assert not elo_service.add_intervals(board_id=snapshot.board_id, now=now)
+    assert elo_service.add_intervals(board_id=snapshot.board_id, now=now + timedelta(hours=1))
 
 
 def test_a_snapshot_whose_intervals_are_being_made_outlives_newer_ones(arena: Arena) -> None:
     publish(arena)
     cast(arena)
     claimed = publish(arena)
-    elo_intervals._claim(claimed, timezone.now())
+    elo_service._claim(claimed, timezone.now())
     cast(arena)
     publish(arena)
     assert Snapshot.objects.filter(pk=claimed.pk).exists()
@@ -60,15 +60,15 @@ def test_a_snapshot_whose_intervals_are_being_made_outlives_newer_ones(arena: Ar
 
 def test_newer_snapshots_show_the_intervals_of_the_one_before(client: Client, arena: Arena) -> None:
     board = publish(arena).board_id
-    assert "The Elo intervals are being made." in client.get("/a/support/").content.decode()
-    elo_intervals.add(board_id=board, now=timezone.now())
+    assert "Elo intervals are being computed." in client.get("/a/support/").content.decode()
+    elo_service.add_intervals(board_id=board, now=timezone.now())
     for _ in range(3):
         cast(arena)
         publish(arena)
     found = client.get("/a/support/results.json").json()
     assert found["elo_intervals_from_votes"] == 24
     assert all(row["elo_low"] < row["elo_high"] for row in found["standings"])
-    elo_intervals.add(board_id=board, now=timezone.now())
+    elo_service.add_intervals(board_id=board, now=timezone.now())
     assert client.get("/a/support/results.json").json()["elo_intervals_from_votes"] == 27
 
 
@@ -76,6 +76,6 @@ def test_too_few_votes_give_none_and_nobody_tries_again() -> None:
     arena = make_arena(n_candidates=2)
     cast(arena)
     snapshot = publish(arena)
-    elo_intervals.add(board_id=snapshot.board_id, now=timezone.now())
+    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
     assert not EloInterval.objects.exists()
-    assert snapshot.board_id not in elo_intervals.missing(timezone.now())
+    assert snapshot.board_id not in elo_service.boards_without_intervals(timezone.now())

@@ -5,17 +5,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena
-from arena.services.voiding import void_vote
-from ranking.models import (
-    Board,
-    EloCheckpoint,
-)
-from ranking.services import (
-    elo_ratings,
-    tallying,
-)
+from arena.services.voting import void_vote
+from ranking.models import Board, EloCheckpoint
+from ranking.services import elo as elo_service
+from ranking.services import fold as fold_service
 from ranking.votes import read_votes
 from tests.ranking.helpers import cast, publish
 from tests.ranking.tallies import claim
@@ -32,11 +27,11 @@ def elo_of(arena: Arena) -> dict[int, float]:
 
 def replayed(arena: Arena) -> dict[int, float]:
     board = Board.objects.get(arena=arena, raters="people", category="")
-    return elo_ratings.replay(board=board, until=10**9).by_candidate()
+    return elo_service.replay(board=board, until=10**9).by_candidate()
 
 
 def test_ratings_kept_are_those_of_a_replay(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elo_ratings, "EVERY", 5)
+    monkeypatch.setattr(elo_service, "EVERY", 5)
     for _ in range(3):
         assert elo_of(arena) == replayed(arena)
         cast(arena)
@@ -45,18 +40,18 @@ def test_ratings_kept_are_those_of_a_replay(arena: Arena, monkeypatch: pytest.Mo
 
 
 def test_a_voided_vote_replays_the_tail_only(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elo_ratings, "EVERY", 5)
+    monkeypatch.setattr(elo_service, "EVERY", 5)
     elo_of(arena)
     vote = arena.votes.order_by("pk")[17]
-    void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
+    void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
     read: list[int] = []
     monkeypatch.setattr(
-        elo_ratings, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))
+        elo_service, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))
     )
     token = claim(arena)
-    tallying.fold(arena_id=arena.pk, token=token)
+    fold_service.fold(arena_id=arena.pk, token=token)
     board = Board.objects.get(arena=arena, raters="people", category="")
-    ratings = elo_ratings.bring_up(board=board, token=token)
+    ratings = elo_service.update_ratings(board=board, token=token)
     assert min(read) > arena.votes.order_by("pk")[13].pk
     monkeypatch.undo()
     assert ratings == replayed(arena)

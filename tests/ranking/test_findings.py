@@ -41,7 +41,7 @@ def test_neighbours_are_in_the_order_of_the_board() -> None:
     upper = [two["upper"] for two in snapshot.findings["neighbours"]]
     lower = [two["lower"] for two in snapshot.findings["neighbours"]]
     assert (upper, lower) == (ranked[:-1], ranked[1:])
-    assert snapshot.findings["neighbours"][0]["words"] == "separated"
+    assert snapshot.findings["neighbours"][0]["words"] == "clear lead"
 
 
 def test_dropping_the_votes_of_the_fragility_line_changes_number_one() -> None:

@@ -1,24 +1,32 @@
 """Two candidates of a board for whoever has to decide: what is known, and why not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from arena.models import Arena, Candidate
+from ranking.board_data import BoardQuery
+from ranking.comparison import (
+    NOT_ON_BOARD,
+    STILL_COUNTING,
+    ChosenPair,
+    DifferenceBoard,
+    UnscoredSide,
+    read_difference_boards,
+    read_published,
+)
 from ranking.models import Snapshot, SnapshotMatrices
-from ranking.pages.compare import Pick, compare_context
-from ranking.pages.gap import COUNTING, NOT_THERE, Blamed, GapBoard, read_gap_boards
-from ranking.pages.published import read_published
-from ranking.pages.reading import Question
-from ranking.stats import Lead
+from ranking.stats.differences import Lead
+from ranking.views.compare import compare_context
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import CYCLE, cast, publish
 
 pytestmark = pytest.mark.django_db
 
 
-def read(arena: Arena, **asked: str) -> GapBoard:
-    board = read_gap_boards(arena, Question(**asked)).chosen
+def read(arena: Arena, **asked: str) -> DifferenceBoard:
+    board = read_difference_boards(arena, BoardQuery(**asked)).chosen
     assert board is not None
     return board
 
@@ -31,27 +39,22 @@ def two(arena: Arena) -> tuple[int, int]:
 def test_it_says_what_the_comparison_of_two_says(arena: Arena) -> None:
     publish(arena)
     a, b = two(arena)
-    gap = read(arena).gap(a, b)
-    board = read_published(arena, Question())
-    told = compare_context(board, Pick(a, b), "1")["told"].difference
-    assert (gap.elo, gap.low, gap.high) == (told.elo, told.low, told.high)
-    assert (gap.wins, gap.wins_low, gap.wins_high) == (
-        told.probability,
-        told.probability_low,
-        told.probability_high,
-    )
-    assert (gap.lead, gap.between, gap.votes) == (told.lead, 8, 16)
+    gap = read(arena).difference(a, b)
+    board = read_published(arena, BoardQuery())
+    shown = compare_context(board, ChosenPair(a, b), "1")["difference"]
+    assert replace(gap, votes_to_go=None) == shown
+    assert (gap.between, gap.votes) == (8, 16)
 
 
 def test_seen_from_the_other_side_it_is_the_same(arena: Arena) -> None:
     cast(arena)
     publish(arena)
     a, b = two(arena)
-    one, other = read(arena).gap(a, b), read(arena).gap(b, a)
+    one, other = read(arena).difference(a, b), read(arena).difference(b, a)
     assert one.elo == pytest.approx(-other.elo)  # type: ignore[operator]
     assert one.chance == pytest.approx(1 - other.chance)  # type: ignore[operator]
     assert one.votes_to_go == other.votes_to_go
-    assert read(arena).gap(a, b, forecast=False).votes_to_go is None
+    assert read(arena).difference(a, b, forecast=False).votes_to_go is None
 
 
 def test_the_interval_among_answers_of_one_style_takes_both_at_their_worst(arena: Arena) -> None:
@@ -63,12 +66,12 @@ def test_the_interval_among_answers_of_one_style_takes_both_at_their_worst(arena
     }
     findings = snapshot.findings | {"style": {"scores": scores}}
     Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
-    style = read(arena).gap(a, b).style
+    style = read(arena).difference(a, b).style
     assert style is not None
     assert (style.elo, style.low, style.high) == (10.0, -30.0, 45.0)
     scores[str(b)]["low"] = None  # type: ignore[assignment]
     Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
-    style = read(arena).gap(a, b).style
+    style = read(arena).difference(a, b).style
     assert style is not None
     assert (style.elo, style.low) == (10.0, None)
 
@@ -78,30 +81,30 @@ def test_who_is_not_on_the_board_is_named(arena: Arena) -> None:
     a, b = two(arena)
     late = Candidate.objects.create(arena=arena, name="late").pk
     for gap, blamed in (
-        (read(arena).gap(late, a), Blamed.CANDIDATE),
-        (read(arena).gap(b, late), Blamed.BASELINE),
+        (read(arena).difference(late, a), UnscoredSide.CANDIDATE),
+        (read(arena).difference(b, late), UnscoredSide.BASELINE),
     ):
-        assert (gap.lead, gap.blamed, gap.reason) == (Lead.NOT_COMPARABLE, blamed, NOT_THERE)
+        assert (gap.lead, gap.blamed, gap.reason) == (Lead.NOT_COMPARABLE, blamed, NOT_ON_BOARD)
         assert not gap.is_known
 
 
 def test_without_matrices_it_waits(arena: Arena) -> None:
     publish(arena)
     SnapshotMatrices.objects.all().delete()
-    gap = read(arena).gap(*two(arena))
-    assert (gap.lead, gap.reason, gap.elo) == (Lead.NOT_COMPARABLE, COUNTING, None)
+    gap = read(arena).difference(*two(arena))
+    assert (gap.lead, gap.reason, gap.elo) == (Lead.NOT_COMPARABLE, STILL_COUNTING, None)
 
 
 def test_categories_stand_beside_and_an_unknown_one_is_all_prompts(arena: Arena) -> None:
     publish(arena)
-    found = read_gap_boards(arena, Question(category="category-1"))
-    assert found.asked == Question("people", "category-1")
+    found = read_difference_boards(arena, BoardQuery(category="category-1"))
+    assert found.query == BoardQuery("people", "category-1")
     assert [board.category for board in found.boards] == ["", "category-0", "category-1"]
     assert read(arena, category="none").category == ""
 
 
 def test_before_the_first_snapshot_there_is_no_board(arena: Arena) -> None:
-    found = read_gap_boards(arena, Question())
+    found = read_difference_boards(arena, BoardQuery())
     assert (found.chosen, found.boards) == (None, [])
 
 
@@ -109,7 +112,7 @@ def test_it_is_read_in_three_queries(arena: Arena, django_assert_num_queries: An
     publish(arena)
     a, b = two(arena)
     with django_assert_num_queries(3):
-        read(arena).gap(a, b)
+        read(arena).difference(a, b)
 
 
 # -- Who wins every vote between two ---------------------------------------------------------------
@@ -124,12 +127,12 @@ def test_who_wins_on_every_prompt_is_ahead_without_a_score() -> None:
         make_vote(arena, second, third, CYCLE[turn % 6], prompt, person)
     publish(arena)
     board = read(arena)
-    ahead, behind = board.gap(first.pk, second.pk), board.gap(second.pk, first.pk)
+    ahead, behind = board.difference(first.pk, second.pk), board.difference(second.pk, first.pk)
     assert (ahead.lead, ahead.is_known, ahead.wins, ahead.elo) == (Lead.AHEAD, True, 1.0, None)
     assert (behind.lead, behind.is_known, behind.wins) == (Lead.BEHIND, True, 0.0)
     assert (ahead.between, ahead.votes_to_go, ahead.is_shut_out) == (12, 0, True)
     assert ahead.chance == 1 - 0.5**13
-    assert board.gap(first.pk, third.pk).lead is Lead.NOT_COMPARABLE  # they have never met
+    assert board.difference(first.pk, third.pk).lead is Lead.NOT_COMPARABLE  # they have never met
 
 
 def test_each_category_counts_its_own_prompts() -> None:
@@ -141,8 +144,8 @@ def test_each_category_counts_its_own_prompts() -> None:
     arena_prompts = arena.prompts.filter(category="category-0").count()
     publish(arena)
     everywhere, there = read(arena), read(arena, category="category-0")
-    assert everywhere.gap(first.pk, second.pk).is_known
-    found = there.gap(first.pk, second.pk)
+    assert everywhere.difference(first.pk, second.pk).is_known
+    found = there.difference(first.pk, second.pk)
     assert (found.is_known, found.between) == (False, 2 * arena_prompts)
     assert found.votes_to_go == 8 - arena_prompts
 
@@ -153,7 +156,7 @@ def test_one_tie_between_them_and_both_have_scores() -> None:
     for turn, prompt in enumerate(arena.prompts.all()):
         make_vote(arena, first, second, "left" if turn else "tie", prompt)
     publish(arena)
-    assert not read(arena).gap(first.pk, second.pk).is_shut_out
+    assert not read(arena).difference(first.pk, second.pk).is_shut_out
 
 
 def test_two_apart_from_the_ranked_that_tied_once_are_no_shut_out() -> None:
@@ -164,7 +167,7 @@ def test_two_apart_from_the_ranked_that_tied_once_are_no_shut_out() -> None:
             make_vote(arena, ranked[i], ranked[j], CYCLE[turn % 6], prompt)
         make_vote(arena, fourth, fifth, "left" if turn else "tie", prompt)
     publish(arena)
-    found = read(arena).gap(fourth.pk, fifth.pk)
+    found = read(arena).difference(fourth.pk, fifth.pk)
     assert (found.lead, found.is_shut_out) == (Lead.NOT_COMPARABLE, False)
 
 
@@ -178,7 +181,7 @@ def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
     make_vote(arena, new, strong, "tie", prompts[0], person)
     snapshot = publish(arena)
 
-    gap = read(arena).gap(new.pk, baseline.pk)
+    gap = read(arena).difference(new.pk, baseline.pk)
     assert (gap.lead, gap.is_known, gap.chance) == (Lead.FEW_CLUSTERS, False, None)
     row = snapshot.standings.get(candidate=new)
     assert row.score is not None
@@ -186,7 +189,7 @@ def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
     assert snapshot.findings["leader"] == strong.pk
     style = snapshot.findings["style"]["scores"]
     assert (style[str(new.pk)]["low"], style[str(strong.pk)]["low"] is None) == (None, False)
-    assert read(arena).gap(strong.pk, baseline.pk).is_known
+    assert read(arena).difference(strong.pk, baseline.pk).is_known
     assert snapshot.standings.get(candidate=strong).low is not None
 
 
@@ -197,7 +200,7 @@ def test_nothing_is_known_from_seven_prompts_however_clear(db: None) -> None:
         for outcome in ("left",) * 5 + ("right",):
             make_vote(arena, a, b, outcome, prompt)
     publish(arena)
-    gap = read(arena).gap(a.pk, b.pk)
+    gap = read(arena).difference(a.pk, b.pk)
     assert (gap.lead, gap.is_known, gap.groups_to_go) == (Lead.AHEAD, False, 1)
     assert gap.votes_to_go
     assert gap.n_groups == 7

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot, Standing
-from ranking.pages.history import MOMENTS, Past, thinned
+from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
-from tests.ranking.helpers import cast, publish
+from tests.ranking.helpers import cast, markup, publish
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +81,7 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     top = standings[0]
     says = f"{top.candidate}: from {top.score - 40:.0f} to {top.score:.0f}."
     assert says in words(page)
-    assert "The table below holds the same numbers." in page
+    assert "The table below shows the same numbers." in page
 
 
 def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old: Snapshot) -> None:
@@ -108,8 +108,8 @@ def test_candidates_are_chosen_in_the_address(client: Client, old: Snapshot) -> 
     a, b, c = (s.candidate_id for s in old.standings.order_by("candidate"))
     page = page_of(client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²")
     assert page.count("<polyline") == 2
-    assert set(re.findall(r'value="(\d+)" checked', page)) == {str(a), str(c)}
-    assert f'value="{b}">' in page
+    assert set(re.findall(r'value="(\d+)"\s+checked', page)) == {str(a), str(c)}
+    assert f'value="{b}">' in markup(page)
     for nobody in ("?candidate=999999", f"?candidate={10**30}", "?candidate=", "?candidate=-1"):
         assert page_of(client, nobody).count("<polyline") == 3
 
@@ -128,8 +128,8 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
     everybody = "&".join(f"candidate={c.pk}" for c in arena.candidates.all())
     many = page_of(client, f"?{everybody}")
     assert many.count("<polyline") == 10
-    assert "More than 10 lines cannot be told apart" in many
-    assert "More than 10" not in page
+    assert "at most 10 candidates" in many
+    assert "at most 10 candidates" not in page
 
 
 def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
@@ -147,7 +147,7 @@ def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
 def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
     publish(arena)
     page = page_of(client)
-    assert "There is one snapshot of this board so far." in page
+    assert "only one snapshot so far" in page
     assert "<polyline" not in page
     assert len(rows_of(page)) == 1
 
@@ -162,25 +162,25 @@ def test_only_kept_snapshots_and_the_current_one_count(client: Client, old: Snap
 
 def test_many_snapshots_are_thinned_at_even_times() -> None:
     start = timezone.now()
-    past = [Past(i, start + timedelta(minutes=10 * i), i) for i in range(2_000)]
+    past = [PastSnapshot(i, start + timedelta(minutes=10 * i), i) for i in range(2_000)]
     kept = thinned(past)
-    assert len(kept) <= MOMENTS
-    assert len(kept) > MOMENTS * 0.9
+    assert len(kept) <= MOST_SNAPSHOTS
+    assert len(kept) > MOST_SNAPSHOTS * 0.9
     assert (kept[0], kept[-1]) == (past[0], past[-1])
     assert [p.pk for p in kept] == sorted({p.pk for p in kept})
     steps = [b.published_at - a.published_at for a, b in pairwise(kept)]
-    assert max(steps) < timedelta(minutes=10 * 2_000 / MOMENTS * 2.1)
+    assert max(steps) < timedelta(minutes=10 * 2_000 / MOST_SNAPSHOTS * 2.1)
     assert thinned(past[:5]) == past[:5]
-    same = [Past(i, start, i) for i in range(300)]
-    assert len(thinned(same)) <= MOMENTS
+    same = [PastSnapshot(i, start, i) for i in range(300)]
+    assert len(thinned(same)) <= MOST_SNAPSHOTS
 
 
 def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.pages.history.MOMENTS", 4)
+    monkeypatch.setattr("ranking.views.history.MOST_SNAPSHOTS", 4)
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)
-    assert "Of 9 snapshots, 4 at about even times are shown." in words(page_of(client))
+    assert "Showing 4 of 9 snapshots" in words(page_of(client))
 
 
 def test_names_are_escaped(client: Client, old: Snapshot) -> None:
@@ -219,13 +219,13 @@ def test_a_new_page_takes_few_queries_and_a_stored_one_takes_one(
 @pytest.mark.parametrize("n_candidates", [0, 1, 3])
 def test_without_scores_the_page_says_so(client: Client, n_candidates: int) -> None:
     publish(make_arena(n_candidates, slug="empty"))
-    assert "Nobody has a score on this board yet." in page_of(client, slug="empty")
+    assert "No candidate has a score on this leaderboard yet." in page_of(client, slug="empty")
 
 
 def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -> None:
-    assert "The first board of this arena is being made" in page_of(client)
+    assert "The first leaderboard is being computed" in page_of(client)
     publish(arena)
-    assert "No judge has voted here yet." in page_of(client, "?raters=judges")
+    assert "No LLM-judge votes here yet." in page_of(client, "?raters=judges")
     assert client.get("/a/support/history/?category=no-such").status_code == 404
     pk = arena.candidates.all()[0].pk
     missing = client.get(f"/a/support/history/?category=no-such&candidate={pk}")
@@ -239,7 +239,7 @@ def test_a_candidates_page_shows_its_history_and_leads_to_it(
     with django_assert_max_num_queries(9):
         page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert f'href="/a/support/history/?raters=people&amp;candidate={pk}"' in page
-    assert "How its score moved: People, all prompts" in page
+    assert "Score history: People, all prompts" in page
     assert page.count("<polyline") == page.count("<polygon") == 1
     assert "css/history" in page
 
@@ -250,4 +250,4 @@ def test_a_candidates_page_without_a_history_has_no_chart(client: Client, arena:
     page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert "<polyline" not in page
     assert "css/history" not in page
-    assert "How its score moved" in page
+    assert "Score history" in page

@@ -21,8 +21,8 @@ def test_without_a_jurys_vote_nothing_speaks_of_juries(
     publish(arena)
     assert not Snapshot.objects.filter(board__raters="juries").exists()
     assert "raters=juries" not in text(client, "/a/support/")
-    assert "No jury has voted here yet." in text(client, "/a/support/?raters=juries")
-    assert "No jury has voted here yet." in text(client, "/a/support/compare/?raters=juries")
+    assert "No jury votes here yet." in text(client, "/a/support/?raters=juries")
+    assert "No jury votes here yet." in text(client, "/a/support/compare/?raters=juries")
 
 
 def test_a_board_of_juries_counts_juries_alone(
@@ -40,8 +40,8 @@ def test_a_board_of_juries_counts_juries_alone(
         "combined": 24,
     }
     page = text(client, "/a/support/?raters=juries")
-    assert "From <strong>2</strong> votes of <strong>1</strong> jury" in page
-    assert "The jury: A jury of three." in page
+    assert "<strong>2</strong> votes by <strong>1</strong> jury" in page
+    assert "Jury: A jury of three." in page
     found = client.get("/a/support/results.json?raters=juries").json()
     assert (found["raters"], found["n_votes"]) == ("juries", 2)
 
@@ -54,7 +54,7 @@ def test_judges_with_juries_but_without_people_are_shown_judges_first(
     fill(arena, rounds=1, rater=judge)
     publish(arena)
     assert client.get("/a/support/results.json").json()["raters"] == "judges"
-    assert "12 votes of judges · 12 votes of juries" in text(client, "/")
+    assert "12 LLM-judge votes · 12 jury votes" in text(client, "/")
 
 
 def test_a_candidates_record_has_juries_beside_judges(
@@ -66,4 +66,4 @@ def test_a_candidates_record_has_juries_beside_judges(
     page = text(client, f"/a/support/candidates/{a}/?raters=juries")
     assert "Juries" in page
     assert "Jury A jury of three" in page
-    assert "· jury A jury of three," in text(client, vote.comparison.get_absolute_url())
+    assert "· Jury A jury of three ·" in text(client, vote.comparison.get_absolute_url())

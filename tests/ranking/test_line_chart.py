@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.pages.line_chart import HEIGHT, LABEL, WIDTH, Moment, Series, line_chart, spread
+from ranking.views.charts import HEIGHT, LABEL, WIDTH, ScoreAt, Series, line_chart, spread
 
 START = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 
 def series(label: str, *scores: float | None, days: float = 1) -> Series:
     return Series(
-        label, [Moment(START + timedelta(days=days * i), score) for i, score in enumerate(scores)]
+        label, [ScoreAt(START + timedelta(days=days * i), score) for i, score in enumerate(scores)]
     )
 
 
@@ -35,7 +35,7 @@ def test_without_two_moments_or_without_scores_there_is_no_chart() -> None:
 
 
 def test_a_band_stays_inside_the_chart() -> None:
-    moments = [Moment(START, 1000, 900, 1200), Moment(START + timedelta(1), 1010, 700, 1100)]
+    moments = [ScoreAt(START, 1000, 900, 1200), ScoreAt(START + timedelta(1), 1010, 700, 1100)]
     chart = line_chart([Series("a", moments)], band=True)
     assert chart is not None
     (band,) = chart.bands

@@ -9,7 +9,8 @@ from django.utils import timezone
 from arena.models import Arena, Import
 from arena.signals import announce, votes_changed
 from ranking.models import ArenaRefresh, Board, BoardPage, BothBad, Snapshot
-from ranking.services import boards, fitting, refresh
+from ranking.services import fit as fit_service
+from ranking.services import leases, refresh
 from tests.ranking.helpers import cast, publish, seconds
 
 pytestmark = pytest.mark.django_db
@@ -79,14 +80,14 @@ def test_votes_revealed_during_a_refresh_reach_the_board(
 ) -> None:
     cast(arena, source=hidden, source_row=1)
     cast(arena)  # a person's vote with a higher id: ids alone cannot tell what is new
-    real = fitting.fit
+    real = fit_service.fit
 
-    def reveal_and_fit(*arguments: Any) -> fitting.Scores:
+    def reveal_and_fit(*arguments: Any) -> fit_service.Scores:
         reveal(hidden)
         votes_changed.send(sender=None, arena_id=arena.pk, reason="import")
         return real(*arguments)
 
-    monkeypatch.setattr(fitting, "fit", reveal_and_fit)
+    monkeypatch.setattr(fit_service, "fit", reveal_and_fit)
     assert publish(arena).n_votes == 25
     ArenaRefresh.objects.update(recheck_at=None)
     assert is_behind(arena)
@@ -102,8 +103,8 @@ def test_a_void_before_a_refresh_that_broke_is_looked_for_again(
     arena.votes.filter(pk=vote.pk).update(
         voided_at=timezone.now() - seconds(3600), void_reason="a mistake"
     )
-    boards.look_again(arena_id=arena.pk)
-    monkeypatch.setattr(fitting, "fit", lambda *_: 1 / 0)
+    leases.mark_stale(arena_id=arena.pk)
+    monkeypatch.setattr(fit_service, "fit", lambda *_: 1 / 0)
     publish(arena)
     assert ArenaRefresh.objects.get(arena=arena).problem
     assert is_behind(arena)

@@ -1,4 +1,4 @@
-"""The win matrix: who scored how much against whom, as voted and as predicted."""
+"""The win matrix: actual and predicted win rates of each pair."""
 
 import re
 from collections.abc import Callable
@@ -9,12 +9,12 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Candidate, Import, Rater
+from ranking import comparison
+from ranking.board_data import BoardQuery, find_arena
+from ranking.comparison import read_pairs, read_published
 from ranking.models import BothBad, SnapshotMatrices
-from ranking.pages import published
-from ranking.pages.published import read_pairs, read_published
-from ranking.pages.reading import Question, find_arena
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, publish
+from tests.ranking.helpers import cast, markup, publish
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/matrix/"
@@ -23,7 +23,7 @@ ADDRESS = "/a/support/matrix/"
 def page_of(client: Client, query: str = "", slug: str = "support") -> str:
     response = client.get(f"/a/{slug}/matrix/{query}")
     assert response.status_code == 200
-    return str(response.content.decode())
+    return markup(response.content.decode())
 
 
 def rows_of(page: str) -> list[tuple[str, list[str]]]:
@@ -61,9 +61,9 @@ def uneven() -> Arena:
 def test_a_cell_holds_the_rows_share_and_the_votes_behind_it(client: Client, uneven: Arena) -> None:
     publish(uneven)
     assert rows_of(page_of(client)) == [
-        ("1 candidate-0", ["itself", "70% of 5", "never met"]),
+        ("1 candidate-0", ["itself", "70% of 5", "no votes"]),
         ("2 candidate-1", ["30% of 5", "itself", "67% of 3"]),
-        ("3 candidate-2", ["never met", "33% of 3", "itself"]),
+        ("3 candidate-2", ["no votes", "33% of 3", "itself"]),
     ]
 
 
@@ -74,8 +74,8 @@ def test_predicted_shares_are_those_of_the_scores(client: Client, uneven: Arena)
     expected = 1 / (1 + 10 ** ((score[c] - score[a]) / 400))
     page = page_of(client, "?show=predicted")
     assert rows_of(page)[0][1][2] == f"{expected:.0%}"
-    assert 'aria-current="true">As the scores predict' in page
-    assert 'aria-current="true">As voted' in page_of(client, "?show=nonsense")
+    assert 'aria-current="true">Predicted' in page
+    assert 'aria-current="true">Actual' in page_of(client, "?show=nonsense")
 
 
 def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
@@ -98,7 +98,7 @@ def test_a_cell_of_a_category_opens_the_comparisons_of_that_category(
     assert "of 4" in rows_of(page)[0][1][1]
     listed = client.get(link).content.decode()
     assert "1–4 of 4" in listed
-    assert "Only prompts of the category “category-0”" in listed
+    assert "Showing only prompts in the category “category-0”" in listed
     assert 'name="category" value="category-0"' in listed
 
 
@@ -115,7 +115,7 @@ def test_both_bad_counts_as_a_tie_where_the_board_says_so(client: Client, uneven
     publish(uneven)
     page = page_of(client)
     assert rows_of(page)[0][1][1] == "67% of 6"
-    assert "Both bad is a tie here" in page
+    assert "“Both bad” counts as a tie" in page
 
 
 def test_shades_are_classes_that_few_votes_do_not_reach(client: Client) -> None:
@@ -146,7 +146,7 @@ def test_the_unranked_stand_last_without_predictions(client: Client, uneven: Are
     lonely = Candidate.objects.create(arena=uneven, name="aaa")
     make_vote(uneven, lonely, uneven.candidates.order_by("pk")[0], "left")
     publish(uneven)
-    assert rows_of(page_of(client))[-1] == ("– aaa", ["100% of 1", *["never met"] * 2, "itself"])
+    assert rows_of(page_of(client))[-1] == ("– aaa", ["100% of 1", *["no votes"] * 2, "itself"])
     predicted = rows_of(page_of(client, "?show=predicted"))[-1][1]
     assert predicted == ["– not comparable", "not comparable", "not comparable", "itself"]
 
@@ -211,25 +211,25 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     assert len(packed.content) < 150_000
     page = page_of(client, slug="large")
     assert page.count('<th scope="row"') == 100
-    assert "These are the first 100 of 105 candidates" in page
-    assert len(re.findall(r'#comparisons">\d+%<small> of \d+', page)) == 9_900
+    assert "Showing the first 100 of 105 candidates" in page
+    assert len(re.findall(r'#comparisons">\d+%<small>of \d+', page)) == 9_900
 
 
 def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
-    from ranking.tallies import COUNTS, Cells
+    from ranking.tallies import COUNTS, VoteCounts
 
     first, second = np.triu_indices(len(ids), 1)
     keys = np.zeros((len(first), 4), np.int64)
     keys[:, 2], keys[:, 3] = np.array(ids)[first], np.array(ids)[second]
     counts = np.zeros((len(first), len(COUNTS)), np.int64)
     counts[:, :3] = np.random.default_rng(1).integers(1, 90, (len(first), 3))
-    matrices.cells = Cells(keys, counts).pack()
+    matrices.cells = VoteCounts(keys, counts).pack()
     matrices.save()
 
 
 @pytest.mark.parametrize(
     ("n_candidates", "sentence"),
-    [(0, "This arena has no candidates yet."), (1, "itself"), (3, "never met")],
+    [(0, "This arena has no candidates yet."), (1, "itself"), (3, "no votes")],
 )
 def test_an_arena_without_votes_has_a_clear_page(
     client: Client, n_candidates: int, sentence: str
@@ -242,10 +242,10 @@ def test_an_arena_without_votes_has_a_clear_page(
 def test_before_the_first_board_and_before_its_matrices_the_page_says_so(
     client: Client, arena: Arena
 ) -> None:
-    assert "The first board of this arena is being made" in page_of(client)
+    assert "The first leaderboard is being computed" in page_of(client)
     publish(arena)
     SnapshotMatrices.objects.all().delete()
-    assert "Who met whom is being counted" in page_of(client)
+    assert "still being counted" in page_of(client)
     assert client.get(ADDRESS + "?category=no-such").status_code == 404
 
 
@@ -268,7 +268,7 @@ def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: A
     matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
     matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
     matrices.save()
-    pairs = read_pairs(read_published(find_arena("support"), Question()))
+    pairs = read_pairs(read_published(find_arena("support"), BoardQuery()))
     assert pairs is not None
     known = ~np.isnan(pairs.covariance)
     assert known.tolist() == [[True, True, False], [True, True, False], [False] * 3]
@@ -290,7 +290,7 @@ def test_a_candidate_that_has_left_the_board_leaves_the_covariance(arena: Arena)
     matrices.candidates = np.array([a, b, b + 1000], "<i8").tobytes()
     matrices.covariance = np.arange(9, dtype="<f4").tobytes()
     matrices.save()
-    pairs = read_pairs(read_published(find_arena("support"), Question()))
+    pairs = read_pairs(read_published(find_arena("support"), BoardQuery()))
     assert pairs is not None
     elo = pairs.covariance[:2, :2] * (400 / np.log(10)) ** 2
     np.testing.assert_allclose(elo, [[0, 1], [3, 4]])
@@ -302,17 +302,17 @@ def test_a_snapshot_replaced_while_it_is_read_is_read_again(
     publish(arena)
     cast(arena)
     publish(arena)  # not kept as history
-    original, calls = published._standings, []
+    original, calls = comparison.standings_with_candidates, []
 
-    def replaced_first(snapshot: Any) -> Any:
-        calls.append(snapshot.pk)
+    def replaced_first(snapshots: Any) -> Any:
+        calls.append(snapshots)
         if len(calls) == 1:
             cast(arena)
             publish(arena)
-        return original(snapshot)
+        return original(snapshots)
 
-    monkeypatch.setattr(published, "_standings", replaced_first)
-    board = published.read_published(find_arena("support"), Question())
+    monkeypatch.setattr(comparison, "standings_with_candidates", replaced_first)
+    board = comparison.read_published(find_arena("support"), BoardQuery())
     assert len(calls) == 2
     assert board.snapshot is not None
     assert (board.snapshot.n_votes, len(board.standings)) == (26, 3)

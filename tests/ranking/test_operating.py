@@ -10,7 +10,7 @@ from django.test import Client
 from arena.models import Arena
 from ranking.finders import PlotlyFinder
 from ranking.models import Snapshot
-from ranking.services import fitting
+from ranking.services import fit as fit_service
 from tests.ranking.helpers import publish
 
 
@@ -22,8 +22,8 @@ def run(*slugs: str) -> str:
 
 @pytest.mark.django_db
 def test_the_command_publishes_boards_and_says_so(arena: Arena) -> None:
-    assert run("support") == "support: 3 boards published\n"
-    assert run() == "support: nothing has changed\n"
+    assert run("support") == "support: 3 leaderboards published\n"
+    assert run() == "support: up to date\n"
     assert Snapshot.objects.current().exclude(elo_intervals_at=None).count() == 3
 
 
@@ -37,8 +37,8 @@ def test_the_command_names_an_arena_that_is_not_there() -> None:
 def test_the_command_says_what_kept_a_board_back(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "largest_difference", lambda *_: 1.0)
-    assert "0 boards published, but: choix differs by 1.0000 Elo" in run("support")
+    monkeypatch.setattr(fit_service, "largest_difference", lambda *_: 1.0)
+    assert "0 leaderboards published, with problems: choix differs by 1.0000 Elo" in run("support")
 
 
 @pytest.mark.slow

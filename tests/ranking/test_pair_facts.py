@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from arena.models import Arena, Candidate, Rater
-from ranking.matrices import covariance_among
 from ranking.models import Snapshot, SnapshotMatrices
-from ranking.services.pair_facts import PairFacts, pair_facts
-from ranking.stats import Lead, compare
+from ranking.services.pair_weights import PairFacts, pair_facts
+from ranking.stats.differences import Lead, compare
+from ranking.votes import covariance_among
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, publish
 

@@ -71,7 +71,7 @@ def test_a_candidate_with_few_votes_of_its_own_has_a_score_and_no_interval(votes
         None
     }
     assert rows["A"]["low"] is not None
-    assert "\n-: fewer than 5 groups of votes of its own.\n" in run(votes)
+    assert "\n-: no interval, fewer than 5 groups of its own votes.\n" in run(votes)
 
 
 def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
@@ -103,8 +103,8 @@ def test_votes_are_clustered_as_asked(votes: Path, cluster: str, rule: str, grou
 def test_clusters_that_the_file_does_not_name_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text("left,right,winner\nA,B,left\nB,A,left\n")
-    assert "2 of 2 votes name no prompt" in refused(path, "--cluster", "prompt")
-    assert "2 of 2 votes name no rater" in refused(path, "--cluster", "rater")
+    assert "2 of 2 votes have no prompt" in refused(path, "--cluster", "prompt")
+    assert "2 of 2 votes have no rater" in refused(path, "--cluster", "rater")
 
 
 def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> None:
@@ -114,10 +114,10 @@ def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> Non
     assert lines[1].split()[:2] == ["1", "A"]
     assert len({len(line) for line in lines[:4]}) == 1
     text = "\n".join(lines[4:])
-    assert '19 votes of people; 1 more say "both bad" and enter no score.' in text
+    assert '19 votes by people; 1 more "both bad", which do not affect the scores.' in text
     assert "same prompt and the same two candidates" in text
     assert "these prompts only" in text
-    assert "Clear number one: nobody." in text
+    assert "Clear number one: none." in text
     assert "votes would change number one." in text
     assert "Not ranked: 日本 D. It has never won or tied" in text
 
@@ -140,7 +140,7 @@ def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> No
     path = tmp_path / "v.csv"
     path.write_text("left,right,winner\nA,B,left\nA,A,tie\nB,,left\nC,D,lft\n")
     assert refused(path).splitlines() == [
-        f"{path}, line 3, column right: 'A' stands against itself",
+        f"{path}, line 3, column right: 'A' is compared with itself",
         f"{path}, line 4, column right: is empty",
         f"{path}, line 5, column winner: is 'lft', which is none of left, right, tie, both_bad",
         "Nothing was ranked: 3 bad rows.",
@@ -151,10 +151,10 @@ def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> No
     ("name", "content", "words"),
     [
         ("v.csv", "", "is empty"),
-        ("v.csv", "left,right,winner\n", "holds no votes"),
-        ("v.csv", "a,b\n", "must name the columns"),
-        ("prompts.jsonl", '{"id": "p", "text": "?"}\n', "holds no votes"),
-        ("v.pdf", "x", "known are"),
+        ("v.csv", "left,right,winner\n", "has no votes"),
+        ("v.csv", "a,b\n", "must name its columns"),
+        ("prompts.jsonl", '{"id": "p", "text": "?"}\n', "has no votes"),
+        ("v.pdf", "x", "not a file of a known format"),
     ],
 )
 def test_a_file_without_votes_is_refused(
@@ -177,7 +177,7 @@ def test_a_native_file_of_votes_names_its_own_candidates(tmp_path: Path) -> None
     odds = 10 ** ((rows["A"] - rows["B"]) / 400)
     assert odds / (1 + odds) == pytest.approx(1.25 / 2)
     path.write_text(vote(b="A"))
-    assert "line 1, column b: 'A' stands against itself" in refused(path)
+    assert "line 1, column b: 'A' is compared with itself" in refused(path)
 
 
 def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path.write_text(judged + vote(rater="x") + vote(rater="x", outcome="right"))
     found = ranked(path)
     assert (found["settings"]["raters"], found["n_votes"], found["n_left_out"]) == ("people", 2, 3)
-    assert "3 votes of other raters are left out" in run(path)
+    assert "3 votes by other raters left out" in run(path)
     assert ranked(path, "--raters", "judges")["n_votes"] == 3
     path.write_text(judged)
     assert ranked(path)["settings"]["raters"] == "judges"
-    assert "no votes of people" in refused(path, "--raters", "people")
+    assert "has no votes by people" in refused(path, "--raters", "people")
 
 
 @pytest.mark.parametrize("option", [("--bootstrap", "1"), ("--seed", "-1"), ("--cluster", "moon")])

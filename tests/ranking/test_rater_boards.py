@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 from scipy import stats
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Rater
-from arena.services.voiding import void_vote
-from ranking.services.rater_boards import RankCorrelation, rank_correlation, scores_of_raters
+from arena.services.voting import void_vote
+from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, fill, publish
 
@@ -35,7 +35,7 @@ def test_only_live_votes_of_these_raters_in_this_arena_count(arena: Arena) -> No
     make_vote(arena, a, b, "left", rater=other)
     void_vote(
         vote=make_vote(arena, a, b, "left", rater=mine),
-        by=COMMAND,
+        by=CLI,
         reason="a test",
         now=timezone.now(),
     )

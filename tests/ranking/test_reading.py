@@ -7,8 +7,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from arena.models import Arena
+from ranking import board_data
 from ranking.models import BoardPage
-from ranking.pages import reading
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, publish
 
@@ -21,16 +21,16 @@ def test_a_snapshot_replaced_while_it_is_read_is_read_again(
     publish(arena)
     cast(arena)
     publish(arena)  # not history: it goes when the next one comes
-    real = reading.choose_snapshot
+    real = board_data.choose_snapshot
 
     def choose_and_lose(*arguments: Any) -> Any:
         chosen = real(*arguments)
-        monkeypatch.setattr(reading, "choose_snapshot", real)
+        monkeypatch.setattr(board_data, "choose_snapshot", real)
         cast(arena)
         publish(arena)
         return chosen
 
-    monkeypatch.setattr(reading, "choose_snapshot", choose_and_lose)
+    monkeypatch.setattr(board_data, "choose_snapshot", choose_and_lose)
     assert "<strong>26</strong> votes" in client.get("/a/support/").content.decode()
     assert not BoardPage.objects.fresh("support", "html||rank|").exists()  # its epoch is over
 

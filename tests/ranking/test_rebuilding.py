@@ -8,17 +8,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from arena.models import Arena
-from ranking.models import (
-    Board,
-    ClusterTally,
-    EloCheckpoint,
-    Tally,
-    TallyDelta,
-)
-from ranking.services import (
-    cluster_tallies,
-)
-from ranking.tallies import Cells
+from ranking.models import Board, ClusterTally, EloCheckpoint, Tally, TallyDelta
+from ranking.services import cluster_tallies
+from ranking.tallies import VoteCounts
 from tests.ranking.helpers import cast, publish
 from tests.ranking.tallies import claim, drift
 
@@ -28,18 +20,18 @@ pytestmark = pytest.mark.django_db
 def test_drift_is_found_told_and_mended(arena: Arena, capsys: Any) -> None:
     publish(arena)
     good = bytes(Tally.objects.get(arena=arena, raters="people", category="").cells)
-    Tally.objects.filter(category="").update(cells=Cells.none().pack())
+    Tally.objects.filter(category="").update(cells=VoteCounts.none().pack())
     with pytest.raises(CommandError, match="had drifted"):
         call_command("rebuild_tallies", arena.slug)
-    assert "people, all categories: 0 votes where there are 24" in capsys.readouterr().out
+    assert "people, all categories: 0 votes instead of 24" in capsys.readouterr().out
     assert bytes(Tally.objects.get(arena=arena, raters="people", category="").cells) == good
     call_command("rebuild_tallies")
-    assert "as they should be" in capsys.readouterr().out
+    assert "support: correct" in capsys.readouterr().out
 
 
 def test_a_rebuild_finds_drift_by_prompt_in_members_and_in_elo(arena: Arena) -> None:
     publish(arena)
-    ClusterTally.objects.filter(prompt=arena.prompts.first()).update(cells=Cells.none().pack())
+    ClusterTally.objects.filter(prompt=arena.prompts.first()).update(cells=VoteCounts.none().pack())
     Tally.objects.filter(category="category-0").update(n_raters=5)
     newest = EloCheckpoint.objects.filter(board__category="category-1")
     newest.update(ratings=np.full(3, 1000.0).tobytes())

@@ -1,16 +1,21 @@
 """A refresh: which votes are on which board, and who may publish."""
 
 import math
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
-from arena.services.pairing import sync_pairs
+from arena.services.pairs import sync_pairs
 from ranking import tasks
 from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
-from ranking.services import boards, fitting, refresh
-from ranking.stats import Battles, BradleyTerry
+from ranking.services import fit as fit_service
+from ranking.services import leases, refresh
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, publish, seconds
 
@@ -123,8 +128,47 @@ def test_one_snapshot_is_current_and_superseded_ones_go(arena: Arena) -> None:
     assert set(mine.values_list("pk", flat=True)) == {first.pk, last.pk}  # the first is history
 
 
+def statements(captured: CaptureQueriesContext) -> list[str]:
+    """What was asked of the database; the bounds of transactions are left out."""
+    bounds = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE SAVEPOINT")
+    return [query["sql"] for query in captured if not query["sql"].startswith(bounds)]
+
+
+def test_a_board_is_replaced_in_six_queries(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(arena)
+    counts = []
+    replace = refresh.publish
+
+    def count_queries(**arguments: Any) -> Snapshot:
+        with CaptureQueriesContext(connection) as captured:
+            snapshot = replace(**arguments)
+        counts.append(len(statements(captured)))
+        return snapshot
+
+    monkeypatch.setattr(refresh, "publish", count_queries)
+    cast(arena)
+    publish(arena)
+    assert counts == [6, 6]  # of all prompts, and of the prompt's category
+
+
+@pytest.mark.parametrize(("n_categories", "most"), [(1, 66), (2, 82)])
+def test_a_refresh_takes_few_queries(arena: Arena, n_categories: int, most: int) -> None:
+    publish(arena)
+    publish(arena)
+    Snapshot.objects.update(measured_seconds=10**6)  # so that intervals are borrowed
+    left, right = arena.candidates.order_by("pk")[:2]
+    by_category = {prompt.category: prompt for prompt in arena.prompts.all()}
+    for prompt in list(by_category.values())[:n_categories]:
+        make_vote(arena, left, right, "left", prompt)
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+    with CaptureQueriesContext(connection) as captured:
+        published = refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
+    assert len(published) == 1 + n_categories
+    assert len(statements(captured)) <= most
+
+
 def test_a_second_refresh_of_the_same_arena_finds_it_taken(arena: Arena) -> None:
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
     assert ArenaRefresh.objects.claim(arena.pk, now, seconds(60))
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
@@ -134,15 +178,15 @@ def test_a_second_refresh_of_the_same_arena_finds_it_taken(arena: Arena) -> None
 def test_who_lost_the_lease_publishes_nothing(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
-    real = fitting.fit
+    real = fit_service.fit
 
-    def slow_fit(*arguments: object) -> fitting.Scores:
+    def slow_fit(*arguments: object) -> fit_service.Scores:
         ArenaRefresh.objects.claim(arena.pk, now + seconds(3600), seconds(60))
         return real(*arguments)
 
-    monkeypatch.setattr(fitting, "fit", slow_fit)
+    monkeypatch.setattr(fit_service, "fit", slow_fit)
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
     assert not Snapshot.objects.exists()
     assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
@@ -153,7 +197,7 @@ def test_a_fit_that_the_second_opinion_contradicts_is_not_published(
 ) -> None:
     good = publish(arena)
     cast(arena)
-    monkeypatch.setattr(fitting, "largest_difference", lambda *_: 0.02)
+    monkeypatch.setattr(fit_service, "largest_difference", lambda *_: 0.02)
     assert publish(arena).pk == good.pk
     assert "choix differs by 0.0200 Elo" in caplog.text
     assert "choix differs" in Board.objects.get(pk=good.board_id).problem
@@ -166,8 +210,8 @@ def test_a_fit_that_the_second_opinion_contradicts_is_not_published(
 def test_a_refresh_that_breaks_says_so_and_is_tried_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "fit", lambda *_: 1 / 0)
-    boards.open_arena(arena_id=arena.pk)
+    monkeypatch.setattr(fit_service, "fit", lambda *_: 1 / 0)
+    leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
     row = ArenaRefresh.objects.get(arena=arena)
@@ -285,6 +329,6 @@ def test_a_refresh_queues_the_elo_intervals_of_what_it_published(
 ) -> None:
     asked: list[int] = []
     monkeypatch.setattr(tasks.add_elo_intervals, "delay", asked.append)
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     tasks.refresh_arena(arena.pk)
     assert asked == list(Board.objects.order_by("category").values_list("pk", flat=True))

@@ -10,12 +10,13 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Rater
-from arena.services.trust import set_trust
+from arena.services.voting import set_trust
+from ranking.board_data import rank_correlation
 from ranking.models import Snapshot, Standing
-from ranking.pages import disagreement
-from ranking.services.rater_boards import rank_correlation
+from ranking.views.compare import Disagreement
+from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, publish
+from tests.ranking.helpers import fill, markup, publish
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/side-by-side/"
@@ -29,7 +30,7 @@ def text(client: Client, address: str = ADDRESS) -> str:
 def names(client: Client, address: str = ADDRESS) -> list[str]:
     """The candidates in the order of their rows."""
     raw = client.get(address).content.decode().split('class="standings side-by-side"')[1]
-    return re.findall(r'<th scope="row" class="name"><a [^>]*>([^<]*)<', raw)
+    return re.findall(r'<th scope="row" class="name"><a [^>]*>([^<]*)<', markup(raw))
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def judged(arena: Arena, judge: Rater) -> Arena:
 
 
 def test_one_kind_of_voters_has_nothing_beside_it(client: Client, arena: Arena) -> None:
-    assert "first board of this arena is being made" in text(client)
+    assert "first leaderboard is being computed" in text(client)
     publish(arena)
     assert "Only people have voted here so far." in text(client)
     assert "side-by-side" not in client.get("/a/support/").content.decode()
@@ -56,7 +57,7 @@ def test_one_kind_of_voters_has_nothing_beside_it(client: Client, arena: Arena) 
 
 def test_nobody_has_voted(client: Client) -> None:
     publish(make_arena(2, 1, slug="support"))
-    assert "Nobody has voted here yet." in text(client)
+    assert "No votes here yet." in text(client)
 
 
 def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: Arena) -> None:
@@ -101,10 +102,10 @@ def test_the_correlations_are_those_of_the_scores(client: Client, judged: Arena)
 def test_the_largest_difference_is_marked_and_can_come_first(client: Client, judged: Arena) -> None:
     page = text(client)
     assert page.count("Largest difference ") == 2  # the link, and one row
-    assert "the intervals do not overlap" in page
+    assert "(significant" in page
     first = names(client, f"{ADDRESS}?order=difference")[0]
     row = page.split(f" {first} ")[1]
-    assert row.index("Largest difference") < row.index("Judges put it")
+    assert row.index("Largest difference") < row.index("Judges: ")
     by_rank = Standing.objects.filter(
         snapshot__board__raters="people", snapshot__board__category="", snapshot__is_current=True
     ).order_by("rank", "candidate__name")
@@ -123,7 +124,7 @@ def test_a_candidate_without_a_score_somewhere_is_said_to_have_none(
     publish(judged)
     page = text(client)
     assert "No score by judges yet." in page
-    assert "The boards do not rank the same candidates" in page
+    assert "rank different sets of candidates" in page
 
 
 def test_a_category_has_its_own(client: Client, judged: Arena) -> None:
@@ -141,7 +142,7 @@ def test_juries_stand_beside_the_others(client: Client, judged: Arena, jury: Rat
     page = text(client)
     for pair in ("People and juries", "Judges and juries", "Juries and combined"):
         assert pair in page
-    assert "Juries give the same score: within chance." in page  # they vote as people did
+    assert "Juries: same score (not significant)." in page  # they vote as people did
 
 
 def test_names_are_escaped(client: Client, judged: Arena) -> None:
@@ -180,13 +181,19 @@ def standing(score: float | None, half: float | None = 30, rank: tuple[int, int]
 @pytest.mark.parametrize(
     ("own", "theirs", "shift", "sentence", "is_apart"),
     [
-        (standing(1000), standing(1070), 0, "put it 70 Elo higher: the intervals do not", True),
-        (standing(1000), standing(930), 0, "put it 70 Elo lower: the intervals do not", True),
-        (standing(1000), standing(1060), 0, "put it 60 Elo higher: within chance", False),
-        (standing(1000), standing(1070), 50, "put it 20 Elo higher: within chance", False),
-        (standing(1000), standing(1000.3), 0, "give the same score: within chance", False),
-        (standing(1000), standing(1300, None), 0, "without intervals it may be chance", False),
-        (standing(1000, None), standing(700), 0, "put it 300 Elo lower; without", False),
+        (standing(1000), standing(1070), 0, "Judges: 70 Elo higher (significant).", True),
+        (standing(1000), standing(930), 0, "Judges: 70 Elo lower (significant).", True),
+        (standing(1000), standing(1060), 0, "Judges: 60 Elo higher (not significant).", False),
+        (standing(1000), standing(1070), 50, "Judges: 20 Elo higher (not significant).", False),
+        (standing(1000), standing(1000.3), 0, "Judges: same score (not significant).", False),
+        (standing(1000), standing(1300, None), 0, "significance unknown", False),
+        (
+            standing(1000, None),
+            standing(700),
+            0,
+            "Judges: 300 Elo lower (significance unknown).",
+            False,
+        ),
         (standing(1000), standing(None), 0, "No score by judges yet.", False),
         (standing(1000), None, 0, "No score by judges yet.", False),
         (standing(None), standing(1000), 0, "No score by people to compare", False),
@@ -196,21 +203,22 @@ def standing(score: float | None, half: float | None = 30, rank: tuple[int, int]
 def test_each_case_has_its_sentence(
     own: Any, theirs: Any, shift: float, sentence: str, is_apart: bool
 ) -> None:
-    found = disagreement.between("people", own, [("judges", theirs, shift)])
-    assert sentence in found.remarks[0].sentence
-    assert found.is_apart is is_apart
+    remark = disagreement("people", own, "judges", theirs, shift)
+    assert sentence in remark.sentence
+    assert remark.is_apart is is_apart
 
 
 def test_ranks_are_named_where_they_do_not_overlap_either() -> None:
     own, theirs = standing(1000, rank=(5, 5)), standing(1200, rank=(1, 3))
-    found = disagreement.between("people", own, [("judges", theirs, 0)])
-    assert "nor do the ranks (5 by people, 1–3 by judges)" in found.remarks[0].sentence
+    remark = disagreement("people", own, "judges", theirs, 0)
+    assert "(significant; rank 1–3 by judges, 5 by people)" in remark.sentence
     near = standing(1200, rank=(4, 6))
-    found = disagreement.between("people", own, [("judges", near, 0)])
-    assert "ranks" not in found.remarks[0].sentence
+    remark = disagreement("people", own, "judges", near, 0)
+    assert "; rank" not in remark.sentence
 
 
 def test_the_largest_of_several_boards_counts() -> None:
-    others = [("judges", standing(1010), 0.0), ("juries", standing(900), 0.0)]
-    found = disagreement.between("people", standing(1000), others)
+    others = [("judges", standing(1010)), ("juries", standing(900))]
+    own = standing(1000)
+    found = Disagreement([disagreement("people", own, raters, row, 0) for raters, row in others])
     assert (found.size, found.is_apart, len(found.remarks)) == (100, True, 2)

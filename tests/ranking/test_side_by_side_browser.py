@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from arena.models import Arena, Rater
-from arena.services.trust import set_trust
+from arena.services.voting import set_trust
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, publish
 

@@ -7,20 +7,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voiding import void_rater, void_vote
-from ranking.models import (
-    ArenaRefresh,
-    ClusterTally,
-    Tally,
-    TallyDelta,
-)
-from ranking.services import (
-    cluster_tallies,
-    elo_ratings,
-    tallying,
-)
+from arena.services.voting import void_rater, void_vote
+from ranking.models import ArenaRefresh, ClusterTally, Tally, TallyDelta
+from ranking.services import cluster_tallies
+from ranking.services import elo as elo_service
+from ranking.services import fold as fold_service
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import cast, fill, publish
 from tests.ranking.tallies import claim, counted, drift, fold, hidden_import, reveal
@@ -42,7 +35,7 @@ def test_folding_in_small_steps_comes_to_the_same(
     at_once = {tally.category: bytes(tally.cells) for tally in Tally.objects.all()}
     Tally.objects.all().delete()
     arena.votes.update(tallied=False)
-    monkeypatch.setattr(tallying, "BATCH", 5)
+    monkeypatch.setattr(fold_service, "BATCH", 5)
     assert fold(arena) == 24
     assert {tally.category: bytes(tally.cells) for tally in Tally.objects.all()} == at_once
 
@@ -53,7 +46,7 @@ def test_a_voided_vote_is_taken_out_again_and_leaves_no_trace(arena: Arena) -> N
     vote = cast(arena, preference=1 / 3)
     fold(arena)
     assert counted(arena) == 25
-    void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
+    void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
     assert fold(arena) == 1
     assert {tally.category: bytes(tally.cells) for tally in Tally.objects.all()} == before
     assert drift(arena) == []
@@ -61,7 +54,7 @@ def test_a_voided_vote_is_taken_out_again_and_leaves_no_trace(arena: Arena) -> N
 
 def test_a_vote_voided_before_it_was_folded_is_never_counted(arena: Arena) -> None:
     fold(arena)
-    void_vote(vote=cast(arena), by=COMMAND, reason="a mistake", now=timezone.now())
+    void_vote(vote=cast(arena), by=CLI, reason="a mistake", now=timezone.now())
     assert fold(arena) == 0
     assert counted(arena) == 24
 
@@ -71,7 +64,7 @@ def test_voiding_a_rater_takes_out_all_their_votes_and_them(arena: Arena) -> Non
     fill(arena, rounds=1, rater=somebody)
     fold(arena)
     assert Tally.objects.get(arena=arena, raters="people", category="").n_raters == 2
-    assert void_rater(rater=somebody, by=COMMAND, reason="a script", now=timezone.now()) == 12
+    assert void_rater(rater=somebody, by=CLI, reason="a script", now=timezone.now()) == 12
     assert fold(arena) == 12
     assert Tally.objects.get(arena=arena, raters="people", category="").n_raters == 1
     assert counted(arena) == 24
@@ -103,7 +96,7 @@ def test_a_vote_with_a_smaller_id_that_commits_late_is_counted(arena: Arena) -> 
 def test_a_file_counts_when_it_is_revealed_and_in_steps(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallying, "BATCH", 3)
+    monkeypatch.setattr(fold_service, "BATCH", 3)
     source = hidden_import(arena)
     fold(arena)
     assert counted(arena) == 24
@@ -118,13 +111,13 @@ def test_a_file_counts_when_it_is_revealed_and_in_steps(
 def test_a_vote_of_a_file_that_is_voided_half_way_is_taken_out_after_all(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallying, "BATCH", 3)
+    monkeypatch.setattr(fold_service, "BATCH", 3)
     source = hidden_import(arena)
     reveal(source)
-    tallying._add_imported(arena.pk, claim(arena), frozenset())
+    fold_service._add_imported(arena.pk, claim(arena), frozenset())
     for row in (2, 6):  # one that is in the tallies, and one that is not
         vote = Vote.objects.get(source=source, source_row=row)
-        void_vote(vote=vote, by=COMMAND, reason="a mistake", now=timezone.now())
+        void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
     fold(arena)
     assert counted(arena) == 24 + 5
     assert drift(arena) == []
@@ -133,7 +126,7 @@ def test_a_vote_of_a_file_that_is_voided_half_way_is_taken_out_after_all(
 def test_a_fold_that_breaks_half_way_changes_nothing(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TallyDelta.objects, "create", lambda **_: 1 / 0)
+    monkeypatch.setattr(TallyDelta.objects, "bulk_create", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fold(arena)
     assert not Tally.objects.exists()
@@ -146,9 +139,9 @@ def test_a_fold_that_breaks_half_way_changes_nothing(
 def test_random_votes_voids_and_files_never_drift(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallying, "BATCH", 4)
+    monkeypatch.setattr(fold_service, "BATCH", 4)
     monkeypatch.setattr(cluster_tallies, "CELLS_AT_ONCE", {"sqlite": 5, "postgresql": 5})
-    monkeypatch.setattr(elo_ratings, "EVERY", 3)
+    monkeypatch.setattr(elo_service, "EVERY", 3)
     chance = random.Random(7)
     people = [make_person() for _ in range(3)]
     candidates, prompts = list(arena.candidates.all()), [*arena.prompts.all(), None]
@@ -168,7 +161,7 @@ def test_random_votes_voids_and_files_never_drift(
         )
         if turn % 7 == 0:
             vote = chance.choice(list(arena.votes.filter(voided_at=None)))
-            void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
+            void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
         if turn % 20 == 5:
             files.append(hidden_import(arena, turn, 5))
         if turn % 20 == 12:
@@ -176,7 +169,7 @@ def test_random_votes_voids_and_files_never_drift(
         if chance.random() < 0.3:
             fold(arena)
         if chance.random() < 0.2:
-            cluster_tallies.settle(arena_id=arena.pk, raters="people", token=claim(arena))
+            cluster_tallies.merge_deltas(arena_id=arena.pk, raters="people", token=claim(arena))
     ArenaRefresh.objects.update(token=None, leased_until=None)
     publish(arena)
     assert drift(arena) == []
@@ -186,7 +179,7 @@ def test_random_votes_voids_and_files_never_drift(
 def test_the_tallies_per_prompt_are_those_per_pair(arena: Arena) -> None:
     fold(arena)
     token = claim(arena)
-    cluster_tallies.settle(arena_id=arena.pk, raters="people", token=token)
+    cluster_tallies.merge_deltas(arena_id=arena.pk, raters="people", token=token)
     assert not TallyDelta.objects.exists()
     assert ClusterTally.objects.count() == 4
     cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")

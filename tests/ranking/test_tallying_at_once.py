@@ -13,12 +13,13 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Vote
-from arena.services.voiding import void_vote
+from arena.services.voting import void_vote
 from ranking.models import ArenaRefresh
-from ranking.services import boards, leases, rebuilding, tallying
-from ranking.services.leases import LeaseLost
+from ranking.services import fold as fold_service
+from ranking.services import leases, rebuild
+from ranking.services.leases import RefreshLeaseLostError
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import make_voted_arena
 
@@ -28,10 +29,10 @@ SHORT = timedelta(seconds=0.3)  # of the leases here: they are taken over all th
 
 @pytest.fixture
 def contest(monkeypatch: pytest.MonkeyPatch) -> Arena:
-    monkeypatch.setattr(tallying, "BATCH", 7)
+    monkeypatch.setattr(fold_service, "BATCH", 7)
     monkeypatch.setattr(leases, "LEASE", SHORT)
     arena = make_voted_arena()
-    boards.open_arena(arena_id=arena.pk)
+    leases.open_arena(arena_id=arena.pk)
     return arena
 
 
@@ -44,7 +45,7 @@ def fold_once(arena: Arena) -> None:
     """Fold where the lease is free; and leave the lease behind, as a killed refresh does."""
     token = claim(arena)
     if token:
-        tallying.fold(arena_id=arena.pk, token=token)
+        fold_service.fold(arena_id=arena.pk, token=token)
 
 
 def settle_and_check(arena: Arena) -> None:
@@ -52,10 +53,10 @@ def settle_and_check(arena: Arena) -> None:
     time.sleep(SHORT.total_seconds() * 1.1)
     token = claim(arena, timedelta(seconds=60))
     assert token
-    tallying.fold(arena_id=arena.pk, token=token)
+    fold_service.fold(arena_id=arena.pk, token=token)
     live = Vote.objects.live().filter(arena=arena)
     assert set(Vote.objects.in_tallies().values_list("pk")) == set(live.values_list("pk"))
-    assert rebuilding.rebuild(arena_id=arena.pk, token=token) == []
+    assert rebuild.rebuild(arena_id=arena.pk, token=token) == []
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:
@@ -112,13 +113,13 @@ def voider(arena: Arena, until: float) -> None:
     chance = random.Random(9)
     while time.monotonic() < until:
         found = Vote.objects.filter(arena=arena, voided_at=None).order_by("-pk")[:30]
-        void_vote(vote=chance.choice(list(found)), by=COMMAND, reason="a test", now=timezone.now())
+        void_vote(vote=chance.choice(list(found)), by=CLI, reason="a test", now=timezone.now())
         time.sleep(0.02)
 
 
 def folder(arena: Arena, until: float) -> None:
     while time.monotonic() < until:
-        with suppress(LeaseLost):
+        with suppress(RefreshLeaseLostError):
             fold_once(arena)
         time.sleep(0.01)
 
@@ -150,7 +151,7 @@ def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
             if not Vote.objects.to_add().exists():
                 return
             fold_once(arena)
-        except LeaseLost:
+        except RefreshLeaseLostError:
             continue
         except (DatabaseError, InterfaceError) as error:
             broken.append(str(error))

@@ -11,20 +11,20 @@ from django.template.defaultfilters import date
 from django.test import Client
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Pair, Team
 from arena.services.teams import rename_team, set_budget
+from ranking.entries import Entrant, disclosure_rule, list_entrants
 from ranking.models import BoardPage, Snapshot
-from ranking.pages.tried import Entrant, disclosure_rule, tried
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.helpers import cast, fill, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 SECRETS = ("Top secret", "the-model", "a system prompt", "a template", "a parameter", "a note")
 
 
 def found(arena: Arena) -> list[Entrant]:
-    return tried(arena, Snapshot.objects.current().of_arena(arena))
+    return list_entrants(arena, Snapshot.objects.current().of_arena(arena))
 
 
 def shares(arena: Arena, name: str) -> list[float | None]:
@@ -124,17 +124,16 @@ def test_the_board_lists_what_was_tried(client: Client, arena: Arena, secret: Ca
     page = client.get("/a/support/").content.decode()
     section = page[page.index('id="tried"') :]
     assert '<th scope="row" class="name">Acme</th>' in section
-    told = (
-        f">Undisclosed {secret.pk}</a>, of Acme, is undisclosed until it has 100 votes (16 so far)."
-    )
-    assert told in section
-    assert "The operators of this site" in section
-    assert 'candidate-0</a> <span class="muted small">retired</span>' in section
-    assert 'candidate-0</a> <span class="muted small">retired</span>' in page[: -len(section)]
+    told = f"Undisclosed {secret.pk} by Acme is undisclosed until it has 100 votes (16 so far)."
+    assert told in words(section)
+    assert "The site’s administrators" in section
+    assert "candidate-0 archived" in words(section)
+    assert "candidate-0 archived" in words(page[: -len(section)])
 
 
 def cells_of(section: str, name: str) -> list[str]:
     """What stands beside a name in one of the section's tables."""
+    section = markup(section)
     row = section[section.index(f">{name}<") :].partition("</tr>")[0]
     return re.findall(r'<td class="number">([^<]*)</td>', row)
 
@@ -149,7 +148,7 @@ def test_every_team_s_row_counts_what_it_entered(
     page = client.get("/a/support/").text
     section = page[page.index('id="tried"') :]
     assert cells_of(section, "Acme") == ["2", "3", "1", "1"]
-    assert cells_of(section, "The operators of this site") == ["2", "2", "0", "0"]
+    assert cells_of(section, "The site’s administrators") == ["2", "2", "0", "0"]
 
 
 def test_how_often_each_is_shown_stands_on_the_page_with_nothing_to_open(
@@ -179,7 +178,7 @@ def test_reading_it_takes_two_queries_however_many_there_are(
         Candidate.objects.create(arena=arena, team=secret.team, name=f"more {number}")
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     with django_assert_num_queries(2):
-        tried(arena, snapshots)
+        list_entrants(arena, snapshots)
 
 
 # -- Undisclosed -----------------------------------------------------------------------------------
@@ -223,11 +222,11 @@ def test_its_page_says_until_when_and_tells_its_team_what_it_is(
     client = Client()
     url = f"/a/support/candidates/{secret.pk}/"
     outside = client.get(url)
-    assert "not before it has 100 votes (16 so far)" in outside.content.decode()
-    assert "Only your team" not in outside.content.decode()
+    assert "undisclosed until it has 100 votes (16 so far)" in outside.content.decode()
+    assert "Visible to your team" not in outside.content.decode()
     client.force_login(ann)
     inside = client.get(url)
-    assert "Only your team sees this" in inside.content.decode()
+    assert "Visible to your team only" in inside.content.decode()
     assert all(told in inside.content.decode() for told in SECRETS)
     assert inside["Cache-Control"] == "private, no-store"
 

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.trust import set_trust
-from arena.services.voiding import void_vote
+from arena.services.voting import set_trust, void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
-from ranking.services import rebuilding, tallying, trusting
-from ranking.services.leases import LeaseLost
-from ranking.tallies import Cells
+from ranking.services import fold as fold_service
+from ranking.services import rebuild
+from ranking.services.leases import RefreshLeaseLostError
+from ranking.tallies import VoteCounts
 from tests.ranking.helpers import cast, publish, seconds
 from tests.ranking.tallies import claim, drift, fold, hidden_import
 
@@ -25,7 +25,7 @@ def trust(rater: Rater, trusted: bool = True) -> None:
 
 def counted(arena: Arena, raters: str, category: str = "") -> int:
     tally = Tally.objects.filter(arena=arena, raters=raters, category=category).first()
-    return int(Cells.of_bytes(tally.cells).votes.sum()) if tally else 0
+    return int(VoteCounts.of_bytes(tally.cells).votes.sum()) if tally else 0
 
 
 def is_behind(arena: Arena) -> bool:
@@ -51,7 +51,7 @@ def test_new_votes_of_the_trusted_are_added_as_they_come(
 ) -> None:
     cast(arena, rater=trusted_judge)
     fold(arena)
-    monkeypatch.setattr(trusting, "count", None)  # nothing is counted anew from here on
+    monkeypatch.setattr(rebuild, "_recount", None)  # from here on nothing is counted anew
     cast(arena, "right", rater=trusted_judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 2
@@ -96,7 +96,7 @@ def test_a_voided_vote_of_the_trusted_leaves_both_tallies(
     vote = cast(arena, rater=trusted_judge)
     cast(arena, rater=trusted_judge)
     fold(arena)
-    void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
+    void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
     fold(arena)
     assert (counted(arena, "judges"), counted(arena, "trusted_judges")) == (1, 1)
     assert drift(arena) == []
@@ -108,7 +108,7 @@ def test_a_vote_voided_before_its_judge_was_trusted_is_not_taken_out_twice(
     vote = cast(arena, rater=judge)
     cast(arena, rater=judge)
     fold(arena)
-    void_vote(vote=vote, by=COMMAND, reason="a test", now=timezone.now())
+    void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
     trust(judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 1
@@ -121,13 +121,13 @@ def test_trust_that_changes_during_a_fold_waits_and_is_found(
     cast(arena, rater=judge)
     fold(arena)
     assert not is_behind(arena)
-    follow = trusting.follow
+    sync_trust = rebuild.sync_trust
 
     def follow_then_trust(**named: Any) -> None:
-        follow(**named)
+        sync_trust(**named)
         trust(judge)
 
-    monkeypatch.setattr(trusting, "follow", follow_then_trust)
+    monkeypatch.setattr(rebuild, "sync_trust", follow_then_trust)
     fold(arena)
     monkeypatch.undo()
     assert counted(arena, "trusted_judges") == 0
@@ -145,14 +145,14 @@ def test_a_fold_that_reads_after_the_flip_still_goes_by_what_the_tallies_count(
     arena: Arena, judge: Rater, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trust is given between two batches: the first was added without, none is counted twice."""
-    monkeypatch.setattr(tallying, "BATCH", 1)
+    monkeypatch.setattr(fold_service, "BATCH", 1)
     for _ in range(3):
         cast(arena, rater=judge)
-    token, before = claim(arena), trusting.tallied(arena.pk)
+    token, before = claim(arena), rebuild.tallied_trust(arena.pk)
     for _ in range(26):
-        tallying._add_cast(arena.pk, token, before)
+        fold_service._add_cast(arena.pk, token, before)
     trust(judge)
-    tallying.fold(arena_id=arena.pk, token=token)
+    fold_service.fold(arena_id=arena.pk, token=token)
     assert counted(arena, "trusted_judges") == 3
     assert drift(arena) == []
 
@@ -163,14 +163,14 @@ def test_a_recount_that_is_killed_has_changed_nothing(
     cast(arena, rater=judge)
     fold(arena)
     trust(judge)
-    put_right = rebuilding.put_right
+    correct_tallies = rebuild.correct_tallies
 
     def die(**named: Any) -> None:
-        put_right(**named)
-        raise LeaseLost
+        correct_tallies(**named)
+        raise RefreshLeaseLostError
 
-    monkeypatch.setattr(trusting, "put_right", die)
-    with pytest.raises(LeaseLost):
+    monkeypatch.setattr(rebuild, "correct_tallies", die)
+    with pytest.raises(RefreshLeaseLostError):
         fold(arena)
     monkeypatch.undo()
     assert not TalliedTrust.objects.exists()
@@ -186,8 +186,10 @@ def test_drift_of_the_tallies_of_the_trusted_is_found_and_mended(
 ) -> None:
     cast(arena, rater=trusted_judge)
     fold(arena)
-    Tally.objects.filter(raters="trusted_judges", category="").update(cells=Cells.none().pack())
-    assert drift(arena) == ["trusted judges, all categories: 0 votes where there are 1"]
+    Tally.objects.filter(raters="trusted_judges", category="").update(
+        cells=VoteCounts.none().pack()
+    )
+    assert drift(arena) == ["trusted judges, all categories: 0 votes instead of 1"]
     assert drift(arena) == []
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from arena.models import Arena, Rater
-from arena.services.trust import set_trust
+from arena.services.voting import set_trust
 from ranking.models import TalliedTrust, TallyMember
 from tests.factories import make_vote
 from tests.ranking.test_tallying_at_once import (

@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison
-from arena.services import voting
-from arena.services.pairing import sync_pairs
+from arena.services import comparisons
+from arena.services.pairs import sync_pairs
 from tests.arena.rest import team_arena, token_of
 from tests.arena.teams import make_team
 from tests.factories import make_person
@@ -69,7 +69,7 @@ def test_the_pages_of_a_rater_name_nobody(arena: Arena) -> None:
 
 
 def test_the_comparison_has_no_page_before_its_vote(arena: Arena) -> None:
-    waiting = voting.issue_comparison(arena=arena, rater=make_person(), now=timezone.now())
+    waiting = comparisons.next_comparison(arena=arena, rater=make_person(), now=timezone.now())
     assert waiting is not None
     page = Client().get(reverse("comparison", args=[arena.slug, waiting.key]))
     assert page.status_code == 404
@@ -103,7 +103,7 @@ def numbers(value: Any) -> Any:
 def test_neither_side_nor_key_follows_the_order_of_ids(arena: Arena) -> None:
     now = timezone.now()
     for _ in range(60):
-        assert voting.issue_comparison(arena=arena, rater=make_person(), now=now)
+        assert comparisons.next_comparison(arena=arena, rater=make_person(), now=now)
     issued = Comparison.objects.filter(arena=arena)
     older_left = [one.left_id < one.right_id for one in issued]
     assert 20 <= sum(older_left) <= 40
@@ -113,7 +113,7 @@ def test_neither_side_nor_key_follows_the_order_of_ids(arena: Arena) -> None:
 
 def test_votes_that_are_exported_have_no_answers_that_wait(arena: Arena) -> None:
     """Whoever reads the exports learns nothing of a pair before its vote."""
-    voting.issue_comparison(arena=arena, rater=make_person(), now=timezone.now())
+    comparisons.next_comparison(arena=arena, rater=make_person(), now=timezone.now())
     caller = token_of(arena.team)
     for name in ("battles.csv", "battles.jsonl", "dpo.jsonl"):
         answer = caller.get(f"arenas/{arena.slug}/exports/{name}")

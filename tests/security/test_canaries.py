@@ -21,11 +21,10 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.conf.endpoints import Endpoint
+from arena.endpoints import Endpoint
 from arena.models import Candidate, Delivery, Membership, Webhook
-from arena.services import tokens
-from arena.services.deliveries import deliver
-from arena.services.webhooks import secret_of
+from arena.services import teams
+from arena.services.webhooks import deliver, signing_secret
 from tests.arena import answering
 from tests.arena.webhook_receiver import Receiver, says
 from tests.judges import helpers
@@ -147,9 +146,9 @@ def make_secrets(world: World, heard: Heard) -> dict[str, str]:
     stranger = world.callers["stranger"]
     stranger.get(reverse("invitation", args=[link[1]]), follow=True)
     heard.answered["the page after the link"] = stranger.get("/invitations/").text
-    tokens.find_token(token[1] + "0", timezone.now())
+    teams.find_token(token[1] + "0", timezone.now())
     webhook = Webhook.objects.get(pk=world.at["webhooks"])
-    return {"token": token[1], "link": link[1], "webhook": secret_of(webhook)}
+    return {"token": token[1], "link": link[1], "webhook": signing_secret(webhook)}
 
 
 def sign_in_badly(world: World) -> None:
@@ -227,8 +226,8 @@ def break_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, team = world.callers["owner"], world.team.slug
     owner.raise_request_exception = False
     with monkeypatch.context() as patched:
-        patched.setattr("arena.services.tokens.record", fail)
-        patched.setattr("arena.services.invitations.record", fail)
+        patched.setattr("arena.services.teams.record", fail)
+        patched.setattr("arena.services.teams.record", fail)
         made = owner.post(reverse("team_tokens", args=[team]), {"name": "B", "scopes": ["read"]})
         invited = owner.post(reverse("team_members", args=[team]), {"role": "member"})
         assert (made.status_code, invited.status_code) == (500, 500)

@@ -10,11 +10,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.calls.models import Capability
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Candidate, Run, Team
-from arena.services.tokens import create_token
+from arena.services.teams import create_token
 from judges.models import Judgement
 from tests.arena.teams import join, signed_in
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, nonce_of
@@ -60,7 +60,7 @@ def world() -> World:
     guests = Team.objects.create(slug="guests", name="Guests")
     Candidate.objects.create(arena=world.arena, team=guests, name="guest")
     world.callers["guest"] = signed_in(join(guests).user)
-    by = Actor(known_as="a test")
+    by = Actor(display_name="a test")
     _, secret = create_token(team=guests, name="g", scopes=["read", "submit", "judge"], by=by)
     world.callers["guest's token"] = Client(headers={"Authorization": f"Bearer {secret}"})
     return world
@@ -117,10 +117,10 @@ def test_a_judges_words_that_may_repeat_what_it_was_told_are_its_teams_alone(
         page = world.callers[caller].get(path).text
         assert "canary-" not in page, caller
         assert "canary-" not in world.callers[caller].get(f"{path}?names=1").text
-        assert "which the arena’s team alone reads" in page
-        assert "the arena’s team alone reads its words" in page
+        assert "that only the arena’s team can read" in " ".join(page.split())
+        assert "only the arena’s team can read its replies" in " ".join(page.split())
         assert "answer is better</strong>" in page
-        assert "What do you think of the reasoning?" not in page
+        assert "Rate the reasoning" not in page
     for caller in TEAM:
         page = world.callers[caller].get(path).text
         assert all(secret in page for secret in (REFERENCE, RUBRIC, NOTE)), caller
@@ -182,7 +182,7 @@ def test_money_that_is_not_told_is_null_and_a_pause_says_who_knows_why(world: Wo
     for shown in (listed, one):
         money = ("cap", "expected_cost", "worst_cost", "spent")
         assert [shown[name] for name in money] == [None] * 4
-        assert shown["pause_reason"] == "The arena's team is told why."
+        assert shown["pause_reason"] == "The arena’s team can see why."
     assert (one["reserved"], one["by_judge"][0]["spent"]) == (None, None)
     own = world.callers["all"].get(path_of("api_judge_run", world.at)).json()
     assert (own["cap"], own["pause_reason"]) == (1.0, reason)

@@ -8,8 +8,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from arena.files.tables import AT_MOST_ROWS
 from arena.models import Response
-from arena.uploads import AT_MOST_ROWS
 from tests.arena.rest import ROOT, team_arena, token_of
 from tests.arena.teams import join, make_team, signed_in
 

@@ -7,14 +7,13 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from arena.access import Actor
+from arena.actors import Actor
 from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
-from arena.services import voting
-from arena.services.invitations import create_invitation
-from arena.services.raters import rater_of_name
-from arena.services.tokens import create_token
+from arena.services import comparisons
+from arena.services.teams import create_invitation, create_token
+from arena.services.voting import rater_of_name
 from judges.models import Judgement, RunJudge
-from judges.services.registering import register_judge, spec_named
+from judges.services.registry import register_judge, spec_named
 from tests.factories import make_arena, make_person
 from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
@@ -106,7 +105,7 @@ def trial() -> Run:
 
 def issued(arena: Arena, rater: Any) -> Any:
     """The key of a comparison that waits for `rater`."""
-    found = voting.issue_comparison(arena=arena, rater=rater, now=timezone.now())
+    found = comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now())
     assert found is not None
     return found.key
 

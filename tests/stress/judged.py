@@ -16,7 +16,7 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
-from arena.conf.endpoints import Endpoint, ModelPrice
+from arena.endpoints import Endpoint, ModelPrice
 from benchmarks.services import OwnRedis, free_port
 from benchmarks.serving import Web, serving
 from tests.environment import REPOSITORY

@@ -10,9 +10,9 @@ import pytest
 from django.db.models import Sum
 from django.utils import timezone
 
-from arena.access import Actor
-from arena.answers.ordering import order_answers
+from arena.actors import Actor
 from arena.calls.models import Call
+from arena.generation_runs import order_answers
 from arena.models import Candidate, Pair, Response, Run
 from tests.factories import make_arena
 from tests.judges.fake_server import MODEL, FakeServer, Sent, says

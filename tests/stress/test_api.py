@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from arena.access import COMMAND
+from arena.actors import CLI
 from arena.models import Arena
-from arena.services.tokens import create_token
+from arena.services.teams import create_token
 from benchmarks.load import Answer, Script, play, request
 from tests.arena.teams import make_team
 
@@ -22,7 +22,7 @@ UNLIMITED = dict.fromkeys(LIMITS, "100000000")
 
 def secret_of(team: Any) -> str:
     scopes = ["read", "submit", "judge"]
-    return create_token(team=team, name="CI", scopes=scopes, by=COMMAND)[1]
+    return create_token(team=team, name="CI", scopes=scopes, by=CLI)[1]
 
 
 def post(path: str, body: Any, **headers: str) -> bytes:

@@ -17,10 +17,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from arena.access import COMMAND
-from arena.services import voting
-from arena.services.raters import rater_of_name, rater_of_person
-from arena.services.tokens import create_token
+from arena.actors import CLI
+from arena.services import comparisons
+from arena.services.teams import create_token
+from arena.services.voting import rater_of_name, rater_of_person
 from ranking.models import Board, Snapshot
 from tests.security.world import World, make_world
 
@@ -61,7 +61,7 @@ def test_nothing_that_can_be_sent_is_a_fault_of_ours(serve: Any, tmp_path: Path)
 def headers_of(world: World) -> dict[str, dict[str, str]]:
     """What each caller sends with every request."""
     scopes = ["read", "submit", "judge"]
-    secret = create_token(team=world.team, name="CI", scopes=scopes, by=COMMAND)[1]
+    secret = create_token(team=world.team, name="CI", scopes=scopes, by=CLI)[1]
     session = world.callers["owner"].cookies["sessionid"].value
     cookies = f"sessionid={session}; csrftoken={CSRF}"
     return {
@@ -129,7 +129,7 @@ def waiting(world: World) -> list[str]:
     owner = world.team.memberships.get(role="owner")
     raters = [rater_of_name(arena=world.arena, name=f"rater-{i}", now=now) for i in range(4)]
     raters.append(rater_of_person(user_id=owner.user_id))
-    issued = [voting.issue_comparison(arena=world.arena, rater=r, now=now) for r in raters]
+    issued = [comparisons.next_comparison(arena=world.arena, rater=r, now=now) for r in raters]
     return [str(comparison.key) for comparison in issued if comparison is not None]
 
 

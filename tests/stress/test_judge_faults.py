@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.services import raise_cap, resume_run
+from arena.calls.money import raise_cap
+from arena.calls.runs import resume_run
 from arena.models import Run, Vote
 from judges.models import Judgement
 from tests.factories import make_arena

@@ -1,1 +1,0 @@
-"""One module per contest, each with its CONTESTS. Copy one to add another."""

@@ -7,7 +7,8 @@ from arena_rank.utils.data_utils import PairDataset
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.votes import N_CANDIDATES, Votes, votes
-from ranking.stats import Battles, BradleyTerry
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
 
 
 def ours() -> Call:

@@ -3,7 +3,8 @@
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.contests import a_fit
 from benchmarks.statistics.votes import N_CANDIDATES, votes
-from ranking.stats import Battles, BradleyTerry
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
 
 
 def refit() -> Call:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.votes import N_CANDIDATES, votes
-from ranking.stats import Battles, Bootstrap
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
 
 REPLICATES = 1000
 CHOIX_REPLICATES = 200

@@ -4,7 +4,8 @@ from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.contests import d_bootstrap
 from benchmarks.statistics.contests.d_bootstrap import REPLICATES
 from benchmarks.statistics.votes import N_PROMPTS, votes
-from ranking.stats import Battles, Bootstrap
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
 
 
 def clustered() -> Call:

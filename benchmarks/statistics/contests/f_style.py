@@ -6,7 +6,7 @@ from arena_rank.utils.data_utils import ContextualPairDataset
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.votes import N_CANDIDATES, N_FEATURES, features, votes
-from ranking.stats import StyledBradleyTerry
+from ranking.stats.style import StyledBradleyTerry
 
 
 def ours() -> Call:

@@ -6,7 +6,7 @@ import pandas as pd
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.contests.a_fit import winners
 from benchmarks.statistics.votes import votes
-from ranking.stats import Elo
+from ranking.stats.elo import Elo
 
 N_VOTES = 10_000_000
 

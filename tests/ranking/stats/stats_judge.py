@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranking.stats import Labelled, PredictionPowered, Unlabelled
+from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 
 K = 5
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.stats import cohen_kappa, krippendorff_alpha, nominal_agreement
+from ranking.stats.agreement import cohen_kappa, krippendorff_alpha, nominal_agreement
 
 LEVELS = ["nominal", "ordinal", "interval"]
 VALUES = st.sampled_from([1.0, 2.0, 2.5, 7.0, math.nan])

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from ranking.stats import ShutOut, Watched
-from ranking.stats.always_valid import TYPICAL
 from ranking.stats.intervals import critical_value
+from ranking.stats.sequential import TYPICAL, CompleteSeparation, SequentialTest
 
 gaps = st.floats(-3, 3)
 errors = st.floats(0.01, 3)
@@ -18,9 +17,9 @@ clusters = st.none() | st.integers(5, 500)
 
 
 def test_a_clear_difference_is_known() -> None:
-    assert Watched(0.5, 0.1).is_known
-    assert Watched(-0.5, 0.1).is_known
-    assert not Watched(0.1, 0.1).is_known
+    assert SequentialTest(0.5, 0.1).is_decided
+    assert SequentialTest(-0.5, 0.1).is_decided
+    assert not SequentialTest(0.1, 0.1).is_decided
 
 
 def test_the_ratio_is_that_of_a_normal_mixture() -> None:
@@ -28,14 +27,14 @@ def test_the_ratio_is_that_of_a_normal_mixture() -> None:
     error = 0.2
     for gap in (0.3, 0.55, 0.6, 0.7):
         mixed = norm(0, math.hypot(error, TYPICAL)).pdf(gap)
-        assert Watched(gap, error).is_known == (mixed / norm(0, error).pdf(gap) >= 20)
+        assert SequentialTest(gap, error).is_decided == (mixed / norm(0, error).pdf(gap) >= 20)
 
 
 @given(gap=gaps, error=errors, n_clusters=clusters)
 def test_what_is_known_lies_outside_the_usual_interval(
     gap: float, error: float, n_clusters: int | None
 ) -> None:
-    if Watched(gap, error, n_clusters).is_known:
+    if SequentialTest(gap, error, n_clusters).is_decided:
         assert abs(gap) > critical_value(0.95, n_clusters) * error
 
 
@@ -43,65 +42,65 @@ def test_what_is_known_lies_outside_the_usual_interval(
 def test_it_is_the_same_seen_from_the_other_side(
     gap: float, error: float, n_clusters: int | None
 ) -> None:
-    one, other = Watched(gap, error, n_clusters), Watched(-gap, error, n_clusters)
-    assert one.is_known == other.is_known
+    one, other = SequentialTest(gap, error, n_clusters), SequentialTest(-gap, error, n_clusters)
+    assert one.is_decided == other.is_decided
     assert one.chance_ahead == pytest.approx(1 - other.chance_ahead)
 
 
 def test_the_chance_is_that_of_students_t_or_the_normal_curve() -> None:
-    assert Watched(0.3, 0.2, 12).chance_ahead == pytest.approx(t(11).cdf(1.5))
-    assert Watched(0.3, 0.2).chance_ahead == pytest.approx(norm.cdf(1.5))
-    assert Watched(0.0, 0.2, 12).chance_ahead == 0.5
+    assert SequentialTest(0.3, 0.2, 12).chance_ahead == pytest.approx(t(11).cdf(1.5))
+    assert SequentialTest(0.3, 0.2).chance_ahead == pytest.approx(norm.cdf(1.5))
+    assert SequentialTest(0.0, 0.2, 12).chance_ahead == 0.5
 
 
 def test_few_clusters_make_it_harder_to_know() -> None:
-    assert Watched(0.66, 0.2).is_known
-    assert not Watched(0.66, 0.2, 9).is_known
+    assert SequentialTest(0.66, 0.2).is_decided
+    assert not SequentialTest(0.66, 0.2, 9).is_decided
 
 
 @given(gap=gaps, error=errors, n_clusters=st.integers(2, 30))
 def test_nothing_is_known_from_fewer_clusters_than_a_shut_out_takes(
     gap: float, error: float, n_clusters: int
 ) -> None:
-    watched = Watched(gap, error, n_clusters)
+    watched = SequentialTest(gap, error, n_clusters)
     assert watched.clusters_to_go == max(0, 8 - n_clusters)
     if n_clusters < 8:
-        assert not watched.is_known
-        assert not ShutOut(n_clusters).is_known
+        assert not watched.is_decided
+        assert not CompleteSeparation(n_clusters).is_decided
 
 
 def test_below_twenty_clusters_the_error_is_that_of_independent_votes_at_least() -> None:
-    assert Watched.measured(0.8, 0.01, 0.25, 19) == Watched(0.8, 0.5, 19)
-    assert Watched.measured(0.8, 0.6, 0.25, 19) == Watched(0.8, 0.6, 19)
-    assert Watched.measured(0.8, 0.1, 0.25, 20) == Watched(0.8, 0.1, 20)
-    assert Watched.measured(0.8, 0.1, 0.25, None) == Watched(0.8, 0.1)
+    assert SequentialTest.measured(0.8, 0.01, 0.25, 19) == SequentialTest(0.8, 0.5, 19)
+    assert SequentialTest.measured(0.8, 0.6, 0.25, 19) == SequentialTest(0.8, 0.6, 19)
+    assert SequentialTest.measured(0.8, 0.1, 0.25, 20) == SequentialTest(0.8, 0.1, 20)
+    assert SequentialTest.measured(0.8, 0.1, 0.25, None) == SequentialTest(0.8, 0.1)
 
 
 def test_a_vote_is_missing_for_each_cluster_that_is() -> None:
-    assert Watched(3.0, 0.1, 5).votes_to_go(0.01) == 3
-    assert Watched(3.0, 0.1, 8).votes_to_go(0.01) == 0
+    assert SequentialTest(3.0, 0.1, 5).votes_to_go(0.01) == 3
+    assert SequentialTest(3.0, 0.1, 8).votes_to_go(0.01) == 0
 
 
 @given(gap=st.floats(0.02, 2), error=errors, n_clusters=clusters, naive=st.floats(0.001, 4))
 def test_after_so_many_votes_it_is_known_and_not_before(
     gap: float, error: float, n_clusters: int | None, naive: float
 ) -> None:
-    votes = Watched(gap, error, n_clusters).votes_to_go(naive)
-    if not votes or Watched(gap, error, n_clusters).clusters_to_go:
+    votes = SequentialTest(gap, error, n_clusters).votes_to_go(naive)
+    if not votes or SequentialTest(gap, error, n_clusters).clusters_to_go:
         return
     p = 1 / (1 + math.exp(-gap))
 
-    def after(n: float) -> Watched:
-        return Watched(gap, error / math.sqrt(1 + n * p * (1 - p) * naive), n_clusters)
+    def after(n: float) -> SequentialTest:
+        return SequentialTest(gap, error / math.sqrt(1 + n * p * (1 - p) * naive), n_clusters)
 
-    assert after(votes * (1 + 1e-9)).is_known
-    assert not after((votes - 1) * (1 - 1e-9)).is_known
+    assert after(votes * (1 + 1e-9)).is_decided
+    assert not after((votes - 1) * (1 - 1e-9)).is_decided
 
 
 def test_known_needs_no_more_votes_and_level_ones_more_than_can_be_told() -> None:
-    assert Watched(0.5, 0.1).votes_to_go(0.01) == 0
-    assert Watched(0.0, 0.1).votes_to_go(0.01) is None
-    assert Watched(0.1, 0.2).votes_to_go(0.04, most=10) is None
+    assert SequentialTest(0.5, 0.1).votes_to_go(0.01) == 0
+    assert SequentialTest(0.0, 0.1).votes_to_go(0.01) is None
+    assert SequentialTest(0.1, 0.2).votes_to_go(0.04, most=10) is None
 
 
 def test_of_two_equals_few_are_ever_called_different_however_often_one_looks() -> None:
@@ -112,7 +111,7 @@ def test_of_two_equals_few_are_ever_called_different_however_often_one_looks() -
     naive = (np.abs(walks) > 1.96 * errors).any(axis=1).mean()
     known = np.mean(
         [
-            any(Watched(g, e).is_known for g, e in zip(walk, errors.tolist(), strict=True))
+            any(SequentialTest(g, e).is_decided for g, e in zip(walk, errors.tolist(), strict=True))
             for walk in walks.tolist()
         ]
     )
@@ -126,9 +125,9 @@ def test_of_two_equals_few_are_ever_called_different_however_often_one_looks() -
 )
 def test_numbers_that_make_no_sense_are_named(gap: float, error: float, name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        Watched(gap, error)
+        SequentialTest(gap, error)
     with pytest.raises(ValueError, match="independent"):
-        Watched(0.1, 0.1).votes_to_go(0.0)
+        SequentialTest(0.1, 0.1).votes_to_go(0.0)
 
 
 # -- Who wins every time ---------------------------------------------------------------------------
@@ -136,8 +135,11 @@ def test_numbers_that_make_no_sense_are_named(gap: float, error: float, name: st
 
 @pytest.mark.parametrize(("confidence", "enough"), [(0.95, 8), (0.99, 11), (0.6, 4)])
 def test_so_many_prompts_in_a_row_are_enough(confidence: float, enough: int) -> None:
-    assert [ShutOut(n, confidence).is_known for n in (enough - 1, enough)] == [False, True]
-    assert [ShutOut(n, confidence).prompts_to_go for n in (0, enough)] == [enough, 0]
+    assert [CompleteSeparation(n, confidence).is_decided for n in (enough - 1, enough)] == [
+        False,
+        True,
+    ]
+    assert [CompleteSeparation(n, confidence).prompts_to_go for n in (0, enough)] == [enough, 0]
     # A run from the first prompt on, to either side, is all that can err.
     assert 2 * 0.5**enough <= 1 - confidence
 
@@ -147,9 +149,9 @@ def test_the_ratio_is_that_of_all_shares_alike() -> None:
     shares = (np.arange(100_000) + 0.5) / 100_000
     ratio = float(np.mean(shares**n) / 0.5**n)
     assert ratio < 1 / (1 - 0.95) < ratio * 3
-    assert not ShutOut(n).is_known
-    assert ShutOut(n, 1 - 1 / ratio * 1.001).is_known
-    assert not ShutOut(n, 1 - 1 / ratio * 0.999).is_known
+    assert not CompleteSeparation(n).is_decided
+    assert CompleteSeparation(n, 1 - 1 / ratio * 1.001).is_decided
+    assert not CompleteSeparation(n, 1 - 1 / ratio * 0.999).is_decided
 
 
 def test_the_chance_of_the_winner_is_what_is_left_of_all_shares() -> None:
@@ -157,10 +159,10 @@ def test_the_chance_of_the_winner_is_what_is_left_of_all_shares() -> None:
     for n in (0, 1, 5):
         weights = shares**n
         left = weights[shares > 0.5].sum() / weights.sum()
-        assert ShutOut(n).chance == pytest.approx(left, abs=1e-4)
+        assert CompleteSeparation(n).chance == pytest.approx(left, abs=1e-4)
 
 
 def test_the_sign_test_asked_once_needs_six() -> None:
-    assert [ShutOut(n).is_beyond_chance for n in (5, 6)] == [False, True]
+    assert [CompleteSeparation(n).is_beyond_chance for n in (5, 6)] == [False, True]
     with pytest.raises(ValueError, match="n_prompts"):
-        ShutOut(-1)
+        CompleteSeparation(-1)

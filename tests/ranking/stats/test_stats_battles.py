@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles
+from ranking.stats.battles import Battles
 
 
 def test_equal_votes_are_folded_whichever_side_they_were_on():

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranking.stats import Battles, Bootstrap, BradleyTerry, NoInterval, Sandwich
 from ranking.stats import bootstrap as module
-from ranking.stats.intervals import widening
-from ranking.stats.newton import maximise
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.bradley_terry import BradleyTerry, maximise
+from ranking.stats.intervals import NoInterval, widening
+from ranking.stats.sandwich import Sandwich
 
 
 def arena(n_candidates=8, n_votes=600, n_clusters=60, seed=1):

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, NotConverged, Status
-from ranking.stats.newton import maximise
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise
+from ranking.stats.connectivity import Status
 
 
 def fitted(v, **columns):
@@ -82,7 +83,7 @@ def test_a_step_that_overshoots_is_halved():
 
 def test_a_fit_that_does_not_settle_raises():
     pairs = Battles.from_arrays([0, 1], [1, 0], [1, 1], weight=[1e6, 1]).pairs
-    with pytest.raises(NotConverged, match="3 Newton steps"):
+    with pytest.raises(NotConvergedError, match="3 Newton steps"):
         maximise(pairs, max_iter=3)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranking.stats import choose_clusters
+from ranking.stats.connectivity import choose_clusters
 
 LEFT = np.tile([0, 1, 0], 40)
 RIGHT = np.tile([1, 0, 2], 40)

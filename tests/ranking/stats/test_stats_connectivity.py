@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from ranking.stats import Battles, BradleyTerry, Status
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import Status
 
 TRADE = [(0, 1, 1.0), (1, 0, 1.0)]  # two candidates that have beaten each other
 

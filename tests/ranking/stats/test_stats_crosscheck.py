@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, NotConverged, largest_difference
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
+from ranking.stats.cross_check import largest_difference
 
 
 @given(votes(scores=SOFT, connected=False))
@@ -33,5 +35,5 @@ def test_a_second_opinion_that_does_not_settle_is_told(monkeypatch):
 
     monkeypatch.setattr(choix, "ilsr_pairwise_dense", never)
     battles = Battles.from_arrays([0, 1], [1, 0], [1, 1])
-    with pytest.raises(NotConverged, match="second opinion"):
+    with pytest.raises(NotConvergedError, match="independent check"):
         largest_difference(battles, BradleyTerry().fit(battles))

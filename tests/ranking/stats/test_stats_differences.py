@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from ranking.stats import Battles, BradleyTerry, Lead, Sandwich, compare, neighbours
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.differences import Lead, compare, neighbours
+from ranking.stats.sandwich import Sandwich
 
 ELO = 400 / np.log(10)
 
@@ -175,7 +178,7 @@ def test_neighbours_follow_the_board_and_leave_the_unranked_out():
     covariance[1] = covariance[:, 1] = np.nan
     found = neighbours(theta, covariance, covariance)
     assert [(n.upper, n.lower, n.separated) for n in found] == [(2, 3, True), (3, 0, False)]
-    assert found[0].words == "separated"
+    assert found[0].words == "clear lead"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def test_neighbours_follow_the_board_and_leave_the_unranked_out():
 def test_what_cannot_be_told_is_no_number(theta, robust, naive):
     (found,) = neighbours(theta, robust, naive)
     assert (found.separated, found.votes) == (False, None)
-    assert found.words == "cannot be told"
+    assert found.words == "too close to call"
 
 
 def test_above_the_cap_it_cannot_be_told():

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Elo, NoInterval
+from ranking.stats.elo import Elo
+from ranking.stats.intervals import NoInterval
 
 
 def test_the_first_win_moves_half_of_k():

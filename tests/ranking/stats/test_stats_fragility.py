@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, Fragility, Stability, measure_fragility
-from ranking.stats.removal import Influence, Kinds, least
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.robustness import (
+    Influence,
+    Kinds,
+    Robustness,
+    Stability,
+    least,
+    measure_robustness,
+)
 
 
 def drawn(seed, n, strengths, ties=0.2):
@@ -72,7 +80,7 @@ def check(found, battles):
 
 def test_between_two_it_is_the_majority_and_one_more():
     battles = Battles.from_arrays([0] * 8, [1] * 8, [1, 1, 1, 1, 0, 0, 0, 0.5])
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     assert (found.votes, found.of, found.top, found.rival) == (2, 8, 0, 1)
     assert found.words == "2 of 8 votes would change number one"
     check(found, battles)
@@ -83,7 +91,7 @@ def test_no_set_of_votes_is_smaller(seed):
     battles = drawn(seed, 18, [0.8, 0.3, 0, -0.3])
     model = BradleyTerry().fit(battles)
     assert model.ranked_.all()
-    found = measure_fragility(battles, model)
+    found = measure_robustness(battles, model)
     best = by_trial(battles, found.top, most=3)
     if best is None:
         assert found.votes is None or found.votes > 3
@@ -95,7 +103,7 @@ def test_no_set_of_votes_is_smaller(seed):
 @given(votes(scores=SOFT, max_candidates=5))
 def test_what_is_found_is_confirmed_by_a_fit_of_one_s_own(v):
     battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     assert found.stability is not Stability.NOTHING_RANKED
     assert bool(found.votes) == (found.stability is Stability.CHANGES)
     if found.votes:
@@ -108,7 +116,7 @@ def test_the_one_who_profits_need_not_be_number_two():
     right = [1] * 1000 + [0] * 1000 + [2] * 10
     score = [1] * 530 + [0] * 470 + [1] * 470 + [0] * 530 + [1] * 6 + [0] * 4
     battles = Battles.from_arrays(left, right, score)
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     ratings = BradleyTerry().fit(battles).ratings_
     assert ratings[0] > ratings[1] > ratings[2]
     assert (found.rival, found.votes) == (2, 3)
@@ -117,12 +125,12 @@ def test_the_one_who_profits_need_not_be_number_two():
 
 def test_far_ahead_it_takes_many_and_they_are_found():
     battles = drawn(3, 3000, [1.5, 0.2, 0.1, 0, -0.4])
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     assert found.votes > 100
     check(found, battles)
-    fewer = measure_fragility(battles, most=found.votes - 1)
+    fewer = measure_robustness(battles, most=found.votes - 1)
     assert (fewer.stability, fewer.votes) == (Stability.HOLDS, None)
-    assert measure_fragility(battles, most=found.votes).votes == found.votes
+    assert measure_robustness(battles, most=found.votes).votes == found.votes
 
 
 def test_clusters_and_weights_are_folded_over_and_rows_found_again():
@@ -132,11 +140,11 @@ def test_clusters_and_weights_are_folded_over_and_rows_found_again():
     columns = plain.first[rows], plain.second[rows], plain.score[rows]
     cluster = rng.integers(0, 50, 400)
     clustered = Battles.from_arrays(*columns, cluster=cluster)
-    found, known = measure_fragility(clustered), measure_fragility(plain)
+    found, known = measure_robustness(clustered), measure_robustness(plain)
     assert found.votes == known.votes > 1
     check(found, clustered)
     weighted = Battles.from_arrays(*columns, weight=rng.choice([1, 2.5], 400), cluster=cluster)
-    found = measure_fragility(weighted)
+    found = measure_robustness(weighted)
     assert found.votes
     check(found, weighted)
 
@@ -147,7 +155,7 @@ def test_clusters_and_weights_are_folded_over_and_rows_found_again():
 def test_no_vote_is_dropped_that_ties_the_rest_together():
     # 0 leads by two wins, 1 has a single one: without it (or them) nobody could be compared.
     battles = Battles.from_arrays([0, 0, 1], [1, 1, 0], [1, 1, 1])
-    found = measure_fragility(battles, most=3)
+    found = measure_robustness(battles, most=3)
     assert (found.stability, found.votes, found.confirmed) == (Stability.HOLDS, None, False)
     assert "within the bound" in found.words
 
@@ -156,7 +164,7 @@ def test_no_vote_is_dropped_that_ties_the_rest_together():
 def test_past_a_vote_that_cannot_be_spared_the_search_goes_on(seed):
     # Here the votes of greatest effect are an opponent's only wins: they are left, others taken.
     battles = drawn(seed, 16, [1, 0.5, 0, 0])
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     check(found, battles)
     assert found.votes == by_trial(battles, found.top, most=3) == 3
 
@@ -167,7 +175,7 @@ def test_a_bridge_of_one_tie_is_left_alone():
         [1] * 12 + [2] + [3] * 8,
         [1] * 8 + [0] * 4 + [0.5] + [1] * 2 + [0] * 6,
     )
-    found = measure_fragility(battles, most=21)
+    found = measure_robustness(battles, most=21)
     check(found, battles)
     assert found.votes == by_trial(battles, found.top, most=3) == 2
 
@@ -180,7 +188,7 @@ def test_the_unranked_play_no_part_and_numbers_are_the_callers():
         np.r_[inner.score, 1],
         count=np.r_[inner.count, 1],
     )
-    found, known = measure_fragility(battles), measure_fragility(inner)
+    found, known = measure_robustness(battles), measure_robustness(inner)
     assert (found.votes, found.of) == (known.votes, 60)
     assert (found.top, found.rival) == (known.top + 1, known.rival + 1)
     check(found, battles)
@@ -198,7 +206,7 @@ def test_the_unranked_play_no_part_and_numbers_are_the_callers():
     ],
 )
 def test_without_a_first_place_there_is_nothing_to_change(rows, stability):
-    found = measure_fragility(Battles.from_arrays(*rows, n_candidates=3))
+    found = measure_robustness(Battles.from_arrays(*rows, n_candidates=3))
     assert found.stability is stability
     assert found.words == stability.reason != ""
     assert not found.votes
@@ -208,15 +216,15 @@ def test_three_hundred_candidates_with_five_votes():
     battles = Battles.from_arrays(
         [0, 1, 2, 3, 250], [1, 0, 0, 2, 251], [1, 1, 0.5, 1, 1], n_candidates=300
     )
-    assert isinstance(measure_fragility(battles), Fragility)
+    assert isinstance(measure_robustness(battles), Robustness)
 
 
 def test_bad_arguments_are_refused_by_name():
     battles = drawn(1, 30, [0.1, 0, 0])
     with pytest.raises(ValueError, match=r"^most must"):
-        measure_fragility(battles, most=-1)
+        measure_robustness(battles, most=-1)
     with pytest.raises(ValueError, match=r"^model must"):
-        measure_fragility(battles, BradleyTerry().fit(drawn(1, 30, [0, 0])))
+        measure_robustness(battles, BradleyTerry().fit(drawn(1, 30, [0, 0])))
 
 
 # -- Its parts -------------------------------------------------------------------------------------
@@ -268,7 +276,7 @@ def test_the_least_number_is_found_from_any_guess(guess, truth):
 def test_thirteen_votes_of_a_real_crowd_decide(crowd):
     battles = Battles.from_arrays(crowd.left, crowd.right, crowd.score)
     start = time.perf_counter()
-    found = measure_fragility(battles)
+    found = measure_robustness(battles)
     assert time.perf_counter() - start < 2  # a hundredth of it, on a machine at rest
     assert found.words == "13 of 8,931 votes would change number one"
     assert crowd.names[found.top] == "GPT 4"

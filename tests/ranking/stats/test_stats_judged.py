@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranking.stats import Labelled, Unlabelled, draw_weights
+from ranking.stats.ppi import Labelled, Unlabelled, draw_weights
 
 GOOD = {"left": [0, 1], "right": [1, 2], "score": [1, 0.5], "predicted": [0.3, np.nan]}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.stats import clustered_kappa, cohen_kappa, fleiss_kappa
+from ranking.stats.agreement import clustered_kappa, cohen_kappa, fleiss_kappa
 
 # 14 raters, 10 items, 5 categories: the worked example of the encyclopedias, kappa 0.210
 TEXTBOOK = [

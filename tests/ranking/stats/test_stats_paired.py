@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from ranking.stats import binomial_excess, mcnemar
+from ranking.stats.agreement import binomial_excess, mcnemar
 
 COUNT = st.integers(0, 200)
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, pair_weights
-from ranking.stats.pairing import PRIOR
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.pairing import PRIOR, pair_weights
 
 ELO = 400 / np.log(10)
 
@@ -142,7 +143,7 @@ def test_the_unranked_stand_where_prior_and_votes_balance(monkeypatch):
         return (used * wins * np.logaddexp(0, -gap)).sum() + (free**2).sum() / 2 / PRIOR**2
 
     best = optimize.minimize(loss, np.zeros(2), tol=1e-12).x
-    assert pairing._placed(theta, wins) == pytest.approx(np.r_[theta[:2], best], abs=1e-4)
+    assert pairing._place_unranked(theta, wins) == pytest.approx(np.r_[theta[:2], best], abs=1e-4)
 
 
 def test_an_error_that_is_not_known_comes_from_prior_and_votes():
@@ -151,7 +152,7 @@ def test_an_error_that_is_not_known_comes_from_prior_and_votes():
     known = np.full((3, 3), np.nan)
     known[:2, :2] = [[0.1, -0.1], [-0.1, 0.1]]
     votes = np.array([[0, 9, 6], [9, 0, 2], [6, 2, 0.0]])
-    found = pairing._completed(known, np.zeros(3), votes)
+    found = pairing._complete_covariance(known, np.zeros(3), votes)
     # A proper normal in place of the singular one, and the textbook's inverse.
     start = np.zeros((3, 3))
     start[:2, :2], start[2, 2] = known[:2, :2] + 1e-9 * np.eye(2), PRIOR**2

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime, root
 from stats_judge import K, arena, fit, sigmoid
 
-from ranking.stats import Labelled, PredictionPowered, Unlabelled
+from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 
 
 def equation(people, judge, weight):

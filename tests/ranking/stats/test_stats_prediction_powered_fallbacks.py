@@ -6,16 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stats_judge import K, arena, bare, fit
 
-from ranking.stats import (
-    BradleyTerry,
-    Labelled,
-    NoGain,
-    NoInterval,
-    PredictionPowered,
-    Sandwich,
-    Status,
-    Unlabelled,
-)
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import Status
+from ranking.stats.intervals import NoInterval
+from ranking.stats.ppi import Labelled, NoGain, PredictionPowered, Unlabelled
+from ranking.stats.sandwich import Sandwich
 
 
 def test_weights_of_next_to_nothing_do_no_harm():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranking.stats import Battles, Sandwich, clear_leader, rank_intervals
+from ranking.stats.battles import Battles
+from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.stats.sandwich import Sandwich
 
 
 def test_far_apart_the_ranks_are_certain():

@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from ranking.stats import (
-    Battles,
-    Bootstrap,
-    BradleyTerry,
-    Elo,
-    Sandwich,
-    choose_clusters,
-    largest_difference,
-    rank_intervals,
-)
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import choose_clusters
+from ranking.stats.cross_check import largest_difference
+from ranking.stats.elo import Elo
+from ranking.stats.ranks import rank_intervals
+from ranking.stats.sandwich import Sandwich
 
 pytestmark = pytest.mark.data
 

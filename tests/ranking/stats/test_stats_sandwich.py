@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from ranking.stats import Battles, BradleyTerry, Sandwich
-from ranking.stats import clustering as module
+from ranking.stats import sandwich as module
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.sandwich import Sandwich
 
 
 def arena(n=300):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
-from ranking.stats import clustered_share, share_difference
+from ranking.stats.bootstrap import clustered_share, share_difference
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 8)), min_size=1, max_size=40

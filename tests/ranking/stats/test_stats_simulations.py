@@ -11,7 +11,7 @@ from benchmarks.simulations.boards import simulate_coverage, simulate_leader
 from benchmarks.simulations.designs import COVERAGE, LEADERS, draw
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
 from benchmarks.simulations.watching import WATCHED, simulate_watching
-from ranking.stats import BradleyTerry
+from ranking.stats.bradley_terry import BradleyTerry
 
 pytestmark = pytest.mark.slow
 

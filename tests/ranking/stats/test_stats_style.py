@@ -9,16 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, linprog, minimize
 
-from ranking.stats import (
-    Battles,
-    BradleyTerry,
-    NoInterval,
-    NoStyle,
-    StyledBradleyTerry,
-    style_differences,
-    styled_votes,
-)
-from ranking.stats.styled_votes import StyledVotes
+from ranking.stats import style
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.intervals import NoInterval
+from ranking.stats.style import NoStyle, StyledBradleyTerry, StyledVotes, style_differences
 
 K, TRUTH = 5, np.array([0.8, -0.3])
 
@@ -89,7 +84,7 @@ def test_deviations_are_those_about_zero():
 
 
 def test_derivatives_are_those_of_finite_differences(monkeypatch):
-    monkeypatch.setattr(styled_votes, "CHUNK", 64)  # so that chunks must add up
+    monkeypatch.setattr(style, "CHUNK", 64)  # so that chunks must add up
     v = arena()
     everyone = np.ones(K, bool)
     votes = StyledVotes.between(everyone, v.left, v.right, v.score, v.features, v.weight)
@@ -112,9 +107,9 @@ def written_out(v, model, weight, cluster):
 
 @pytest.mark.parametrize("dense", [0, 1000])
 def test_clusters_are_summed_before_they_are_squared(monkeypatch, dense):
-    monkeypatch.setattr(styled_votes, "DENSE", dense)
-    monkeypatch.setattr(styled_votes, "BLOCK", 7)
-    monkeypatch.setattr(styled_votes, "CHUNK", 64)
+    monkeypatch.setattr(style, "DENSE", dense)
+    monkeypatch.setattr(style, "BLOCK", 7)
+    monkeypatch.setattr(style, "CHUNK", 64)
     v = arena()
     model = fitted(v, weight=v.weight, cluster=v.cluster - 3)
     errors = np.sqrt(np.diag(written_out(v, model, v.weight, v.cluster)))

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, linprog, minimize
 from stats_strategies import votes
 
-from ranking.stats import Battles, BradleyTerry, NoTieModel, RaoKupper, predicted_shares
-from ranking.stats.outcomes import Outcomes
+from ranking.stats.battles import Battles, Outcomes
+from ranking.stats.bradley_terry import BradleyTerry, predicted_shares
+from ranking.stats.ties import NoTieModel, RaoKupper
 
 
 def fitted(v, **columns):

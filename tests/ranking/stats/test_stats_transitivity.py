@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.stats import Battles, Transitivity, transitivity
+from ranking.stats.battles import Battles
+from ranking.stats.connectivity import Transitivity, transitivity
 
 MATRICES = st.integers(1, 7).flatmap(
     lambda n: st.lists(

@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, NoInterval, Sandwich, TwoWaySandwich
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.intervals import NoInterval
+from ranking.stats.sandwich import Sandwich, TwoWaySandwich
 
 
 def arena(n=300, n_prompts=30, n_raters=12):

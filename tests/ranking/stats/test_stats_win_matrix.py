@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from stats_strategies import SOFT, votes
 
-from ranking.stats import Battles, BradleyTerry, observed_shares, predicted_shares
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, observed_shares, predicted_shares
 
 
 def test_shares_and_votes_of_three():

@@ -1,22 +1,25 @@
-"""Cells: adding votes up to whole numbers, and back to the battles of the same votes."""
+"""Vote counts: adding votes up to whole numbers, and back to the battles of the same votes."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranking.stats import Battles, BradleyTerry, Sandwich, choose_clusters
-from ranking.tallies import BadPack, Cells, clustered_battles, pack, pair_battles, unpack
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import choose_clusters
+from ranking.stats.sandwich import Sandwich
+from ranking.tallies import PackError, VoteCounts, clustered_battles, pack, pair_battles, unpack
 
 # A busy machine is no failure.
-settings.register_profile("cells", deadline=None, max_examples=50)
-settings.load_profile("cells")
+settings.register_profile("counts", deadline=None, max_examples=50)
+settings.load_profile("counts")
 IDS = np.array([3, 5, 8, 13])
 
 
 @st.composite
 def votes(draw, max_votes=40, n_prompts=3, soft=True):
-    """Columns of `Cells.count`: left, right, outcome, preference, prompt, rater."""
+    """Columns of `VoteCounts.count`: left, right, outcome, preference, prompt, rater."""
     n = draw(st.integers(0, max_votes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     left = rng.integers(0, len(IDS), n)
@@ -47,38 +50,38 @@ def battles_of(columns, both_bad_is_tie=False, cluster=None):
 @given(votes(), st.integers(0, 40))
 def test_votes_added_in_two_parts_are_votes_added_at_once(columns, cut):
     parts = [[c[:cut] for c in columns], [c[cut:] for c in columns]]
-    joined = Cells.joined(Cells.count(*part) for part in parts).merged()
-    assert joined == Cells.count(*columns)
+    joined = VoteCounts.joined(VoteCounts.count(*part) for part in parts).merged()
+    assert joined == VoteCounts.count(*columns)
 
 
 @given(votes(), votes())
 def test_taking_votes_out_again_leaves_what_was_there(kept, passing):
-    before, extra = Cells.count(*kept), Cells.count(*passing)
-    assert Cells.joined([before, extra, -extra]).merged() == before
+    before, extra = VoteCounts.count(*kept), VoteCounts.count(*passing)
+    assert VoteCounts.joined([before, extra, -extra]).merged() == before
 
 
 @given(votes())
 def test_sides_do_not_matter(columns):
     left, right, outcome, preference, prompt, rater = columns
     swapped = np.array([1, 0, 2, 3])[outcome]
-    turned = Cells.count(right, left, swapped, 1 - preference, prompt, rater)
-    cells = Cells.count(*columns)
-    assert (turned.keys == cells.keys).all()
-    assert np.abs(turned.counts - cells.counts).max(initial=0) <= len(left)  # in 2^-32 of a point
+    turned = VoteCounts.count(right, left, swapped, 1 - preference, prompt, rater)
+    counts = VoteCounts.count(*columns)
+    assert (turned.keys == counts.keys).all()
+    assert np.abs(turned.counts - counts.counts).max(initial=0) <= len(left)  # in 2^-32 of a point
 
 
 @given(votes())
 def test_every_vote_is_somewhere_once(columns):
-    cells = Cells.count(*columns)
-    assert cells.votes.sum() == len(columns[0])
-    assert cells.decided.sum() == (columns[2] != 3).sum()
-    assert sum(part.votes.sum() for _, part in cells.by_owner()) == len(columns[0])
+    counts = VoteCounts.count(*columns)
+    assert counts.votes.sum() == len(columns[0])
+    assert counts.decided.sum() == (columns[2] != 3).sum()
+    assert sum(part.votes.sum() for _, part in counts.by_owner()) == len(columns[0])
 
 
 @given(votes(), st.booleans())
 def test_the_battles_are_those_of_the_votes(columns, tie):
-    cells = Cells.count(*columns).per_pair()
-    ours = pair_battles(cells, IDS, both_bad_is_tie=tie)
+    counts = VoteCounts.count(*columns).per_pair()
+    ours = pair_battles(counts, IDS, both_bad_is_tie=tie)
     true = battles_of(columns, tie)
     assert ours.n_votes == true.n_votes
     assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
@@ -89,8 +92,8 @@ def test_clustered_errors_are_those_of_the_votes(columns, some_unknown):
     left, right, outcome, preference, prompt, rater = columns
     if some_unknown:
         prompt[::9] = 0
-    cells = Cells.count(left, right, outcome, preference, prompt, rater)
-    ours, clusters = clustered_battles(cells, IDS, both_bad_is_tie=False)
+    counts = VoteCounts.count(left, right, outcome, preference, prompt, rater)
+    ours, clusters = clustered_battles(counts, IDS, both_bad_is_tie=False)
     counted = outcome != 3
     known = np.where(prompt > 0, prompt, -1)[counted]
     rule = choose_clusters(left[counted], right[counted], known, rater[counted])
@@ -109,9 +112,9 @@ def test_votes_without_a_prompt_are_clustered_by_rater_from_forty_on():
     n = 45
     left, right = np.full(n, 3), np.full(n, 5)
     columns = (left, right, np.arange(n) % 2, np.full(n, np.nan), np.zeros(n, int))
-    by_rater = Cells.count(*columns, np.arange(n) + 1)
+    by_rater = VoteCounts.count(*columns, np.arange(n) + 1)
     assert clustered_battles(by_rater, IDS, both_bad_is_tie=False)[1].rule == "rater"
-    few = Cells.count(*columns, np.arange(n) % 5 + 1)
+    few = VoteCounts.count(*columns, np.arange(n) % 5 + 1)
     battles, clusters = clustered_battles(few, IDS, both_bad_is_tie=False)
     assert (clusters.rule, battles.cluster) == ("vote", None)
 
@@ -128,8 +131,8 @@ def test_columns_come_back_as_they_went(rows):
 
 @given(votes())
 def test_cells_come_back_as_they_went(columns):
-    cells = Cells.count(*columns)
-    assert Cells.of_bytes(cells.pack()) == cells
+    counts = VoteCounts.count(*columns)
+    assert VoteCounts.of_bytes(counts.pack()) == counts
 
 
 def test_small_numbers_take_few_bytes():
@@ -139,6 +142,6 @@ def test_small_numbers_take_few_bytes():
 
 @pytest.mark.parametrize("spoil", [lambda b: b[:-1], lambda b: b"", lambda b: b"\x09" + b[1:]])
 def test_bytes_that_are_something_else_are_refused(spoil):
-    packed = Cells.count(*[np.array([v]) for v in (3, 5, 0, np.nan, 1, 1)]).pack()
-    with pytest.raises(BadPack):
-        Cells.of_bytes(spoil(packed))
+    packed = VoteCounts.count(*[np.array([v]) for v in (3, 5, 0, np.nan, 1, 1)]).pack()
+    with pytest.raises(PackError):
+        VoteCounts.of_bytes(spoil(packed))

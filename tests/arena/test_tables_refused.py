@@ -8,11 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from arena.uploads import PROMPTS, RESPONSES, UploadRefused, read_table
+from arena.files.source import FileError
+from arena.files.tables import PROMPTS, RESPONSES, read_table
 
 
 def refusal(data: bytes, columns=PROMPTS, **limits: int) -> str:
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(FileError) as caught:
         read_table(data, columns=columns, **limits)
     return str(caught.value)
 
@@ -39,7 +40,7 @@ def test_a_file_without_rows(data):
 def test_a_file_that_is_too_large():
     data = b"text\n" + b"a\n" * 999_999
     assert refusal(data, at_most_bytes=2_000_000) == (
-        "The file has 2.1 MB; at most 2.0 MB will do."
+        "The file has 2.1 MB; at most 2.0 MB are allowed."
     )
     assert refusal(b"a" * 20_000_001).startswith("The file has 20.1 MB; at most 20.0 MB")
 
@@ -75,7 +76,7 @@ def test_too_many_rows(data):
         (zipped("prompts.csv", "text"), "is a zip archive; unpack it first, or save it as CSV if"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is an old Excel workbook"),
         (b"%PDF-1.7\ntext", "is a PDF; open it"),
-        (b"{\\rtf1 text", "is a text with formatting (RTF)"),
+        (b"{\\rtf1 text", "is formatted text (RTF)"),
         (b"\x1f\x8b\x08" + bytes(9), "is a gzip archive; unpack it first."),
         (b"text,id\n" + bytes(range(1, 32)) * 9, "is a binary file, not text."),
     ],
@@ -87,11 +88,11 @@ def test_another_kind_of_file(data, words):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"text,id\na\0b,p1\n", "Line 2 of the file contains a NUL byte"),
+        (b"text,id\na\0b,p1\n", "has a NUL byte in line 2"),
         (b"\xff\xfet\0e\0x", "begins as UTF-16, but is not valid UTF-16"),
-        ("text\nGrüße äöü\n".encode() + b"\xff\n", "is UTF-8, but not in line 3"),
-        (b"\xef\xbb\xbftext\n\xff\n", "is UTF-8, but not in line 2"),
-        (b"text\n\x81\n", "neither UTF-8 nor Windows-1252"),
+        ("text\nGrüße äöü\n".encode() + b"\xff\n", "is UTF-8, but line 3 is not"),
+        (b"\xef\xbb\xbftext\n\xff\n", "is UTF-8, but line 2 is not"),
+        (b"text\n\x81\n", "line 2 is not UTF-8"),
     ],
 )
 def test_a_broken_encoding(data, words):
@@ -100,7 +101,7 @@ def test_a_broken_encoding(data, words):
 
 def test_a_header_without_the_needed_columns():
     assert refusal(b"frage;nummer\nWas?;1\n") == (
-        "The first row must name the columns; it is 'frage;nummer'. "
+        "The file must name its columns in the first row, which is 'frage;nummer'. "
         "It needs a column text, prompt, question or input."
     )
     assert refusal(b"prompt_id\np1\n", RESPONSES).endswith(
@@ -113,13 +114,13 @@ def test_a_header_without_the_needed_columns():
 
 def test_a_column_named_twice():
     assert refusal(b"text,Customer,customer\na,b,c\n") == (
-        "The first row names the column 'customer' twice."
+        "The file names the column 'customer' twice in its first row."
     )
 
 
 def test_too_many_columns():
     names = ["text", *(f"v{n}" for n in range(200))]
-    words = "The file has 201 columns; at most 200 will do."
+    words = "The file has 201 columns; at most 200 are allowed."
     assert refusal(",".join(names).encode() + b"\na\n") == words
     assert refusal(json.dumps(dict.fromkeys(names, "a")).encode()) == words
 
@@ -136,21 +137,21 @@ def test_the_width_is_looked_at_before_the_names(monkeypatch):
     def looked_at(*given):
         raise AssertionError("a name was looked at")
 
-    monkeypatch.setattr("arena.uploads.objects.folded", looked_at)
-    monkeypatch.setattr("arena.uploads.base.folded", looked_at)
+    monkeypatch.setattr("arena.files.reader.folded", looked_at)
+    monkeypatch.setattr("arena.files.tables.folded", looked_at)
     row = json.dumps({f"v{n}": "" for n in range(201)}).encode()
     for data in (b"text" + b"," * 200, row, b"[" + row + b"]"):
-        assert refusal(data) == "The file has 201 columns; at most 200 will do."
+        assert refusal(data) == "The file has 201 columns; at most 200 are allowed."
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"[", "The file is not JSON: line 1, character 2: Expecting value."),
-        (b'[{"text": "a"},\n]', "The file is not JSON: line 2, character 1: Expecting value."),
-        (b'[{"text": "a"}\n{"text": "b"}]', "line 2, character 1 lacks a comma or ]."),
-        (b'[{"text": "a"}', "lacks a comma or ]."),
-        (b'[{"text": "a"}] x', "follows its end."),
+        (b"[", "The file is not JSON: Expecting value, character 2."),
+        (b'[{"text": "a"},\n]', "The file is not JSON: Expecting value, line 2, character 1."),
+        (b'[{"text": "a"}\n{"text": "b"}]', "Expecting ',' delimiter, line 2, character 1."),
+        (b'[{"text": "a"}', "Expecting ',' delimiter"),
+        (b'[{"text": "a"}] x', "Extra data"),
         (b'[{"text": "a", "n": 1e999}]', "has a number that cannot be stored"),
         (b'[{"text": "a", "n": ' + b"1" * 5_000 + b"}]", "has a number that cannot be stored"),
         (b"[" * 100_000, "is nested too deeply"),
@@ -177,7 +178,7 @@ def test_broken_json(data, words):
 )
 def test_a_hostile_file_is_done_with_quickly(data):
     started = time.perf_counter()
-    with suppress(UploadRefused):
+    with suppress(FileError):
         read_table(data, columns=PROMPTS)
     assert time.perf_counter() - started < 3
 
@@ -190,7 +191,7 @@ def test_a_prompt_that_is_too_long_is_left_out(column, thing):
     row = {"text": "Why?", column: "x" * 100_001}
     table = read_table(json.dumps([row, row | {column: "y" * 100_000}]).encode(), columns=PROMPTS)
     assert [one.sentence for one in table.problems] == [
-        f"The {thing} has 100,001 characters; at most 100,000 will do (column '{column}')."
+        f"The {thing} has 100,001 characters; at most 100,000 are allowed (column '{column}')."
     ]
     assert len(table.rows) == 1
 

@@ -9,26 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.uploads import (
-    PROMPTS,
-    RESPONSES,
-    Columns,
-    Problem,
-    PromptRow,
-    ResponseRow,
-    Table,
-    UploadRefused,
-    parse_pasted,
-    read_table,
-)
+from arena.files.rows import PromptRow, ResponseRow
+from arena.files.source import FileError, Source
+from arena.files.tables import PROMPTS, RESPONSES, Columns, Problem, Table, parse_pasted, read_table
 
 PRINTED = st.characters(exclude_categories=["Cs", "Cc"])
 CELLS = st.text(PRINTED | st.sampled_from('\n\r\t";,'), max_size=8)
 ENCODINGS = {
     "UTF-8": "utf-8",
     "UTF-8 with BOM": "utf-8-sig",
-    "UTF-16 LE": "utf-16-le",
-    "UTF-16 BE": "utf-16-be",
+    "UTF-16-LE": "utf-16-le",
+    "UTF-16-BE": "utf-16-be",
 }
 
 
@@ -62,29 +53,26 @@ def test_prompts_have_ids_categories_references_and_variables_of_their_own():
             PromptRow(3, "How?", variables={"customer": ""}),
         ],
         notices=[
-            "The columns were read so: 'Prompt' is the prompt's text; 'ID' is its id; 'Tag' is its"
-            " category; 'Expected' is its reference answer; 'rubric' is its rubric; 'customer' is a"
-            " variable of the prompt."
+            "Columns were read as follows: 'Prompt' as the prompt, 'ID' as the id, 'Tag' as the"
+            " category, 'Expected' as the reference answer, 'rubric' as the rubric, 'customer' as a"
+            " variable."
         ],
-        encoding="UTF-8",
-        dialect="CSV with commas",
     )
 
 
 def test_a_file_whose_columns_have_the_usual_names_is_read_without_a_word():
     assert prompts("id,text,category,rubric,reference\np1,Why?,a,b,c\n").notices == []
     assert prompts("question,answer\nWhy?,So.\n").notices == [
-        "The columns were read so: 'question' is the prompt's text; 'answer' is a variable of the"
-        " prompt."
+        "Columns were read as follows: 'question' as the prompt, 'answer' as a variable."
     ]
 
 
 def test_what_looks_like_a_variable_in_a_text_is_named():
     assert prompts("id,text\np1,{ {x} }\np3,Ask {{ product }}\np4,{{x}}\n").notices == [
-        "The text of 'p3' holds {{ product }}, which is sent as it stands: variables belong in a"
-        " candidate's template. So it is in 1 more."
+        "The text of 'p3' contains {{ product }}, which is sent as it is: variables belong in a"
+        " candidate's template. The same goes for 1 more."
     ]
-    assert "The text of row 2 holds {{x}}," in parse_pasted("Why?\n{{x}}?").notices[0]
+    assert "The text of row 2 contains {{x}}," in parse_pasted("Why?\n{{x}}?").notices[0]
 
 
 def test_answers_say_what_they_took():
@@ -96,7 +84,6 @@ def test_answers_say_what_they_took():
         ResponseRow(2, "Because.", "p1", "", 12, 340, 1.5, 21_000),
         ResponseRow(3, "So.", "p2"),
     ]
-    assert table.dialect == "CSV with semicolons"
 
 
 def test_answers_may_name_their_prompt_by_its_text():
@@ -110,26 +97,25 @@ def test_json_lines_and_an_array_say_the_same():
     array = prompts(" " + json.dumps(objects, indent=2))
     assert [row.row for row in lines.rows] == [1, 3]
     assert [row.row for row in array.rows] == [1, 2]
-    for table, dialect in ((lines, "JSON Lines"), (array, "JSON")):
+    for table in (lines, array):
         first, second = table.rows
         assert (first.external_id, first.variables) == ("7", {"customer": "Ada", "age": "30"})
         assert (second.text, second.variables) == ("How?", {})
-        assert table.dialect == dialect
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @pytest.mark.parametrize("marked", [True, False])
 def test_every_unicode_encoding_is_known_with_and_without_its_mark(name, marked):
     mark = "\ufeff" if marked and name.startswith("UTF-16") else ""
-    table = prompts((mark + "text\tid\r\nWas heißt „Größe“?\tp1\r\n").encode(ENCODINGS[name]))
+    data = (mark + "text\tid\r\nWas heißt „Größe“?\tp1\r\n").encode(ENCODINGS[name])
+    table = prompts(data)
     assert [(row.text, row.external_id) for row in table.rows] == [("Was heißt „Größe“?", "p1")]
-    assert (table.encoding, table.dialect, table.notices) == (name, "CSV with tabs", [])
+    assert (Source.of(data).encoding, table.notices) == (name, [])
 
 
 def test_windows_1252_is_read_with_a_notice():
     table = prompts("text;id\nWas heißt „Größe“?;p1\n".encode("cp1252"))
     assert table.rows[0].text == "Was heißt „Größe“?"
-    assert table.encoding == "Windows-1252"
     assert table.notices[0].startswith("The file is not UTF-8 and was read as Windows-1252.")
 
 
@@ -139,7 +125,6 @@ def test_a_column_of_prompts_alone_needs_no_quotes():
         (2, "Hello, world; and all"),
         (4, "Two\nlines"),
     ]
-    assert table.dialect == "CSV with one column"
 
 
 def test_what_excel_adds_does_no_harm():
@@ -151,8 +136,7 @@ def test_what_excel_adds_does_no_harm():
     assert table.problems == []
 
 
-def test_long_texts_are_read_and_the_limit_of_csv_stays_as_it_was():
-    usual = csv.field_size_limit(99_999)
+def test_long_texts_are_read_by_several_threads_at_once():
     tables = []
     data = written([["text", "id"], *([f"{n}" + "x" * 200_000, str(n)] for n in range(9))])
     readers = [threading.Thread(target=lambda: tables.append(responses(data))) for _ in range(4)]
@@ -161,7 +145,6 @@ def test_long_texts_are_read_and_the_limit_of_csv_stays_as_it_was():
     for reader in readers:
         reader.join()
     assert [len(table.rows) for table in tables] == [9] * 4
-    assert csv.field_size_limit(usual) == 99_999
 
 
 def test_each_bad_row_is_a_problem_and_the_others_are_read():
@@ -172,7 +155,7 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
     assert [row.external_id for row in table.rows] == ["p1", "p7"]
     assert said(table) == [
         "3, Question: The prompt is empty (column 'Question').",
-        "4, id: Row 2 has this id already.",
+        "4, id: The id is the same as in row 2 (column 'id').",
         "5, : The row has 2 fields; the header has 3.",
         "6, : The row has 4 fields; the header has 3.",
         "7, : The row is not CSV: ',' expected after '\"'.",
@@ -194,16 +177,18 @@ def test_a_value_below_no_name_is_a_problem():
 def test_the_same_prompt_twice_is_a_problem_unless_its_variables_differ():
     table = prompts("text,customer\nWhy?,Ada\nWhy?,Bo\nWhy?,Ada\n")
     assert [row.variables["customer"] for row in table.rows] == ["Ada", "Bo"]
-    assert table.problems == [Problem(4, "text", "Row 2 has this prompt already.")]
+    assert table.problems == [
+        Problem(4, "text", "The prompt is the same as in row 2 (column 'text').")
+    ]
 
 
 def test_a_second_answer_to_one_prompt_is_a_problem():
     table = responses("id,prompt,answer\np1,,a\np1,,b\n,Why?,c\n,Why?,d\n,,e\n,p1,f\n")
     assert [row.text for row in table.rows] == ["a", "c", "f"]
     assert said(table) == [
-        "3, id: Row 2 has answered this prompt already.",
-        "5, prompt: Row 4 has answered this prompt already.",
-        "6, prompt: The prompt is empty, so nobody knows which prompt this answers"
+        "3, id: The prompt’s id is the same as in row 2 (column 'id').",
+        "5, prompt: The prompt is the same as in row 4 (column 'prompt').",
+        "6, prompt: The prompt is empty, so it is unknown which prompt this answers"
         " (column 'prompt').",
     ]
 
@@ -236,13 +221,13 @@ def test_a_bad_object_is_a_problem(line, sentence):
     [
         ("tokens_in", "1.5", "is 1.5, not a whole number"),
         ("tokens_in", "-1", "is '-1', not a number of 0 or more"),
-        ("tokens_out", "2147483648", "at most 2,147,483,647 will do"),
+        ("tokens_out", "2147483648", "at most 2,147,483,647 is allowed"),
         ("tokens_out", "1_000", "not a number"),
         ("seconds", "NaN", "not a number"),
-        ("seconds", "1,234", "in which the comma may mean two things"),
-        ("seconds", "1e7", "at most 1,000,000 will do"),
+        ("seconds", "1,234", "in which the comma is ambiguous"),
+        ("seconds", "1e7", "at most 1,000,000 is allowed"),
         ("cost", "$1", "not a number"),
-        ("cost", "1e99", "at most 1,000,000 will do"),
+        ("cost", "1e99", "at most 1,000,000 is allowed"),
     ],
 )
 def test_a_bad_number_is_a_problem(column, value, words):
@@ -269,8 +254,8 @@ def test_columns_that_are_not_used_are_named():
     table = prompts("text,Customer name,x,prompt\nWhy?,Ada,1,p1\n")
     assert (table.rows[0].variables, table.rows[0].external_id) == ({"x": "1"}, "p1")
     assert table.notices == [
-        "The columns were read so: 'text' is the prompt's text; 'prompt' is its id; 'x' is a"
-        " variable of the prompt.",
+        "Columns were read as follows: 'text' as the prompt, 'prompt' as the id, 'x' as a"
+        " variable.",
         "Not used: 'Customer name'. A variable's name is one word of letters, digits and "
         "underscores, and not prompt.",
     ]
@@ -322,7 +307,7 @@ def test_whatever_the_bytes_they_are_read_or_refused(data):
 def _read_or_refuse(data: bytes, columns: Columns) -> None:
     try:
         table = read_table(data, columns=columns)
-    except UploadRefused as refused:
+    except FileError as refused:
         sentences = [str(refused)]
     else:
         sentences = [problem.sentence for problem in table.problems]
@@ -341,3 +326,54 @@ def test_every_name_that_a_column_may_have_is_told():
     assert RESPONSES.accepted.startswith("prompt_id, id or external_id; prompt, prompt_text,")
     assert "text, answer, response or output" in RESPONSES.accepted
     assert PROMPTS.accepted.endswith("; rubric")
+
+
+# -- Pasted --------------------------------------------------------------------------------------
+
+
+def pasted(text: str) -> list[tuple[int, str]]:
+    return [(row.row, row.text) for row in parse_pasted(text).rows]
+
+
+def test_each_line_is_a_prompt():
+    assert pasted("  Why?\r\n\r\nHow, and when?\n") == [(1, "Why?"), (3, "How, and when?")]
+
+
+def test_lines_of_dashes_part_prompts_of_several_lines():
+    text = "---\n\nRead this:\n\n  it is short\n--- \nWhy?\n-----\n\n---\n- not a rule --- \n"
+    assert pasted(text) == [
+        (3, "Read this:\n\n  it is short"),
+        (7, "Why?"),
+        (11, "- not a rule ---"),
+    ]
+
+
+def test_the_same_prompt_twice_is_a_problem():
+    table = parse_pasted("Why?\nHow?\nWhy?")
+    assert len(table.rows) == 2
+    assert [(one.row, one.sentence) for one in table.problems] == [
+        (3, "The prompt is the same as in row 1 (column 'text').")
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " \r\n\t", "---", "---\n\n---\n"])
+def test_nothing_pasted_is_refused(text):
+    with pytest.raises(FileError, match="There is no prompt"):
+        parse_pasted(text)
+
+
+def test_too_many_prompts_are_refused():
+    assert len(parse_pasted("a\nb\nc", at_most_rows=3).rows) == 3
+    with pytest.raises(FileError, match="more than 2 rows"):
+        parse_pasted("a\nb\nc", at_most_rows=2)
+
+
+@given(st.text() | st.lists(st.sampled_from(["a", "\n", "---", "\r", " ", "\0"])).map("".join))
+def test_whatever_is_pasted_is_read_or_refused(text):
+    try:
+        table = parse_pasted(text)
+    except FileError:
+        return
+    assert table.rows or table.problems
+    for row in table.rows:
+        assert row.text in text.replace("\r\n", "\n").replace("\r", "\n")

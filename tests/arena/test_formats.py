@@ -6,21 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from arena.importers import IMPORTERS, find_files
-from arena.importers.base import BadRow, Row
+from arena.files.reader import Row
+from arena.formats import FORMATS, find_files
+from arena.validation import InputError
 
 
 def rows(path: Path, content: str | bytes) -> list[Row]:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     [file] = find_files([path])
-    return list(file.importer.rows(file))
+    return list(file.rows())
 
 
 def vote(tmp_path: Path, **fields: object) -> object:
     line = {"prompt": "p1", "a": "A", "b": "B", "outcome": "left"} | fields
     line = {name: value for name, value in line.items() if value is not None}
     [row] = rows(tmp_path / "votes.jsonl", json.dumps(line))
-    return row.record
+    return row.content
 
 
 def test_a_native_vote_keeps_what_it_says_besides(tmp_path):
@@ -52,7 +53,7 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
         ({"outcome": None}, "outcome", "is missing"),
         ({"a": None}, "a", "is missing"),
         ({"a": ""}, "a", "is empty"),
-        ({"a": ["A"]}, "a", "is a list, not a name"),
+        ({"a": ["A"]}, "a", "is a list, not text"),
         ({"a": True}, "a", "is true or false"),
         ({"a": "x" * 201}, "a", "201 characters long; the limit is 200"),
         ({"a": "two\nlines"}, "a", "line break"),
@@ -66,7 +67,7 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
         ({"preference_a": 0.5, "preference_b": 0.5}, "preference_b", "one of the two"),
         ({"preference_b": 0.9}, "outcome", "leans to right"),
         ({"judge": "J", "rater": "R"}, "rater", "one rater"),
-        ({"rater": "R", "kind": "robot"}, "kind", "none of person, judge and jury"),
+        ({"rater": "R", "kind": "robot"}, "kind", "none of person, judge, jury"),
         ({"cast_at": "yesterday"}, "cast_at", "not a time"),
         ({"cast_at": 12}, "cast_at", "not a time"),
         ({"note": "x" * 200_000}, None, "the limit for a vote is 100,000"),
@@ -74,7 +75,7 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
 )
 def test_a_bad_vote_names_its_column(tmp_path, fields, column, words):
     bad = vote(tmp_path, **fields)
-    assert isinstance(bad, BadRow)
+    assert isinstance(bad, InputError)
     assert bad.column == column
     assert words in bad.reason
 
@@ -95,8 +96,8 @@ def test_a_bad_vote_names_its_column(tmp_path, fields, column, words):
 )
 def test_a_line_that_is_no_vote_says_why(tmp_path, line, words):
     [row] = rows(tmp_path / "votes.jsonl", line + b"\n")
-    assert isinstance(row.record, BadRow)
-    assert words in row.record.reason
+    assert isinstance(row.content, InputError)
+    assert words in row.content.reason
 
 
 def test_numbers_are_taken_as_names(tmp_path):
@@ -116,17 +117,17 @@ def test_rows_are_numbered_by_line_and_know_their_bytes(tmp_path):
     content = b'\xef\xbb\xbf{"id": 1, "text": "x"}\r\n\n{"id": 2, "text": "y"}'
     first, second = rows(tmp_path / "prompts.jsonl", content)
     assert (first.number, second.number) == (1, 3)
-    assert (first.record.external_id, second.record.external_id) == ("1", "2")
+    assert (first.content.external_id, second.content.external_id) == ("1", "2")
     assert content[second.start : second.end] == b'{"id": 2, "text": "y"}'
 
 
 def test_a_line_longer_than_memory_should_hold_is_one_bad_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("arena.importers.base.LINE_LIMIT", 100)
+    monkeypatch.setattr("arena.files.source.LINE_LIMIT", 100)
     lines = b'{"id": 1, "text": "' + b"x" * 500 + b'"}\n{"id": 2, "text": "fine"}\n'
     first, second = rows(tmp_path / "prompts.jsonl", lines)
-    assert "is longer than" in first.record.reason
+    assert "is longer than" in first.content.reason
     assert lines[first.start : first.end].endswith(b'"}\n')
-    assert (second.number, second.record.external_id) == (2, "2")
+    assert (second.number, second.content.external_id) == (2, "2")
 
 
 # -- CSV -------------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def test_a_line_longer_than_memory_should_hold_is_one_bad_row(tmp_path, monkeypa
 
 def test_a_pair_makes_its_names_and_keeps_other_columns(tmp_path):
     [row] = rows(tmp_path / "v.csv", "id,left,right,winner,prompt,worker\n0,A,B,right,8,58\n")
-    record = row.record
+    record = row.content
     assert (record.left, record.right, record.outcome) == ("A", "B", "right")
     assert (record.prompt, record.rater, record.details) == ("8", "58", {"id": "0"})
     assert record.makes_names
@@ -151,8 +152,8 @@ def test_a_pair_makes_its_names_and_keeps_other_columns(tmp_path):
 )
 def test_dialects_of_csv_are_understood(tmp_path, content):
     [row] = rows(tmp_path / "v.csv", content)
-    assert (row.record.left, row.record.right, row.record.outcome) == ("A", "B", "tie")
-    assert (row.record.prompt, row.record.rater) == (None, "")
+    assert (row.content.left, row.content.right, row.content.outcome) == ("A", "B", "tie")
+    assert (row.content.prompt, row.content.rater) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -167,28 +168,29 @@ def test_dialects_of_csv_are_understood(tmp_path, content):
         (b"x" * 300 + b",B,left", "left", "300 characters"),
         (b'"A"x,B,left', None, "is not CSV"),
         (b'"A,B,left', None, "is not CSV"),
-        (b"x" * 200_000 + b",B,left", None, "is not CSV"),
+        (b"x" * 200_000 + b",B,left", None, "200,008 bytes long"),
+        (b"x" * 1_000_001 + b",B,left", None, "is not CSV"),
     ],
 )
 def test_a_bad_pair_names_its_line(tmp_path, line, column, words):
     content = b"left,right,winner\nA,B,tie\n" + line + b"\n"
     good, bad = rows(tmp_path / "v.csv", content)
     assert (good.line, bad.line, bad.number) == (2, 3, 2)
-    assert isinstance(bad.record, BadRow)
-    assert bad.record.column == column
-    assert words in bad.record.reason
+    assert isinstance(bad.content, InputError)
+    assert bad.content.column == column
+    assert words in bad.content.reason
 
 
 def test_a_quoted_line_break_does_not_shift_the_lines_below(tmp_path):
     content = 'left,right,winner,note\nA,B,tie,"two\nlines"\nA,B,left,x\n'
     first, second = rows(tmp_path / "v.csv", content)
-    assert first.record.details == {"note": "two\nlines"}
+    assert first.content.details == {"note": "two\nlines"}
     assert (first.line, second.line, second.number) == (2, 4, 2)
     assert content.encode()[second.start : second.end] == b"A,B,left,x\n"
 
 
 def test_every_importer_is_listed_under_its_name():
-    assert {name: importer.name for name, importer in IMPORTERS.items()} == {
+    assert {name: format_.NAME for name, format_ in FORMATS.items()} == {
         "native": "native",
         "pairs": "pairs",
     }
