@@ -306,14 +306,14 @@ def read_limits(env: Env) -> dict[str, int]:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "arena.api.core.requests.TokenAuthentication",
-        "arena.api.core.requests.SiteSession",
+        "arena.api.core.serializers.TokenAuthentication",
+        "arena.api.core.serializers.SiteSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["arena.api.core.requests.HasScope"],
-    "DEFAULT_PARSER_CLASSES": ["arena.api.core.requests.CheckedJson"],
+    "DEFAULT_PERMISSION_CLASSES": ["arena.api.core.serializers.HasScope"],
+    "DEFAULT_PARSER_CLASSES": ["arena.api.core.serializers.CheckedJson"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_FILTER_BACKENDS": ["arena.api.core.requests.StrictFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "arena.api.core.requests.Pages",
+    "DEFAULT_FILTER_BACKENDS": ["arena.api.core.serializers.StrictFilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "arena.api.core.serializers.Pages",
     "DEFAULT_SCHEMA_CLASS": "arena.api.core.schema.Operations",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "arena.api.core.errors.problem_response",

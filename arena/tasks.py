@@ -17,7 +17,7 @@ from kombu.exceptions import OperationalError
 from arena import generation, generation_runs
 from arena.calls.scheduling import MOST_RUNG, calls_to_ring, sweep
 from arena.models import Run
-from arena.services import candidates, idempotency, rate_limits, runs, webhooks
+from arena.services import candidates, idempotency, notices, rate_limits, runs
 
 
 def enqueue_due_calls(enqueue: Callable[[], int]) -> str:
@@ -98,13 +98,13 @@ def enqueue_answers() -> int:
 @shared_task
 def send_delivery(delivery_id: int) -> None:
     """Send one notice to one webhook or member; enqueued twice, it is sent once."""
-    webhooks.deliver(delivery_id=delivery_id, now=timezone.now())
+    notices.deliver(delivery_id=delivery_id, now=timezone.now())
 
 
 @shared_task
 def send_deliveries() -> None:
     """Enqueue every due delivery on its own, so that no slow receiver delays another."""
-    for delivery_id in webhooks.take_due_deliveries(now=timezone.now()):
+    for delivery_id in notices.take_due_deliveries(now=timezone.now()):
         send_delivery.delay(delivery_id)
 
 

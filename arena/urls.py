@@ -1,8 +1,10 @@
-"""The project's routes: each app's own, by string, and the admin."""
+"""The project's routes: voting, each app's own, and the admin."""
 
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
+
+from arena.views import voting
 
 handler500 = "arena.views.health.fault"
 urlpatterns = [
@@ -10,7 +12,10 @@ urlpatterns = [
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),
     path("admin/", admin.site.urls),
     # A route is looked for from the top: what is asked for most, and prefixes, come first.
-    path("", include("arena.views.voting_urls")),
+    path("a/<slug:slug>/vote/", voting.vote, name="vote"),
+    path("a/<slug:slug>/vote/next/", voting.next_pair, name="next_pair"),
+    path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
+    path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
     path("api/v1/", include("ranking.api.urls")),
     path("api/v1/", include("judges.api.urls")),
     path("api/v1/", include("arena.api.urls")),  # the last, for it answers for all the others

@@ -27,8 +27,7 @@ from benchmarks.results import Line, machine, targets
 from benchmarks.services import LATENCY, MODEL
 from benchmarks.serving import PATIENCE, REPOSITORY
 from benchmarks.tasks import ask
-from judges.services.orders import prepare_order
-from judges.services.planning import OrderOptions
+from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
 from judges.services.runs import order_run
 from judges.tasks import ring_calls

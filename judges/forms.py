@@ -15,8 +15,7 @@ from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
-from judges.services.orders import MOST_JUDGES
-from judges.services.planning import OrderOptions
+from judges.services.planning import MOST_JUDGES, OrderOptions
 from judges.services.registry import DEFAULT_RUBRIC, DEFAULT_SWITCHES, SCRIPTED_MODELS, Switches
 from judges.wording import QUORUM_TOO_HIGH
 from ranking.board_data import LARGEST_ID

@@ -22,7 +22,7 @@ from judges.models import (
     JuryVerdict,
     LabelSet,
 )
-from judges.services.trust import trust_problems
+from judges.services.calibration import trust_problems
 from judges.services.verdicts import FeedbackShare, count_feedback, feedback_shares, orient_outcome
 from ranking.stats.agreement import fleiss_kappa
 

@@ -2,15 +2,15 @@
 
 from django.urls import path
 
-from judges.views import decisions, judges, orders, runs, verdicts
+from judges.views import decisions, judges, runs, verdicts
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
 
 urlpatterns = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
-    path(f"{IN_ARENA}/new/", orders.order_run, name="order_run"),
-    path(f"{IN_ARENA}/criteria/", orders.set_arena_criteria, name="arena_criteria"),
+    path(f"{IN_ARENA}/new/", runs.order_run, name="order_run"),
+    path(f"{IN_ARENA}/criteria/", runs.set_arena_criteria, name="arena_criteria"),
     path(f"{IN_ARENA}/<int:pk>/", runs.judge_run, name="judge_run"),
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),

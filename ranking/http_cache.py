@@ -1,20 +1,99 @@
-"""Sending stored and rendered pages: compressed, and only if the reader has no current copy."""
+"""Pages of boards: stored compressed, once per snapshot, and sent only if they changed."""
 
 import gzip
+import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from csp.decorators import csp, csp_update
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
 from arena.actors import actor_of
+from arena.models import Arena
 from ranking.board_data import find_arena
-from ranking.services import page_cache
-from ranking.services.page_cache import Page
+from ranking.models import BoardPage
+from ranking.models.tallies import BoardPageQuerySet
+
+LEVEL = 6
+PRIVATE = Arena.Visibility.PRIVATE.value
+PUBLIC = Arena.Visibility.PUBLIC.value
+
+
+@dataclass(frozen=True)
+class Page:
+    """Gzip bytes, and the ETag of their content."""
+
+    etag: str
+    body: bytes
+
+
+def find(*, slug: str, key: str) -> Page | None:
+    """The stored page of a public or unlisted arena; one query."""
+    return _fetch(_by_slug(), [PRIVATE, slug, key])
+
+
+def find_of_board(*, board: int, key: str) -> Page | None:
+    """The stored page of the public arena that a board belongs to; one query."""
+    return _fetch(_by_board(), [PUBLIC, board, key])
+
+
+def _fetch(statement: str, parameters: list[Any]) -> Page | None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        row = cursor.fetchone()
+    return None if row is None else Page(row[0], bytes(row[1]))
+
+
+@cache
+def _by_slug() -> str:
+    return _sql(BoardPage.objects.fresh("slug", "key"), [PRIVATE, "slug", "key"])
+
+
+@cache
+def _by_board() -> str:
+    return _sql(BoardPage.objects.fresh_of_board(1, "key"), [PUBLIC, 1, "key"])
+
+
+def _sql(rows: BoardPageQuerySet, parameters: list[Any]) -> str:
+    """Build the query once: that takes ten times as long as running it, and longer than the rest
+    of the request."""
+    sql, actual = rows.values_list("etag", "body").query.sql_with_params()
+    assert list(actual) == parameters
+    return str(sql)
+
+
+def find_for_members(*, arena: Arena, key: str) -> Page | None:
+    """The stored page of any arena; the caller has checked access to the arena."""
+    row = BoardPage.objects.of_arena(arena, key).values_list("etag", "body").first()
+    return None if row is None else Page(row[0], bytes(row[1]))
+
+
+def pack(content: str) -> Page:
+    """Compress a page. The ETag is weak, as it stands for the content in any encoding."""
+    data = content.encode()
+    # Without a time in the gzip header, equal pages are equal bytes.
+    return Page(f'W/"{hashlib.sha256(data).hexdigest()[:32]}"', gzip.compress(data, LEVEL, mtime=0))
+
+
+def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
+    """Store a page made from the arena's boards as of `epoch`, in one statement."""
+    if epoch is None:  # not opened yet: nothing would mark the page as outdated
+        return
+    row = BoardPage(arena=arena, key=key, epoch=epoch, etag=page.etag, body=page.body)
+    BoardPage.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["arena", "key"],
+        update_fields=["epoch", "etag", "body"],
+    )
+
 
 HTML, CSV, JSON = "text/html; charset=utf-8", "text/csv; charset=utf-8", "application/json"
 TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
@@ -62,9 +141,7 @@ def send_template(
     request: HttpRequest, template: str, context: dict[str, Any], *, private: bool = False
 ) -> HttpResponseBase:
     """Render a page that is not stored, and send it."""
-    return send(
-        request, page_cache.pack(render_to_string(template, context)), HTML, private=private
-    )
+    return send(request, pack(render_to_string(template, context)), HTML, private=private)
 
 
 def send_stored(
@@ -79,7 +156,7 @@ def send_stored(
     Pages found by the slug alone are public. Otherwise the reader must be allowed to see the arena;
     a private arena answers like a missing one.
     """
-    page = page_cache.find(slug=slug, key=key)
+    page = find(slug=slug, key=key)
     if page is not None:
         return send(request, page, content_type)
     return send_made(request, find_arena(slug, actor_of(request)), key, content_type, make)
@@ -93,7 +170,7 @@ def send_made(
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
     """The same for an arena that `find_arena` has found for this reader."""
-    page = page_cache.find_for_members(arena=arena, key=key) if arena.is_private else None
+    page = find_for_members(arena=arena, key=key) if arena.is_private else None
     return send(request, page or _make(arena, key, make), content_type, private=arena.is_private)
 
 
@@ -105,11 +182,11 @@ def send_to_anybody(
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
     """Send what other sites show; private arenas have none of it, whoever asks."""
-    page = page_cache.find(slug=slug, key=key) or _make(find_arena(slug), key, make)
+    page = find(slug=slug, key=key) or _make(find_arena(slug), key, make)
     return send(request, page, content_type)
 
 
 def _make(arena: Any, key: str, make: Callable[[Any], str]) -> Page:
-    page = page_cache.pack(make(arena))
-    page_cache.store(arena=arena, epoch=arena.page_epoch, key=key, page=page)
+    page = pack(make(arena))
+    store(arena=arena, epoch=arena.page_epoch, key=key, page=page)
     return page

@@ -22,9 +22,8 @@ from arena.models import (
     Vote,
     Webhook,
 )
-from arena.services import runs, teams, webhooks
-from judges.services.orders import prepare_order
-from judges.services.planning import OrderOptions
+from arena.services import notices, runs, teams
+from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
 from judges.services.runs import order_run
 from tests.arena.answering import make_variant
@@ -77,7 +76,7 @@ class Stage:
         return teams.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
 
     def webhook(self) -> Webhook:
-        return webhooks.add_webhook(team=self.team, url=HOOK, by=self.by)
+        return notices.add_webhook(team=self.team, url=HOOK, by=self.by)
 
     def vote(self, **fields: Any) -> Vote:
         left, right = self.arena.candidates.order_by("pk")

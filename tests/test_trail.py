@@ -14,7 +14,7 @@ from arena import generation_runs as answering
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
 from arena.models import AuditEntry, Candidate, Rater, Role, Run, Team
-from arena.services import arenas, candidates, notices, prompts, runs, teams, uploads, webhooks
+from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
 from judges.services import decisions
 from judges.services import runs as judge_runs
 from tests.actions import actions
@@ -63,10 +63,10 @@ ACTS |= {
     "made a token": lambda on: on.token(),
     "revoked a token": lambda on: teams.revoke_token(token=on.token(), by=on.by, now=on.now),
     "added a webhook": lambda on: on.webhook(),
-    "removed a webhook": lambda on: webhooks.remove_webhook(
+    "removed a webhook": lambda on: notices.remove_webhook(
         webhook=on.webhook(), by=on.by, now=on.now
     ),
-    "tested a webhook": lambda on: webhooks.send_test(webhook=on.webhook(), by=on.by, now=on.now),
+    "tested a webhook": lambda on: notices.send_test(webhook=on.webhook(), by=on.by, now=on.now),
 }
 
 
@@ -165,7 +165,7 @@ ACTS |= {
     "retired a candidate": lambda on: candidates.retire_candidate(
         candidate=on.candidate, by=on.by, now=on.now
     ),
-    "uploaded answers": lambda on: uploads.upsert_responses(
+    "uploaded answers": lambda on: responses.upsert_responses(
         candidate=on.variant(endpoint=""), rows=[ResponseRow(1, "Yes.", "p0")], by=on.by
     ),
     "ordered answers": lambda on: on.answers(),
@@ -270,6 +270,6 @@ def test_the_actions_are_found_however_they_are_written() -> None:
 
 
 def test_what_a_receiver_removes_is_in_the_trail(stage: Stage) -> None:
-    notice = webhooks.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
-    webhooks._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
+    notice = notices.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
+    notices._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
     assert AuditEntry.objects.get(by="its receiver").action == "removed a webhook"

@@ -26,9 +26,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from arena.models import Invitation
 from arena.services import teams
+from arena.services.notices import absolute_url
 from arena.services.rate_limits import client_address
 from arena.services.teams import InvitationError
-from arena.services.webhooks import absolute_url
 
 log = logging.getLogger(__name__)
 

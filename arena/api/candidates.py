@@ -14,9 +14,8 @@ from rest_framework.response import Response
 
 from arena.actors import TeamPermission, can_change, can_enter, can_retire
 from arena.api.arenas import find_submitting_team
-from arena.api.core.requests import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import FieldVisibility, PatchSerializer, Text
+from arena.api.core.serializers import FieldVisibility, PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate

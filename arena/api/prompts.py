@@ -13,10 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.actors import TeamPermission
-from arena.api.bulk import ATOMIC, Kind, ReportShown, bring_in
-from arena.api.core import requests
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
+    BULK_BODY,
     FieldVisibility,
     PatchSerializer,
     RowsField,
@@ -24,7 +23,15 @@ from arena.api.core.serializers import (
     Text,
     yes_or_no,
 )
-from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
+from arena.api.core.views import (
+    ATOMIC,
+    ArenaEndpoint,
+    Kind,
+    ListEndpoint,
+    ReportShown,
+    bring_in,
+    check_match,
+)
 from arena.files.tables import PROMPTS
 from arena.models import Prompt
 from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
@@ -150,7 +157,7 @@ class OfPrompts(ArenaEndpoint):
 
 class Prompts(OfPrompts, ListEndpoint):
     abilities = {"POST": TeamPermission.SUBMIT}
-    body_limit = requests.BULK_BODY
+    body_limit = BULK_BODY
     queryset = Prompt.objects.none()
     filterset_class = PromptFilters
 

@@ -9,16 +9,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 
 from arena.actors import TeamPermission, can_read_texts
-from arena.api.bulk import ATOMIC, Kind, ReportShown, bring_in
 from arena.api.candidates import OfCandidates
-from arena.api.core import requests
-from arena.api.core.requests import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars, RowsField, StrictSerializer, Text, yes_or_no
-from arena.api.core.views import ListEndpoint
+from arena.api.core.serializers import (
+    BULK_BODY,
+    Dollars,
+    RowsField,
+    StrictSerializer,
+    Text,
+    refuse_unless,
+    yes_or_no,
+)
+from arena.api.core.views import ATOMIC, Kind, ListEndpoint, ReportShown, bring_in
 from arena.files.tables import RESPONSES
 from arena.models import Response
-from arena.services.uploads import upsert_responses
+from arena.services.responses import upsert_responses
 
 KIND = Kind("responses", RESPONSES)
 ROW = {"prompt_id": "refund-1", "text": "On the page Orders, within 30 days.", "tokens_out": 9}
@@ -85,7 +90,7 @@ class Responses(OfCandidates, ListEndpoint):
     tag = "Responses"
     is_open = False
     abilities = {"POST": TeamPermission.SUBMIT}
-    body_limit = requests.BULK_BODY
+    body_limit = BULK_BODY
     queryset = Response.objects.none()
     filterset_class = ResponseFilters
 

@@ -18,9 +18,8 @@ from rest_framework.response import Response
 from arena import generation_runs
 from arena.actors import Actor, TeamPermission, can_change, can_read_money, can_read_texts
 from arena.api.candidates import OfCandidates
-from arena.api.core.requests import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars, StrictSerializer
+from arena.api.core.serializers import Dollars, StrictSerializer, refuse_unless
 from arena.api.core.views import ListEndpoint, NumberedEndpoint
 from arena.generation_runs import AnswerOrder, order_answers, quote_answers
 from arena.models import Candidate, Run

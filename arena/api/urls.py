@@ -3,7 +3,8 @@
 from django.urls import path, re_path, register_converter
 from django.urls.converters import PathConverter
 
-from arena.api import arenas, candidates, comparisons, docs, prompts, responses, runs, teams
+from arena.api import arenas, candidates, comparisons, prompts, responses, runs, teams
+from arena.api.core import schema
 
 
 class ExternalId(PathConverter):
@@ -20,7 +21,7 @@ ANSWER_RUN = "answer-runs/<int:pk>/"
 COMPARISON = f"{ARENA}comparisons/<uuid:key>/"
 
 urlpatterns = [
-    path("", docs.root, name="api_root"),
+    path("", schema.root, name="api_root"),
     path("me/", teams.Me.as_view(), name="api_me"),
     path("teams/", teams.Teams.as_view(), name="api_teams"),
     path("teams/<slug:slug>/", teams.OneTeam.as_view(), name="api_team"),
@@ -47,8 +48,8 @@ urlpatterns = [
     path(COMPARISON, comparisons.OneComparison.as_view(), name="api_comparison"),
     path(f"{COMPARISON}vote/", comparisons.CastVote.as_view(), name="api_vote"),
     path(f"{COMPARISON}skip/", comparisons.Skip.as_view(), name="api_skip"),
-    path("schema/", docs.SchemaView.as_view(), name="api_schema"),
-    path("docs/", docs.docs, name="api_docs"),
+    path("schema/", schema.SchemaView.as_view(), name="api_schema"),
+    path("docs/", schema.docs, name="api_docs"),
     # A path may contain line breaks.
-    re_path(r"^[\s\S]*$", docs.NotFound.as_view(), name="api_not_here"),
+    re_path(r"^[\s\S]*$", schema.NotFound.as_view(), name="api_not_here"),
 ]

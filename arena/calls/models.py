@@ -1,10 +1,48 @@
 """The ledger: one row per request to a model, written before the request is made."""
 
+import time
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any, Generic, TypeVar
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
+
+CACHED_SECONDS = 5.0
+
+Value = TypeVar("Value")
+
+
+class CachedLookup(Generic[Value]):
+    """Results of `look_up`, per process. Missing ones are looked up every time, unless
+    `missing_too`.
+
+    Inside a transaction nothing is cached, because it may be rolled back.
+    """
+
+    def __init__(
+        self, look_up: Callable[[tuple[str, str]], Value | None], *, missing_too: bool = False
+    ) -> None:
+        self._look_up = look_up
+        self._missing_too = missing_too
+        self._cached: dict[tuple[str, str], tuple[float, Value | None]] = {}
+
+    def get(self, key: tuple[str, str]) -> Value | None:
+        if connection.in_atomic_block:
+            return self._look_up(key)
+        cached = self._cached.get(key)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
+        value = self._look_up(key)
+        if value is not None or self._missing_too:
+            self._cached[key] = (time.monotonic() + CACHED_SECONDS, value)
+        return value
+
+    def forget(self, **_: Any) -> None:
+        """Forget everything; also a signal receiver."""
+        self._cached.clear()
+
 
 MAX_REQUESTS = 6
 

@@ -9,8 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
-from arena.calls.models import Price
-from arena.calls.remembered import Remembered
+from arena.calls.models import CachedLookup, Price
 from arena.endpoints import ModelPrice, UnknownEndpointError, endpoint_named
 from arena.validation import MOST, NANO
 
@@ -109,6 +108,6 @@ def _rate(price: Price | ModelPrice) -> Rate:
     return Rate(price.input_per_million, price.output_per_million)
 
 
-_remembered = Remembered(_look_up)
+_remembered = CachedLookup(_look_up)
 post_save.connect(_remembered.forget, sender=Price)
 post_delete.connect(_remembered.forget, sender=Price)

@@ -69,14 +69,14 @@ class Lifeline:
 
 @dataclass
 class Child:
-    """A process `python -m module arguments` in its own process group."""
+    """A process `python -m module name arguments` in its own process group."""
 
     name: str
-    module: str
     arguments: Sequence[str]
     folder: Path
     lifeline: Lifeline
     files: Sequence[int] = ()
+    module: str = "arena.embedded.processes"
 
     def __post_init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
@@ -107,7 +107,7 @@ class Child:
     def _start(self) -> None:
         self._started = monotonic()
         self.process = subprocess.Popen(  # noqa: S603  (our own module, no shell)
-            [sys.executable, "-m", self.module, *self.arguments],
+            [sys.executable, "-m", self.module, self.name, *self.arguments],
             cwd=self.folder,
             env=os.environ | {PIPE: str(self.lifeline.reading), "PYTHONUNBUFFERED": "1"},
             pass_fds=[self.lifeline.reading, *self.files],
@@ -194,8 +194,8 @@ class Supervisor:
         self._stopping = threading.Event()
         self._serving = threading.Event()
         self.children: Sequence[Child] = (
-            Child("web", "arena.embedded.web", [str(number)], folder, lifeline, [number]),
-            Child("worker", "arena.embedded.worker", [], folder, lifeline),
+            Child("web", [str(number)], folder, lifeline, [number]),
+            Child("worker", [], folder, lifeline),
         )
 
     def run(self, *, on_ready: Callable[[], None]) -> None:

@@ -12,7 +12,9 @@ from typing import Any, Generic
 
 from arena.files.reader import (
     MOST_VALUES,
+    FileError,
     Row,
+    Source,
     check_width,
     csv_header,
     csv_rows,
@@ -22,7 +24,6 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values
-from arena.files.source import FileError, Source
 from arena.validation import InputError, check_prompt_length, is_variable, join_names, quoted
 
 AT_MOST_BYTES = 20_000_000

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from arena.files.source import FileError, Source, unreadable
+from arena.files.reader import FileError, Source, unreadable
 from arena.formats import native, pairs
 from arena.formats.base import KINDS, Format, ImportFile
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from arena.files.reader import Row
+from arena.files.reader import ENCODINGS, LINE_LIMIT, Row, guess_encoding
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
-from arena.files.source import ENCODINGS, LINE_LIMIT, guess_encoding
 from arena.validation import DETAILS_LIMIT, InputError, quoted
 
 KINDS = ("prompts", "candidates", "responses", "votes")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.files.reader import Row, json_lines
+from arena.files.reader import Row, Source, json_lines
 from arena.files.rows import (
     CandidateRow,
     ImportRow,
@@ -18,7 +18,6 @@ from arena.files.rows import (
     Values,
     VoteRow,
 )
-from arena.files.source import Source
 from arena.formats.base import KINDS, check_size, parsed
 from arena.outcomes import LEFT, RIGHT, outcome_of_lead
 from arena.validation import InputError, clean_outcome, clean_preference, quoted

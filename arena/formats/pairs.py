@@ -7,9 +7,8 @@ raters are created from the names in the rows. Further columns are kept as the v
 from collections.abc import Iterator
 from pathlib import Path
 
-from arena.files.reader import Header, Row, csv_header, csv_rows
+from arena.files.reader import Header, Row, Source, csv_header, csv_rows
 from arena.files.rows import Schema, Values, VoteRow
-from arena.files.source import Source
 from arena.formats.base import check_size, parsed
 
 NAME = "pairs"

@@ -4,6 +4,8 @@ The HTML that leaves here is escaped but not yet trusted: `sanitize` has the las
 """
 
 from collections.abc import Iterator, Sequence
+from html import escape
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,9 +14,81 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
+from pygments import format as format_tokens
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.token import _TokenType as TokenType
 
-from arena.rendering.code import code_block
 from arena.rendering.math import math_plugin
+
+# Only lexers whose regular expressions were tried on hostile input (long runs of each kind of
+# character); the makefile, Terraform and MATLAB lexers need seconds for a few kilobytes.
+LANGUAGES = {
+    "bash", "basic", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff",
+    "docker", "elixir", "erlang", "fortran", "fsharp", "gdscript", "go", "graphql", "groovy",
+    "haskell", "html", "http", "ini", "java", "javascript", "json", "jsx", "julia", "kotlin",
+    "lean", "lisp", "lua", "markdown", "nasm", "nginx", "objective-c", "ocaml", "perl", "php",
+    "powershell", "properties", "protobuf", "python", "r", "ruby", "rust", "scala", "scss",
+    "solidity", "sql", "swift", "tex", "toml", "tsx", "typescript", "vbnet", "vim", "xml", "yaml",
+    "zig",
+}  # fmt: skip
+ALIASES = {
+    "c#": "csharp", "c++": "cpp", "cs": "csharp", "dockerfile": "docker", "gd": "gdscript",
+    "golang": "go", "hs": "haskell", "js": "javascript", "jl": "julia", "kt": "kotlin",
+    "latex": "tex", "md": "markdown", "node": "javascript", "objc": "objective-c",
+    "pl": "perl", "proto": "protobuf", "ps1": "powershell", "py": "python", "python3": "python",
+    "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash", "svg": "xml", "ts": "typescript",
+    "vb": "vbnet", "yml": "yaml", "zsh": "bash",
+}  # fmt: skip
+
+MAX_CODE_CHARS = 8_000
+MAX_LINE_CHARS = 1_000
+# Real code of the greatest length takes a tenth of this; hostile code is cut off between tokens.
+MAX_SECONDS = 0.5
+
+_FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
+
+
+class _HighlightTimeoutError(Exception):
+    """The lexer used up its time."""
+
+
+def code_block(code: str, info: str, label: str) -> str:
+    """A fenced block as HTML; `info` is the fence's info string, `label` names the region."""
+    language = language_of(info)
+    inner = _highlighted(code, language) if language else None
+    return (
+        f'<div class="scroll code" tabindex="0" role="region" aria-label="{escape(label)}"'
+        f' dir="ltr"><pre class="highlight"><code>{inner or escape(code)}</code></pre></div>\n'
+    )
+
+
+def language_of(info: str) -> str | None:
+    """The lexer that the info string asks for, or None where there is none we trust."""
+    words = info.split(maxsplit=1)
+    word = words[0].lower().strip("{}.`") if words else ""
+    name = ALIASES.get(word, word)
+    return name if name in LANGUAGES else None
+
+
+def _highlighted(code: str, language: str) -> str | None:
+    """The code with spans of Pygments' classes; None where it would take too long."""
+    if len(code) > MAX_CODE_CHARS or any(len(line) > MAX_LINE_CHARS for line in code.split("\n")):
+        return None
+    lexer = get_lexer_by_name(language, stripnl=False)
+    try:
+        return format_tokens(_in_time(lexer.get_tokens(code)), _FORMATTER)
+    except _HighlightTimeoutError:
+        return None
+
+
+def _in_time(tokens: Iterator[tuple[TokenType, str]]) -> Iterator[tuple[TokenType, str]]:
+    deadline = monotonic() + MAX_SECONDS
+    for token in tokens:
+        yield token
+        if monotonic() > deadline:
+            raise _HighlightTimeoutError
+
 
 # Enough for lists nested 18 deep; the cost of a run of "[" grows with it.
 MAX_NESTING = 40

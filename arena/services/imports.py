@@ -20,8 +20,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from arena.files.reader import Row
-from arena.files.source import FileError, Source, unreadable
+from arena.files.reader import FileError, Row, Source, unreadable
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, digest
 from arena.models import Arena, Import, Prompt, Response

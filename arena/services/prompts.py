@@ -22,7 +22,7 @@ from arena.models.arenas import subject_of
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.pairs import sync_pairs
-from arena.services.reports import UploadReport
+from arena.services.responses import UploadReport
 from arena.validation import (
     CATEGORY_LIMIT,
     InputError,

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.files.tables import PROMPTS, parse_pasted, read_table
 from arena.forms.base import add_service_error
 from arena.forms.prompts import AddPromptsForm, FilterForm, PromptForm

@@ -12,13 +12,13 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.files.tables import AT_MOST_BYTES, RESPONSES, read_table
 from arena.forms.base import add_service_error
 from arena.forms.prompts import UploadAnswersForm
 from arena.prompting.templates import TEXT_LIMIT
 from arena.services.candidate_checks import CandidateError
-from arena.services.uploads import upsert_responses
+from arena.services.responses import upsert_responses
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it

@@ -25,10 +25,9 @@ from arena.actors import TeamPermission, actor_of, teams_of
 from arena.forms.base import add_service_error
 from arena.forms.teams import InvitationForm, RoleForm, TeamForm, TokenForm, WebhookForm
 from arena.models import Arena, Delivery, Membership, Role, Team
-from arena.services import teams, webhooks
-from arena.services.notices import set_notices_by_email
+from arena.services import notices, teams
+from arena.services.notices import MAX_ATTEMPTS, absolute_url, set_notices_by_email
 from arena.services.runs import committed_by
-from arena.services.webhooks import MAX_ATTEMPTS, absolute_url
 
 ROWS_PER_PAGE = 50
 LISTED_DELIVERIES = 20
@@ -371,8 +370,8 @@ def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
     form = WebhookForm(request.POST or None)
     if form.is_valid():
         try:
-            webhooks.add_webhook(team=team, by=actor_of(request), **form.cleaned_data)
-        except webhooks.WebhookError as error:
+            notices.add_webhook(team=team, by=actor_of(request), **form.cleaned_data)
+        except notices.WebhookError as error:
             add_service_error(form, error)
         else:
             messages.success(request, "Webhook added. Send a test to check that it works.")
@@ -385,7 +384,7 @@ def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
         team,
         "teams/webhooks.html",
         form=form,
-        webhooks=[(webhook, webhooks.signing_secret(webhook)) for webhook in rows],
+        webhooks=[(webhook, notices.signing_secret(webhook)) for webhook in rows],
         deliveries=list(deliveries[:LISTED_DELIVERIES]),
         max_attempts=MAX_ATTEMPTS,
     )
@@ -395,7 +394,7 @@ def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
 @require_POST
 def remove_webhook(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
     webhook = get_object_or_404(team.webhooks.select_related("team"), pk=pk)
-    if webhooks.remove_webhook(webhook=webhook, by=actor_of(request), now=timezone.now()):
+    if notices.remove_webhook(webhook=webhook, by=actor_of(request), now=timezone.now()):
         messages.success(request, "Webhook removed. Nothing more is sent there.")
     else:
         messages.error(request, "That webhook was already removed.")
@@ -408,8 +407,8 @@ def send_test(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
     """Send a notification that says it is a test."""
     webhook = get_object_or_404(team.webhooks.live().select_related("team"), pk=pk)
     try:
-        webhooks.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())
-    except webhooks.WebhookError as error:
+        notices.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())
+    except notices.WebhookError as error:
         messages.error(request, error.message)
     else:
         messages.success(request, "Test sent. Reload this page to see whether it arrived.")

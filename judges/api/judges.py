@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from arena.actors import TeamPermission
 from arena.api.core.errors import BadParameter
-from arena.api.core.requests import check_names
 from arena.api.core.schema import operation
+from arena.api.core.serializers import check_names
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from judges.api.serializers import JUDGE
 from judges.core.spec import JudgeSpec

@@ -30,8 +30,14 @@ from judges.api.serializers import (
 )
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.services import runs as judge_runs
-from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order, runs_in, runs_of_judges
-from judges.services.planning import OrderOptions
+from judges.services.planning import (
+    MOST_JUDGES,
+    JudgeOrder,
+    OrderOptions,
+    prepare_order,
+    runs_in,
+    runs_of_judges,
+)
 from judges.services.quotes import quote_for
 from judges.services.registry import Switches, spec_named
 from judges.services.runs import order_run

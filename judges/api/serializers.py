@@ -11,7 +11,7 @@ from arena.api.core.serializers import Dollars
 from arena.models import Arena, Run
 from judges.models import Judgement
 from judges.reports import JudgeReport, report_on
-from judges.services.orders import runs_in
+from judges.services.planning import runs_in
 from judges.services.quotes import JudgeQuote, Quote
 from judges.wording import REASON_HIDDEN
 

@@ -9,9 +9,17 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
-from arena.files.reader import Row, csv_header, csv_rows, is_json, json_rows
+from arena.files.reader import (
+    FileError,
+    Row,
+    Source,
+    csv_header,
+    csv_rows,
+    is_json,
+    json_rows,
+    unreadable,
+)
 from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
-from arena.files.source import FileError, Source, unreadable
 from arena.models import Arena
 from arena.outcomes import BOTH_BAD, mirror
 from arena.validation import InputError, quoted
@@ -19,10 +27,12 @@ from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
 from judges.models import Epoch, Label, LabelItem, LabelSet
 from judges.services.calibration_data import voted_on
-from judges.services.orders import JudgeOrder, Member, calls_for
 from judges.services.planning import (
+    JudgeOrder,
+    Member,
     OrderOptions,
     PlannedComparison,
+    calls_for,
     exclude_family,
     families_in,
     shares_of,

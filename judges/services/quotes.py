@@ -14,7 +14,7 @@ from arena.calls.providers.base import EndpointStoppedError
 from arena.models import Prompt, Response
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
-from judges.services.orders import JudgeOrder, Member
+from judges.services.planning import JudgeOrder, Member
 from judges.services.registry import JudgeError
 from judges.services.subjects import CallTarget, read_subject
 

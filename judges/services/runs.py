@@ -46,8 +46,7 @@ from judges.core.injection import scan
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
 from judges.services.adoption import adopt, adopt_verdicts, drop_other_words, take_over
-from judges.services.orders import JudgeOrder, Member, answer_orders, calls_for
-from judges.services.planning import PlannedComparison
+from judges.services.planning import JudgeOrder, Member, PlannedComparison, answer_orders, calls_for
 from judges.services.quotes import Quote, quote_for
 from judges.services.registry import JudgeError, register_judge, register_jury
 from judges.services.verdicts import settle_waiting_juries

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from arena.actors import actor_of
 from arena.models import Arena, Run
-from judges.services.orders import runs_of_judges
+from judges.services.planning import runs_of_judges
 from judges.services.runs import can_steer
 
 View = Callable[..., HttpResponse]

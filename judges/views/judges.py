@@ -14,8 +14,8 @@ from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import JudgeSpec
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.reports import EpochReport, JudgeStanding, RunReport, list_standings, report_on_judge
+from judges.services.calibration import NEVER_MEASURED, honeypot_problems
 from judges.services.registry import spec_of
-from judges.services.trust import NEVER_MEASURED, honeypot_problems
 from judges.wording import HONEYPOTS
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.stats.bradley_terry import NotConvergedError

@@ -1,4 +1,4 @@
-"""One verdict in full: both answers, the judge's replies in each order, and their cost.
+"""A run's verdicts: the filtered list, and one verdict with its answers, replies and cost.
 
 Answers are called left and right throughout, as the comparison fixes them. A judge knows them by
 other names: A is what it was shown first.
@@ -8,22 +8,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Cast, Coalesce, Substr
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from arena.actors import actor_of, can_read_references, can_read_spending
 from arena.calls.models import Call
-from arena.models import Arena, Comparison, Rater, Run, Vote
+from arena.models import Arena, Comparison, Prompt, Rater, Run, Vote
 from arena.outcomes import VERDICTS, mirror
 from arena.rendering import render_markdown
 from arena.services.comparisons import VoteError, issue_pair, prompt_html, response_html
@@ -41,7 +43,74 @@ from judges.views.access import (
     verdict_url,
 )
 from judges.views.judges import read_source
-from judges.views.verdict_list import VerdictFilter, neighbours
+
+EXCERPT = 200
+LONGEST_ID = 15
+SETTLED = [state for state in Judgement.State if state != Judgement.State.WAITING]
+
+
+@dataclass(frozen=True)
+class VerdictFilter:
+    """Which verdicts of a run a reader wants to see; empty means all of them.
+
+    `judge` is an epoch's id, `flagged` the pairs with a possible prompt injection.
+    """
+
+    state: str = ""
+    judge: int | None = None
+    flagged: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "VerdictFilter":
+        """Read the filter from an address; raises Http404 for a state or id that cannot be."""
+        state, judge = query.get("state", ""), query.get("judge", "")
+        is_id = judge.isascii() and judge.isdecimal() and len(judge) <= LONGEST_ID
+        if (state and state not in SETTLED) or (judge and not is_id):
+            raise Http404("There is no such state or judge.")
+        return cls(state, int(judge) if judge else None, bool(query.get("flagged")))
+
+    def query(self, **changes: object) -> str:
+        """Return this filter as a query string, with some of it changed."""
+        fields = {"state": self.state, "judge": self.judge, "flagged": int(self.flagged)} | changes
+        return urlencode({name: value for name, value in fields.items() if value})
+
+    def verdicts_of(self, run: Run) -> "QuerySet[Judgement]":
+        """The settled judgements of `run` that pass the filter, the last settled first."""
+        states = [self.state] if self.state else SETTLED
+        judgements = Judgement.objects.filter(run=run, state__in=states)
+        if self.judge is not None:
+            judgements = judgements.filter(epoch=self.judge)
+        if self.flagged:
+            judgements = judgements.filter(flagged=True)
+        return judgements.order_by(F("settled_at").desc(nulls_last=True), "pk")
+
+
+def with_excerpts(judgements: "QuerySet[Judgement]") -> "QuerySet[Judgement]":
+    """Add `about`, the start of the prompt, without reading any of the long texts."""
+
+    def start(field: str) -> Cast:
+        return Cast(Substr(field, 1, EXCERPT), CharField())
+
+    prompt = Prompt.objects.filter(pk=OuterRef("comparison__prompt"))
+    item = LabelItem.objects.filter(pk=OuterRef("item"))
+    return judgements.select_related("epoch__judge").annotate(
+        about=Coalesce(
+            Subquery(prompt.values(start=start("text"))[:1]),
+            Subquery(item.values(start=start("prompt"))[:1]),
+        )
+    )
+
+
+def neighbours(
+    judgements: "QuerySet[Judgement]", judgement: Judgement
+) -> tuple[int | None, int | None]:
+    """Return the ids of the verdicts before and after `judgement` in the order of the list."""
+    at, pk = judgement.settled_at, judgement.pk
+    later = judgements.filter(Q(settled_at__gt=at) | Q(settled_at=at, pk__lt=pk))
+    earlier = judgements.filter(Q(settled_at__lt=at) | Q(settled_at=at, pk__gt=pk))
+    before = later.order_by("settled_at", "-pk").values_list("pk", flat=True).first()
+    return before, earlier.values_list("pk", flat=True).first()
+
 
 SESSION_KEY = "names_seen"
 MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forgotten

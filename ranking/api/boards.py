@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from arena.api.core.schema import operation
 from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint, NumberedEndpoint
 from arena.models import Arena
+from ranking import http_cache
 from ranking.api.serializers import (
     BOARD,
     SNAPSHOT,
@@ -28,7 +29,6 @@ from ranking.api.serializers import (
 from ranking.board_data import LARGEST_ID, BoardQuery, find_arena, read_board
 from ranking.http_cache import JSON, send, send_made
 from ranking.models import Board, Counted, Snapshot
-from ranking.services import page_cache
 
 TAG = "Boards"
 
@@ -110,12 +110,12 @@ class BoardOfArena(OneBoard):
         return super().get(request, pk, slug)
 
 
-def _find_stored(pk: int, slug: str = "") -> page_cache.Page | None:
+def _find_stored(pk: int, slug: str = "") -> http_cache.Page | None:
     if pk > LARGEST_ID:
         return None
     if slug:
-        return page_cache.find(slug=slug, key=_key(pk))
-    return page_cache.find_of_board(board=pk, key=_key(pk))
+        return http_cache.find(slug=slug, key=_key(pk))
+    return http_cache.find_of_board(board=pk, key=_key(pk))
 
 
 def _key(pk: int) -> str:

@@ -1,7 +1,15 @@
 """The tables of ranking: boards, published snapshots, running tallies and stored pages."""
 
-from ranking.models.boards import Board, BothBad, Counted, Raters
-from ranking.models.snapshots import EloInterval, Snapshot, SnapshotMatrices, Standing
+from ranking.models.boards import (
+    Board,
+    BothBad,
+    Counted,
+    EloInterval,
+    Raters,
+    Snapshot,
+    SnapshotMatrices,
+    Standing,
+)
 from ranking.models.tallies import (
     ArenaRefresh,
     BoardPage,

@@ -1,9 +1,11 @@
-"""Boards: whose votes are ranked, on which prompts, with which settings."""
+"""Boards: whose votes are ranked, on which prompts; and snapshots, their published results."""
+
+from datetime import datetime
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
-from arena.models import Arena
+from arena.models import Arena, Candidate
 
 
 class Raters(models.TextChoices):
@@ -80,3 +82,147 @@ class Board(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"
+
+
+class SnapshotQuerySet(models.QuerySet["Snapshot"]):
+    def current(self) -> "SnapshotQuerySet":
+        """What the boards show now."""
+        return self.filter(is_current=True)
+
+    def kept(self) -> "SnapshotQuerySet":
+        """Current snapshots and the history."""
+        return self.filter(Q(is_current=True) | Q(is_history=True))
+
+    def of_arena(self, arena: Arena) -> "SnapshotQuerySet":
+        return self.filter(board__arena=arena).select_related("board").order_by("board__category")
+
+    def without_elo_intervals(self, now: datetime) -> "SnapshotQuerySet":
+        """Snapshots with Elo ratings whose intervals nobody has made or is making."""
+        unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
+        rated = Standing.objects.filter(snapshot=OuterRef("pk"), elo__isnull=False)
+        return self.filter(unclaimed, elo_intervals_at=None).filter(Exists(rated))
+
+    def superseded(self, now: datetime) -> "SnapshotQuerySet":
+        """Snapshots that nothing needs: not current, not history, nobody making Elo intervals."""
+        unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
+        return self.filter(unclaimed, is_current=False, is_history=False)
+
+
+class Snapshot(models.Model):
+    """One published result of a board, from the votes that it could see."""
+
+    board = models.ForeignKey(Board, models.CASCADE, related_name="snapshots")
+    is_current = models.BooleanField(default=True)
+    is_history = models.BooleanField(
+        default=False, help_text="Kept when a newer one is published: one in ten minutes is."
+    )
+    published_at = models.DateTimeField()
+    digest = models.CharField(max_length=64, help_text="Of the votes, candidates and settings.")
+    n_votes = models.PositiveIntegerField(help_text="Votes that the scores stand on.")
+    n_both_bad = models.PositiveIntegerField(default=0)
+    n_raters = models.PositiveIntegerField(default=0)
+    n_prompts = models.PositiveIntegerField(default=0)
+    last_vote_id = models.BigIntegerField(default=0)
+    settings = models.JSONField(default=dict)
+    choix_difference = models.FloatField(
+        null=True, help_text="Largest difference in Elo from choix, the second opinion."
+    )
+    interval_reason = models.TextField(blank=True, help_text="Why there are no intervals.")
+    seconds = models.FloatField(default=0)
+    measured_digest = models.CharField(
+        max_length=64, blank=True, help_text="The digest of what the intervals have seen."
+    )
+    measured_at = models.DateTimeField(null=True, blank=True)
+    measured_seconds = models.FloatField(default=0, help_text="What making the intervals took.")
+    measured_votes = models.PositiveIntegerField(
+        default=0, help_text="Votes that the intervals have seen."
+    )
+    findings = models.JSONField(default=dict, help_text="What else was made with the intervals.")
+    elo_claimed_until = models.DateTimeField(null=True, blank=True)
+    elo_interval_votes = models.PositiveIntegerField(
+        default=0, help_text="Votes that the Elo intervals have seen."
+    )
+    elo_intervals_at = models.DateTimeField(null=True, blank=True)
+
+    objects = SnapshotQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["board"], condition=Q(is_current=True), name="snapshot_one_current"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["board", "-published_at"], name="snapshot_newest_of_board"),
+        ]
+
+    def __str__(self) -> str:
+        return f"board {self.board_id} at {self.published_at:%Y-%m-%d %H:%M:%S}"
+
+
+class SnapshotMatrices(models.Model):
+    """What comparing two candidates needs: the votes per pair, and the scores' covariance."""
+
+    snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
+    cells = models.BinaryField(help_text="The tally per pair that the scores stand on.")
+    candidates = models.BinaryField(help_text="int64: (R,) the ids that the covariance is about.")
+    covariance = models.BinaryField(help_text="float32: (R, R) of the scores, in Elo squared.")
+
+    class Meta:
+        verbose_name_plural = "snapshot matrices"
+
+    def __str__(self) -> str:
+        return f"of snapshot {self.snapshot_id}"
+
+
+class Standing(models.Model):
+    """One candidate's row in a snapshot; scores are NULL where it cannot be compared yet."""
+
+    snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="standings")
+    candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="standings")
+    rank = models.PositiveIntegerField(null=True)
+    rank_low = models.PositiveIntegerField(null=True)
+    rank_high = models.PositiveIntegerField(null=True)
+    sure_rank_low = models.PositiveIntegerField(
+        null=True, help_text="Best rank that holds together with everybody else's interval."
+    )
+    sure_rank_high = models.PositiveIntegerField(null=True)
+    score = models.FloatField(null=True)
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    standard_error = models.FloatField(null=True)
+    elo = models.FloatField(null=True)
+    votes = models.PositiveIntegerField(default=0)
+    wins = models.PositiveIntegerField(default=0)
+    losses = models.PositiveIntegerField(default=0)
+    ties = models.PositiveIntegerField(default=0)
+    win_rate = models.FloatField(null=True)
+    both_bad_rate = models.FloatField(null=True)
+    status = models.CharField(max_length=20)
+    reason = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["snapshot", "candidate"], name="standing_once_per_candidate"
+            ),
+            models.CheckConstraint(
+                condition=Q(score__isnull=True, rank__isnull=True)
+                | Q(score__isnull=False, rank__isnull=False),
+                name="standing_ranked_when_scored",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.candidate_id} in {self.snapshot_id}"
+
+
+class EloInterval(models.Model):
+    """The 95 % interval of a standing's Elo rating, made after publishing: it takes longer."""
+
+    standing = models.OneToOneField(Standing, models.CASCADE, related_name="elo_interval")
+    low = models.FloatField()
+    high = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.low:.0f} to {self.high:.0f}"

@@ -1,6 +1,7 @@
 """What a snapshot keeps besides scores and intervals: leader, neighbours, robustness, style ..."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -9,9 +10,8 @@ import numpy as np
 from django.db.models import Count, Q
 from django.db.models.functions import Greatest, Least
 
-from arena.models import Outcome, Vote
-from ranking.models import Raters, Standing
-from ranking.services import styles
+from arena.models import Outcome, Response, Vote
+from ranking.models import Raters, ResponseStyle, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
@@ -26,6 +26,60 @@ from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
 from ranking.tallies import VoteCounts, clusters_of, outcome_rows, pair_battles
 from ranking.votes import KINDS, Bools, Floats, Ints
+
+COUNTED_AT_ONCE = 500
+FEATURES = {
+    "words": "Length in words",
+    "headings": "Headings",
+    "list_items": "List items",
+    "bold": "Bold words",
+}
+# Markdown's marks. Code blocks are left out: there a line like a heading is a comment.
+FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
+BOLD = re.compile(r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__")
+
+
+def count_style(text: str) -> dict[str, int]:
+    """How many words, headings, list items and bold spans a Markdown text has."""
+    prose = FENCED.sub("", text)
+    return {
+        "words": len(text.split()),
+        "headings": len(HEADING.findall(prose)),
+        "list_items": len(LIST_ITEM.findall(prose)),
+        "bold": len(BOLD.findall(prose)),
+    }
+
+
+def count_missing(*, arena_id: int) -> int:
+    """Count the answers that are not counted yet; return how many."""
+    total = 0
+    for answers in _uncounted(arena_id):
+        rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in answers]
+        ResponseStyle.objects.bulk_create(rows, ignore_conflicts=True)
+        total += len(rows)
+    return total
+
+
+def _uncounted(arena_id: int) -> Iterator[list[tuple[int, str]]]:
+    waiting = Response.objects.filter(prompt__arena=arena_id, style=None).order_by("pk")
+    last = 0
+    while batch := list(waiting.filter(pk__gt=last).values_list("pk", "text")[:COUNTED_AT_ONCE]):
+        yield batch
+        last = batch[-1][0]
+
+
+def read_styles(arena_id: int) -> tuple[Ints, Ints]:
+    """(A, 2) prompt and candidate of each counted answer, in order; (A, F) its counts."""
+    rows = ResponseStyle.objects.filter(response__prompt__arena=arena_id).order_by(
+        "response__prompt", "response__candidate"
+    )
+    columns = rows.values_list("response__prompt", "response__candidate", *FEATURES)
+    table = np.array(list(columns.iterator(chunk_size=10_000)), np.int64)
+    table = table.reshape(-1, 2 + len(FEATURES))
+    return table[:, :2], table[:, 2:]
+
 
 # -- Findings --------------------------------------------------------------------------------------
 
@@ -174,7 +228,7 @@ def _ties(pairs: Battles) -> dict[str, Any] | None:
 def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
     """Style-controlled scores; None without votes on answers whose style is counted."""
     counts = estimate.clustered.where(estimate.clustered.key("prompt") > 0)
-    answers, features = styles.read_styles(estimate.evidence.board.arena_id)
+    answers, features = read_styles(estimate.evidence.board.arena_id)
     first, second = (_places(answers, counts, side) for side in ("first", "second"))
     is_counted = (first >= 0) & (second >= 0)
     if not is_counted.any():
@@ -228,7 +282,7 @@ def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
             "deviation": _number(model.deviations_[i]),
             "reason": status.reason if (status := model.coefficient_status_[i]) else "",
         }
-        for i, (name, label) in enumerate(styles.FEATURES.items())
+        for i, (name, label) in enumerate(FEATURES.items())
     ]
 
 

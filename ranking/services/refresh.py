@@ -22,7 +22,7 @@ from ranking.models import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.services import cluster_tallies, intervals, leases, pair_weights, styles
+from ranking.services import cluster_tallies, findings, intervals, leases, pair_weights
 from ranking.services import elo as elo_service
 from ranking.services import fit as fit_service
 from ranking.services import fold as fold_service
@@ -167,7 +167,7 @@ def _fit(
     if lender is not None:
         return fit_service.compose(evidence, scores, intervals.borrow(lender), elo)
     clustered = _clustered(evidence, board.raters, token)
-    styles.count_missing(arena_id=board.arena_id)
+    findings.count_missing(arena_id=board.arena_id)
     renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
     measured = intervals.measure(evidence, clustered, timezone.now())
     return fit_service.compose(evidence, scores, measured, elo)

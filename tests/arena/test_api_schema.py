@@ -56,7 +56,7 @@ def test_whoever_asks_first_at_the_same_time_gets_the_same() -> None:
 import django
 django.setup()
 from concurrent.futures import ThreadPoolExecutor
-from arena.api.docs import (schema)
+from arena.api.core.schema import (schema)
 with ThreadPoolExecutor(8) as threads:
     print(len({work.result() for work in [threads.submit(schema) for _ in range(8)]}))
 """

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from arena.calls import capabilities
-from arena.calls.capabilities import capability_of, fitted, probe_endpoint
+from arena.calls.capabilities import Probed, capability_of, fitted, probe_endpoint
 from arena.calls.models import Call, Capability
 from arena.calls.providers.base import (
     EndpointStoppedError,
@@ -15,7 +15,6 @@ from arena.calls.providers.base import (
     Request,
     UnsupportedParameterError,
 )
-from arena.calls.providers.probe import Probed
 from tests.arena.ledger import DOLLAR, MODEL, NOW, Model, Question, make, make_row, make_run
 
 pytestmark = pytest.mark.django_db

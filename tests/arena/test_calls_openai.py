@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.calls.providers.base import (
+    LONGEST_WAIT,
     EndpointStoppedError,
     Message,
     ModelRefusedError,
@@ -20,9 +21,9 @@ from arena.calls.providers.base import (
     TokenLogprob,
     TooLongError,
     UnsupportedParameterError,
+    seconds_of,
 )
 from arena.calls.providers.openai import OpenAIProvider
-from arena.calls.providers.provider_errors import LONGEST_WAIT, seconds_of
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, dislikes, fails, says
 

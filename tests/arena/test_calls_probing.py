@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from arena.calls.capabilities import Probed, probe
 from arena.calls.providers.anthropic import AnthropicProvider
 from arena.calls.providers.base import Provider
 from arena.calls.providers.openai import OpenAIProvider
-from arena.calls.providers.probe import Probed, probe
 from arena.calls.providers.scripted import ScriptedProvider
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, Answer, FakeServer, Sent, completion, dislikes, fails

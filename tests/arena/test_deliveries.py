@@ -11,8 +11,8 @@ from django.core import mail
 from django.utils import timezone
 
 from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
-from arena.services import webhooks
-from arena.services.webhooks import (
+from arena.services import notices
+from arena.services.notices import (
     ENQUEUE_AGAIN,
     LEASE,
     MAX_ATTEMPTS,
@@ -164,7 +164,7 @@ def test_a_mail_server_that_is_away_is_asked_again(
     def refuse(**_: Any) -> None:
         raise smtplib.SMTPServerDisconnected("a secret of the server")
 
-    monkeypatch.setattr(webhooks, "send_mail", refuse)
+    monkeypatch.setattr(notices, "send_mail", refuse)
     delivery = send(to_member(notice))
     assert (delivery.state, delivery.error) == (
         "waiting",
@@ -205,7 +205,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     def taken_over(**_: Any) -> None:
         Delivery.objects.update(attempts=2)
 
-    monkeypatch.setattr(webhooks, "send_mail", taken_over)
+    monkeypatch.setattr(notices, "send_mail", taken_over)
     send(delivery)
     assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
 
@@ -228,7 +228,7 @@ def test_what_is_to_be_tried_again_is_rung_for_when_it_is_due(
 
     delivery = to_member(notice)
     take_due_deliveries(now=NOW)
-    monkeypatch.setattr(webhooks, "send_mail", refuse)
+    monkeypatch.setattr(notices, "send_mail", refuse)
     assert send(delivery).state == "waiting"
     assert take_due_deliveries(now=NOW + PAUSES[0]) == [delivery.pk]
 

@@ -122,7 +122,7 @@ def test_rows_are_numbered_by_line_and_know_their_bytes(tmp_path):
 
 
 def test_a_line_longer_than_memory_should_hold_is_one_bad_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("arena.files.source.LINE_LIMIT", 100)
+    monkeypatch.setattr("arena.files.reader.LINE_LIMIT", 100)
     lines = b'{"id": 1, "text": "' + b"x" * 500 + b'"}\n{"id": 2, "text": "fine"}\n'
     first, second = rows(tmp_path / "prompts.jsonl", lines)
     assert "is longer than" in first.content.reason

@@ -15,7 +15,7 @@ from arena.actors import CLI
 from arena.api import prompts as api_prompts
 from arena.files.rows import ResponseRow
 from arena.models import Arena, Candidate, Comparison, Pair
-from arena.services import candidates, locks, uploads
+from arena.services import candidates, locks, responses
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate, revise_candidate
 from arena.services.comparisons import next_comparison
@@ -67,13 +67,13 @@ def test_an_upload_that_has_written_answers_lets_them_be_voted_on(
 ) -> None:
     """It counts pairs next, and the voter holds one: each would wait for the other."""
     other = voter(arena)
-    ended = while_in(monkeypatch, uploads, "sync_pairs", other, 3)
+    ended = while_in(monkeypatch, responses, "sync_pairs", other, 3)
     candidate = arena.candidates.earliest("pk")
     rows = [
         ResponseRow(i, f"Answer {i}-0 of somebody.", prompt_id=f"p{i}", tokens_out=9)
         for i in range(2)
     ]
-    report = uploads.upsert_responses(candidate=candidate, rows=rows, by=CLI)
+    report = responses.upsert_responses(candidate=candidate, rows=rows, by=CLI)
     other.check()
     assert (ended, report.changed, Comparison.objects.count()) == ([True], 2, 1)
 
@@ -118,7 +118,7 @@ def revise(arena: Arena) -> None:
 
 def upload(arena: Arena) -> None:
     rows = [ResponseRow(1, "Answer 0-0 of somebody.", prompt_id="p0", tokens_out=9)]
-    uploads.upsert_responses(candidate=arena.candidates.earliest("pk"), rows=rows, by=CLI)
+    responses.upsert_responses(candidate=arena.candidates.earliest("pk"), rows=rows, by=CLI)
 
 
 def rename(arena: Arena) -> None:

@@ -13,7 +13,7 @@ from arena.models import Arena, Candidate, Pair, Prompt, Response
 from arena.services.candidates import retire_candidate
 from arena.services.pairs import sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
-from arena.services.uploads import upsert_responses
+from arena.services.responses import upsert_responses
 from tests.arena.answering import make_variant, order, work_off
 from tests.factories import make_arena
 

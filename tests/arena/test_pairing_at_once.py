@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.files.rows import ResponseRow
 from arena.models import Arena, Candidate, Pair, Response
-from arena.services import uploads
+from arena.services import responses
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
 from tests.factories import make_arena
@@ -29,7 +29,7 @@ def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def upload(candidate: Candidate) -> None:
     rows = [ResponseRow(i, "Mine.", prompt_id=f"p{i}") for i in range(PROMPTS)]
-    uploads.upsert_responses(candidate=candidate, rows=rows, by=Actor())
+    responses.upsert_responses(candidate=candidate, rows=rows, by=Actor())
 
 
 def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -9,7 +9,7 @@ from arena.actors import Actor
 from arena.files.rows import PromptRow
 from arena.models import Arena, Prompt
 from arena.services.prompts import PromptError, revise_prompt, upsert_prompts
-from arena.services.reports import UploadReport
+from arena.services.responses import UploadReport
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 

@@ -16,7 +16,7 @@ from arena.services.prompts import (
     revise_prompt,
     upsert_prompts,
 )
-from arena.services.reports import UploadReport
+from arena.services.responses import UploadReport
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_vote
 

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.files.reader import csv_header, csv_rows, json_rows
-from arena.files.source import ENCODINGS, FileError, Source, guess_encoding
+from arena.files.reader import (
+    ENCODINGS,
+    FileError,
+    Source,
+    csv_header,
+    csv_rows,
+    guess_encoding,
+    json_rows,
+)
 from arena.validation import InputError
 
 SENTENCES = {

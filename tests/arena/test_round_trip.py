@@ -24,7 +24,7 @@ from arena.services.arenas import create_arena
 from arena.services.exports import export_arena
 from arena.services.imports import import_files
 from arena.services.prompts import upsert_prompts
-from arena.services.uploads import upsert_responses
+from arena.services.responses import upsert_responses
 from ranking.rank_file import read_file
 from tests.factories import make_arena, make_person, make_vote
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.files.reader import FileError, Source
 from arena.files.rows import PromptRow, ResponseRow
-from arena.files.source import FileError, Source
 from arena.files.tables import PROMPTS, RESPONSES, Columns, Problem, Table, parse_pasted, read_table
 
 PRINTED = st.characters(exclude_categories=["Cs", "Cc"])

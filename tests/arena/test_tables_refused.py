@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.files.tables import PROMPTS, RESPONSES, read_table
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.files.rows import ResponseRow
 from arena.models import Comparison, Rater
-from arena.services import uploads
+from arena.services import responses
 from arena.services.comparisons import next_comparison
 from tests.factories import make_arena
 
@@ -28,7 +28,7 @@ def test_a_comparison_issued_after_the_look_keeps_the_new_text_out(
     before = candidate.responses.get().text
     rater = Rater.objects.create(kind="person")
     threads: list[threading.Thread] = []
-    look = uploads.compared
+    look = responses.compared
 
     def issue() -> None:
         try:
@@ -45,9 +45,9 @@ def test_a_comparison_issued_after_the_look_keeps_the_new_text_out(
             threads[0].join(0.3 if connection.vendor == "sqlite" else 10)
         return found
 
-    monkeypatch.setattr(uploads, "compared", look_then_issue)
+    monkeypatch.setattr(responses, "compared", look_then_issue)
     row = ResponseRow(1, "Another text.", prompt_id=arena.prompts.get().external_id)
-    report = uploads.upsert_responses(candidate=candidate, rows=[row], by=Actor())
+    report = responses.upsert_responses(candidate=candidate, rows=[row], by=Actor())
     threads[0].join(10)
     assert Comparison.objects.count() == 1
     was_first = connection.vendor != "sqlite"

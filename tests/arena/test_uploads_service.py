@@ -10,7 +10,7 @@ from arena.files.rows import ResponseRow
 from arena.files.tables import Problem
 from arena.models import Arena, AuditEntry, Candidate, Pair, Prompt, Response, Team
 from arena.services.candidate_checks import CandidateError
-from arena.services.uploads import upsert_responses
+from arena.services.responses import upsert_responses
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db

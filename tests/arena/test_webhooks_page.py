@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import AuditEntry, Delivery, Membership, Role, Team, Webhook
-from arena.services.webhooks import (
+from arena.services.notices import (
     MAX_TESTS,
     MAX_WEBHOOKS,
     add_webhook,

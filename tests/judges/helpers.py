@@ -10,8 +10,7 @@ from arena.models import Arena, Run
 from judges.models import DriftCheck
 from judges.services.calls import judge_call, settle_ready
 from judges.services.drift import run_drift_checks
-from judges.services.orders import prepare_order
-from judges.services.planning import OrderOptions, Which
+from judges.services.planning import OrderOptions, Which, prepare_order
 from judges.services.registry import DEFAULT_SWITCHES, Switches, spec_named
 from judges.services.runs import order_run
 

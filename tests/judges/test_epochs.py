@@ -9,10 +9,9 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.models import Rater, Vote
 from judges.models import Calibration, DriftCheck, Epoch
-from judges.services.calibration import measure_labels
+from judges.services.calibration import measure_labels, settle_trust, trust_problems
 from judges.services.drift import evaluate, run_drift_checks, start_drift_checks
 from judges.services.registry import register_jury
-from judges.services.trust import settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
 from tests.judges.helpers import LOCAL, beat, order, work_off

@@ -9,10 +9,9 @@ from django.utils import timezone
 
 from arena.models import Arena, Response
 from judges.models import Epoch, LabelSet
-from judges.services.calibration import measure_labels
+from judges.services.calibration import honeypot_problems, measure_labels, trust_problems
 from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import JudgeError
-from judges.services.trust import honeypot_problems, trust_problems
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.labelled import ask, epoch_of, pair_row, stored

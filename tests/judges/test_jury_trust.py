@@ -4,8 +4,8 @@ import pytest
 from django.utils import timezone
 
 from judges.models import Calibration, Epoch
+from judges.services.calibration import settle_juries_with, settle_trust, trust_problems
 from judges.services.registry import begin_next_epoch, register_jury
-from judges.services.trust import settle_juries_with, settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.labelled import epoch_of
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.files import source
-from arena.files.source import FileError
+from arena.files import reader
+from arena.files.reader import FileError
 from judges.models import Label, LabelItem, LabelSet
 from judges.services.labels import LabelFile, LabelsError, add_labels, drawn, items_of, read_labels
 
@@ -208,7 +208,7 @@ def test_a_line_cut_within_a_character_is_too_long_and_no_matter_of_encoding(
 ) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("prompt,response,score\nWhy?,So.,3\n" + "é" * 30 + "x\n", encoding="utf-8")
-    monkeypatch.setattr(source, "LINE_LIMIT", 41)
+    monkeypatch.setattr(reader, "LINE_LIMIT", 41)
     with pytest.raises(LabelsError, match="line 3: is longer than"):
         read_labels(path)
 

@@ -20,7 +20,6 @@ from arena.services.runs import cancel_people_run
 from judges.models import Judgement
 from judges.services import runs
 from judges.services.calls import close_if_done, judge_call
-from judges.services.orders import prepare_order
 from judges.services.planning import (
     OrderOptions,
     PlannedComparison,
@@ -28,6 +27,7 @@ from judges.services.planning import (
     RunPlan,
     families_in,
     plan_run,
+    prepare_order,
 )
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import (

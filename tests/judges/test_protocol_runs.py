@@ -7,8 +7,7 @@ from arena.calls.models import Call
 from arena.models import Arena, Vote
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judgement
-from judges.services.orders import prepare_order
-from judges.services.planning import OrderOptions
+from judges.services.planning import OrderOptions, prepare_order
 from judges.services.quotes import quote_for
 from judges.services.registry import JudgeError, Switches, spec_named
 from tests.factories import make_arena

@@ -18,8 +18,7 @@ from judges.services import adoption
 from judges.services.calls import judge_call, settle_ready
 from judges.services.drift import start_drift_checks
 from judges.services.label_runs import order_label_run
-from judges.services.orders import prepare_order
-from judges.services.planning import OrderOptions
+from judges.services.planning import OrderOptions, prepare_order
 from judges.services.quotes import quote_for
 from judges.services.registry import JudgeError, begin_next_epoch, spec_named
 from judges.services.runs import resume_unfinished

@@ -47,20 +47,20 @@ def test_a_second_start_on_the_same_folder_says_so(running: Up, home: Path) -> N
 
 
 def test_a_killed_web_process_is_started_again_and_no_request_is_refused(running: Up) -> None:
-    first = running.child("arena.embedded.web")
+    first = running.child("embedded.processes web")
     os.kill(first, signal.SIGKILL)
     eventually(lambda: not is_alive(first))  # what it had accepted died with it
     with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
         assert answer.status == 200
-    eventually(lambda: running.child("arena.embedded.web") not in (0, first))
+    eventually(lambda: running.child("embedded.processes web") not in (0, first))
     with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
         assert answer.status == 200
 
 
 def test_a_killed_worker_is_started_again(running: Up) -> None:
-    first = eventually(lambda: running.child("arena.embedded.worker"))
+    first = eventually(lambda: running.child("embedded.processes worker"))
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: running.child("arena.embedded.worker") not in (0, first))
+    eventually(lambda: running.child("embedded.processes worker") not in (0, first))
     assert "worker | ended (SIGKILL); starting it again in" in running.said()
 
 

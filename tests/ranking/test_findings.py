@@ -6,7 +6,7 @@ import pytest
 
 from arena.models import Arena, Rater, Response
 from ranking.models import ResponseStyle, Snapshot
-from ranking.services.styles import count_missing, count_style
+from ranking.services.findings import count_missing, count_style
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import fill, publish
 

@@ -24,7 +24,7 @@ from django.utils import timezone
 from arena.endpoints import Endpoint
 from arena.models import Candidate, Delivery, Membership, Webhook
 from arena.services import teams
-from arena.services.webhooks import deliver, signing_secret
+from arena.services.notices import deliver, signing_secret
 from tests.arena import answering
 from tests.arena.webhook_receiver import Receiver, says
 from tests.judges import helpers

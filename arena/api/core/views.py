@@ -1,12 +1,13 @@
-"""The base classes of all endpoints, with rate limits and ETags."""
+"""The base classes of all endpoints, with rate limits, ETags and bulk requests."""
 
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from django.conf import settings
 from django.db import transaction
@@ -15,18 +16,23 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
-from rest_framework import generics
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import generics, serializers
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, actor_of
-from arena.api.core import idempotency, requests
-from arena.api.core.errors import PreconditionFailed, TooMany, is_server_fault
-from arena.api.core.requests import check_names, require
+from arena.api.core import idempotency
+from arena.api.core.errors import PreconditionFailed, TooMany, Unprocessable, is_server_fault
+from arena.api.core.serializers import USUAL_BODY, check_names, require
+from arena.files.rows import UploadRow
+from arena.files.tables import Columns, Problem, refuse_repeated
 from arena.models import Arena
 from arena.services import rate_limits
 from arena.services.rate_limits import client_address
+from arena.services.responses import UploadReport
+from arena.validation import InputError, json_type, quoted
 
 MINUTE = timedelta(minutes=1)
 # All tokens of a team together get this many times the limit of one, or creating tokens would
@@ -120,7 +126,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
 
     abilities: ClassVar[Mapping[str, TeamPermission]] = {}
     tag: ClassVar[str] = ""
-    body_limit: ClassVar[int] = requests.USUAL_BODY
+    body_limit: ClassVar[int] = USUAL_BODY
     is_open: ClassVar[bool] = True
     is_throttled: ClassVar[bool] = True
     has_match: ClassVar[bool] = False
@@ -241,3 +247,89 @@ class ListEndpoint(ApiEndpoint):
         serializer = serializer or self.get_serializer_class()
         data = serializer(page, many=True, context=self.get_serializer_context()).data
         return self.get_paginated_response(data)
+
+
+ATOMIC = OpenApiParameter(
+    "atomic",
+    bool,
+    description="Refuse all rows with 422 if one cannot go in; false by default.",
+)
+
+
+class RowProblem(serializers.Serializer[Any]):
+    """Why a row did not go in; `index` counts from 0."""
+
+    index = serializers.IntegerField()
+    pointer = serializers.CharField(help_text="JSON pointer into the body.")
+    detail = serializers.CharField()
+
+
+class ReportShown(serializers.Serializer[Any]):
+    """What became of the rows."""
+
+    added = serializers.IntegerField()
+    changed = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
+    refused = RowProblem(many=True)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[UploadRow]):
+    """A kind of rows: the body's member that lists them, and what a row may have."""
+
+    member: str
+    columns: Columns[UploadRow]
+
+    def read(self, rows: list[Any]) -> tuple[list[UploadRow], list[Problem]]:
+        """Return the rows that can be used, and what is wrong with the others."""
+        good, bad, seen = list[UploadRow](), list[Problem](), dict[tuple[str, Hashable], int]()
+        for index, row in enumerate(rows):
+            try:
+                parsed = self._parsed(index, row)
+                refuse_repeated(index, parsed.key, seen)
+                good.append(parsed)
+            except InputError as error:
+                subject = f"The member {quoted(error.column)}" if error.column else "The row"
+                bad.append(Problem(index, error.column or "", f"{subject} {error.reason}."))
+        return good, bad
+
+    def _parsed(self, index: int, row: Any) -> UploadRow:
+        if not isinstance(row, dict):
+            raise InputError(f"is {json_type(row)}, not an object")
+        fields = {self.columns.exported.get(name, name): value for name, value in row.items()}
+        if len(fields) < len(row):
+            raise InputError("names a member twice")
+        for name in row:
+            if not self.columns.has_member(name):
+                raise InputError("is not a member of such a row", name)
+        return self.columns.parse(index, fields, {})
+
+    def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
+        """Return what is told of each row that did not go in."""
+        return [
+            {"index": problem.row, "pointer": self._pointer(problem), "detail": problem.sentence}
+            for problem in sorted(problems, key=lambda problem: problem.row)
+        ]
+
+    def _pointer(self, problem: Problem) -> str:
+        column = problem.column.replace("~", "~0").replace("/", "~1")
+        return f"#/{self.member}/{problem.row}" + (f"/{column}" if column else "")
+
+
+def bring_in(
+    kind: Kind[UploadRow],
+    rows: list[Any],
+    *,
+    upsert: Callable[[list[UploadRow], list[Problem]], UploadReport],
+) -> dict[str, Any]:
+    """Have `upsert` write the rows that can go in, told which could not be read; return the report.
+
+    Raises Unprocessable where one row kept all of them out.
+    """
+    report = upsert(*kind.read(rows))
+    errors = kind.errors(report.problems)
+    if not report.written:
+        count = "one row" if len(errors) == 1 else f"{len(errors):,} rows"
+        raise Unprocessable(f"Nothing was written, because of {count} that cannot go in.", errors)
+    counts = {name: getattr(report, name) for name in ("added", "changed", "unchanged")}
+    return counts | {"refused": errors, "missing": report.missing}

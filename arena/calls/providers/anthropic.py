@@ -8,15 +8,13 @@ import anthropic
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
+    UNREADABLE,
+    Answered,
     ModelRefusedError,
     ProviderError,
     Reply,
     Request,
     UnsupportedParameterError,
-)
-from arena.calls.providers.provider_errors import (
-    UNREADABLE,
-    Answered,
     broken_off,
     checked_key,
     count_of,

@@ -8,15 +8,13 @@ import openai
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
+    UNREADABLE,
+    Answered,
     ModelRefusedError,
     ProviderError,
     Reply,
     Request,
     TokenLogprob,
-)
-from arena.calls.providers.provider_errors import (
-    UNREADABLE,
-    Answered,
     broken_off,
     checked_key,
     count_of,

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.formats import FORMATS
 from arena.services.imports import (
     ArenaImportError,

@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.errors import ServiceError
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.models import Arena, Run
 from arena.validation import dollars_argument
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.management.reports import describe_calibration, enqueue_calls, wait_for_runs
 from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
-from judges.services.calibration import measure_arena, measure_labels
+from judges.services.calibration import measure_arena, measure_labels, trust_problems
 from judges.services.calibration_data import voted_on
 from judges.services.honeypots import PROMPTS, draft_honeypots, make_honeypots, measure_honeypots
 from judges.services.label_runs import (
@@ -37,7 +37,6 @@ from judges.services.labels import (
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import jury_named, register_judge, spec_named
 from judges.services.runs import order_run, resume_unfinished, unfinished_run
-from judges.services.trust import trust_problems
 from judges.wording import SCRIPTED_JUDGE
 
 NO_RUN = "No run was started (--dry-run)."

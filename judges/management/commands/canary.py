@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.errors import ServiceError
-from arena.files.source import FileError
+from arena.files.reader import FileError
 from arena.validation import dollars_argument
 from judges.management.reports import enqueue_calls, wait_for_runs
 from judges.models import DriftCheck, DriftCheckSet, Judge

@@ -17,8 +17,7 @@ from judges.core.spec import Example, JudgeSpec
 from judges.management.reports import enqueue_calls, follow_run
 from judges.reports import JudgeReport, RunReport
 from judges.services.labels import examples_from, rubric_in
-from judges.services.orders import JudgeOrder, prepare_order
-from judges.services.planning import UNLESS_AGAIN, OrderOptions
+from judges.services.planning import UNLESS_AGAIN, JudgeOrder, OrderOptions, prepare_order
 from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
 from judges.services.registry import Switches, spec_named
 from judges.services.runs import check_cap, order_run, resume_unfinished, unfinished_run

@@ -8,8 +8,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.formats import FORMATS
-from ranking.rank_file import CLUSTERS, KINDS, BadFileError, Settings, rank_votes, read_file
-from ranking.rank_output import as_json, as_table
+from ranking.rank_file import (
+    CLUSTERS,
+    KINDS,
+    BadFileError,
+    Settings,
+    as_json,
+    as_table,
+    rank_votes,
+    read_file,
+)
 from ranking.stats.bradley_terry import NotConvergedError
 
 

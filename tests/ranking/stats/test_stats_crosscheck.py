@@ -7,8 +7,7 @@ from hypothesis import given
 from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
-from ranking.stats.cross_check import largest_difference
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, largest_difference
 
 
 @given(votes(scores=SOFT, connected=False))

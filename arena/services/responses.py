@@ -1,4 +1,4 @@
-"""Answers that a team brings itself, matched to the prompts of its arena."""
+"""Responses that a team uploads, matched to the prompts of its arena."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +16,6 @@ from arena.services import audit
 from arena.services.candidate_checks import CandidateError, check_is_open
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import sync_pairs
-from arena.services.reports import UploadReport
 from arena.validation import join_names, quoted
 
 BATCH = 500
@@ -24,6 +23,33 @@ FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
 # Not "call": with a column that is unique PostgreSQL would lock the answers from being referred to,
 # and a vote's comparison does that while it holds a pair. Answers that are uploaded have no call.
 WRITTEN = ["text", *FIGURES, "names_itself", "html", "html_version"]
+
+
+@dataclass
+class UploadReport:
+    """What an upload did. `written` is false where one bad row kept all of them out.
+
+    `unmatched` rows name a prompt that the arena does not have, `refused` ones cannot go in.
+    `missing` are the ids of the active prompts that the candidate has not answered yet.
+    """
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    written: bool = True
+    unmatched: list[Problem] = field(default_factory=list)
+    refused: list[Problem] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All rows that did not go in, in the order in which they came."""
+        return sorted([*self.unmatched, *self.refused], key=lambda problem: problem.row)
+
+    def keep_out(self) -> None:
+        """Note that nothing was written, because `problems` were found."""
+        self.written = False
+        self.added = self.changed = 0
 
 
 def upsert_responses(
