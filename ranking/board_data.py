@@ -41,7 +41,7 @@ RISING = {"rank", "name", "price", "seconds"}  # all other columns are sorted fr
 PAGES = {
     "board": "Leaderboard",
     "win_matrix": "Win matrix",
-    "compare": "Compare two",
+    "compare": "Head-to-head",
     "side_by_side": "Side by side",
     "history": "Score history",
     "methodology": "Methodology",
