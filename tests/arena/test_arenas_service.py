@@ -9,8 +9,9 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.forms.arenas import ArenaForm
 from arena.models import Arena, AuditEntry, Candidate
-from arena.services.arenas import LONGEST_DESCRIPTION, ArenaError, create_team_arena, update_arena
+from arena.services.arenas import ArenaError, create_team_arena, update_arena
 from arena.services.candidates import retire_candidate
+from arena.validation import DESCRIPTION_LIMIT
 from ranking.models import Board
 from tests.arena.rest import Caller
 from tests.arena.teams import make_team
@@ -112,13 +113,13 @@ def test_what_cannot_be_is_said_at_its_field(
 
 
 def test_a_limit_counts_characters_at_every_door() -> None:
-    arena = create(description="日" * LONGEST_DESCRIPTION)
-    assert len(arena.description) == LONGEST_DESCRIPTION
+    arena = create(description="日" * DESCRIPTION_LIMIT)
+    assert len(arena.description) == DESCRIPTION_LIMIT
     owner = Caller(user=arena.team.memberships.get().user)
     form = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
     for description, by_api, is_valid in (
-        ("字" * LONGEST_DESCRIPTION, 200, True),
-        ("x" * (LONGEST_DESCRIPTION + 1), 400, False),
+        ("字" * DESCRIPTION_LIMIT, 200, True),
+        ("x" * (DESCRIPTION_LIMIT + 1), 400, False),
     ):
         said = {"description": description}
         assert owner.patch(f"arenas/{arena.slug}/", said).status_code == by_api

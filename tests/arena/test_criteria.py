@@ -4,7 +4,8 @@ import pytest
 
 from arena.errors import ServiceError
 from arena.models import Run
-from arena.services.arenas import LONGEST_CRITERIA, CriteriaError, set_criteria
+from arena.services.arenas import CriteriaError, set_criteria
+from arena.validation import CRITERIA_LIMIT
 from tests.factories import make_arena
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +23,7 @@ def test_they_are_stored_without_the_space_around_them() -> None:
 
 def test_a_book_is_refused() -> None:
     with pytest.raises(CriteriaError, match="4,001 characters") as refused:
-        set_criteria(arena=make_arena(), criteria="x" * (LONGEST_CRITERIA + 1))
+        set_criteria(arena=make_arena(), criteria="x" * (CRITERIA_LIMIT + 1))
     assert isinstance(refused.value, ServiceError)
     assert refused.value.field == "criteria"
 

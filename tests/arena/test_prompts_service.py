@@ -169,7 +169,7 @@ def test_what_cannot_be_is_said_at_its_field(
 
 def test_a_prompt_cannot_be_made_too_long(arena: Arena) -> None:
     upsert(arena, PromptRow(1, "A?", "one"))
-    with pytest.raises(PromptError, match="has 100,001 characters; at most 100,000 are allowed"):
+    with pytest.raises(PromptError, match="is 100,001 characters long; the limit is 100,000"):
         revise_prompt(prompt=arena.prompts.get(external_id="one"), by=Actor(), text="x" * 100_001)
 
 
