@@ -162,9 +162,9 @@ def _is_judged(pair: TwoCandidates, price: JudgePrice | None) -> Combinable:
         return Value(False)
     of_pair = Q(comparison__left__in=pair, comparison__right__in=pair, epoch=price.epoch)
     on_prompt = Q(comparison__prompt=OuterRef("prompt"))
-    may_be_asked_again = Q(state=JuryVerdict.State.WAITING, run__state=Run.State.CANCELLED)
+    can_be_retried = Q(state=JuryVerdict.State.WAITING, run__state=Run.State.CANCELLED)
     judged = Judgement.objects.filter(of_pair, on_prompt).not_free()
-    decided = JuryVerdict.objects.filter(of_pair, on_prompt).exclude(may_be_asked_again)
+    decided = JuryVerdict.objects.filter(of_pair, on_prompt).exclude(can_be_retried)
     return ExpressionWrapper(Exists(judged) | Exists(decided), BooleanField())
 
 
@@ -333,7 +333,7 @@ class DecisionRow:
     @property
     def state(self) -> str:
         """Whether the result is conclusive, or what is still missing, in a few words."""
-        if self.difference.is_known:
+        if self.difference.is_decided:
             return "conclusive"
         if self.is_closed:
             return "no more votes will come"
@@ -445,7 +445,7 @@ def _needed(
     pair: TwoCandidates,
     category: str,
 ) -> Needed | None:
-    if difference.is_known or difference.votes_to_go is None:
+    if difference.is_decided or difference.votes_to_go is None:
         return None
     return Needed(rounded_up(difference.votes_to_go), price, count_supply(pair, price, category))
 

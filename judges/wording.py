@@ -38,7 +38,7 @@ HIGHEST_CHANCE, LOWEST_CHANCE, NEARLY_CERTAIN = 0.999, 0.001, 0.99
 def headline(
     candidate: str,
     baseline: str,
-    gap: CandidateDifference,
+    difference: CandidateDifference,
     *,
     raters: str = "",
     category: str = "",
@@ -51,8 +51,8 @@ def headline(
     combined board for which no judge is trusted. `retired`: the name of whichever of the two is,
     so that no more votes will come.
     """
-    missing = NO_MORE_VOTES.format(name=retired) if retired else _missing(gap)
-    opening, rest = _result(candidate, baseline, gap, missing)
+    missing = NO_MORE_VOTES.format(name=retired) if retired else _missing(difference)
+    opening, rest = _result(candidate, baseline, difference, missing)
     voters = HUMAN_VOTES_ONLY if people_alone else VOTES_BY.get(raters, "")
     scope = f"{voters} on “{category}” prompts".strip() if category else voters
     if not scope:
@@ -61,62 +61,64 @@ def headline(
 
 
 def _result(
-    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+    candidate: str, baseline: str, difference: CandidateDifference, missing: str
 ) -> tuple[str, str]:
     """The opening, '' where the sentence begins with a name, and the rest."""
-    if gap.is_shut_out:
-        return _one_sided(candidate, baseline, gap, missing)
-    if gap.both_bad and not gap.between:
-        votes = f"all {gap.both_bad:,} votes" if gap.both_bad > 1 else "the only vote"
+    if difference.is_shut_out:
+        return _one_sided(candidate, baseline, difference, missing)
+    if difference.both_bad and not difference.between:
+        votes = f"all {difference.both_bad:,} votes" if difference.both_bad > 1 else "the only vote"
         return NOT_CONCLUSIVE, f"{votes} on {candidate} and {baseline} rated both answers bad."
-    if not gap.votes:
+    if not difference.votes:
         return "No votes yet: ", f"nobody has compared {candidate} with {baseline}."
-    if gap.lead is Lead.NOT_COMPARABLE or gap.wins is None:
-        reason = why(candidate, baseline, gap)
+    if difference.lead is Lead.NOT_COMPARABLE or difference.wins is None:
+        reason = why(candidate, baseline, difference)
         return "", f"{candidate} and {baseline} cannot be compared yet. {reason}"
-    if gap.wins_low is None or gap.wins_high is None:
-        so_far = f"{candidate} is preferred to {baseline} {percents(gap)} of the time so far."
-        return NOT_CONCLUSIVE, f"{so_far} No interval yet: {uncapped(gap.reason)}"
-    return _compared(candidate, baseline, gap, missing)
+    if difference.wins_low is None or difference.wins_high is None:
+        so_far = (
+            f"{candidate} is preferred to {baseline} {percents(difference)} of the time so far."
+        )
+        return NOT_CONCLUSIVE, f"{so_far} No interval yet: {uncapped(difference.reason)}"
+    return _compared(candidate, baseline, difference, missing)
 
 
-def why(candidate: str, baseline: str, gap: CandidateDifference) -> str:
+def why(candidate: str, baseline: str, difference: CandidateDifference) -> str:
     """Why the two cannot be compared, with the name of the one that is the cause."""
     names = {UnscoredSide.CANDIDATE: candidate, UnscoredSide.BASELINE: baseline}
-    name = names.get(gap.blamed, "")
-    if name and gap.reason.startswith("It "):
-        return name + gap.reason.removeprefix("It")
-    return f"{name}: {gap.reason}" if name else gap.reason
+    name = names.get(difference.blamed, "")
+    if name and difference.reason.startswith("It "):
+        return name + difference.reason.removeprefix("It")
+    return f"{name}: {difference.reason}" if name else difference.reason
 
 
 def _one_sided(
-    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+    candidate: str, baseline: str, difference: CandidateDifference, missing: str
 ) -> tuple[str, str]:
-    has_won = gap.wins == 1
-    if gap.is_known and has_won:
-        record = f"{gap.between:,} of {gap.between:,}"
+    has_won = difference.wins == 1
+    if difference.is_decided and has_won:
+        record = f"{difference.between:,} of {difference.between:,}"
         return "", f"{candidate} beats {baseline} every time, {record}. {CONCLUSIVE}"
-    if gap.is_known:
-        record = f"it wins 0 of {gap.between:,}"
+    if difference.is_decided:
+        record = f"it wins 0 of {difference.between:,}"
         return "", f"{candidate} loses to {baseline} every time: {record}. {CONCLUSIVE}"
-    votes = f"all {gap.between:,} votes" if gap.between > 1 else "the only vote"
+    votes = f"all {difference.between:,} votes" if difference.between > 1 else "the only vote"
     so_far = f"{candidate} has {'won' if has_won else 'lost'} {votes} against {baseline} so far"
     return NOT_CONCLUSIVE, f"{so_far}; {missing}."
 
 
 def _compared(
-    candidate: str, baseline: str, gap: CandidateDifference, missing: str
+    candidate: str, baseline: str, difference: CandidateDifference, missing: str
 ) -> tuple[str, str]:
-    share = percents(gap)
-    if gap.is_known and gap.lead is Lead.AHEAD:
+    share = percents(difference)
+    if difference.is_decided and difference.lead is Lead.AHEAD:
         return "", f"{candidate} beats {baseline}: it wins {share}. {CONCLUSIVE}"
-    if gap.is_known and gap.lead is Lead.BEHIND:
+    if difference.is_decided and difference.lead is Lead.BEHIND:
         return "", f"{candidate} loses to {baseline}: it wins {share}. {CONCLUSIVE}"
-    if gap.lead is Lead.OPEN:
-        is_behind = gap.wins is not None and gap.wins < HALF
+    if difference.lead is Lead.OPEN:
+        is_behind = difference.wins is not None and difference.wins < HALF
         so_far = f"is behind {baseline}, preferred" if is_behind else f"is preferred to {baseline}"
         return NOT_CONCLUSIVE, f"{candidate} {so_far} {share}; {missing}."
-    is_better = "better" if gap.lead is Lead.AHEAD else "worse"
+    is_better = "better" if difference.lead is Lead.AHEAD else "worse"
     probably = f"{candidate} is probably {is_better} than {baseline}, preferred {share}"
     return NOT_CONCLUSIVE, f"{probably}; {missing}."
 
@@ -130,25 +132,29 @@ class Share:
     interval: str = ""
 
 
-def share_words(gap: CandidateDifference) -> Share:
-    numbers = _percents(gap)
+def share_words(difference: CandidateDifference) -> Share:
+    numbers = _percents(difference)
     if not numbers:
         return Share()
     wins, *ends = numbers
     return Share(f"{wins}%", " to ".join(f"{end}%" for end in ends))
 
 
-def percents(gap: CandidateDifference) -> str:
+def percents(difference: CandidateDifference) -> str:
     """How often it is preferred, with the interval: "58 % of the time (54 to 62)"."""
-    wins, *ends = _percents(gap) or [""]
+    wins, *ends = _percents(difference) or [""]
     if not ends:
         return f"{wins} %"
     return f"{wins} % of the time ({ends[0]} to {ends[1]})"
 
 
-def _percents(gap: CandidateDifference) -> list[str]:
+def _percents(difference: CandidateDifference) -> list[str]:
     """With as many digits as it takes for no number but 50 % to be written as 50 %."""
-    numbers = [value for value in (gap.wins, gap.wins_low, gap.wins_high) if value is not None]
+    numbers = [
+        value
+        for value in (difference.wins, difference.wins_low, difference.wins_high)
+        if value is not None
+    ]
     for digits in range(MOST_DIGITS + 1):
         if all(value == HALF or round(100 * value, digits) != 100 * HALF for value in numbers):
             break
@@ -167,23 +173,23 @@ def chance_words(chance: float | None) -> str:
     return f"{chance:.1%}" if is_nearly_certain else f"{chance:.0%}"
 
 
-def more_votes(gap: CandidateDifference) -> str:
+def more_votes(difference: CandidateDifference) -> str:
     """How many votes are still needed: "about 140 more votes"."""
-    votes = gap.votes_to_go
+    votes = difference.votes_to_go
     if votes is None:
         return "how many more votes it takes is unknown"
     if votes > MOST_WORTHWHILE:
         return f"the difference is too small to detect in {MOST_WORTHWHILE:,} more votes"
     words = f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}"
-    if not gap.groups_to_go:
+    if not difference.groups_to_go:
         return words
-    if votes == gap.groups_to_go:
+    if votes == difference.groups_to_go:
         return f"{words}, on other prompts"
-    return f"{words}, {gap.groups_to_go} of them on other prompts"
+    return f"{words}, {difference.groups_to_go} of them on other prompts"
 
 
-def _missing(gap: CandidateDifference) -> str:
-    words = more_votes(gap)
+def _missing(difference: CandidateDifference) -> str:
+    words = more_votes(difference)
     return f"it takes {words}" if words.startswith("about") else words
 
 

@@ -216,7 +216,7 @@ class CandidateDifference:
     ----------
     lead : what the 95 % interval says; where there is none, `reason` says why, and `blamed` whose
         missing score it is
-    is_known : whether the lead is conclusive, however often somebody has looked
+    is_decided : whether the lead is conclusive, however often somebody has looked
     elo, low, high : the difference, in Elo
     wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
     chance : the probability that it is the better one, from 0 to 1
@@ -232,7 +232,7 @@ class CandidateDifference:
     """
 
     lead: Lead
-    is_known: bool = False
+    is_decided: bool = False
     elo: float | None = None
     low: float | None = None
     high: float | None = None
@@ -433,7 +433,7 @@ class DifferenceBoard:
             votes_to_go = MOST_VOTES if votes is None else votes
         return replace(
             result,
-            is_known=test.is_decided and difference.lead is not Lead.OPEN,
+            is_decided=test.is_decided and difference.lead is not Lead.OPEN,
             chance=test.chance_ahead,
             votes_to_go=votes_to_go,
             groups_to_go=test.clusters_to_go,

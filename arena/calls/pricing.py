@@ -38,7 +38,7 @@ def set_price(
 ) -> Price:
     """Enter what a million tokens cost, in dollars; 0 is a price.
 
-    Raises ValidationError for what is no amount, UnknownEndpoint for a name nobody configured.
+    Raises ValidationError for what is no amount, UnknownEndpointError for a name nobody configured.
     """
     endpoint_named(endpoint)
     if not model or len(model) > 200:

@@ -2,7 +2,7 @@
 
 Each message is a file in its queue's folder. It is written aside and renamed into place, so that
 nobody reads half of one; it is taken by renaming it away, so that exactly one reader gets it. A
-killed worker loses what it had taken: the database is the truth, and the sweepers ring again.
+killed worker loses what it had taken: the database is the truth, and sweeps enqueue it again.
 """
 
 import json

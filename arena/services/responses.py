@@ -64,7 +64,7 @@ def upsert_responses(
 
     All of it happens in one transaction. A row that cannot go in is named in the report, as those
     are that could not be read (`unread`); with `atomic` it keeps all others out too. What a row
-    does not say of tokens, time and cost stays as it is. Raises CandidateRefused where the
+    does not say of tokens, time and cost stays as it is. Raises CandidateError where the
     candidate takes no answers.
     """
     # Reading long answers takes a while: not while voters wait for the write lock.

@@ -217,7 +217,7 @@ class OneDecision(ArenaEndpoint):
             "baseline": candidates.baseline,
             "raters": query.raters,
             "category": query.category,
-            "verdict": VERDICTS.get(difference.lead, UNKNOWN) if difference.is_known else UNKNOWN,
+            "verdict": VERDICTS.get(difference.lead, UNKNOWN) if difference.is_decided else UNKNOWN,
             "sentence": context.get("sentence", context["heading"]),
             "scripted": bool(context.get("scripted")),
             **numbers_of(difference),
@@ -263,6 +263,6 @@ def _find_named(
 
 
 def _known_since(difference: CandidateDifference, last: Decision | None) -> datetime | None:
-    if last is None or not difference.is_known or last.lead != difference.lead:
+    if last is None or not difference.is_decided or last.lead != difference.lead:
         return None
     return last.known_at

@@ -117,7 +117,7 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
         result
         for team in Team.objects.in_bulk(owners).values()
         for result in _conclusive_results(board, arena, team, candidates, chosen.get(team.pk))
-        if decided.get(result.question, UNDECIDED)[1] != result.gap.lead.value
+        if decided.get(result.question, UNDECIDED)[1] != result.difference.lead.value
     ]
     warning = SCRIPTED_NOTICE if new_results and counts_scripts(snapshot) else ""
     written = 0
@@ -148,7 +148,7 @@ class ConclusiveResult:
     team: Team
     candidate: Candidate
     baseline: Candidate
-    gap: CandidateDifference
+    difference: CandidateDifference
 
     @property
     def question(self) -> Question:
@@ -174,7 +174,7 @@ def _conclusive_results(
         for candidate in own
         if candidate.pk != baseline.pk and candidate.retired_at is None
     ]
-    return [result for result in results if result.gap.is_known]
+    return [result for result in results if result.difference.is_decided]
 
 
 @transaction.atomic
@@ -185,7 +185,7 @@ def _write(
     arena = board.snapshot.board.arena
     candidate_name = name_for(result.team, arena, result.candidate)
     baseline_name = name_for(result.team, arena, result.baseline)
-    sentence = headline(candidate_name, baseline_name, result.gap, raters=board.raters)
+    sentence = headline(candidate_name, baseline_name, result.difference, raters=board.raters)
     # A refresh may have replaced the snapshot in the meantime.
     snapshot = Snapshot.objects.select_for_update().filter(pk=board.snapshot.pk).first()
     decision, is_new = Decision.objects.get_or_create(
@@ -195,7 +195,7 @@ def _write(
         board=board.snapshot.board,
         number=number,
         defaults={
-            "lead": result.gap.lead.value,
+            "lead": result.difference.lead.value,
             "snapshot": snapshot,
             "sentence": clip_sentence(f"{sentence} {warning}".rstrip()),
             "known_at": now,
@@ -217,14 +217,14 @@ def _write(
             "candidate": {"id": candidate, "name": candidate_name},
             "baseline": {"id": baseline, "name": baseline_name},
             "raters": board.raters,
-            "numbers": numbers_of(result.gap),
+            "numbers": numbers_of(result.difference),
         },
         now=now,
     )
     return True
 
 
-def numbers_of(gap: CandidateDifference) -> dict[str, Any]:
+def numbers_of(difference: CandidateDifference) -> dict[str, Any]:
     """Return the figures of a difference for the API and webhooks."""
     names = ("elo", "low", "high", "wins", "wins_low", "wins_high", "chance", "votes", "between")
-    return {"lead": gap.lead.value} | {name: getattr(gap, name) for name in names}
+    return {"lead": difference.lead.value} | {name: getattr(difference, name) for name in names}

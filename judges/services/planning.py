@@ -169,8 +169,8 @@ def _conclusive_pair(arena: Arena, pair: Pair, raters: str) -> frozenset[tuple[i
     boards = load_difference_boards(
         current.filter(board__raters=raters).select_related("board")
     ).values()
-    is_known = any(board.difference(*_ids(pair), forecast=False).is_known for board in boards)
-    return frozenset({_ids(pair)}) if is_known else frozenset()
+    is_decided = any(board.difference(*_ids(pair), forecast=False).is_decided for board in boards)
+    return frozenset({_ids(pair)}) if is_decided else frozenset()
 
 
 def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:

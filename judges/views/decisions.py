@@ -26,10 +26,10 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     if request.method == "POST":
         return _choose_baseline(request, team, in_arena)
     context = decision_context(team, in_arena, DecisionQuery.of(request.GET.dict()))
-    may_submit = actor.is_operator or bool(vars(in_arena)["team_submits"])
+    can_submit = actor.is_operator or bool(vars(in_arena)["team_submits"])
     # Members may start judge runs in their own arenas only, wherever they may submit.
-    is_own = may_submit and in_arena.team_id == team.pk
-    context |= {"may_submit": may_submit, "may_order": is_own, "may_manage": is_own}
+    is_own = can_submit and in_arena.team_id == team.pk
+    context |= {"can_submit": can_submit, "can_order": is_own, "can_manage": is_own}
     return render(request, "judges/decision.html", context)
 
 

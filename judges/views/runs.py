@@ -164,7 +164,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "arena": arena,
         "page": page,
-        "may_steer": run_service.can_steer(actor, arena),
+        "can_steer": run_service.can_steer(actor, arena),
         "is_operator": actor.is_operator,
         **_spending_context(actor, arena),
     }
@@ -176,7 +176,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
 def trial_runs(request: HttpRequest) -> HttpResponse:
     """Runs on labelled items: calibrations and drift checks."""
     page = Paginator(runs_in(None), PER_PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "may_steer": True, **_spending_context(actor_of(request), None)}
+    context = {"page": page, "can_steer": True, **_spending_context(actor_of(request), None)}
     return render(request, "judges/runs.html", context)
 
 
@@ -202,7 +202,7 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     so nobody who reads the verdicts below is interrupted."""
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
-    context["may_steer"] = run_service.can_steer(actor, run.arena)
+    context["can_steer"] = run_service.can_steer(actor, run.arena)
     if request.headers.get("HX-Request"):
         context["state_changed"] = request.GET.get("seen") != context["run"].state
         return render(request, "judges/_progress.html", context)

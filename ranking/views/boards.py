@@ -233,7 +233,7 @@ def _find_leaders(arenas: Sequence[int]) -> dict[int, Standing]:
 def index(request: HttpRequest) -> HttpResponseBase:
     """The arenas that the reader may see, with their questions and leaders."""
     actor = actor_of(request)
-    context = {"cards": list_cards(actor), "may_sign_up": settings.SIGN_UP == "open"}
+    context = {"cards": list_cards(actor), "can_sign_up": settings.SIGN_UP == "open"}
     return send_template(request, "ranking/index.html", context, private=bool(actor.key))
 
 

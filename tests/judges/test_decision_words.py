@@ -23,11 +23,11 @@ def shut_out(lead: Lead, wins: float, between: int, **fields: object) -> Candida
 
 TABLE = [
     (
-        gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_known=True),
+        gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True),
         "B beats A: it wins 58 % of the time (54 to 62). This result is conclusive.",
     ),
     (
-        gap(Lead.BEHIND, 0.42, 0.38, 0.46, is_known=True),
+        gap(Lead.BEHIND, 0.42, 0.38, 0.46, is_decided=True),
         "B loses to A: it wins 42 % of the time (38 to 46). This result is conclusive.",
     ),
     (
@@ -101,11 +101,11 @@ TABLE = [
         "Not conclusive yet: the only vote on B and A rated both answers bad.",
     ),
     (
-        shut_out(Lead.BEHIND, 0, 50, is_known=True),
+        shut_out(Lead.BEHIND, 0, 50, is_decided=True),
         "B loses to A every time: it wins 0 of 50. This result is conclusive.",
     ),
     (
-        shut_out(Lead.AHEAD, 1, 50, is_known=True),
+        shut_out(Lead.AHEAD, 1, 50, is_decided=True),
         "B beats A every time, 50 of 50. This result is conclusive.",
     ),
     (
@@ -127,7 +127,7 @@ def test_each_state_has_its_sentence(found: CandidateDifference, sentence: str) 
 
 
 def test_whose_votes_and_which_prompts_come_first() -> None:
-    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_known=True)
+    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True)
     said = headline("B", "A", known, raters="judges")
     assert said.startswith("By LLM-judge votes, B beats A: it wins 58 %")
     assert headline("B", "A", known, category="code").startswith("On “code” prompts, B beats")
@@ -139,7 +139,7 @@ def test_whose_votes_and_which_prompts_come_first() -> None:
 
 
 def test_without_a_trusted_judge_a_combined_board_is_said_to_be_people_s() -> None:
-    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_known=True)
+    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True)
     both = headline("B", "A", known, raters="combined")
     assert both.startswith("By human and LLM-judge votes combined, B beats A")
     alone = headline("B", "A", known, raters="combined", category="code", people_alone=True)
@@ -149,7 +149,7 @@ def test_without_a_trusted_judge_a_combined_board_is_said_to_be_people_s() -> No
 
 
 def test_an_end_near_a_half_is_not_written_as_one() -> None:
-    close = gap(Lead.AHEAD, 0.52, 0.5012, 0.54, is_known=True)
+    close = gap(Lead.AHEAD, 0.52, 0.5012, 0.54, is_decided=True)
     assert "52.0 % of the time (50.1 to 54.0)" in headline("B", "A", close)
 
 
@@ -162,7 +162,7 @@ def test_it_is_never_sure_where_the_interval_spans_a_half_and_its_numbers_are_th
 ) -> None:
     low, wins, high = ends
     lead = Lead.AHEAD if low > 0.5 else Lead.BEHIND if high < 0.5 else Lead.OPEN
-    said = headline("B", "A", gap(lead, wins, low, high, is_known=known, votes_to_go=to_go))
+    said = headline("B", "A", gap(lead, wins, low, high, is_decided=known, votes_to_go=to_go))
     if low <= 0.5 <= high:
         assert "is conclusive" not in said
         assert "probably" not in said

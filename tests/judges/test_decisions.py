@@ -145,7 +145,7 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     board = read_difference_boards(arena, BoardQuery()).chosen
     assert board is not None
     gap = board.difference(new.pk, old.pk)
-    assert (gap.lead, gap.is_known) == (Lead.AHEAD, False)
+    assert (gap.lead, gap.is_decided) == (Lead.AHEAD, False)
     assert gap.votes_to_go
     assert decide() == 0
 

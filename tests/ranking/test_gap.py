@@ -85,7 +85,7 @@ def test_who_is_not_on_the_board_is_named(arena: Arena) -> None:
         (read(arena).difference(b, late), UnscoredSide.BASELINE),
     ):
         assert (gap.lead, gap.blamed, gap.reason) == (Lead.NOT_COMPARABLE, blamed, NOT_ON_BOARD)
-        assert not gap.is_known
+        assert not gap.is_decided
 
 
 def test_without_matrices_it_waits(arena: Arena) -> None:
@@ -128,8 +128,8 @@ def test_who_wins_on_every_prompt_is_ahead_without_a_score() -> None:
     publish(arena)
     board = read(arena)
     ahead, behind = board.difference(first.pk, second.pk), board.difference(second.pk, first.pk)
-    assert (ahead.lead, ahead.is_known, ahead.wins, ahead.elo) == (Lead.AHEAD, True, 1.0, None)
-    assert (behind.lead, behind.is_known, behind.wins) == (Lead.BEHIND, True, 0.0)
+    assert (ahead.lead, ahead.is_decided, ahead.wins, ahead.elo) == (Lead.AHEAD, True, 1.0, None)
+    assert (behind.lead, behind.is_decided, behind.wins) == (Lead.BEHIND, True, 0.0)
     assert (ahead.between, ahead.votes_to_go, ahead.is_shut_out) == (12, 0, True)
     assert ahead.chance == 1 - 0.5**13
     assert board.difference(first.pk, third.pk).lead is Lead.NOT_COMPARABLE  # they have never met
@@ -144,9 +144,9 @@ def test_each_category_counts_its_own_prompts() -> None:
     arena_prompts = arena.prompts.filter(category="category-0").count()
     publish(arena)
     everywhere, there = read(arena), read(arena, category="category-0")
-    assert everywhere.difference(first.pk, second.pk).is_known
+    assert everywhere.difference(first.pk, second.pk).is_decided
     found = there.difference(first.pk, second.pk)
-    assert (found.is_known, found.between) == (False, 2 * arena_prompts)
+    assert (found.is_decided, found.between) == (False, 2 * arena_prompts)
     assert found.votes_to_go == 8 - arena_prompts
 
 
@@ -182,14 +182,14 @@ def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
     snapshot = publish(arena)
 
     gap = read(arena).difference(new.pk, baseline.pk)
-    assert (gap.lead, gap.is_known, gap.chance) == (Lead.FEW_CLUSTERS, False, None)
+    assert (gap.lead, gap.is_decided, gap.chance) == (Lead.FEW_CLUSTERS, False, None)
     row = snapshot.standings.get(candidate=new)
     assert row.score is not None
     assert (row.low, row.rank_low, row.sure_rank_low) == (None, None, None)
     assert snapshot.findings["leader"] == strong.pk
     style = snapshot.findings["style"]["scores"]
     assert (style[str(new.pk)]["low"], style[str(strong.pk)]["low"] is None) == (None, False)
-    assert read(arena).difference(strong.pk, baseline.pk).is_known
+    assert read(arena).difference(strong.pk, baseline.pk).is_decided
     assert snapshot.standings.get(candidate=strong).low is not None
 
 
@@ -201,6 +201,6 @@ def test_nothing_is_known_from_seven_prompts_however_clear(db: None) -> None:
             make_vote(arena, a, b, outcome, prompt)
     publish(arena)
     gap = read(arena).difference(a.pk, b.pk)
-    assert (gap.lead, gap.is_known, gap.groups_to_go) == (Lead.AHEAD, False, 1)
+    assert (gap.lead, gap.is_decided, gap.groups_to_go) == (Lead.AHEAD, False, 1)
     assert gap.votes_to_go
     assert gap.n_groups == 7
