@@ -26,9 +26,8 @@ from arena.services import notices, runs, teams
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
 from judges.services.runs import order_run
-from tests.arena.answering import make_variant
 from tests.arena.answering import order as order_answers
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_empty_team, make_variant, make_vote
 
 NOW = timezone.now()
 HOOK = "https://hooks.example.org/"
@@ -109,7 +108,7 @@ class Stage:
 
 def set_stage() -> Stage:
     """An arena with two candidates and two prompts, all answered."""
-    team = Team.objects.create(slug="acme", name="Acme", budget=10**12)
+    team = make_empty_team(slug="acme", name="Acme", budget=10**12)
     owner = User.objects.create_user("ann")
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
     return Stage(team, owner, User.objects.create_superuser("boss"), make_arena(2, 2, team=team))

@@ -13,8 +13,7 @@ from arena.services.candidate_checks import DEFAULTS
 from arena.services.prompts import PromptError
 from arena.services.runs import order_people_run
 from arena.services.voting import undo_vote
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -207,7 +206,7 @@ def fresh():
     """A team's candidate that nothing was made with yet."""
     team = make_team()
     arena = make_arena(0, 1, team=team)
-    return Candidate.objects.create(arena=arena, team=team, name="fresh", notes="Old.")
+    return make_candidate(arena, "fresh", team=team, notes="Old.")
 
 
 def candidate_page(admin_client, fresh, **changes):

@@ -13,12 +13,12 @@ from django.core.management import call_command
 from arena import generation_runs as answering
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AuditEntry, Candidate, Rater, Role, Run, Team
+from arena.models import AuditEntry, Rater, Role, Run
 from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
 from judges.services import decisions
 from judges.services import runs as judge_runs
 from tests.actions import actions
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate, make_empty_team
 from tests.stage import Stage, set_stage
 
 pytestmark = pytest.mark.django_db
@@ -177,8 +177,8 @@ ACTS |= {
 
 @act("retired a guest's candidate")
 def send_away(on: Stage) -> None:
-    guests = Team.objects.create(slug="guests", name="Guests")
-    theirs = Candidate.objects.create(arena=on.arena, team=guests, name="theirs")
+    guests = make_empty_team(slug="guests", name="Guests")
+    theirs = make_candidate(on.arena, "theirs", team=guests)
     candidates.retire_candidate(candidate=theirs, by=on.by, now=on.now)
 
 

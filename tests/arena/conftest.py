@@ -12,7 +12,8 @@ from arena.endpoints import Endpoint, ModelPrice
 def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What answers at the endpoint `paid`: $1 per million tokens in, $2 out."""
     from arena.calls import execution
-    from tests.arena.ledger import DOLLAR, MODEL, Model
+    from tests.arena.ledger import Model
+    from tests.factories import DOLLAR, MODEL
 
     price = ModelPrice(DOLLAR, 2 * DOLLAR)
     paid = Endpoint("paid", "openai", base_url="http://127.0.0.1:9", prices={MODEL: price})

@@ -1,41 +1,19 @@
-"""Runs, calls and a model that says what a test wants it to say."""
+"""Calls, and a model that says what a test wants it to say."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from django.db.models import Sum
-from django.utils import timezone
 
 from arena.calls import leases
 from arena.calls.execution import CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call, RunAsker
 from arena.calls.providers.base import Message, Reply, Request
-from arena.models import Arena, Run
+from arena.models import Run
+from tests.factories import MODEL, NOW
 
-NOW = timezone.now()
 LEASE = timedelta(seconds=30)
-DOLLAR = 10**9
-MODEL = "m-1"
-
-
-def make_run(state: str = "open", **fields: Any) -> Run:
-    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
-    return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
-
-
-def make_row(run: Run | None = None, **fields: Any) -> Call:
-    """A call as it is written down before any request."""
-    values = {
-        "run": run or make_run(),
-        "asker": "judge",
-        "subject": f"{Call.objects.count()},0",
-        "endpoint": "scripted",
-        "model": MODEL,
-        "due_at": NOW,
-        "ring_after": NOW,
-    }
-    return Call.objects.create(**values | fields)
 
 
 def add_askers(run: Run, *askers: str) -> None:
@@ -109,8 +87,8 @@ class Question:
         return self.message
 
 
-def make(call: Call, question: Question | None = None) -> Call:
-    """Make a call as if its time had come; return it as the database has it."""
+def execute(call: Call, question: Question | None = None) -> Call:
+    """Execute a call as if its time had come; return it as the database has it."""
     Call.objects.filter(pk=call.pk, state="waiting").update(due_at=NOW)
     made = execute_call(call_id=call.pk, handler=question or Question())
     stored = Call.objects.get(pk=call.pk)

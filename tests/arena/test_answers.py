@@ -15,8 +15,9 @@ from arena.models.arenas import subject_of
 from arena.services import arenas
 from arena.signals import answers_changed
 from judges.services.calls import judge_call
-from tests.arena.answering import make_variant, order, prompts_of, sweep, work_off
-from tests.arena.ledger import MODEL, Model, books, make_row, says
+from tests.arena.answering import order, prompts_of, sweep, work_off
+from tests.arena.ledger import Model, books, says
+from tests.factories import MODEL, make_call, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -205,9 +206,9 @@ def test_pairs_hear_of_answers_while_the_run_goes_on_and_when_it_ends(
 def test_a_call_of_the_one_is_never_made_by_the_other(model: Model) -> None:
     run = order(make_variant(1))
     assert judge_call(call_id=run.calls.get().pk) is None
-    judged = make_row(endpoint="paid")
+    judged = make_call(endpoint="paid")
     assert generate_answer(call_id=judged.pk) is None
-    assert generate_answer(call_id=make_row(run=make_row().run).pk) is None
+    assert generate_answer(call_id=make_call(run=make_call().run).pk) is None
     assert not model.requests
     assert set(Call.objects.values_list("state", "attempts")) == {("waiting", 0)}
     run.refresh_from_db()
@@ -216,8 +217,8 @@ def test_a_call_of_the_one_is_never_made_by_the_other(model: Model) -> None:
 
 @pytest.mark.usefixtures("model")
 def test_doorbells_are_rung_by_what_a_run_is_for() -> None:
-    run, judged = order(make_variant(2)), make_row()
-    alone = make_row()
+    run, judged = order(make_variant(2)), make_call()
+    alone = make_call()
     Call.objects.filter(pk=alone.pk).update(run=None)
     now = timezone.now()
     assert calls_to_ring(now=now) == [judged.pk, alone.pk]

@@ -7,9 +7,8 @@ import pytest
 from django.db import connection
 
 from arena.models import Candidate, Run
-from tests.arena.answering import make_variant
 from tests.arena.rest import Caller, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team, make_variant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

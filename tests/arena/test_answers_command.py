@@ -10,8 +10,9 @@ from arena import generation_runs, tasks
 from arena.actors import CLI
 from arena.calls.providers.base import RejectedError
 from arena.models import AuditEntry, Candidate, Run
-from tests.arena.answering import make_team, make_variant, order
-from tests.arena.ledger import DOLLAR, Model
+from tests.arena.answering import order
+from tests.arena.ledger import Model
+from tests.factories import DOLLAR, make_paying_team, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +41,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def candidate(model: Model) -> Candidate:
-    return make_variant(3, make_team(), name="Brief")
+    return make_variant(3, make_paying_team(), name="Brief")
 
 
 def generate(candidate: Candidate, *extra: str, name: str = "Brief") -> str:

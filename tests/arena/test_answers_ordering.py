@@ -15,16 +15,16 @@ from arena.generation import GenerationError, generate_answer
 from arena.generation_runs import UnderWayError, prepare_order
 from arena.models import Arena, AuditEntry, Candidate, Response, Run
 from arena.services.candidate_checks import CandidateError
-from tests.arena.answering import make_member, make_team, make_variant, order, prompts_of, work_off
-from tests.arena.ledger import DOLLAR, Model, books
-from tests.factories import make_arena
+from tests.arena.answering import order, prompts_of, work_off
+from tests.arena.ledger import Model, books
+from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("model")]
 
 
 def test_an_order_is_written_whole_before_anything_is_asked(model: Model) -> None:
-    team = make_team()
-    user = make_member(team)
+    team = make_paying_team()
+    user = make_member(team).user
     candidate = make_variant(3, team)
     run = order(candidate, cap=2 * DOLLAR, by=Actor(user=user))
     assert (run.kind, run.state, run.candidate, run.team) == ("answers", "open", candidate, team)
@@ -114,7 +114,7 @@ def test_a_candidate_that_has_answered_everything_has_nothing_to_order(model: Mo
 
 def test_a_price_of_zero_needs_no_cap_and_takes_none() -> None:
     Price.objects.create(endpoint="paid", model="m-1", input_per_million=0, output_per_million=0)
-    assert order(make_variant(1, make_team(budget=0)), cap=DOLLAR).cap is None
+    assert order(make_variant(1, make_paying_team(budget=0)), cap=DOLLAR).cap is None
     assert AuditEntry.objects.latest("pk").details["cap"] == "nothing to pay"
 
 
@@ -188,7 +188,7 @@ def test_a_candidate_that_was_changed_since_it_was_read_is_not_ordered() -> None
 
 
 def test_a_closed_arena_has_nothing_generated_for_its_guests(model: Model) -> None:
-    host, guests = make_team(), make_team()
+    host, guests = make_paying_team(), make_paying_team()
     arena = make_arena(0, 2, team=host, open_to_teams=True)
     theirs = make_variant(arena=arena, team=guests)
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=False)

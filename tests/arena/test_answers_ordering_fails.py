@@ -11,9 +11,8 @@ from arena.calls.models import Call
 from arena.generation_runs import order_answers, unfinished_run
 from arena.models import Candidate, Run
 from arena.tasks import sweep_answers
-from tests.arena.answering import make_variant
-from tests.arena.teams import make_team
 from tests.deadlocks import Other, deadlock, failing
+from tests.factories import make_team, make_variant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

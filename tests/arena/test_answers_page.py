@@ -11,8 +11,9 @@ from django.utils import timezone
 from arena.calls.providers.base import RejectedError
 from arena.calls.runs import pause_run
 from arena.models import Candidate, Run
-from tests.arena.answering import make_member, make_team, make_variant, order, work_off
-from tests.arena.ledger import DOLLAR, Model, says
+from tests.arena.answering import order, work_off
+from tests.arena.ledger import Model, says
+from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +28,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def candidate(model: Model) -> Candidate:
-    return make_variant(3, make_team(2 * DOLLAR))
+    return make_variant(3, make_paying_team(2 * DOLLAR))
 
 
 def as_(user: User) -> Client:
@@ -38,7 +39,7 @@ def as_(user: User) -> Client:
 
 def member_of(candidate: Candidate, role: str = "member") -> Client:
     assert candidate.team is not None
-    return as_(make_member(candidate.team, role))
+    return as_(make_member(candidate.team, role).user)
 
 
 def order_url(candidate: Candidate) -> str:
@@ -154,7 +155,7 @@ def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
 def test_many_answers_are_shown_a_page_at_a_time_in_a_dozen_queries(
     model: Model, django_assert_max_num_queries: Any
 ) -> None:
-    candidate = make_variant(25, make_team(100 * DOLLAR))
+    candidate = make_variant(25, make_paying_team(100 * DOLLAR))
     run, client = work_off(order(candidate)), member_of(candidate)
     with django_assert_max_num_queries(18):
         page = text(client.get(run_url(run)))
@@ -210,7 +211,9 @@ def test_the_team_reads_and_its_members_act(
 ) -> None:
     run = order(candidate)
     pause_run(run_id=run.pk, reason="By hand.")
-    client = as_(make_member(make_team())) if who == "other" else member_of(candidate, who)
+    client = (
+        as_(make_member(make_paying_team()).user) if who == "other" else member_of(candidate, who)
+    )
     assert client.get(run_url(run)).status_code == see
     assert client.post(run_url(run, "steer_answers"), {"action": "cancel"}).status_code == do
     assert client.post(order_url(candidate), {"cap": "1"}).status_code == do
@@ -224,7 +227,7 @@ def test_nobody_is_led_to_the_sign_in(candidate: Candidate) -> None:
 
 
 def test_a_private_arena_and_another_arena_s_run_are_not_there(candidate: Candidate) -> None:
-    run, stranger = order(candidate), as_(make_member(make_team()))
+    run, stranger = order(candidate), as_(make_member(make_paying_team()).user)
     type(candidate.arena).objects.filter(pk=candidate.arena_id).update(visibility="private")
     assert stranger.get(run_url(run)).status_code == 404
     assert stranger.post(order_url(candidate), {"cap": "1"}).status_code == 404
@@ -237,7 +240,7 @@ def test_the_money_of_a_guest_s_run_is_not_the_arena_s_team_s_to_read(
     candidate: Candidate,
 ) -> None:
     type(candidate.arena).objects.filter(pk=candidate.arena_id).update(open_to_teams=True)
-    guest = make_variant(arena=candidate.arena, team=make_team(2 * DOLLAR))
+    guest = make_variant(arena=candidate.arena, team=make_paying_team(2 * DOLLAR))
     run = work_off(order(guest))
     what_it_cost = {run_url(run): "<dt>Spent</dt>", page_url(guest): "3 of 3 answers · $"}
     for url, said in what_it_cost.items():
@@ -250,7 +253,7 @@ def test_a_guest_s_undisclosed_candidate_is_not_the_arena_s_team_s_to_read(
 ) -> None:
     guest = make_variant(
         arena=candidate.arena,
-        team=make_team(2 * DOLLAR),
+        team=make_paying_team(2 * DOLLAR),
         disclosed_at=None,
         private_until=timezone.now(),
     )

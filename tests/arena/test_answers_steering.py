@@ -14,8 +14,9 @@ from arena.generation import generate_answer
 from arena.generation_runs import answers_of, failures_of, report_on, with_prompts
 from arena.models import AuditEntry, Response, Run
 from arena.services.runs import BudgetError, RunError
-from tests.arena.answering import make_member, make_team, make_variant, order, sweep, work_off
-from tests.arena.ledger import DOLLAR, Model, says
+from tests.arena.answering import order, sweep, work_off
+from tests.arena.ledger import Model, says
+from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -23,7 +24,7 @@ NOW = timezone.now()
 
 @pytest.fixture
 def by() -> Actor:
-    return Actor(user=make_member(make_team()))
+    return Actor(user=make_member(make_paying_team()).user)
 
 
 def stored(run: Run) -> Run:
@@ -31,7 +32,7 @@ def stored(run: Run) -> Run:
 
 
 def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> None:
-    run = order(make_variant(2, make_team()))
+    run = order(make_variant(2, make_paying_team()))
     generation_runs.pause(run=run, by=by)
     assert (stored(run).state, stored(run).pause_reason) == ("paused", "Paused by the team.")
     work_off(run)
@@ -155,7 +156,7 @@ def test_a_run_whose_ordering_was_cut_short_can_be_resumed(by: Actor) -> None:
 def test_a_cap_beyond_the_budget_leaves_a_run_whose_ordering_was_cut_short_as_it_is(
     by: Actor,
 ) -> None:
-    run = order(make_variant(2, make_team()))
+    run = order(make_variant(2, make_paying_team()))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     with pytest.raises(BudgetError):
         generation_runs.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)

@@ -9,10 +9,10 @@ from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.generation_runs import prepare_order
 from arena.models import AuditEntry, Candidate, Run, Team
-from tests.arena.answering import make_variant, work_off
-from tests.arena.ledger import DOLLAR, Model
+from tests.arena.answering import work_off
+from tests.arena.ledger import Model
 from tests.arena.rest import Caller, member_of, token_of
-from tests.arena.teams import make_team, person
+from tests.factories import DOLLAR, make_team, make_user, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -198,7 +198,7 @@ def test_the_money_of_a_guest_s_run_is_its_own_team_s(caller: Caller, run: Run) 
 
 def test_runs_of_judges_are_not_there(run: Run) -> None:
     other = Run.objects.create(kind="judge", arena=run.arena)
-    operator = Caller(user=person(is_staff=True))
+    operator = Caller(user=make_user(is_staff=True))
     assert operator.get(f"answer-runs/{run.pk}/").status_code == 200
     assert operator.get(f"answer-runs/{other.pk}/").status_code == 404
     assert steer(operator, other, "cancel").status_code == 404

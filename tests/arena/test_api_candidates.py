@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.models import Candidate, Role
 from tests.arena.rest import Caller, member_of, team_arena, token_of, undisclosed
-from tests.arena.teams import make_team, person
+from tests.factories import make_candidate, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 SENT = {
@@ -146,7 +146,7 @@ def test_the_arenas_team_retires_a_guest_and_reads_no_more_of_it(team: Any, aren
 
 def test_a_guest_of_a_closed_arena_writes_nothing_and_retires(team: Any, arena: Any) -> None:
     guests = make_team()
-    theirs = Candidate.objects.create(arena=arena, team=guests, name="theirs")
+    theirs = make_candidate(arena, "theirs", team=guests)
     path, caller = f"arenas/{arena.slug}/candidates/{theirs.pk}/", token_of(guests)
 
     refused = caller.post(f"{path}versions/", {"notes": "New."})
@@ -197,11 +197,11 @@ def test_what_is_hidden_is_not_found_by_its_name_or_team(team: Any, arena: Any) 
         assert found(Caller(), query) == 0
         assert found(token_of(make_team()), query) == 0
         assert found(token_of(team), query) == 1
-        assert found(Caller(user=person(is_staff=True)), query) == 1
+        assert found(Caller(user=make_user(is_staff=True)), query) == 1
 
 
 def test_a_hidden_version_is_not_linked_to_the_ones_before(team: Any, arena: Any) -> None:
-    known = Candidate.objects.create(arena=arena, team=team, name="known")
+    known = make_candidate(arena, "known", team=team)
     hidden = undisclosed(arena, team=team, name="known", version=2)
     base = f"arenas/{arena.slug}/candidates/"
 

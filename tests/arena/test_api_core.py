@@ -12,8 +12,7 @@ from arena.actors import ANONYMOUS
 from arena.models import Arena, Membership
 from arena.services.teams import revoke_token
 from tests.arena.rest import ROOT, Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team, person
-from tests.factories import make_arena
+from tests.factories import make_arena, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -375,7 +374,7 @@ def test_nobody_is_counted_by_address_and_a_forged_header_changes_nothing(settin
 
 def test_an_operator_sees_every_team() -> None:
     team = make_team()
-    caller = Caller(user=person(is_staff=True))
+    caller = Caller(user=make_user(is_staff=True))
     make_arena(n_candidates=0, n_prompts=0)
 
     assert caller.get(f"teams/{team.slug}/").json()["role"] is None
@@ -383,7 +382,7 @@ def test_an_operator_sees_every_team() -> None:
 
 
 def test_an_operator_s_own_teams_are_those_they_are_in(team: Any) -> None:
-    operator = person(is_staff=True)
+    operator = make_user(is_staff=True)
     make_team()
     Membership.objects.create(team=team, user=operator, role="member")
 

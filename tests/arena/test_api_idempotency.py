@@ -11,7 +11,7 @@ from arena.models import Arena, IdempotentRequest, Membership, Role, Team
 from arena.services import idempotency
 from arena.tasks import forget_old_requests
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 BODY = {"name": "Once"}

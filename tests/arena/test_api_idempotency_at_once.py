@@ -11,7 +11,7 @@ from arena.models import Arena, IdempotentRequest
 from arena.services import idempotency
 from arena.services.idempotency import FirstRequestRunningError, StoredReply, carry_out_once
 from tests.arena.rest import token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

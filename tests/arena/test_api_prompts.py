@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from arena.api.prompts import OnePrompt
 from arena.models import Arena, Prompt
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 

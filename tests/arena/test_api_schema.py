@@ -12,9 +12,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from arena.api.prompts import ROW
-from arena.models import Candidate, Prompt
+from arena.models import Prompt
 from tests.arena.rest import ROOT, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_candidate, make_team
 
 pytestmark = pytest.mark.slow
 METHODS = {"get", "post", "patch", "delete"}
@@ -111,9 +111,7 @@ def test_the_examples_of_bodies_are_taken_as_they_stand(described: Any) -> None:
     arena, caller = team_arena(team), token_of(team)
     Prompt.objects.create(arena=arena, **ROW)  # which the examples of answers are about
     one, other = arena.candidates.order_by("pk")[:2]
-    silent = Candidate.objects.create(
-        arena=arena, team=team, name="silent", endpoint="scripted", model="scripted-1"
-    )
+    silent = make_candidate(arena, "silent", team=team, endpoint="scripted", model="scripted-1")
     here = {"candidates": [one.pk, other.pk]}  # ids are given out by the server
 
     for path, method, operation in operations(described):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena.models import Comparison, Rater, Vote
 from arena.services.comparisons import SignInFirstError, check_admission
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team, person
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +58,7 @@ def test_a_named_rater_votes_and_learns_the_names(team: Any, arena: Any) -> None
 
 
 def test_a_signed_in_person_is_their_own_rater(arena: Any) -> None:
-    user = person()
+    user = make_user()
     caller = Caller(user=user)
     said = issue(caller, arena, None).json()
 
@@ -190,8 +190,8 @@ def test_somebody_else_s_comparison_is_not_there(team: Any, arena: Any) -> None:
         (user, by_token),
         (token_of(team), by_person),
         (token_of(make_team()), by_token),
-        (Caller(user=person(is_staff=True)), by_person),
-        (Caller(user=person(is_staff=True)), by_token),
+        (Caller(user=make_user(is_staff=True)), by_person),
+        (Caller(user=make_user(is_staff=True)), by_token),
     ):
         assert caller.get(path_of(said, arena)).status_code == 404
         assert vote(caller, arena, said).status_code == 404
@@ -210,9 +210,9 @@ def test_who_may_vote_is_the_arena_s_to_say(team: Any) -> None:
     members_only = team_arena(team, voters="members")
     signed_in = team_arena(team, voters="signed_in")
 
-    assert issue(Caller(user=person()), members_only, None).status_code == 403
+    assert issue(Caller(user=make_user()), members_only, None).status_code == 403
     assert issue(member_of(team, "viewer"), members_only, None).status_code == 200
-    assert issue(Caller(user=person()), signed_in, None).status_code == 200
+    assert issue(Caller(user=make_user()), signed_in, None).status_code == 200
 
 
 @pytest.mark.parametrize("voters", ["signed_in", "members"])

@@ -8,13 +8,12 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.forms.arenas import ArenaForm
-from arena.models import Arena, AuditEntry, Candidate
+from arena.models import Arena, AuditEntry
 from arena.services.arenas import LONGEST_DESCRIPTION, ArenaError, create_team_arena, update_arena
 from arena.services.candidates import retire_candidate
 from ranking.models import Board
 from tests.arena.rest import Caller
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_candidate, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 
@@ -162,8 +161,8 @@ def test_a_question_that_was_voted_on_stays() -> None:
 
 def test_an_arena_with_guests_does_not_become_private() -> None:
     arena = create(open_to_teams=True)
-    Candidate.objects.create(arena=arena, team=arena.team, name="ours")
-    guest = Candidate.objects.create(arena=arena, team=make_team(name="Guests"), name="theirs")
+    make_candidate(arena, "ours", team=arena.team)
+    guest = make_candidate(arena, "theirs", team=make_team(name="Guests"))
     with pytest.raises(ArenaError, match="could no longer see them") as refused:
         update(arena, visibility="private", open_to_teams=False)
     assert refused.value.field == "visibility"

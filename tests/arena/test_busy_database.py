@@ -14,9 +14,8 @@ from arena.models import Arena, Comparison, IdempotentRequest, Vote
 from arena.services import comparisons
 from arena.services.locks import retry_on_deadlock
 from tests.arena.rest import token_of
-from tests.arena.teams import make_team
 from tests.deadlocks import deadlock, failing
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_person, make_team
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NEXT = {"outcome": "left", "with_next": "1"}

@@ -27,7 +27,8 @@ from arena.calls.runs import move_calls, resume_run
 from arena.calls.scheduling import sweep
 from arena.endpoints import Endpoint
 from arena.models import Run
-from tests.arena.ledger import DOLLAR, NOW, Model, Question, books, make_row, make_run, says
+from tests.arena.ledger import Model, Question, books, says
+from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 SHORT = timedelta(seconds=0.3)  # of the leases here: some are over before the answer is there
@@ -109,7 +110,7 @@ def test_the_three_sums_hold_and_the_cap_is_never_passed(
     model.otherwise = faulty = Faulty()
     run = make_run(cap=STEP)
     for _ in range(120):
-        make_row(run, endpoint="paid")
+        make_call(run, endpoint="paid")
     stop = time.monotonic() + 12
     at_once(
         *[until(stop, make_any_call)] * 10,
@@ -149,7 +150,7 @@ def operate(run: Run) -> None:
 
 def test_money_follows_calls_that_move_while_workers_ask(model: Model) -> None:
     first, second = make_run(cap=DOLLAR), make_run(cap=DOLLAR)
-    calls = [make_row(first, endpoint="paid").pk for _ in range(40)]
+    calls = [make_call(first, endpoint="paid").pk for _ in range(40)]
 
     def think() -> Reply:
         time.sleep(0.02)

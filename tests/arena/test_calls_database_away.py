@@ -7,7 +7,8 @@ from django.db import OperationalError
 
 from arena.calls import execution
 from arena.calls.execution import execute_call
-from tests.arena.ledger import DOLLAR, MODEL, Model, Question, books, make_row, make_run
+from tests.arena.ledger import Model, Question, books
+from tests.factories import DOLLAR, MODEL, make_call, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +27,7 @@ def test_a_database_that_is_away_for_a_moment_costs_no_paid_reply(
     monkeypatch.setattr(execution, "_finish", away)
     monkeypatch.setattr(execution, "DATABASE_AGAIN", 0.01)
     run = make_run(cap=DOLLAR)
-    call = execute_call(call_id=make_row(run, endpoint="paid").pk, handler=Question())
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
     assert call is not None
     assert (call.state, len(model.requests), books(run)) == ("done", 1, (20_000, 0, 0))
 
@@ -39,7 +40,7 @@ def test_what_a_broken_connection_had_written_is_booked_once(
 
     monkeypatch.setattr(execution, "_settle_usage", broken)
     run = make_run(cap=DOLLAR)
-    call = execute_call(call_id=make_row(run, endpoint="paid").pk, handler=Question())
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
     assert call is not None
     assert (call.state, call.model_returned) == ("done", MODEL)
     assert books(run) == (20_000, 0, 0)

@@ -14,7 +14,8 @@ from arena.calls.models import Capability, Price
 from arena.calls.pricing import Rate, price_of
 from arena.calls.runs import resume_run
 from arena.endpoints import Endpoint
-from tests.arena.ledger import DOLLAR, MODEL, NOW, Model, add_askers, make, make_row, make_run
+from tests.arena.ledger import Model, add_askers, execute
+from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -43,14 +44,14 @@ def test_an_operators_entry_goes_before_the_settings(model: Model) -> None:
 def test_without_a_price_the_run_pauses_and_names_the_command(model: Model) -> None:
     run = make_run(cap=DOLLAR)
     add_askers(run, "judge")
-    call = make(make_row(run, endpoint="paid", model="new-model"))
+    call = execute(make_call(run, endpoint="paid", model="new-model"))
     run.refresh_from_db()
     assert (call.state, call.requests, run.state) == ("waiting", 0, "paused")
     assert "`manage.py price paid new-model --input USD --output USD`" in run.pause_reason
     assert len(run.pause_reason) < 300
     run_command("price", "paid", "new-model", "--input", "1", "--output", "1")
     resume_run(run_id=run.pk, now=NOW)
-    assert make(call).state == "done"
+    assert execute(call).state == "done"
 
 
 @pytest.mark.parametrize("bad", ["-1", "x", "NaN", "Infinity", "1e9", "0.0000000001", ""])
@@ -128,7 +129,7 @@ def test_the_admin_shows_prices_in_dollars(model: Model, admin_client: Client) -
     run_command("price", "paid", MODEL, "--input", "0.15", "--output", "0.6")
     Capability.objects.create(endpoint="paid", model=MODEL)
     add_askers(make_run(), "judge")
-    make_row()
+    make_call()
     assert "$0.15" in admin_client.get("/admin/arena/price/").content.decode()
     for page in ("capability", "runasker", "call"):
         assert admin_client.get(f"/admin/arena/{page}/").status_code == 200

@@ -11,9 +11,9 @@ from django.utils import timezone
 from arena.calls.pricing import set_price
 from arena.forms.base import disclosure_text
 from arena.models import Arena, Candidate, Team
-from tests.arena.teams import make_team, signed_in
+from tests.arena.teams import signed_in
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate, make_team
 
 pytestmark = pytest.mark.django_db
 WHO = {
@@ -134,9 +134,7 @@ def test_what_is_uploaded_has_no_template_to_speak_of(owner: Client, arena: Aren
 def test_a_fresh_candidate_s_page_begins_with_generating_its_answers(
     owner: Client, arena: Arena, team: Team
 ) -> None:
-    fresh = Candidate.objects.create(
-        arena=arena, team=team, name="fresh", endpoint="scripted", model="scripted-1"
-    )
+    fresh = make_candidate(arena, "fresh", team=team, endpoint="scripted", model="scripted-1")
     page = page_of(owner, fresh)
     assert page.index("Generate 2 answers") < page.index("Configuration")
     assert page.count('class="button primary"') == 1

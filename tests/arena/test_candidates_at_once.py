@@ -12,8 +12,7 @@ from arena.actors import Actor
 from arena.models import Arena
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import register_candidate, revise_candidate
-from tests.arena.teams import make_team
-from tests.factories import make_arena
+from tests.factories import make_arena, make_team
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -10,8 +10,7 @@ from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Call, Candidate, Membership, Pair, Response, Team
 from arena.services.candidate_checks import CandidateError, clean_fields
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
-from tests.arena.teams import make_team, person
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -23,7 +22,7 @@ def arena() -> Arena:
 
 
 def register(arena: Arena, name: str = "Warm tone", **fields: Any) -> Candidate:
-    fields = {"team": arena.team, "by": Actor(user=person()), "now": NOW} | fields
+    fields = {"team": arena.team, "by": Actor(user=make_user()), "now": NOW} | fields
     return register_candidate(arena=arena, name=name, **fields)
 
 
@@ -43,7 +42,7 @@ def answer(candidate: Candidate) -> Candidate:
 
 
 def test_a_variant_is_entered_as_it_was_described(arena: Arena) -> None:
-    ada = person("ada")
+    ada = make_user("ada")
     made = register(
         arena,
         " Warm tone ",
@@ -192,14 +191,14 @@ def test_an_arena_that_is_closed_again_takes_nothing_more_of_its_guests(
         revise(guest, notes="New.")
     guest.refresh_from_db()
     assert (guest.notes, arena.candidates.count()) == ("", 1)
-    operator = Actor(user=person(is_staff=True))
+    operator = Actor(user=make_user(is_staff=True))
     assert revise(guest, notes="New.", by=operator).notes == "New."
     retire_candidate(candidate=guest, by=Actor(), now=NOW)
     assert guest.retired_at == NOW
 
 
 def test_what_an_arena_has_of_no_team_is_its_own(arena: Arena) -> None:
-    imported = answer(Candidate.objects.create(arena=arena, name="imported"))
+    imported = answer(make_candidate(arena, "imported"))
     assert revise(imported, notes="New.").version == 2
 
 
@@ -274,7 +273,7 @@ def test_what_something_was_made_with_stays_and_has_a_next_version(
         Call.objects.create(asker=made.asker, subject="prompt:1", endpoint="scripted", model="m")
     else:
         retire_candidate(candidate=made, by=Actor(), now=NOW)
-    second = revise(made, system_prompt="Be kinder.", by=Actor(user=person("bob")))
+    second = revise(made, system_prompt="Be kinder.", by=Actor(user=make_user("bob")))
     made.refresh_from_db()
     assert (made.system_prompt, second.system_prompt) == ("Be kind.", "Be kinder.")
     assert (second.version, second.own_name, second.team) == (2, "Warm tone v2", made.team)
@@ -367,7 +366,7 @@ def test_a_retired_candidate_is_drawn_no_more_and_stays() -> None:
 
 def test_a_guest_that_the_arenas_team_retires_is_in_both_trails(arena: Arena) -> None:
     guest = entered_by_a_guest(arena, private_until_votes=9)
-    host = person("host")
+    host = make_user("host")
     Membership.objects.create(team=arena.team, user=host, role="member")
     retire_candidate(candidate=guest, by=Actor(user=host), now=NOW)
     ours, theirs = (retired_in(team) for team in (arena.team, guest.team))

@@ -23,6 +23,7 @@ from arena.services.notices import (
 )
 from arena.webhooks import verify
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_empty_team
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ NOW = timezone.now()
 
 @pytest.fixture
 def team(db: None) -> Team:
-    return Team.objects.create(name="Help centre", slug="help")
+    return make_empty_team(name="Help centre", slug="help")
 
 
 @pytest.fixture

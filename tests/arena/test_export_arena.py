@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater, Vote
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +108,7 @@ def test_no_account_and_no_address_leaves_the_house(arena, tmp_path):
 def test_versions_of_a_candidate_get_names_of_their_own(tmp_path):
     arena = make_arena(n_candidates=1, slug="mine")
     first = arena.candidates.get()
-    second = Candidate.objects.create(arena=arena, name=first.name, version=2)
+    second = make_candidate(arena, first.name, version=2)
     make_vote(arena, first, second, "right")
     export("mine", tmp_path / "out")
     load("copy", tmp_path / "out")

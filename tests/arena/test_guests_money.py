@@ -12,11 +12,10 @@ from arena.models import Arena, Candidate, Run, Team
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.candidates import retire_candidate
 from arena.services.runs import RunError, committed_by
-from tests.arena.answering import make_member, make_variant, order, work_off
-from tests.arena.answering import make_team as make_payer
-from tests.arena.ledger import DOLLAR, Model, says
+from tests.arena.answering import order, work_off
+from tests.arena.ledger import Model, says
 from tests.arena.rest import Caller, member_of, token_of
-from tests.factories import make_arena
+from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -24,7 +23,7 @@ NOW = timezone.now()
 
 @pytest.fixture
 def host(model: Model) -> Team:
-    return make_payer()
+    return make_paying_team()
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def arena(host: Team) -> Arena:
 
 @pytest.fixture
 def guest(arena: Arena) -> Team:
-    return make_payer()
+    return make_paying_team()
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def candidate(arena: Arena, guest: Team) -> Candidate:
 
 
 def by_member_of(team: Team) -> Actor:
-    return Actor(user=make_member(team))
+    return Actor(user=make_member(team).user)
 
 
 def retire(candidate: Candidate, by: Actor) -> None:
@@ -192,7 +191,7 @@ def test_nobody_else_finds_a_run_of_a_hidden_arena(
 ) -> None:
     run = order(candidate)
     hide(arena)
-    others = [token_of(make_payer()), Caller(user=make_member(make_payer()))]
+    others = [token_of(make_paying_team()), Caller(user=make_member(make_paying_team()).user)]
     for caller in others:
         assert caller.get(f"answer-runs/{run.pk}/").status_code == 404
         assert caller.post(f"answer-runs/{run.pk}/cancel/").status_code == 404

@@ -11,7 +11,7 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import Invitation, Membership
 from arena.services import teams
-from tests.arena.teams import join, make_team, person
+from tests.factories import make_member, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -30,14 +30,16 @@ def invite(team=None, role="member", note="", by=None):
 
 
 def accept(invitation, user=None, now=NOW):
-    return teams.accept_invitation(invitation=invitation, by=Actor(user=user or person()), now=now)
+    return teams.accept_invitation(
+        invitation=invitation, by=Actor(user=user or make_user()), now=now
+    )
 
 
 @pytest.mark.parametrize("role", ["owner", "member", "viewer"])
 def test_whoever_has_the_link_comes_in_as_what_they_are_invited(role):
     _, secret = invite(role=role)
     found = teams.find_invitation(secret)
-    eve = person("eve")
+    eve = make_user("eve")
     membership = accept(found, eve)
     assert (membership.user, membership.role, membership.team) == (eve, role, found.team)
     found.refresh_from_db()
@@ -75,7 +77,7 @@ def test_a_link_works_for_a_week():
 
 def test_a_withdrawn_link_does_not_work():
     invitation, _ = invite()
-    by = Actor(user=person())
+    by = Actor(user=make_user())
     assert teams.revoke_invitation(invitation=invitation, by=by, now=NOW)
     assert not teams.revoke_invitation(invitation=invitation, by=by, now=NOW)
     with pytest.raises(teams.InvitationError, match="was revoked"):
@@ -101,7 +103,7 @@ def no_operator(user):
 @pytest.mark.parametrize("gone", [closed_account, deleted_account])
 def test_a_link_of_whoever_has_no_account_any_more_does_not_work(gone):
     team = make_team()
-    former = join(team, "owner").user
+    former = make_member(team, "owner").user
     invitation, secret = invite(team, "owner", by=former)
     gone(former)
     assert not team.invitations.open(NOW).exists()
@@ -115,7 +117,7 @@ def test_a_link_of_whoever_has_no_account_any_more_does_not_work(gone):
 
 def test_a_link_of_whoever_is_no_owner_any_more_works_neither_when_it_was_never_withdrawn():
     team = make_team()
-    former = join(team, "owner")
+    former = make_member(team, "owner")
     invitation, _ = invite(team, by=former.user)
     team.memberships.filter(pk=former.pk).update(role="member")
     with pytest.raises(teams.InvitationError, match="can no longer invite"):
@@ -124,7 +126,7 @@ def test_a_link_of_whoever_is_no_owner_any_more_works_neither_when_it_was_never_
 
 @pytest.mark.parametrize("gone", [closed_account, no_operator])
 def test_an_operators_link_works_while_they_are_one(gone):
-    operator = person(is_staff=True)
+    operator = make_user(is_staff=True)
     team = make_team()
     first, _ = invite(team, by=operator)
     second, _ = invite(team, by=operator)
@@ -144,7 +146,7 @@ def test_whoever_is_an_owner_elsewhere_alone_invites_nobody():
 def test_a_used_link_cannot_be_withdrawn():
     invitation, _ = invite()
     accept(invitation)
-    by = Actor(user=person())
+    by = Actor(user=make_user())
     assert not teams.revoke_invitation(invitation=invitation, by=by, now=NOW)
 
 
@@ -184,7 +186,7 @@ def test_of_many_who_open_a_link_at_once_one_comes_in():
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     invitation, _ = invite()
-    people = [person() for _ in range(8)]
+    people = [make_user() for _ in range(8)]
     together = threading.Barrier(len(people))
 
     def come(user):

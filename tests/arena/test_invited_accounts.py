@@ -18,7 +18,7 @@ from arena.models import Invitation, Membership
 from arena.services.teams import create_invitation, revoke_invitation
 from tests.arena import test_sign_in_elsewhere as elsewhere
 from tests.arena.oidc_server import serving
-from tests.arena.teams import make_team, person
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 User = get_user_model()
@@ -38,7 +38,7 @@ def delivering(settings):
 
 @pytest.fixture
 def owner():
-    return person("owner")
+    return make_user("owner")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_link_makes_one_account_which_may_still_come_in(link):
 def test_who_has_an_account_comes_in_by_a_link_that_has_made_one(link):
     sign_up(opened(link), "mistaken")
     right = opened(link)
-    right.force_login(person("right"))
+    right.force_login(make_user("right"))
     assert right.post("/invitations/").status_code == 302
     assert Membership.objects.get(user__username="right").role == "viewer"
 

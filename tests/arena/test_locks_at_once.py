@@ -20,9 +20,8 @@ from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate, revise_candidate
 from arena.services.comparisons import next_comparison
 from tests.arena.rest import token_of
-from tests.arena.teams import make_team
 from tests.deadlocks import Other
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_person, make_team
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(transaction=True)

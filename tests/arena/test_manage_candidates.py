@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Team
-from tests.arena.teams import make_team, signed_in
+from tests.arena.teams import signed_in
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -195,10 +195,10 @@ def test_a_page_of_versions_says_who_wrote_them_when_and_what_differs(
 ) -> None:
     who = owner.get(reverse("teams")).wsgi_request.user
     for version in (2, 3):
-        Candidate.objects.create(
-            arena=used.arena,
+        make_candidate(
+            used.arena,
+            used.name,
             team=used.team,
-            name=used.name,
             version=version,
             system_prompt=f"Text {version}.",
             created_by=who,
@@ -214,7 +214,7 @@ def test_a_page_of_versions_says_who_wrote_them_when_and_what_differs(
 
 
 def test_what_was_never_used_is_changed_in_place(owner: Client, arena: Arena, team: Team) -> None:
-    fresh = Candidate.objects.create(arena=arena, team=team, name="fresh")
+    fresh = make_candidate(arena, "fresh", team=team)
     url = page_of("edit_candidate", fresh)
     page = owner.post(url, {"notes": "New.", "do": "preview"}).content.decode()
     seen = page.split('name="seen" value="')[1].split('"')[0]
@@ -239,7 +239,7 @@ def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: C
 def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
     owner: Client, arena: Arena, team: Team
 ) -> None:
-    made = Candidate.objects.create(arena=arena, team=team, name="ours")
+    made = make_candidate(arena, "ours", team=team)
     text = "prompt_id;answer;seconds\r\np0;Ja.;1,5\r\nQ9;Lost;1\r\np1;;1\r\n"
     url = page_of("upload_answers", made)
 
@@ -260,7 +260,7 @@ def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
 def test_answers_can_be_pasted_and_all_or_none_taken(
     owner: Client, arena: Arena, team: Team
 ) -> None:
-    made = Candidate.objects.create(arena=arena, team=team, name="ours")
+    made = make_candidate(arena, "ours", team=team)
     rows = '{"prompt": "Question 0?", "answer": "Ja."}\n{"prompt": "?", "answer": "Nein."}'
     url = page_of("upload_answers", made)
     page = owner.post(url, {"pasted": rows, "atomic": "on"}).content.decode()
@@ -274,9 +274,7 @@ def test_answers_can_be_pasted_and_all_or_none_taken(
 
 
 def test_generated_answers_are_not_uploaded(owner: Client, arena: Arena, team: Team) -> None:
-    made = Candidate.objects.create(
-        arena=arena, team=team, name="ours", endpoint="scripted", model="writer-1"
-    )
+    made = make_candidate(arena, "ours", team=team, endpoint="scripted", model="writer-1")
     page = owner.post(page_of("upload_answers", made), {"pasted": "id,answer\np0,Ja."})
     assert b"are generated at scripted" in page.content
     assert not made.responses.exists()

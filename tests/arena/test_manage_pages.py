@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from arena.models import Arena, Candidate, Prompt, Response, Team
-from tests.arena.teams import everybody, join, make_team, person, signed_in
+from tests.arena.teams import everybody, signed_in
 from tests.described import undescribed
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_candidate, make_member, make_team, make_user, make_vote
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 ROLES = ("nobody", "stranger", "viewer", "member", "owner", "operator")
@@ -94,7 +94,7 @@ def test_every_deed_is_refused_to_those_it_is_not_for(
 
 def test_a_private_arena_is_as_one_that_is_not_there(arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(visibility="private")
-    for client in (Client(), signed_in(person())):
+    for client in (Client(), signed_in(make_user())):
         answers = []
         for slug in (arena.slug, "no-such-arena"):
             with CaptureQueriesContext(
@@ -187,10 +187,10 @@ def test_a_guest_sees_variables_while_it_may_enter(guest: Client, arena: Arena) 
 
 def test_the_arenas_team_sees_of_a_private_guest_the_mask(owner: Client, arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
-    theirs = Candidate.objects.create(
-        arena=arena,
+    theirs = make_candidate(
+        arena,
+        "Hidden name",
         team=make_team(name="Guests"),
-        name="Hidden name",
         system_prompt="Hidden text",
         disclosed_at=None,
         private_until_votes=5,
@@ -203,7 +203,7 @@ def test_the_arenas_team_sees_of_a_private_guest_the_mask(owner: Client, arena: 
 
 @pytest.mark.parametrize("is_disclosed", [True, False])
 def test_the_arenas_team_retires_a_guest(owner: Client, arena: Arena, is_disclosed: bool) -> None:
-    theirs = Candidate.objects.create(arena=arena, team=make_team(name="Guests"), name="Hidden")
+    theirs = make_candidate(arena, "Hidden", team=make_team(name="Guests"))
     if not is_disclosed:
         arena.candidates.filter(pk=theirs.pk).update(disclosed_at=None, private_until_votes=5)
     url = reverse("retire_candidate", args=[arena.slug, theirs.pk])
@@ -220,7 +220,7 @@ def test_the_arenas_team_retires_a_guest(owner: Client, arena: Arena, is_disclos
 
 def test_a_guest_of_a_closed_arena_reads_why_nothing_can_be_changed(arena: Arena) -> None:
     guests = make_team(name="Guests")
-    theirs = Candidate.objects.create(arena=arena, team=guests, name="theirs")
+    theirs = make_candidate(arena, "theirs", team=guests)
     member = signed_in(guests.memberships.get().user)
     page = member.get(reverse("manage_candidate", args=[arena.slug, theirs.pk])).text
     assert "This arena is closed to candidates from other teams." in page
@@ -282,15 +282,15 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     assert heading() == "Start by adding prompts"
     prompt = Prompt.objects.create(arena=arena, external_id="p1", text="Why?")
     assert heading() == "Add two candidates"
-    first = Candidate.objects.create(arena=arena, team=team, name="first")
+    first = make_candidate(arena, "first", team=team)
     assert heading() == "Add another candidate"
-    second = Candidate.objects.create(arena=arena, team=team, name="second")
+    second = make_candidate(arena, "second", team=team)
     assert heading() == "Add the answers"
     Response.objects.create(candidate=first, prompt=prompt, text="So.")
     assert heading() == "Add the answers"
     Response.objects.create(candidate=second, prompt=prompt, text="Thus.")
     assert heading() == "Collect votes"
-    Candidate.objects.create(arena=arena, team=team, name="third")
+    make_candidate(arena, "third", team=team)
     page = owner.get(address(arena, "manage_arena")).content.decode()
     assert "1 prompt has no answer from third." in " ".join(page.split())
     assert ">Vote</a>" in page
@@ -328,7 +328,7 @@ def test_the_overview_counts_a_guest_s_candidates_among_the_others(
 ) -> None:
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     guests = make_team(name="Guests")
-    theirs = Candidate.objects.create(arena=arena, team=guests, name="theirs")
+    theirs = make_candidate(arena, "theirs", team=guests)
     upload = reverse("upload_answers", args=[arena.slug, theirs.pk])
 
     page = owner.get(address(arena, "manage_arena")).text
@@ -344,9 +344,9 @@ def test_the_overview_offers_no_answers_to_whoever_may_not_bring_them(
 ) -> None:
     """A viewer of the arena's team who enters candidates of another one."""
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
-    ours = Candidate.objects.create(arena=arena, team=team, name="ours")
-    viewer = join(team, "viewer").user
-    join(make_team(name="Guests"), "member", viewer)
+    ours = make_candidate(arena, "ours", team=team)
+    viewer = make_member(team, "viewer").user
+    make_member(make_team(name="Guests"), "member", viewer)
     page = signed_in(viewer).get(address(arena, "manage_arena")).text
     assert "3 from your team" in page
     assert reverse("upload_answers", args=[arena.slug, ours.pk]) not in page
@@ -479,5 +479,5 @@ def test_a_file_that_is_too_large_is_not_even_read(owner: Client, arena: Arena) 
 
 def test_a_form_without_its_token_is_refused(team: Team, arena: Arena) -> None:
     client = Client(enforce_csrf_checks=True)
-    client.force_login(join(team).user)
+    client.force_login(make_member(team).user)
     assert client.post(address(arena, "add_prompts"), {"pasted": "A?"}).status_code == 403

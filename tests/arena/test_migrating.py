@@ -9,7 +9,7 @@ from django.db import connection
 
 from arena.models import ApiToken, Arena, Team
 from arena.validation import name_key
-from tests.factories import make_arena
+from tests.factories import make_arena, make_empty_team
 
 
 @pytest.mark.django_db
@@ -23,7 +23,7 @@ def test_candidates_of_before_are_as_old_as_their_arenas() -> None:
 
 @pytest.mark.django_db
 def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> None:
-    team, other = (Team.objects.create(slug=slug, name=slug) for slug in ("a", "b"))
+    team, other = (make_empty_team(slug=slug, name=slug) for slug in ("a", "b"))
     long = "x" * 100
     names = ["CI", "CI 2", "CI", "CI", "Desk", long, long]
     with connection.cursor() as cursor:
@@ -46,7 +46,7 @@ def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> No
 def test_teams_that_were_called_alike_keep_their_names_and_the_first_has_the_key() -> None:
     names = ["Team A", "Zenith", "team a", "ＴＥＡＭ A", "\ufdfa" * 120]
     for number, name in enumerate(names):
-        Team.objects.create(slug=f"t{number}", name=name)
+        make_empty_team(slug=f"t{number}", name=name)
     import_module("arena.migrations.0015_team_name_once").key_names(apps, None)
     teams = Team.objects.order_by("pk")
     assert list(teams.values_list("name", flat=True)) == names

@@ -10,13 +10,14 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
 from arena.services.notices import MAX_SENTENCE_LENGTH, notify, set_notices_by_email
+from tests.factories import make_empty_team
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def team(db: None) -> Team:
-    return Team.objects.create(name="Help centre", slug="help")
+    return make_empty_team(name="Help centre", slug="help")
 
 
 def join(team: Team, name: str, **fields: Any) -> Membership:
@@ -39,7 +40,7 @@ def test_it_goes_to_live_webhooks_and_to_members_who_want_mail(team: Team) -> No
     get_user_model().objects.filter(pk=silent.user.pk).update(email="")
     live = Webhook.objects.create(team=team, url="https://a.example.com/", salt="1")
     Webhook.objects.create(team=team, url="https://b.example.com/", salt="2", removed_at=now)
-    other = Team.objects.create(name="Other", slug="other")
+    other = make_empty_team(name="Other", slug="other")
     join(other, "stranger")
     notice = tell(team, now=now, details={"a": 1})
     assert notice is not None
@@ -57,7 +58,7 @@ def test_a_second_notice_of_the_same_key_is_none(team: Team) -> None:
     assert tell(team, sentence="Again.", now=timezone.now() + timedelta(days=1)) is None
     assert Notice.objects.get().sentence == "It is done."
     assert Delivery.objects.count() == 1
-    assert tell(Team.objects.create(name="Other", slug="other")) is not None
+    assert tell(make_empty_team(name="Other", slug="other")) is not None
 
 
 def test_a_long_sentence_is_cut_where_it_ends_to_be_kept(team: Team) -> None:

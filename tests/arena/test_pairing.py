@@ -14,8 +14,8 @@ from arena.services.candidates import retire_candidate
 from arena.services.pairs import sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
 from arena.services.responses import upsert_responses
-from tests.arena.answering import make_variant, order, work_off
-from tests.factories import make_arena
+from tests.arena.answering import order, work_off
+from tests.factories import make_arena, make_candidate, make_variant
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -76,13 +76,13 @@ def test_a_wrong_count_is_put_right() -> None:
 
 def test_uploaded_answers_are_counted_for_the_candidate_that_brought_them() -> None:
     arena = make_arena(3, 4)
-    newcomer = Candidate.objects.create(arena=arena, name="newcomer")
+    newcomer = make_candidate(arena, "newcomer")
     upload(newcomer, "p0", "p2")
     assert len(stored(arena)) == 6
     assert stored(arena) == counted(arena)
     upload(newcomer, "p1")
     assert stored(arena) == counted(arena)
-    other = Candidate.objects.create(arena=arena, name="other")
+    other = make_candidate(arena, "other")
     upload(other, "p3")
     assert (stored(arena), (newcomer.pk, other.pk) in stored(arena)) == (counted(arena), False)
 

@@ -15,7 +15,7 @@ from arena.models import Arena, Candidate, Pair, Response
 from arena.services import responses
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROMPTS = 6
@@ -43,7 +43,7 @@ def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def newcomers(arena: Arena, n: int) -> list[Candidate]:
-    return [Candidate.objects.create(arena=arena, name=f"new-{i}") for i in range(n)]
+    return [make_candidate(arena, f"new-{i}") for i in range(n)]
 
 
 def answer(candidate: Candidate) -> None:

@@ -10,8 +10,7 @@ from arena.files.rows import PromptRow
 from arena.models import Arena, Prompt
 from arena.services.prompts import PromptError, revise_prompt, upsert_prompts
 from arena.services.responses import UploadReport
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 

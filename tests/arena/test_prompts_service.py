@@ -17,8 +17,7 @@ from arena.services.prompts import (
     upsert_prompts,
 )
 from arena.services.responses import UploadReport
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -19,14 +19,14 @@ from arena.actors import Actor
 from arena.api.prompts import KIND as PROMPTS_OF_REQUESTS
 from arena.api.responses import KIND as RESPONSES_OF_REQUESTS
 from arena.files.tables import PROMPTS, RESPONSES, read_table
-from arena.models import Arena, Candidate, Prompt, Rater, Response, Team
+from arena.models import Arena, Prompt, Rater, Response, Team
 from arena.services.arenas import create_arena
 from arena.services.exports import export_arena
 from arena.services.imports import import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from ranking.rank_file import read_file
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_empty_team, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 NUMBERS = count(1)
@@ -71,7 +71,7 @@ def exported(arena: Arena) -> Iterator[Path]:
 
 def build(prompts: list[dict[str, Any]], names: list[str], votes: list[tuple[Any, ...]]) -> Arena:
     arena = create_arena(slug=f"round-{next(NUMBERS)}", name="Round")
-    candidates = [Candidate.objects.create(arena=arena, name=name) for name in names]
+    candidates = [make_candidate(arena, name) for name in names]
     for number, fields in enumerate(prompts):
         prompt = Prompt.objects.create(arena=arena, external_id=f"p{number}", **fields)
         for candidate in candidates:
@@ -154,7 +154,7 @@ def _has(votes: list[tuple[Any, ...]], raters: str) -> bool:
 
 @pytest.fixture
 def team() -> Team:
-    return Team.objects.create(slug="us", name="Us")
+    return make_empty_team(slug="us", name="Us")
 
 
 def test_an_exported_file_of_answers_fills_the_candidate_it_names(team: Team) -> None:
@@ -176,7 +176,7 @@ def test_an_exported_file_of_answers_fills_the_candidate_it_names(team: Team) ->
 
 def test_a_column_that_never_names_the_candidate_says_nothing_of_it(team: Team) -> None:
     arena = make_arena(1, 2, team=team)
-    ours = Candidate.objects.create(arena=arena, team=team, name="ours")
+    ours = make_candidate(arena, "ours", team=team)
     table = read_table(b"prompt_id,text,candidate\np0,a,John\np1,b,Jane\n", columns=RESPONSES)
     report = upsert_responses(candidate=ours, rows=table.rows, by=Actor())
     assert (report.added, report.refused) == (2, [])

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.services import teams
-from tests.arena.teams import make_team, person, signed_in
+from tests.arena.teams import signed_in
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def secret_in(page, pattern):
 def test_no_secret_is_in_the_database_the_logs_or_the_trail(caplog):
     caplog.set_level(logging.DEBUG)
     team = make_team()
-    owner, eve = signed_in(team.memberships.get().user), signed_in(person())
+    owner, eve = signed_in(team.memberships.get().user), signed_in(make_user())
     members, made = (reverse(name, args=[team.slug]) for name in ("team_members", "team_tokens"))
     token = secret_in(owner.post(made, {"name": "CI", "scopes": ["read"]}), r'value="(rs_[^"]+)"')
     links = [

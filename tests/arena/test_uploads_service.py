@@ -8,10 +8,10 @@ import pytest
 from arena.actors import Actor
 from arena.files.rows import ResponseRow
 from arena.files.tables import Problem
-from arena.models import Arena, AuditEntry, Candidate, Pair, Prompt, Response, Team
+from arena.models import Arena, AuditEntry, Candidate, Pair, Prompt, Response
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_candidate, make_empty_team, make_vote
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -23,12 +23,12 @@ def upload(candidate: Candidate, *rows: ResponseRow, **options: Any) -> Any:
 
 @pytest.fixture
 def arena() -> Arena:
-    return make_arena(1, 3, team=Team.objects.create(slug="us", name="Us"))
+    return make_arena(1, 3, team=make_empty_team(slug="us", name="Us"))
 
 
 @pytest.fixture
 def candidate(arena: Arena) -> Candidate:
-    return Candidate.objects.create(arena=arena, team=arena.team, name="ours", model="house-7b")
+    return make_candidate(arena, "ours", team=arena.team, model="house-7b")
 
 
 def test_answers_go_to_the_prompts_that_they_name(arena: Arena, candidate: Candidate) -> None:
@@ -203,8 +203,8 @@ def test_many_rows_take_few_queries(
 
 
 def test_a_closed_arena_takes_no_answers_of_its_guests(arena: Arena) -> None:
-    theirs = Team.objects.create(slug="guests", name="Guests")
-    guest = Candidate.objects.create(arena=arena, team=theirs, name="theirs")
+    theirs = make_empty_team(slug="guests", name="Guests")
+    guest = make_candidate(arena, "theirs", team=theirs)
     with pytest.raises(CandidateError, match="closed to candidates from other teams"):
         upload(guest, ResponseRow(2, "Late.", prompt_id="p0"))
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)

@@ -13,14 +13,14 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import ApiToken, Arena, Comparison, Membership, Rater, Team, Vote
 from arena.services.comparisons import find_issued_comparison, next_comparison
-from tests.factories import make_arena
+from tests.factories import make_arena, make_empty_team
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def team() -> Team:
-    return Team.objects.create(slug="acme", name="Acme")
+    return make_empty_team(slug="acme", name="Acme")
 
 
 def member_of(team: Team, role: str = "viewer") -> User:
@@ -87,7 +87,7 @@ def test_a_token_sees_the_private_pairs_of_its_team_if_it_may_read(
 ) -> None:
     arena = make_arena(2, team=team, visibility="private")
     comparison = issued_to(member_of(team), arena)
-    other = Team.objects.create(slug="other", name="Other")
+    other = make_empty_team(slug="other", name="Other")
     scopes = {"can_read": False} | {scope: True}
     token = ApiToken(team=team if own else other, name="ci", prefix="rs", digest="d", **scopes)
     found = find_issued_comparison(slug=arena.slug, key=comparison.key, actor=Actor(token=token))

@@ -18,6 +18,7 @@ from arena.services.notices import (
     send_test,
     signing_secret,
 )
+from tests.factories import make_empty_team
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +27,7 @@ URL = "https://hooks.example.com/ringside"
 
 @pytest.fixture
 def team(db: None) -> Team:
-    return Team.objects.create(name="Help centre", slug="help")
+    return make_empty_team(name="Help centre", slug="help")
 
 
 def somebody(team: Team | None, role: str = Role.OWNER) -> Client:
@@ -150,7 +151,7 @@ def test_what_became_of_deliveries_is_told_in_words(team: Team) -> None:
 
 def test_only_owners_come_in_and_only_to_their_own(team: Team) -> None:
     webhook = Webhook.objects.create(team=team, url=URL, salt="s")
-    other = Team.objects.create(name="Other", slug="other")
+    other = make_empty_team(name="Other", slug="other")
     stranger = somebody(other)
     for role in (Role.MEMBER, Role.VIEWER):
         client = somebody(team, role)

@@ -14,8 +14,7 @@ from arena.services.teams import create_token
 from clients.python import ringside
 from judges.models import Judgement
 from ranking.services.pair_weights import pair_facts
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_team, make_vote
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, work_off
 from tests.ranking.helpers import publish

@@ -13,8 +13,7 @@ from arena.models import Arena, Comparison
 from arena.services import comparisons
 from arena.services.pairs import sync_pairs
 from tests.arena.rest import team_arena, token_of
-from tests.arena.teams import make_team
-from tests.factories import make_person
+from tests.factories import make_person, make_team
 from tests.security.world import SECRET_NAME, undisclosed
 
 pytestmark = pytest.mark.django_db

@@ -22,11 +22,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.endpoints import Endpoint
-from arena.models import Candidate, Delivery, Membership, Webhook
+from arena.models import Delivery, Membership, Webhook
 from arena.services import teams
 from arena.services.notices import deliver, signing_secret
 from tests.arena import answering
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_candidate
 from tests.judges import helpers
 from tests.judges.conftest import Free
 from tests.judges.fake_server import MODEL, FakeServer, Sent, better_is, completion
@@ -173,10 +174,10 @@ def ask_models(world: World, server: FakeServer) -> None:
         server.otherwise = lambda body, text=text: (
             Sent(text, status=401) if text else completion("An answer.")
         )
-        variant = Candidate.objects.create(
-            arena=world.arena,
+        variant = make_candidate(
+            world.arena,
+            f"generated-{bool(text)}",
             team=world.team,
-            name=f"generated-{bool(text)}",
             endpoint="local",
             model=MODEL,
             user_template="{{ prompt }}",

@@ -13,10 +13,11 @@ from django.urls import reverse
 from arena.actors import Actor
 from arena.calls.models import Capability
 from arena.endpoints import Endpoint, ModelPrice
-from arena.models import Candidate, Run, Team
+from arena.models import Run
 from arena.services.teams import create_token
 from judges.models import Judgement
-from tests.arena.teams import join, signed_in
+from tests.arena.teams import signed_in
+from tests.factories import make_candidate, make_empty_team, make_member
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, nonce_of
 from tests.judges.helpers import LOCAL, order, work_off
 from tests.security.asking import ask, path_of
@@ -57,9 +58,9 @@ def world() -> World:
     world.arena.prompts.update(reference=REFERENCE, rubric=RUBRIC)
     world.team.budget = 10 * DOLLAR
     world.team.save()
-    guests = Team.objects.create(slug="guests", name="Guests")
-    Candidate.objects.create(arena=world.arena, team=guests, name="guest")
-    world.callers["guest"] = signed_in(join(guests).user)
+    guests = make_empty_team(slug="guests", name="Guests")
+    make_candidate(world.arena, "guest", team=guests)
+    world.callers["guest"] = signed_in(make_member(guests).user)
     by = Actor(display_name="a test")
     _, secret = create_token(team=guests, name="g", scopes=["read", "submit", "judge"], by=by)
     world.callers["guest's token"] = Client(headers={"Authorization": f"Bearer {secret}"})

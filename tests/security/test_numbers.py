@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from arena.models import Candidate, Team
+from arena.models import Team
 from tests.arena.rest import Caller, token_of
-from tests.arena.teams import join, make_team, signed_in
+from tests.arena.teams import signed_in
+from tests.factories import make_candidate, make_member, make_team
 from tests.security.asking import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
@@ -55,7 +56,7 @@ def test_a_number_leads_those_who_take_part(world: World) -> None:
     for caller in ("viewer", "operator", "all"):
         assert statuses(world.callers[caller], world, BY_NUMBER) == {200}
     guests = make_team()
-    program, person = token_of(guests), signed_in(join(guests).user)
+    program, person = token_of(guests), signed_in(make_member(guests).user)
     assert by_number(program, world) == {404}
     enter(world, guests)
     assert by_number(program, world) == {200}
@@ -91,4 +92,4 @@ def by_number(program: Caller, world: World) -> set[int]:
 
 
 def enter(world: World, team: Team) -> None:
-    Candidate.objects.create(arena=world.arena, team=team, name="guest")
+    make_candidate(world.arena, "guest", team=team)

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from arena import tasks
 from arena.models import Delivery, Team, Webhook
-from tests.arena.teams import make_team, signed_in
+from tests.arena.teams import signed_in
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/notices"
