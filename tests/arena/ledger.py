@@ -98,7 +98,7 @@ def execute(call: Call, question: Question | None = None) -> Call:
 
 
 def assert_alike(made: Call, stored: Call) -> None:
-    """What make_call returns without asking the database is what the database has."""
+    """What execute_call returns without asking the database is what the database has."""
     for field in Call._meta.concrete_fields:
         assert getattr(made, field.attname) == getattr(stored, field.attname), field.name
 

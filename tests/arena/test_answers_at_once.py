@@ -8,20 +8,8 @@ from django.db import connection
 
 from arena.models import Candidate, Run
 from tests.arena.rest import Caller, token_of
-from tests.factories import make_team, make_variant
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-@pytest.fixture
-def candidate() -> Candidate:
-    return make_variant(2, make_team(), endpoint="scripted", model="scripted-1")
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 
 
 def order(caller: Caller, candidate: Candidate, **headers: str) -> Any:
@@ -31,16 +19,16 @@ def order(caller: Caller, candidate: Candidate, **headers: str) -> Any:
 
 @pytest.mark.parametrize("headers", [{"Idempotency_Key": "second"}, {}], ids=["key", "no key"])
 def test_an_order_that_is_not_committed_yet_keeps_another_out(
-    candidate: Candidate, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    scripted_candidate: Candidate, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second comes when the first has opened its run, and nobody else can see that yet."""
-    assert candidate.team is not None
-    caller, answers = token_of(candidate.team), []
+    assert scripted_candidate.team is not None
+    caller, answers = token_of(scripted_candidate.team), []
     caller.get("arenas/")  # so that the token's use has been noted
 
     def second() -> None:
         try:
-            answers.append(order(caller, candidate, **headers))
+            answers.append(order(caller, scripted_candidate, **headers))
         finally:
             connection.close()
 
@@ -54,7 +42,7 @@ def test_an_order_that_is_not_committed_yet_keeps_another_out(
         thread.join(0.5 if connection.vendor == "sqlite" else 20)
 
     monkeypatch.setattr("arena.api.runs.enqueue_on_commit", after_the_lock)
-    first = order(caller, candidate, Idempotency_Key="first")
+    first = order(caller, scripted_candidate, Idempotency_Key="first")
     thread.join(20)
 
     assert first.status_code == 201, first.content

@@ -12,7 +12,7 @@ from arena.calls.providers.base import RejectedError
 from arena.models import AuditEntry, Candidate, Run
 from tests.arena.answering import order
 from tests.arena.ledger import Model
-from tests.factories import DOLLAR, make_paying_team, make_variant
+from tests.factories import DOLLAR, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -39,11 +39,6 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.generate_answer, "delay", lambda *args, **kwargs: None)
 
 
-@pytest.fixture
-def candidate(model: Model) -> Candidate:
-    return make_variant(3, make_paying_team(), name="Brief")
-
-
 def generate(candidate: Candidate, *extra: str, name: str = "Brief") -> str:
     out = io.StringIO()
     call_command("generate", candidate.arena.slug, name, *extra, stdout=out, stderr=out)
@@ -51,10 +46,10 @@ def generate(candidate: Candidate, *extra: str, name: str = "Brief") -> str:
 
 
 @pytest.mark.usefixtures("worker")
-def test_answers_are_ordered_watched_and_summed_up(candidate: Candidate) -> None:
-    said = generate(candidate, "--cap=1")
+def test_answers_are_ordered_watched_and_summed_up(paid_candidate: Candidate) -> None:
+    said = generate(paid_candidate, "--cap=1")
     run = Run.objects.get()
-    assert (run.state, candidate.responses.count()) == ("done", 3)
+    assert (run.state, paid_candidate.responses.count()) == ("done", 3)
     assert "3 prompts: answered 3." in said
     assert "3 requests: $0.000060." in said
     assert f"/manage/answers/{run.pk}/" in said
@@ -62,8 +57,8 @@ def test_answers_are_ordered_watched_and_summed_up(candidate: Candidate) -> None
 
 
 @pytest.mark.usefixtures("no_worker")
-def test_a_dry_run_quotes_and_writes_nothing(candidate: Candidate) -> None:
-    said = generate(candidate, "--dry-run")
+def test_a_dry_run_quotes_and_writes_nothing(paid_candidate: Candidate) -> None:
+    said = generate(paid_candidate, "--dry-run")
     assert "m-1 at paid: 3 prompts, about 18 tokens in and 900 out." in said
     assert "Cost: $0.0018 expected" in said
     assert not Run.objects.exists()
@@ -71,30 +66,32 @@ def test_a_dry_run_quotes_and_writes_nothing(candidate: Candidate) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_the_newest_version_of_a_name_is_meant_unless_a_number_is_given(
-    candidate: Candidate,
+    paid_candidate: Candidate,
 ) -> None:
-    newer = make_variant(arena=candidate.arena, team=candidate.team, name="Brief", version=2)
-    generate(candidate, "--cap=1")
-    assert (candidate.responses.count(), newer.responses.count()) == (0, 3)
-    generate(candidate, "--cap=1", name=str(candidate.pk))
-    assert candidate.responses.count() == 3
+    newer = make_variant(
+        arena=paid_candidate.arena, team=paid_candidate.team, name="Brief", version=2
+    )
+    generate(paid_candidate, "--cap=1")
+    assert (paid_candidate.responses.count(), newer.responses.count()) == (0, 3)
+    generate(paid_candidate, "--cap=1", name=str(paid_candidate.pk))
+    assert paid_candidate.responses.count() == 3
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(candidate: Candidate) -> None:
-    run = order(candidate)
+def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(paid_candidate: Candidate) -> None:
+    run = order(paid_candidate)
     generation_runs.pause(run=run, by=CLI)
-    said = generate(candidate, "--cap=2")
+    said = generate(paid_candidate, "--cap=2")
     run.refresh_from_db()
     assert f"Continuing unfinished run {run.pk} of Brief." in said
     assert (run.state, run.cap, Run.objects.count()) == ("done", 2 * DOLLAR, 1)
 
 
 @pytest.mark.usefixtures("no_worker")
-def test_a_worker_that_does_not_answer_is_missed(candidate: Candidate) -> None:
+def test_a_worker_that_does_not_answer_is_missed(paid_candidate: Candidate) -> None:
     with pytest.raises(CommandError, match="No worker is answering"):
-        generate(candidate, "--cap=1")
-    assert "Continuing" in generate(candidate, "--no-wait")
+        generate(paid_candidate, "--cap=1")
+    assert "Continuing" in generate(paid_candidate, "--no-wait")
 
 
 @pytest.mark.usefixtures("worker")
@@ -116,10 +113,10 @@ def test_a_run_that_pauses_is_an_error_that_says_why(model: Model) -> None:
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_ordered(
-    candidate: Candidate, extra: tuple[str, ...], name: str, said: str
+    paid_candidate: Candidate, extra: tuple[str, ...], name: str, said: str
 ) -> None:
     with pytest.raises(CommandError, match=said):
-        generate(candidate, *extra, name=name)
+        generate(paid_candidate, *extra, name=name)
     assert not Run.objects.exists()
 
 
@@ -129,14 +126,14 @@ def test_an_arena_that_is_not_there_is_said() -> None:
 
 
 def test_the_sweep_rings_for_answers_and_a_full_batch_rings_for_the_next(
-    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+    paid_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[Any] = []
     monkeypatch.setattr(tasks, "MOST_RUNG", 4)
     monkeypatch.setattr(
         tasks.generate_answer, "delay", lambda pk, enqueue_next: rung.append((pk, enqueue_next))
     )
-    run = order(candidate)
+    run = order(paid_candidate)
     tasks.sweep_answers()
     calls = list(run.calls.order_by("pk").values_list("pk", flat=True))
     assert rung == [(calls[0], False), (calls[1], True), (calls[2], False)]

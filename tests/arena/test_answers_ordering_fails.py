@@ -12,21 +12,14 @@ from arena.generation_runs import order_answers, unfinished_run
 from arena.models import Candidate, Run
 from arena.tasks import sweep_answers
 from tests.deadlocks import Other, deadlock, failing
-from tests.factories import make_team, make_variant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
+def _quiet(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("arena.tasks.generate_answer.delay", lambda *args, **kwargs: None)
     monkeypatch.setattr(generation_runs, "BATCH", 1)
-
-
-@pytest.fixture
-def candidate() -> Candidate:
-    return make_variant(3, make_team(), endpoint="scripted", model="scripted-1")
 
 
 def order(candidate: Candidate) -> Run:
@@ -38,29 +31,29 @@ def states() -> list[str]:
 
 
 def test_an_order_that_fails_half_way_is_given_up_and_can_be_made_again(
-    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+    scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(generation_runs, "_write", failing(generation_runs._write, before=2))
         with pytest.raises(type(deadlock())):
-            order(candidate)
-    assert (states(), unfinished_run(candidate)) == (["cancelled"], None)
-    run = order(candidate)
+            order(scripted_candidate)
+    assert (states(), unfinished_run(scripted_candidate)) == (["cancelled"], None)
+    run = order(scripted_candidate)
     assert (states(), run.calls.count()) == (["cancelled", "open"], 3)
 
 
 def test_calls_that_end_in_a_deadlock_are_written_again(
-    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+    scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         generation_runs, "move_calls", failing(generation_runs.move_calls, before=1)
     )
-    run = order(candidate)
+    run = order(scripted_candidate)
     assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)
 
 
 def test_the_sweep_gives_up_what_a_killed_process_was_writing_and_nothing_else(
-    candidate: Candidate, monkeypatch: pytest.MonkeyPatch
+    scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swept: list[list[str]] = []
 
@@ -75,6 +68,6 @@ def test_the_sweep_gives_up_what_a_killed_process_was_writing_and_nothing_else(
         other.check()
 
     monkeypatch.setattr(generation_runs, "open_run", sweep_meanwhile)
-    order(candidate)
+    order(scripted_candidate)
     sweep()
     assert swept == [["ordered"], ["cancelled"]]

@@ -17,11 +17,6 @@ from tests.factories import make_arena, make_team, make_user
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
 def problem(response: Any) -> dict[str, Any]:
     """The problem in a response, checked for what every one must have."""
     assert response.headers["Content-Type"] == "application/problem+json", response.content

@@ -13,11 +13,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
-@pytest.fixture
 def uploaded(team: Any) -> Candidate:
     """A candidate without an endpoint and without answers, in an arena with four prompts."""
     arena = team_arena(team)

@@ -14,16 +14,6 @@ from tests.factories import make_team, make_user
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Any) -> Any:
-    return team_arena(team)
-
-
 def issue(caller: Caller, arena: Any, rater: str | None = "anna") -> Any:
     return caller.post(f"arenas/{arena.slug}/comparisons/", {"rater": rater} if rater else {})
 

@@ -15,20 +15,10 @@ from arena.services import comparisons
 from arena.services.locks import retry_on_deadlock
 from tests.arena.rest import token_of
 from tests.deadlocks import deadlock, failing
-from tests.factories import make_arena, make_person, make_team
+from tests.factories import make_person
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 NEXT = {"outcome": "left", "with_next": "1"}
-
-
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 3, team=make_team())
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The client of servers that speak Anthropic's messages, against a loopback server."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,12 +33,6 @@ SCHEMA = {
     "required": ["verdict"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 def ask(server: FakeServer, asked: Request = ASKED, timeout: float = 5.0) -> Reply:

@@ -1,7 +1,6 @@
 """The client of OpenAI-compatible servers, against a loopback server."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,12 +37,6 @@ USE_OTHER = (
     "Unsupported parameter: 'max_tokens' is not supported with this model. "
     "Use 'max_completion_tokens' instead."
 )
-
-
-@pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 def ask(server: FakeServer, asked: Request = ASKED, timeout: float = 5.0) -> Reply:

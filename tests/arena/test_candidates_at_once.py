@@ -14,15 +14,9 @@ from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import register_candidate, revise_candidate
 from tests.factories import make_arena, make_team
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PEOPLE = 6
-
-
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 def at_once(work: Callable[[int], None]) -> list[str]:

@@ -23,7 +23,6 @@ from arena.services.notices import (
 )
 from arena.webhooks import verify
 from tests.arena.webhook_receiver import Receiver, says
-from tests.factories import make_empty_team
 
 pytestmark = pytest.mark.django_db
 
@@ -31,14 +30,9 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def team(db: None) -> Team:
-    return make_empty_team(name="Help centre", slug="help")
-
-
-@pytest.fixture
-def notice(team: Team) -> Notice:
+def notice(empty_team: Team) -> Notice:
     return Notice.objects.create(
-        team=team,
+        team=empty_team,
         key="k",
         kind="decision.known",
         sentence="B beats A.",

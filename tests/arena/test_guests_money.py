@@ -27,18 +27,18 @@ def host(model: Model) -> Team:
 
 
 @pytest.fixture
-def arena(host: Team) -> Arena:
+def open_arena(host: Team) -> Arena:
     return make_arena(0, 3, team=host, open_to_teams=True)
 
 
 @pytest.fixture
-def guest(arena: Arena) -> Team:
+def guest() -> Team:
     return make_paying_team()
 
 
 @pytest.fixture
-def candidate(arena: Arena, guest: Team) -> Candidate:
-    return make_variant(arena=arena, team=guest)
+def candidate(open_arena: Arena, guest: Team) -> Candidate:
+    return make_variant(arena=open_arena, team=guest)
 
 
 def by_member_of(team: Team) -> Actor:
@@ -153,21 +153,23 @@ def test_a_retired_candidates_run_does_not_go_on(
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
 def test_an_arena_with_a_guests_unfinished_run_does_not_become_private(
-    state: str, arena: Arena, candidate: Candidate, guest: Team, host: Team
+    state: str, open_arena: Arena, candidate: Candidate, guest: Team, host: Team
 ) -> None:
     run = order(candidate)
     Run.objects.filter(pk=run.pk).update(state=state)
     Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
     with pytest.raises(ArenaError, match="pays for an unfinished run") as refused:
-        make_private(arena, by_member_of(host))
+        make_private(open_arena, by_member_of(host))
     assert refused.value.field == "visibility"
     retire(candidate, by_member_of(host))
-    assert make_private(arena, by_member_of(host)).is_private
+    assert make_private(open_arena, by_member_of(host)).is_private
 
 
-def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(arena: Arena, host: Team) -> None:
-    run = order(make_variant(arena=arena, team=host))
-    assert make_private(arena, by_member_of(host)).is_private
+def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(
+    open_arena: Arena, host: Team
+) -> None:
+    run = order(make_variant(arena=open_arena, team=host))
+    assert make_private(open_arena, by_member_of(host)).is_private
     assert stored(run).state == "open"
 
 
@@ -175,22 +177,22 @@ def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(arena: Arena, host
 
 
 def test_who_pays_for_a_run_reads_and_cancels_it_where_the_arena_is_hidden_from_them(
-    arena: Arena, candidate: Candidate, guest: Team
+    open_arena: Arena, candidate: Candidate, guest: Team
 ) -> None:
     run, caller = order(candidate), token_of(guest)
-    hide(arena)
+    hide(open_arena)
     shown = caller.get(f"answer-runs/{run.pk}/")
     assert (shown.status_code, shown.json()["cap"]) == (200, 1)
     assert caller.post(f"answer-runs/{run.pk}/cancel/").json()["state"] == "cancelled"
     assert committed_by(guest) == 0
-    assert caller.get(f"arenas/{arena.slug}/").status_code == 404
+    assert caller.get(f"arenas/{open_arena.slug}/").status_code == 404
 
 
 def test_nobody_else_finds_a_run_of_a_hidden_arena(
-    arena: Arena, candidate: Candidate, guest: Team, host: Team
+    open_arena: Arena, candidate: Candidate, guest: Team, host: Team
 ) -> None:
     run = order(candidate)
-    hide(arena)
+    hide(open_arena)
     others = [token_of(make_paying_team()), Caller(user=make_member(make_paying_team()).user)]
     for caller in others:
         assert caller.get(f"answer-runs/{run.pk}/").status_code == 404

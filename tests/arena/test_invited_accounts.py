@@ -31,12 +31,6 @@ def by_invitation(settings):
 
 
 @pytest.fixture
-def delivering(settings):
-    """A site whose mail arrives, so that addresses are proven."""
-    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
-
-
-@pytest.fixture
 def owner():
     return make_user("owner")
 

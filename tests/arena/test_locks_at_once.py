@@ -21,22 +21,16 @@ from arena.services.candidates import retire_candidate, revise_candidate
 from arena.services.comparisons import next_comparison
 from tests.arena.rest import token_of
 from tests.deadlocks import Other
-from tests.factories import make_arena, make_person, make_team
+from tests.factories import make_person
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+def _on_postgresql(no_doorbell: None) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 2, team=make_team())
 
 
 def voter(arena: Arena) -> Other:

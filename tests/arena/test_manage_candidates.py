@@ -12,31 +12,18 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Team
 from tests.arena.teams import signed_in
 from tests.described import undescribed
-from tests.factories import make_arena, make_candidate, make_team
+from tests.factories import make_candidate, make_team
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def team() -> Team:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return make_arena(1, 4, team=team)
-
-
-@pytest.fixture
-def owner(team: Team) -> Client:
-    return signed_in(team.memberships.get().user)
-
-
-@pytest.fixture
-def used(arena: Arena) -> Candidate:
+def used(arena_of_one: Arena) -> Candidate:
     """A candidate that has answers."""
-    arena.candidates.update(team=arena.team, system_prompt="Be kind.\nBe brief.", model="m")
-    return arena.candidates.get()
+    arena_of_one.candidates.update(
+        team=arena_of_one.team, system_prompt="Be kind.\nBe brief.", model="m"
+    )
+    return arena_of_one.candidates.get()
 
 
 def new(arena: Arena) -> str:
@@ -48,7 +35,7 @@ def page_of(name: str, candidate: Candidate) -> str:
 
 
 def test_three_prompts_are_shown_as_they_are_sent_before_anything_is_saved(
-    owner: Client, arena: Arena
+    owner: Client, arena_of_one: Arena
 ) -> None:
     data = {
         "name": "Warm",
@@ -59,7 +46,7 @@ def test_three_prompts_are_shown_as_they_are_sent_before_anything_is_saved(
         "temperature": "0.5",
         "do": "preview",
     }
-    page = owner.post(new(arena), data).content.decode()
+    page = owner.post(new(arena_of_one), data).content.decode()
     words = " ".join(page.split())
     assert "Sent to writer-1 at scripted. Parameters: temperature 0.5." in words
     assert "Showing 3 of 4 prompts." in words
@@ -67,20 +54,20 @@ def test_three_prompts_are_shown_as_they_are_sent_before_anything_is_saved(
     assert "<b>Be kind" not in page
     assert "Q: Question 2?" in page
     assert "Q: Question 3?" not in page
-    others = owner.post(new(arena), data | {"from": "3"}).content.decode()
+    others = owner.post(new(arena_of_one), data | {"from": "3"}).content.decode()
     assert ("Q: Question 3?" in others, "Q: Question 2?" in others) == (True, False)
-    assert arena.candidates.count() == 1
+    assert arena_of_one.candidates.count() == 1
 
 
-def test_prompts_that_lack_a_variable_are_counted(owner: Client, arena: Arena) -> None:
-    arena.prompts.filter(external_id="p1").update(variables={"who": "Ada"})
+def test_prompts_that_lack_a_variable_are_counted(owner: Client, arena_of_one: Arena) -> None:
+    arena_of_one.prompts.filter(external_id="p1").update(variables={"who": "Ada"})
     data = {"name": "Warm", "user_template": "{{ who }}: {{ prompt }}", "do": "preview"}
-    page = owner.post(new(arena), data).content.decode()
+    page = owner.post(new(arena_of_one), data).content.decode()
     assert "3 of 4 prompts lack a value for a variable" in page
     assert "Ada: Question 1?" in page
 
 
-def test_a_candidate_is_registered(owner: Client, arena: Arena) -> None:
+def test_a_candidate_is_registered(owner: Client, arena_of_one: Arena) -> None:
     data = {
         "name": "Warm",
         "endpoint": "scripted",
@@ -90,11 +77,11 @@ def test_a_candidate_is_registered(owner: Client, arena: Arena) -> None:
         "private_until": "2099-01-01",
         "do": "save",
     }
-    wrong = owner.post(new(arena), data)
+    wrong = owner.post(new(arena_of_one), data)
     assert b"at most one year from now" in wrong.content
     data |= {"private_until": "", "private_until_votes": "30"}
-    made_at = owner.post(new(arena), data).url
-    made = arena.candidates.get(name="Warm")
+    made_at = owner.post(new(arena_of_one), data).url
+    made = arena_of_one.candidates.get(name="Warm")
     assert made_at == page_of("manage_candidate", made)
     assert made.parameters == {"seed": 7, "stop": "END"}
     assert (made.private_until_votes, made.disclosed_at) == (30, None)
@@ -128,39 +115,39 @@ def test_the_form_of_a_private_candidate_starts_as_private_as_it_is(
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_lost(
-    owner: Client, arena: Arena, used: Candidate, wrong: dict[str, str], words: str
+    owner: Client, arena_of_one: Arena, used: Candidate, wrong: dict[str, str], words: str
 ) -> None:
     data = {"name": "Warm", "system_prompt": "Kept text.", "do": "save"} | wrong
-    page = owner.post(new(arena), data).content.decode()
+    page = owner.post(new(arena_of_one), data).content.decode()
     assert words in page
     assert "Kept text." in page
     assert not undescribed(page)
-    assert arena.candidates.count() == 1
+    assert arena_of_one.candidates.count() == 1
 
 
 def test_no_key_of_an_endpoint_is_on_the_page(
-    owner: Client, arena: Arena, settings: Any, monkeypatch: pytest.MonkeyPatch
+    owner: Client, arena_of_one: Arena, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from arena.endpoints import Endpoint
 
     monkeypatch.setenv("CANARY_NAME", "CANARY-KEY")
     listed = Endpoint("house", "openai", base_url="http://canary.example/v1", key_env="CANARY_NAME")
     settings.MODEL_ENDPOINTS = {"house": listed}
-    page = owner.get(new(arena)).content.decode()
+    page = owner.get(new(arena_of_one)).content.decode()
     assert "Generated at house" in page
     assert "canary" not in page.lower()
 
 
-def test_whoever_has_several_teams_says_for_which(team: Team, arena: Arena) -> None:
+def test_whoever_has_several_teams_says_for_which(team: Team, arena_of_one: Arena) -> None:
     user = team.memberships.get().user
     other = make_team(user, name="Second team")
-    Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
+    Arena.objects.filter(pk=arena_of_one.pk).update(open_to_teams=True)
     browser = signed_in(user)
-    assert b"Second team" in browser.get(new(arena)).content
-    browser.post(new(arena), {"name": "Warm", "team": other.pk, "do": "save"})
-    assert arena.candidates.get(name="Warm").team == other
+    assert b"Second team" in browser.get(new(arena_of_one)).content
+    browser.post(new(arena_of_one), {"name": "Warm", "team": other.pk, "do": "save"})
+    assert arena_of_one.candidates.get(name="Warm").team == other
     strangers = make_team(name="Strangers")
-    page = browser.post(new(arena), {"name": "Cold", "team": strangers.pk, "do": "save"})
+    page = browser.post(new(arena_of_one), {"name": "Cold", "team": strangers.pk, "do": "save"})
     assert b"Select a valid choice" in page.content
 
 
@@ -213,14 +200,16 @@ def test_a_page_of_versions_says_who_wrote_them_when_and_what_differs(
     assert owner.get(page_of("manage_candidate", third), {"against": "x"}).status_code == 200
 
 
-def test_what_was_never_used_is_changed_in_place(owner: Client, arena: Arena, team: Team) -> None:
-    fresh = make_candidate(arena, "fresh", team=team)
+def test_what_was_never_used_is_changed_in_place(
+    owner: Client, arena_of_one: Arena, team: Team
+) -> None:
+    fresh = make_candidate(arena_of_one, "fresh", team=team)
     url = page_of("edit_candidate", fresh)
     page = owner.post(url, {"notes": "New.", "do": "preview"}).content.decode()
     seen = page.split('name="seen" value="')[1].split('"')[0]
     assert owner.post(url, {"notes": "New.", "do": "save", "seen": seen}).status_code == 302
     fresh.refresh_from_db()
-    assert (fresh.notes, arena.candidates.filter(name="fresh").count()) == ("New.", 1)
+    assert (fresh.notes, arena_of_one.candidates.filter(name="fresh").count()) == ("New.", 1)
 
 
 def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: Candidate) -> None:
@@ -237,9 +226,9 @@ def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: C
 
 
 def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
-    owner: Client, arena: Arena, team: Team
+    owner: Client, arena_of_one: Arena, team: Team
 ) -> None:
-    made = make_candidate(arena, "ours", team=team)
+    made = make_candidate(arena_of_one, "ours", team=team)
     text = "prompt_id;answer;seconds\r\np0;Ja.;1,5\r\nQ9;Lost;1\r\np1;;1\r\n"
     url = page_of("upload_answers", made)
 
@@ -258,9 +247,9 @@ def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
 
 
 def test_answers_can_be_pasted_and_all_or_none_taken(
-    owner: Client, arena: Arena, team: Team
+    owner: Client, arena_of_one: Arena, team: Team
 ) -> None:
-    made = make_candidate(arena, "ours", team=team)
+    made = make_candidate(arena_of_one, "ours", team=team)
     rows = '{"prompt": "Question 0?", "answer": "Ja."}\n{"prompt": "?", "answer": "Nein."}'
     url = page_of("upload_answers", made)
     page = owner.post(url, {"pasted": rows, "atomic": "on"}).content.decode()
@@ -273,8 +262,8 @@ def test_answers_can_be_pasted_and_all_or_none_taken(
     assert "1 of 4 prompts answered." in shown
 
 
-def test_generated_answers_are_not_uploaded(owner: Client, arena: Arena, team: Team) -> None:
-    made = make_candidate(arena, "ours", team=team, endpoint="scripted", model="writer-1")
+def test_generated_answers_are_not_uploaded(owner: Client, arena_of_one: Arena, team: Team) -> None:
+    made = make_candidate(arena_of_one, "ours", team=team, endpoint="scripted", model="writer-1")
     page = owner.post(page_of("upload_answers", made), {"pasted": "id,answer\np0,Ja."})
     assert b"are generated at scripted" in page.content
     assert not made.responses.exists()

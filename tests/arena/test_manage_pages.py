@@ -37,21 +37,6 @@ TOKEN = re.compile('name="csrfmiddlewaretoken" value="[^"]+"')
 DEEDS = {"retire_prompt": "prompt", "retire_candidate": "candidate"}
 
 
-@pytest.fixture
-def team() -> Team:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return make_arena(2, 3, team=team)
-
-
-@pytest.fixture
-def owner(team: Team) -> Client:
-    return signed_in(team.memberships.get(role="owner").user)
-
-
 def address(arena: Arena, name: str, about: str = "") -> str:
     pk = {
         "prompt": lambda: [arena.prompts.earliest("pk").pk],

@@ -17,14 +17,8 @@ from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
 from tests.factories import make_arena, make_candidate
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 PROMPTS = 6
-
-
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
 
 
 def upload(candidate: Candidate) -> None:

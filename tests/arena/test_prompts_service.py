@@ -24,11 +24,6 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MANY = {f"v{n}": "x" for n in range(101)}
 
 
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(0, 0, team=make_team())
-
-
 def upsert(arena: Arena, *rows: PromptRow, **options: Any) -> UploadReport:
     return upsert_prompts(arena=arena, rows=rows, by=Actor(), **options)
 
@@ -37,51 +32,51 @@ def texts(arena: Arena) -> dict[str, str]:
     return dict(arena.prompts.order_by("pk").values_list("external_id", "text"))
 
 
-def test_prompts_come_with_their_ids_or_get_the_next_free_ones(arena: Arena) -> None:
+def test_prompts_come_with_their_ids_or_get_the_next_free_ones(empty_arena: Arena) -> None:
     row = PromptRow(
         3, "B?", "own", category="c", reference="r", rubric="strict", variables={"who": "Ada"}
     )
     report = upsert(
-        arena, PromptRow(1, "A?", "p2"), PromptRow(2, "First?"), row, PromptRow(4, "C?")
+        empty_arena, PromptRow(1, "A?", "p2"), PromptRow(2, "First?"), row, PromptRow(4, "C?")
     )
     assert (report.added, report.problems) == (4, [])
-    assert texts(arena) == {"p2": "A?", "p1": "First?", "own": "B?", "p3": "C?"}
-    own = arena.prompts.get(external_id="own")
+    assert texts(empty_arena) == {"p2": "A?", "p1": "First?", "own": "B?", "p3": "C?"}
+    own = empty_arena.prompts.get(external_id="own")
     assert (own.category, own.reference, own.rubric) == ("c", "r", "strict")
     assert own.variables == {"who": "Ada"}
     assert AuditEntry.objects.latest("pk").details["added"] == 4
 
 
-def test_the_same_twice_is_told_and_not_doubled(arena: Arena) -> None:
+def test_the_same_twice_is_told_and_not_doubled(empty_arena: Arena) -> None:
     rows = [PromptRow(1, "A?"), PromptRow(2, "B?", "own")]
-    upsert(arena, *rows)
+    upsert(empty_arena, *rows)
     count = AuditEntry.objects.count()
-    report = upsert(arena, *rows)
+    report = upsert(empty_arena, *rows)
     assert (report.added, report.changed, report.unchanged) == (0, 0, 2)
-    assert (len(texts(arena)), AuditEntry.objects.count()) == (2, count)
+    assert (len(texts(empty_arena)), AuditEntry.objects.count()) == (2, count)
 
 
-def test_one_text_under_another_id_is_refused(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"))
-    report = upsert(arena, PromptRow(1, "A?", "two"), PromptRow(2, "B?", "three"))
+def test_one_text_under_another_id_is_refused(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one"))
+    report = upsert(empty_arena, PromptRow(1, "A?", "two"), PromptRow(2, "B?", "three"))
     assert report.refused[0].sentence == "Prompt 'one' already has the same text."
-    assert texts(arena) == {"one": "A?", "three": "B?"}
+    assert texts(empty_arena) == {"one": "A?", "three": "B?"}
 
 
-def test_one_text_with_other_variables_is_another_prompt(arena: Arena) -> None:
+def test_one_text_with_other_variables_is_another_prompt(empty_arena: Arena) -> None:
     report = upsert(
-        arena,
+        empty_arena,
         PromptRow(1, "Hi {{ who }}", variables={"who": "Ada"}),
         PromptRow(2, "Hi {{ who }}", variables={"who": "Bob"}),
     )
-    assert (report.added, len(texts(arena))) == (2, 2)
+    assert (report.added, len(texts(empty_arena))) == (2, 2)
 
 
-def test_what_a_row_leaves_empty_stays(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one", category="c", reference="r"))
+def test_what_a_row_leaves_empty_stays(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one", category="c", reference="r"))
     Prompt.objects.update(html="<p>A?</p>", html_version=3)
-    report = upsert(arena, PromptRow(1, "A, really?", "one", category="d"))
-    prompt = arena.prompts.get()
+    report = upsert(empty_arena, PromptRow(1, "A, really?", "one", category="d"))
+    prompt = empty_arena.prompts.get()
     assert (report.changed, prompt.text, prompt.category) == (1, "A, really?", "d")
     assert (prompt.reference, prompt.html) == ("r", None)
 
@@ -111,31 +106,31 @@ def test_a_prompt_that_something_was_made_with_is_not_changed(made_with: str) ->
     assert revise_prompt(prompt=prompt, by=Actor(), text="Question 0?").pk == prompt.pk
 
 
-def test_one_bad_row_keeps_all_out_where_that_is_wanted(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"))
-    report = upsert(arena, PromptRow(1, "B?"), PromptRow(2, "A?", "two"), atomic=True)
+def test_one_bad_row_keeps_all_out_where_that_is_wanted(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one"))
+    report = upsert(empty_arena, PromptRow(1, "B?"), PromptRow(2, "A?", "two"), atomic=True)
     assert (report.written, report.added, len(report.problems)) == (False, 0, 1)
-    assert texts(arena) == {"one": "A?"}
+    assert texts(empty_arena) == {"one": "A?"}
 
 
-def test_a_row_that_could_not_be_read_is_a_bad_row_like_any_other(arena: Arena) -> None:
+def test_a_row_that_could_not_be_read_is_a_bad_row_like_any_other(empty_arena: Arena) -> None:
     unread = [Problem(2, "text", "The column 'text' is empty.")]
-    report = upsert(arena, PromptRow(1, "A?"), unread=unread, atomic=True)
+    report = upsert(empty_arena, PromptRow(1, "A?"), unread=unread, atomic=True)
     assert (report.written, report.added, report.problems) == (False, 0, unread)
-    report = upsert(arena, PromptRow(1, "A?"), unread=unread)
+    report = upsert(empty_arena, PromptRow(1, "A?"), unread=unread)
     assert (report.written, report.added, report.problems) == (True, 1, unread)
 
 
-def test_a_retired_prompt_is_not_changed_by_a_file(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"))
-    retire_prompt(prompt=arena.prompts.get(), by=Actor(), now=NOW)
-    report = upsert(arena, PromptRow(1, "B?", "one"))
+def test_a_retired_prompt_is_not_changed_by_a_file(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one"))
+    retire_prompt(prompt=empty_arena.prompts.get(), by=Actor(), now=NOW)
+    report = upsert(empty_arena, PromptRow(1, "B?", "one"))
     assert "is archived" in report.refused[0].sentence
 
 
-def test_a_prompt_is_revised(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"))
-    prompt = arena.prompts.get()
+def test_a_prompt_is_revised(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one"))
+    prompt = empty_arena.prompts.get()
     revise_prompt(prompt=prompt, by=Actor(), text=" A, really?\r\n", variables={"who": "Ada"})
     prompt.refresh_from_db()
     assert (prompt.text, prompt.variables) == ("A, really?", {"who": "Ada"})
@@ -156,20 +151,22 @@ def test_a_prompt_is_revised(arena: Arena) -> None:
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(
-    arena: Arena, changes: dict[str, Any], field: str, words: str
+    empty_arena: Arena, changes: dict[str, Any], field: str, words: str
 ) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"), PromptRow(2, "B?", "two"))
-    prompt = arena.prompts.get(external_id="one")
+    upsert(empty_arena, PromptRow(1, "A?", "one"), PromptRow(2, "B?", "two"))
+    prompt = empty_arena.prompts.get(external_id="one")
     with pytest.raises(PromptError) as refused:
         revise_prompt(prompt=prompt, by=Actor(), **changes)
     assert (refused.value.field, words in refused.value.message) == (field, True)
-    assert texts(arena)["one"] == "A?"
+    assert texts(empty_arena)["one"] == "A?"
 
 
-def test_a_prompt_cannot_be_made_too_long(arena: Arena) -> None:
-    upsert(arena, PromptRow(1, "A?", "one"))
+def test_a_prompt_cannot_be_made_too_long(empty_arena: Arena) -> None:
+    upsert(empty_arena, PromptRow(1, "A?", "one"))
     with pytest.raises(PromptError, match="has 100,001 characters; at most 100,000 are allowed"):
-        revise_prompt(prompt=arena.prompts.get(external_id="one"), by=Actor(), text="x" * 100_001)
+        revise_prompt(
+            prompt=empty_arena.prompts.get(external_id="one"), by=Actor(), text="x" * 100_001
+        )
 
 
 def test_retired_prompts_leave_the_pairs_and_can_come_back() -> None:

@@ -26,7 +26,7 @@ from arena.services.imports import import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from ranking.rank_file import read_file
-from tests.factories import make_arena, make_candidate, make_empty_team, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 NUMBERS = count(1)
@@ -152,13 +152,8 @@ def _has(votes: list[tuple[Any, ...]], raters: str) -> bool:
     return any(is_judge == (raters == "judges") for _, _, is_judge, _ in votes)
 
 
-@pytest.fixture
-def team() -> Team:
-    return make_empty_team(slug="us", name="Us")
-
-
-def test_an_exported_file_of_answers_fills_the_candidate_it_names(team: Team) -> None:
-    arena = make_arena(2, 3, team=team)
+def test_an_exported_file_of_answers_fills_the_candidate_it_names(empty_team: Team) -> None:
+    arena = make_arena(2, 3, team=empty_team)
     first, second = arena.candidates.order_by("pk")
     with exported(arena) as folder:
         data = (folder / "responses.jsonl").read_bytes()
@@ -174,18 +169,18 @@ def test_an_exported_file_of_answers_fills_the_candidate_it_names(team: Team) ->
     assert f"is an answer of '{first.name}'" in report.refused[0].sentence
 
 
-def test_a_column_that_never_names_the_candidate_says_nothing_of_it(team: Team) -> None:
-    arena = make_arena(1, 2, team=team)
-    ours = make_candidate(arena, "ours", team=team)
+def test_a_column_that_never_names_the_candidate_says_nothing_of_it(empty_team: Team) -> None:
+    arena = make_arena(1, 2, team=empty_team)
+    ours = make_candidate(arena, "ours", team=empty_team)
     table = read_table(b"prompt_id,text,candidate\np0,a,John\np1,b,Jane\n", columns=RESPONSES)
     report = upsert_responses(candidate=ours, rows=table.rows, by=Actor())
     assert (report.added, report.refused) == (2, [])
 
 
-def test_retired_prompts_are_retired_where_they_are_uploaded(team: Team) -> None:
+def test_retired_prompts_are_retired_where_they_are_uploaded(empty_team: Team) -> None:
     arena = make_arena(0, 2)
     arena.prompts.filter(external_id="p1").update(retired_at=timezone.now())
-    other = make_arena(0, 0, team=team)
+    other = make_arena(0, 0, team=empty_team)
     with exported(arena) as folder:
         table = read_table((folder / "prompts.jsonl").read_bytes(), columns=PROMPTS)
     upsert_prompts(arena=other, rows=table.rows, by=Actor())

@@ -14,12 +14,6 @@ ADA = {"email": "Ada@Example.org", "password1": "correct horse battery"}
 User = get_user_model()
 
 
-@pytest.fixture
-def delivering(settings):
-    """A site whose mail arrives, so that addresses are proven."""
-    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
-
-
 def link(message):
     return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
 

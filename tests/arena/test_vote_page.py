@@ -18,11 +18,6 @@ KNOWN = UUID + r'|csrfmiddlewaretoken" value="\w+"'
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture
-def arena():
-    return make_arena(3, 4)
-
-
 def url(arena):
     return reverse("vote", args=[arena.slug])
 
@@ -252,7 +247,8 @@ def test_the_texts_are_rendered_once_and_stored(client, arena):
     assert open_page(client, arena)[0].text.count("from the store") == 2
 
 
-def test_a_retired_candidate_is_not_shown_any_more(client, arena):
+def test_a_retired_candidate_is_not_shown_any_more(client):
+    arena = make_arena()
     gone = Candidate.objects.filter(arena=arena).first()
     Candidate.objects.filter(pk=gone.pk).update(retired_at=timezone.now())
     sync_pairs(arena=Arena.objects.get(pk=arena.pk))

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/ringside"
 
 
-@pytest.fixture
-def team(db: None) -> Team:
-    return make_empty_team(name="Help centre", slug="help")
-
-
 def somebody(team: Team | None, role: str = Role.OWNER) -> Client:
     user = get_user_model().objects.create_user(f"{role}-{team}")
     if team is not None:
@@ -48,20 +43,20 @@ def act(client: Client, action: str, webhook: Webhook, team: Team | None = None)
     return client.post(reverse(action, args=[slug, webhook.pk]), follow=True)
 
 
-def test_an_owner_adds_a_webhook_and_reads_its_secret(team: Team) -> None:
-    owner = somebody(team)
-    html = owner.post(page_of(team), {"url": f" {URL} "}, follow=True).content.decode()
+def test_an_owner_adds_a_webhook_and_reads_its_secret(empty_team: Team) -> None:
+    owner = somebody(empty_team)
+    html = owner.post(page_of(empty_team), {"url": f" {URL} "}, follow=True).content.decode()
     webhook = Webhook.objects.get()
-    assert (webhook.url, webhook.team) == (URL, team)
+    assert (webhook.url, webhook.team) == (URL, empty_team)
     assert signing_secret(webhook) in html
     assert signing_secret(webhook).startswith("whsec_")
     entry = AuditEntry.objects.get()
     assert entry.action == "added a webhook"
 
 
-def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(team: Team) -> None:
+def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(empty_team: Team) -> None:
     """Whoever knows the whole address of a chat's webhook can write into that chat."""
-    webhook = add_webhook(team=team, url="https://chat.example.org/T0/s3cret", by=Actor())
+    webhook = add_webhook(team=empty_team, url="https://chat.example.org/T0/s3cret", by=Actor())
     send_test(webhook=webhook, by=Actor(), now=timezone.now())
     remove_webhook(webhook=webhook, by=Actor(), now=timezone.now())
     subjects = AuditEntry.objects.values_list("subject", flat=True)
@@ -69,9 +64,9 @@ def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(team: Team) -> Non
 
 
 def test_each_webhook_has_a_secret_of_its_own_that_goes_with_the_sites_key(
-    team: Team, settings: Any
+    empty_team: Team, settings: Any
 ) -> None:
-    one, two = (Webhook(team=team, url=URL, salt=salt) for salt in "ab")
+    one, two = (Webhook(team=empty_team, url=URL, salt=salt) for salt in "ab")
     secret = signing_secret(one)
     assert secret == signing_secret(one)
     assert secret != signing_secret(two)
@@ -90,32 +85,32 @@ def test_each_webhook_has_a_secret_of_its_own_that_goes_with_the_sites_key(
         ("javascript:alert(1)", "must begin with https://"),
     ],
 )
-def test_what_is_no_address_is_refused_in_words(team: Team, url: str, sentence: str) -> None:
-    html = somebody(team).post(page_of(team), {"url": url}).content.decode()
+def test_what_is_no_address_is_refused_in_words(empty_team: Team, url: str, sentence: str) -> None:
+    html = somebody(empty_team).post(page_of(empty_team), {"url": url}).content.decode()
     assert sentence in html
     assert not Webhook.objects.exists()
 
 
-def test_an_address_is_added_once_until_it_is_removed(team: Team) -> None:
-    owner = somebody(team)
+def test_an_address_is_added_once_until_it_is_removed(empty_team: Team) -> None:
+    owner = somebody(empty_team)
     for _ in range(2):
-        html = owner.post(page_of(team), {"url": URL}, follow=True).content.decode()
+        html = owner.post(page_of(empty_team), {"url": URL}, follow=True).content.decode()
     assert "This webhook already exists." in html
     act(owner, "remove_webhook", Webhook.objects.get())
-    owner.post(page_of(team), {"url": URL})
+    owner.post(page_of(empty_team), {"url": URL})
     assert (Webhook.objects.count(), Webhook.objects.live().count()) == (2, 1)
 
 
-def test_a_team_has_so_many_webhooks_and_no_more(team: Team) -> None:
+def test_a_team_has_so_many_webhooks_and_no_more(empty_team: Team) -> None:
     for n in range(MAX_WEBHOOKS):
-        Webhook.objects.create(team=team, url=f"{URL}/{n}", salt="s")
-    html = somebody(team).post(page_of(team), {"url": URL}).content.decode()
+        Webhook.objects.create(team=empty_team, url=f"{URL}/{n}", salt="s")
+    html = somebody(empty_team).post(page_of(empty_team), {"url": URL}).content.decode()
     assert f"A team can have {MAX_WEBHOOKS} webhooks." in html
 
 
-def test_a_removed_one_is_gone_from_the_page_and_on_the_trail(team: Team) -> None:
-    owner = somebody(team)
-    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+def test_a_removed_one_is_gone_from_the_page_and_on_the_trail(empty_team: Team) -> None:
+    owner = somebody(empty_team)
+    webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
     html = act(owner, "remove_webhook", webhook).content.decode()
     assert "Nothing more is sent there" in html
     assert signing_secret(webhook) not in html
@@ -124,10 +119,10 @@ def test_a_removed_one_is_gone_from_the_page_and_on_the_trail(team: Team) -> Non
     assert act(owner, "test_webhook", webhook).status_code == 404
 
 
-def test_a_test_goes_to_that_webhook_alone_and_so_often_an_hour(team: Team) -> None:
-    owner = somebody(team)
-    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
-    Webhook.objects.create(team=team, url=f"{URL}/other", salt="s")
+def test_a_test_goes_to_that_webhook_alone_and_so_often_an_hour(empty_team: Team) -> None:
+    owner = somebody(empty_team)
+    webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
+    Webhook.objects.create(team=empty_team, url=f"{URL}/other", salt="s")
     for _ in range(MAX_TESTS):
         html = act(owner, "test_webhook", webhook).content.decode()
         assert "Test sent." in html
@@ -139,26 +134,26 @@ def test_a_test_goes_to_that_webhook_alone_and_so_often_an_hour(team: Team) -> N
     assert "waiting" in html
 
 
-def test_what_became_of_deliveries_is_told_in_words(team: Team) -> None:
-    owner = somebody(team)
-    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+def test_what_became_of_deliveries_is_told_in_words(empty_team: Team) -> None:
+    owner = somebody(empty_team)
+    webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
     act(owner, "test_webhook", webhook)
     Delivery.objects.update(state="failed", attempts=6, error="The receiver <b> said no.")
-    html = owner.get(page_of(team)).content.decode()
+    html = owner.get(page_of(empty_team)).content.decode()
     assert "after 6 attempts" in html
     assert "The receiver &lt;b&gt; said no." in html
 
 
-def test_only_owners_come_in_and_only_to_their_own(team: Team) -> None:
-    webhook = Webhook.objects.create(team=team, url=URL, salt="s")
+def test_only_owners_come_in_and_only_to_their_own(empty_team: Team) -> None:
+    webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
     other = make_empty_team(name="Other", slug="other")
     stranger = somebody(other)
     for role in (Role.MEMBER, Role.VIEWER):
-        client = somebody(team, role)
-        assert client.get(page_of(team)).status_code == 403
+        client = somebody(empty_team, role)
+        assert client.get(page_of(empty_team)).status_code == 403
         assert act(client, "remove_webhook", webhook).status_code == 403
         assert act(client, "test_webhook", webhook).status_code == 403
-    assert stranger.get(page_of(team)).status_code == 404
+    assert stranger.get(page_of(empty_team)).status_code == 404
     assert act(stranger, "remove_webhook", webhook).status_code == 404
     assert act(stranger, "remove_webhook", webhook, team=other).status_code == 404
     assert act(stranger, "test_webhook", webhook, team=other).status_code == 404

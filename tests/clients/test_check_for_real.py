@@ -26,9 +26,8 @@ Check = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(autouse=True)
-def no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_queue(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Boards are published and calls made where the test says so, and nowhere else."""
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
 
 

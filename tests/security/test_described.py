@@ -6,17 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from tests.security.asking import ADDRESSES, ask, path_of
 from tests.security.world import make_world
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
-
-
-@pytest.fixture(scope="module")
-def schema() -> Any:
-    return json.loads(Client().get("/api/v1/schema/").content)
 
 
 def described_path(spelled: str) -> str:
@@ -51,29 +45,31 @@ def wrong(schema: Any, said: Any, value: Any, place: str) -> Iterator[str]:
             yield from wrong(schema, members[name], value[name], f"{place}/{name}")
 
 
-def test_every_answer_has_exactly_the_members_that_are_described(schema: Any) -> None:
+def test_every_answer_has_exactly_the_members_that_are_described(api_schema: Any) -> None:
     world = make_world()
     found, asked = [], 0
-    for name, _, content in contents(schema, 200):
+    for name, _, content in contents(api_schema, 200):
         answer = ask(world.callers["all"], "get", path_of(name, world.at))
         assert answer.status_code == 200, name
         said = json.loads(answer.whole)
         assert said.get("results") != [], f"{name}: a list of nothing shows nothing"
-        found += wrong(schema, content["schema"], said, name)
+        found += wrong(api_schema, content["schema"], said, name)
         asked += 1
     assert asked >= 25
     assert not found, "\n".join(found)
 
 
-def test_every_example_of_an_answer_has_exactly_the_members_that_are_described(schema: Any) -> None:
+def test_every_example_of_an_answer_has_exactly_the_members_that_are_described(
+    api_schema: Any,
+) -> None:
     found = []
-    for path, methods in schema["paths"].items():
+    for path, methods in api_schema["paths"].items():
         for method, operation in methods.items():
             for status, answer in operation["responses"].items():
                 content = answer.get("content", {}).get("application/json", {})
                 for example in content.get("examples", {}).values():
                     place = f"{method} {path} {status}"
-                    found += wrong(schema, content["schema"], example["value"], place)
+                    found += wrong(api_schema, content["schema"], example["value"], place)
     assert not found, "\n".join(found)
 
 
