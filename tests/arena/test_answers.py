@@ -26,7 +26,7 @@ def states(run: Any) -> list[str]:
     return list(run.calls.order_by("pk").values_list("state", flat=True))
 
 
-def test_every_prompt_gets_an_answer_with_its_tokens_time_and_cost(model: Model) -> None:
+def test_every_prompt_gets_an_answer_with_its_figures(model: Model) -> None:
     candidate = make_variant(3, parameters={"temperature": 0.5})
     model.otherwise = says("Do this.", tokens_in=10, tokens_out=5)
     run = work_off(order(candidate))
@@ -43,7 +43,7 @@ def test_every_prompt_gets_an_answer_with_its_tokens_time_and_cost(model: Model)
     assert books(run) == (3 * 20_000, 0, 0)
 
 
-def test_the_model_is_sent_the_filled_templates_and_the_parameters(model: Model) -> None:
+def test_the_model_is_sent_filled_templates_and_parameters(model: Model) -> None:
     candidate = make_variant(
         1, parameters={"temperature": 0.5}, user_template="{{ tone }} {{ prompt }}"
     )
@@ -58,7 +58,7 @@ def test_the_model_is_sent_the_filled_templates_and_the_parameters(model: Model)
     assert sent.parameters["temperature"] == 0.5
 
 
-def test_the_scripted_model_answers_without_a_key_and_without_a_cap() -> None:
+def test_the_scripted_model_needs_neither_key_nor_cap() -> None:
     candidate = make_variant(2, endpoint="scripted", model="scripted-1")
     run = work_off(order(candidate, cap=None))
     assert (run.state, run.cap, run.settled) == ("done", None, 0)
@@ -123,7 +123,7 @@ def test_a_doorbell_rung_again_asks_and_keeps_nothing_more(model: Model) -> None
     assert (len(model.requests), Response.objects.count()) == (1, 1)
 
 
-def test_a_worker_that_dies_before_it_keeps_the_reply_loses_nothing(
+def test_a_worker_that_dies_with_the_reply_loses_nothing(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     candidate = make_variant(2)
@@ -147,9 +147,7 @@ def test_a_worker_that_dies_before_it_keeps_the_reply_loses_nothing(
     assert (len(model.requests), run.settled) == (2, 2 * 20_000)
 
 
-def test_an_answer_that_was_uploaded_before_the_model_was_asked_spares_the_request(
-    model: Model,
-) -> None:
+def test_an_answer_uploaded_before_the_request_spares_it(model: Model) -> None:
     candidate = make_variant(2)
     run = order(candidate)
     first = prompts_of(candidate.arena)[0]
@@ -159,7 +157,7 @@ def test_an_answer_that_was_uploaded_before_the_model_was_asked_spares_the_reque
     assert candidate.responses.get(prompt=first).text == "Mine."
 
 
-def test_an_answer_that_was_uploaded_while_the_model_was_asked_stays(model: Model) -> None:
+def test_an_answer_uploaded_during_the_request_stays(model: Model) -> None:
     candidate = make_variant(1)
     prompt = candidate.arena.prompts.get()
 
@@ -178,7 +176,7 @@ def test_an_answer_that_was_uploaded_while_the_model_was_asked_stays(model: Mode
 # -- What others see -------------------------------------------------------------------------------
 
 
-def test_pairs_hear_of_answers_while_the_run_goes_on_and_when_it_ends(
+def test_pairs_are_counted_during_a_run_and_at_its_end(
     model: Model, django_capture_on_commit_callbacks: Any
 ) -> None:
     first = make_variant(2)
@@ -227,7 +225,7 @@ def test_doorbells_are_rung_by_what_a_run_is_for() -> None:
     assert calls_to_ring(now=now) == calls_to_ring(now=now, kind="answers") == []
 
 
-def test_a_prompt_that_the_templates_cannot_be_filled_from_fails_alone(model: Model) -> None:
+def test_a_prompt_that_cannot_fill_the_templates_fails_alone(model: Model) -> None:
     candidate = make_variant(2)
     run = order(candidate)
     type(candidate).objects.filter(pk=candidate.pk).update(user_template="{{ tone }} {{ prompt }}")

@@ -65,9 +65,7 @@ def test_a_dry_run_quotes_and_writes_nothing(paid_candidate: Candidate) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_newest_version_of_a_name_is_meant_unless_a_number_is_given(
-    paid_candidate: Candidate,
-) -> None:
+def test_a_name_means_its_newest_version_and_a_number_itself(paid_candidate: Candidate) -> None:
     newer = make_variant(
         arena=paid_candidate.arena, team=paid_candidate.team, name="Brief", version=2
     )
@@ -125,7 +123,7 @@ def test_an_arena_that_is_not_there_is_said() -> None:
         call_command("generate", "nowhere", "Brief")
 
 
-def test_the_sweep_rings_for_answers_and_a_full_batch_rings_for_the_next(
+def test_the_sweep_enqueues_answers_and_then_the_next_batch(
     paid_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[Any] = []

@@ -105,7 +105,7 @@ def test_an_order_that_cannot_be_is_refused_in_words(
     assert not Call.objects.exists()
 
 
-def test_a_candidate_that_has_answered_everything_has_nothing_to_order(model: Model) -> None:
+def test_an_order_without_open_prompts_is_refused(model: Model) -> None:
     candidate = make_variant(1)
     work_off(order(candidate))
     with pytest.raises(GenerationError, match="has answered every prompt"):
@@ -179,7 +179,7 @@ def test_what_the_model_refused_is_not_bought_again(model: Model) -> None:
         order(candidate)
 
 
-def test_a_candidate_that_was_changed_since_it_was_read_is_not_ordered() -> None:
+def test_a_candidate_changed_meanwhile_is_not_ordered() -> None:
     candidate = make_variant(1)
     Candidate.objects.filter(pk=candidate.pk).update(system_prompt="Be long.")
     with pytest.raises(GenerationError, match="candidate changed"):

@@ -30,7 +30,7 @@ def states() -> list[str]:
     return list(Run.objects.order_by("pk").values_list("state", flat=True))
 
 
-def test_an_order_that_fails_half_way_is_given_up_and_can_be_made_again(
+def test_an_order_that_fails_half_way_can_be_made_again(
     scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -52,7 +52,7 @@ def test_calls_that_end_in_a_deadlock_are_written_again(
     assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)
 
 
-def test_the_sweep_gives_up_what_a_killed_process_was_writing_and_nothing_else(
+def test_the_sweep_cancels_only_what_a_killed_process_wrote(
     scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swept: list[list[str]] = []

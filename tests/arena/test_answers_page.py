@@ -133,7 +133,7 @@ def test_an_open_run_asks_for_news_and_gets_the_upper_part_alone(paid_candidate:
     assert (desk in page, desk in text(client.get(run_url(run)))) == (False, True)
 
 
-def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
+def test_a_run_shows_failures_with_reasons_and_its_answers(
     paid_candidate: Candidate, model: Model
 ) -> None:
     model.outcomes = [RejectedError("Not <b>like</b> this.")]
@@ -147,7 +147,7 @@ def test_a_run_shows_failures_with_their_reasons_and_answers_to_read(
     assert "Retry 1 failure" in page
 
 
-def test_many_answers_are_shown_a_page_at_a_time_in_a_dozen_queries(
+def test_many_answers_are_paged_in_a_dozen_queries(
     model: Model, django_assert_max_num_queries: Any
 ) -> None:
     candidate = make_variant(25, make_paying_team(100 * DOLLAR))
@@ -235,9 +235,7 @@ def test_a_private_arena_and_another_arena_s_run_are_not_there(paid_candidate: C
     assert member_of(paid_candidate).get(other).status_code == 404
 
 
-def test_the_money_of_a_guest_s_run_is_not_the_arena_s_team_s_to_read(
-    paid_candidate: Candidate,
-) -> None:
+def test_the_arenas_team_reads_no_money_of_a_guests_run(paid_candidate: Candidate) -> None:
     type(paid_candidate.arena).objects.filter(pk=paid_candidate.arena_id).update(open_to_teams=True)
     guest = make_variant(arena=paid_candidate.arena, team=make_paying_team(2 * DOLLAR))
     run = work_off(order(guest))
@@ -247,9 +245,7 @@ def test_the_money_of_a_guest_s_run_is_not_the_arena_s_team_s_to_read(
         assert said not in text(member_of(paid_candidate).get(url))
 
 
-def test_a_guest_s_undisclosed_candidate_is_not_the_arena_s_team_s_to_read(
-    paid_candidate: Candidate,
-) -> None:
+def test_the_arenas_team_reads_no_undisclosed_candidate(paid_candidate: Candidate) -> None:
     guest = make_variant(
         arena=paid_candidate.arena,
         team=make_paying_team(2 * DOLLAR),

@@ -72,7 +72,7 @@ def test_a_cap_below_what_is_spent_is_refused(model: Model, by: Actor) -> None:
     assert (stored(run).state, stored(run).cap) == ("paused", DOLLAR)
 
 
-def test_a_cancelled_run_keeps_its_answers_and_one_that_comes_late(model: Model, by: Actor) -> None:
+def test_a_cancelled_run_keeps_early_and_late_answers(model: Model, by: Actor) -> None:
     candidate = make_variant(3)
     run = order(candidate)
     one, two, _ = run.calls.order_by("pk").values_list("pk", flat=True)
@@ -153,9 +153,7 @@ def test_a_run_whose_ordering_was_cut_short_can_be_resumed(by: Actor) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_a_cap_beyond_the_budget_leaves_a_run_whose_ordering_was_cut_short_as_it_is(
-    by: Actor,
-) -> None:
+def test_a_cap_beyond_the_budget_resumes_no_cut_short_run(by: Actor) -> None:
     run = order(make_variant(2, make_paying_team()))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     with pytest.raises(BudgetError):
@@ -164,9 +162,7 @@ def test_a_cap_beyond_the_budget_leaves_a_run_whose_ordering_was_cut_short_as_it
 
 
 @pytest.mark.usefixtures("model")
-def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resumed(
-    by: Actor,
-) -> None:
+def test_a_cancelled_cut_short_run_is_not_resumed(by: Actor) -> None:
     run = order(make_variant(2))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     seen = stored(run)
@@ -177,7 +173,7 @@ def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resume
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
-def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
+def test_failures_of_a_reopened_run_are_not_asked_again(
     model: Model, by: Actor, state: str
 ) -> None:
     model.outcomes = [RejectedError("Not like this.")]

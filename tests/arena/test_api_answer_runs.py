@@ -160,9 +160,7 @@ def test_workers_are_rung_for_when_a_run_goes_on(
 # -- Who may ---------------------------------------------------------------------------------------
 
 
-def test_whoever_owns_the_candidate_steers_and_the_arena_s_team_does_not(
-    caller: Caller, run: Run
-) -> None:
+def test_the_candidates_team_steers_and_the_arenas_does_not(caller: Caller, run: Run) -> None:
     theirs = make_team()
     Candidate.objects.filter(pk=run.candidate_id).update(team=theirs)
     assert steer(caller, run, "pause").status_code == 403
@@ -173,9 +171,7 @@ def test_whoever_owns_the_candidate_steers_and_the_arena_s_team_does_not(
     assert run.state == "paused"
 
 
-def test_a_run_of_a_candidate_that_is_not_disclosed_is_its_own_team_s(
-    caller: Caller, run: Run
-) -> None:
+def test_a_run_of_an_undisclosed_candidate_is_its_teams(caller: Caller, run: Run) -> None:
     theirs = make_team()
     hidden = {"team": theirs, "disclosed_at": None, "private_until_votes": 9}
     Candidate.objects.filter(pk=run.candidate_id).update(**hidden)

@@ -132,7 +132,7 @@ def test_settings_are_for_owners_alone_as_on_their_page(sent: dict[str, str]) ->
     assert owner.patch(path, sent).json() | sent == owner.get(path).json()
 
 
-def test_criteria_are_for_members_too_as_where_judges_are_ordered() -> None:
+def test_members_change_the_criteria_too() -> None:
     team = make_team()
     arena = team_arena(team)
     path, said = f"arenas/{arena.slug}/", {"criteria": "Short."}

@@ -30,7 +30,7 @@ def register(caller: Caller, arena: Any, **fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("said", "votes"), [({"private_until_votes": None}, None), ({"private_until_votes": 9}, 9)]
 )
-def test_the_next_version_of_a_private_candidate_says_how_private_it_is(
+def test_a_private_candidates_next_version_says_its_privacy(
     team: Any, arena_of_prompts: Any, said: dict[str, Any], votes: int | None
 ) -> None:
     caller = token_of(team)
@@ -216,7 +216,7 @@ def test_a_hidden_version_is_not_linked_to_the_ones_before(
     assert versions(token_of(team), known.pk) == [known.pk, hidden.pk]
 
 
-def test_the_public_reads_what_is_disclosed_but_not_where_it_runs(
+def test_the_public_reads_what_is_disclosed_but_no_endpoint(
     team: Any, arena_of_prompts: Any
 ) -> None:
     pk = register(token_of(team), arena_of_prompts).json()["id"]

@@ -87,9 +87,7 @@ def test_one_bad_row_keeps_all_out_where_that_is_asked_for(team: Any, empty_aren
     )
 
 
-def test_where_all_are_kept_out_nothing_is_written_and_taken_back(
-    team: Any, empty_arena: Any
-) -> None:
+def test_rows_that_are_all_kept_out_write_nothing(team: Any, empty_arena: Any) -> None:
     caller = token_of(team)
     with CaptureQueriesContext(connection) as queries:
         bring(caller, empty_arena, {"text": "Good?"}, {"text": ""}, query="?atomic=true")
@@ -118,9 +116,7 @@ def test_more_than_the_usual_body_is_taken_here(team: Any, empty_arena: Any) -> 
     assert bring(token_of(team), empty_arena, *rows).json()["added"] == 20
 
 
-def test_strangers_see_the_question_and_not_how_answers_are_judged(
-    team: Any, empty_arena: Any
-) -> None:
+def test_strangers_see_the_question_but_no_reference(team: Any, empty_arena: Any) -> None:
     row = {"text": "Q?", "external_id": "p1", "reference": "42", "rubric": "Be strict."}
     bring(token_of(team), empty_arena, row)
 

@@ -48,7 +48,7 @@ def test_answers_go_in_by_prompt_and_are_read_again(team: Any, uploaded: Candida
     assert only == second
 
 
-def test_the_same_answers_again_change_nothing_and_new_ones_replace(
+def test_the_same_answers_change_nothing_and_new_ones_replace(
     team: Any, uploaded: Candidate
 ) -> None:
     caller, row = token_of(team), {"prompt_id": "p0", "text": "A"}

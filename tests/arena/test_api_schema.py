@@ -136,9 +136,7 @@ def test_the_page_brings_no_script_of_another_host() -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_an_operation_is_tried_on_the_page_under_the_sites_own_policy(
-    page: Any, live_server: Any
-) -> None:
+def test_an_operation_is_tried_on_the_page_under_the_csp(page: Any, live_server: Any) -> None:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.goto(f"{live_server.url}{ROOT}docs/")

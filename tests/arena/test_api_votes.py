@@ -118,7 +118,7 @@ def test_asking_again_shows_the_same_comparison(team: Any, arena: Any) -> None:
     assert Rater.objects.count() == 2
 
 
-def test_the_same_vote_again_is_the_same_vote_and_another_is_refused(team: Any, arena: Any) -> None:
+def test_a_repeated_vote_is_the_same_and_another_is_refused(team: Any, arena: Any) -> None:
     caller = token_of(team)
     said = issue(caller, arena).json()
     first = vote(caller, arena, said, "tie")

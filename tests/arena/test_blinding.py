@@ -88,7 +88,7 @@ def test_a_mere_mention_is_not_flagged(text):
         ("I am Harbour-7bis.", False),
     ],
 )
-def test_the_candidates_own_name_counts_where_it_is_said_of_oneself(text, flagged):
+def test_the_candidates_name_counts_where_said_of_oneself(text, flagged):
     assert self_identifies(text, names=["Harbour-7b", "Formal", "", "x"]) is flagged
 
 
@@ -124,7 +124,7 @@ def test_a_long_text_is_read_at_its_start_and_at_its_end():
     assert self_identifies(f"{long}I am ChatGPT.")
 
 
-def test_the_start_and_the_end_of_a_long_text_are_not_read_as_one_sentence():
+def test_both_ends_of_a_long_text_are_not_one_sentence():
     start, end = " I am ".rjust(EDGE, "x"), "Claude, ".ljust(EDGE, "x")
     assert self_identifies(f"{start}{end}")
     assert not self_identifies(f"{start}{'x' * 100}{end}")

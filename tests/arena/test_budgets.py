@@ -60,7 +60,7 @@ def test_of_a_run_that_is_over_what_it_cost_counts(state: str) -> None:
 
 
 @pytest.mark.django_db
-def test_what_costs_nothing_or_belongs_to_no_team_needs_no_budget() -> None:
+def test_free_runs_and_runs_of_no_team_need_no_budget() -> None:
     team = make_paying_team(0)
     run_of(team, "open", cap=None)
     assert [refusal(team, None), refusal(team, 0), refusal(None, DOLLAR)] == ["", "", ""]
@@ -112,7 +112,7 @@ def test_a_higher_cap_is_within_the_budget_too() -> None:
 
 
 @pytest.mark.django_db
-def test_failures_asked_again_take_the_run_s_cap_from_the_budget_again(model: Model) -> None:
+def test_failures_asked_again_take_the_cap_from_the_budget(model: Model) -> None:
     team = make_paying_team(3 * DOLLAR)
     model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2, team), cap=2 * DOLLAR))

@@ -41,7 +41,7 @@ def vote(client: Client, arena: Arena) -> Any:
 # -- Tried again -----------------------------------------------------------------------------------
 
 
-def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
+def test_a_pair_that_ends_in_a_deadlock_is_drawn_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch)
@@ -49,7 +49,7 @@ def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
     assert drawn == Comparison.objects.get()
 
 
-def test_a_vote_that_is_undone_with_the_pair_that_follows_it_is_cast_again(
+def test_a_vote_undone_with_the_pair_after_it_is_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.get(reverse("vote", args=[arena.slug]))
@@ -96,7 +96,7 @@ def test_a_second_deadlock_is_told() -> None:
 # -- Said in words ---------------------------------------------------------------------------------
 
 
-def test_a_vote_that_cannot_be_taken_is_answered_in_words_and_can_be_cast_again(
+def test_a_vote_that_cannot_be_taken_can_be_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.get(reverse("vote", args=[arena.slug]))
@@ -126,7 +126,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     ],
     ids=["away", "closed", "deadlock", "our fault"],
 )
-def test_a_page_says_whether_the_database_or_ringside_is_to_blame(
+def test_a_page_says_whether_database_or_ringside_is_to_blame(
     arena: Arena, client: Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparisons, "next_comparison", raising(error))

@@ -40,9 +40,7 @@ def ask(server: FakeServer, asked: Request = ASKED, timeout: float = 5.0) -> Rep
     return provider.complete(asked)
 
 
-def test_one_request_is_sent_and_the_answer_comes_back_with_what_it_cost(
-    server: FakeServer,
-) -> None:
+def test_one_request_is_sent_in_the_wire_format(server: FakeServer) -> None:
     server.otherwise = says("A is better.")
     reply = ask(server)
     assert (reply.text, reply.model, reply.fingerprint) == ("A is better.", MODEL, "")
@@ -73,7 +71,7 @@ def test_nothing_of_the_environment_reaches_the_server(
     assert KEY in str(server.headers[1])
 
 
-def test_the_limit_of_tokens_that_the_format_demands_has_a_default(server: FakeServer) -> None:
+def test_the_token_limit_has_a_default(server: FakeServer) -> None:
     server.otherwise = says("Hello.")
     ask(server, dataclasses.replace(ASKED, parameters={}))
     assert server.requests[0]["max_tokens"] == 1024
@@ -183,7 +181,7 @@ def test_retry_after_is_read(server: FakeServer) -> None:
         ("output_config", "'old-1' does not support output format.", "json_schema"),
     ],
 )
-def test_a_parameter_that_the_server_does_not_take_is_named_and_can_be_taken_out(
+def test_an_unsupported_parameter_is_named_and_can_be_dropped(
     server: FakeServer, wire: str, message: str, parameter: str
 ) -> None:
     server.otherwise = dislikes(wire, message, says("Fine."))

@@ -49,7 +49,7 @@ def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) 
     assert execute(other).state == "done"
 
 
-def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model, run: Run) -> None:
+def test_the_run_pauses_with_all_reasons_when_the_last_stops(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401"), EndpointStoppedError("HTTP 404")]
     for call in (row(run), row(run, "second")):
         execute(call)
@@ -66,9 +66,7 @@ def test_the_run_pauses_when_the_other_asker_has_no_call_left(model: Model, run:
     assert run.state == "paused"
 
 
-def test_the_sweep_pauses_a_run_when_the_others_have_come_to_their_end(
-    model: Model, run: Run
-) -> None:
+def test_the_sweep_pauses_a_run_once_the_others_have_ended(model: Model, run: Run) -> None:
     first, other = row(run), row(run, "second")
     model.outcomes = [EndpointStoppedError("HTTP 401")]
     execute(first)
@@ -81,7 +79,7 @@ def test_the_sweep_pauses_a_run_when_the_others_have_come_to_their_end(
     assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
 
 
-def test_a_run_that_is_stuck_behind_a_call_of_a_paused_asker_pauses(run: Run) -> None:
+def test_a_run_stuck_behind_a_paused_askers_call_pauses(run: Run) -> None:
     row(run, "second", needs=row(run))
     pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
     run.refresh_from_db()
@@ -104,7 +102,7 @@ def test_a_question_that_cannot_be_put_stops_its_asker(model: Model, run: Run) -
     assert (call.state, call.requests, paused_askers(run)) == ("waiting", 0, ["first"])
 
 
-def test_an_endpoint_that_is_gone_stops_its_asker_with_a_sentence(run: Run) -> None:
+def test_a_missing_endpoint_stops_its_asker_with_a_sentence(run: Run) -> None:
     row(run, "second")
     execute(row(run, endpoint="gone"))
     assert "no model endpoint called 'gone'" in RunAsker.objects.get(asker="first").pause_reason
@@ -167,7 +165,7 @@ def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> No
 # -- Going on --------------------------------------------------------------------------------------
 
 
-def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run) -> None:
+def test_a_resumed_run_retries_failures_alone(run: Run) -> None:
     fail(run, 1)
     done = must_take(row(run))
     end(done, "done")
@@ -181,7 +179,7 @@ def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run)
     assert calls_to_ring(now=NOW) == [failed.pk]
 
 
-def test_a_wrong_key_costs_no_try_however_often_the_run_is_resumed(model: Model, run: Run) -> None:
+def test_a_wrong_key_costs_no_try_however_often_resumed(model: Model, run: Run) -> None:
     model.otherwise = EndpointStoppedError("HTTP 401")
     call = row(run)
     for _ in range(MAX_REQUESTS + 1):
@@ -200,7 +198,7 @@ def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
     assert (run.state, call.state) == (state, "failed")
 
 
-def test_a_run_that_is_through_is_reopened_for_its_failures_alone(run: Run) -> None:
+def test_a_completed_run_is_reopened_for_its_failures_alone(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW)
     failed, refused = row(run, state="failed"), row(run, state="refused")
     assert reopen_run(run_id=run.pk, now=NOW)
@@ -221,7 +219,7 @@ def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_a_cancelled_run_is_over_and_its_calls_under_way_are_booked(run: Run, state: str) -> None:
+def test_a_cancelled_runs_calls_under_way_are_booked(run: Run, state: str) -> None:
     call = must_take(row(run), amount=100)
     Run.objects.filter(pk=run.pk).update(state=state)
     assert cancel_run(run_id=run.pk, now=NOW)

@@ -13,7 +13,7 @@ from tests.factories import DOLLAR, MODEL, make_call, make_run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_database_that_is_away_for_a_moment_costs_no_paid_reply(
+def test_a_database_away_for_a_moment_costs_no_paid_reply(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish, tries = execution._finish, []

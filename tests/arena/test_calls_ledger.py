@@ -43,7 +43,7 @@ def test_one_worker_takes_a_call_and_a_second_gets_nothing() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_workers_that_come_at_the_same_moment_one_takes_the_call() -> None:
+def test_one_of_eight_workers_takes_the_call() -> None:
     call = make_call()
     together = threading.Barrier(8)
 
@@ -73,7 +73,7 @@ def test_a_call_that_is_not_due_waits() -> None:
     assert take(call, NOW + timedelta(seconds=10)) is not None
 
 
-def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -> None:
+def test_after_an_expired_lease_a_late_worker_changes_nothing() -> None:
     call = make_call()
     late = must_take(call)
     assert take(call, NOW + LEASE - timedelta(seconds=1)) is None
@@ -84,7 +84,7 @@ def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -
     assert (stored.state, stored.attempts, stored.cut_off_requests) == ("done", 2, 1)
 
 
-def test_a_late_worker_changes_nothing_where_the_sweep_has_freed_its_call() -> None:
+def test_after_the_sweep_a_late_worker_changes_nothing() -> None:
     late = must_take(make_call())
     assert scheduling.free_abandoned(now=NOW + LEASE) == 1
     assert not end(late, "done")
@@ -152,7 +152,7 @@ def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
     assert call.cut_off_requests == MAX_REQUESTS
 
 
-def test_a_call_that_died_too_often_comes_back_failed_to_whoever_is_to_settle_it() -> None:
+def test_a_call_that_died_too_often_is_returned_as_failed() -> None:
     call = make_call(state="running", requests=6, lease_expires_at=NOW, attempts=6)
     made = execute_call(call_id=call.pk, handler=Question())
     assert made is not None
@@ -168,7 +168,7 @@ def test_what_a_server_says_is_fitted_into_its_column(model: Model) -> None:
     assert execute(make_call()).error.startswith("boom?xx")
 
 
-def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
+def test_a_call_is_enqueued_again_in_growing_pauses() -> None:
     call, now = make_call(), NOW
     for pause in (30, 60, 120):
         assert calls_to_ring(now=now) == [call.pk]

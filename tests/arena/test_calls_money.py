@@ -51,7 +51,7 @@ def test_a_cost_is_exact_and_rounded_up(into: int, out: int, n_in: int, n_out: i
 
 
 @given(st.text(max_size=300), st.integers(1, 4000), st.data())
-def test_no_reply_within_the_limit_costs_more_than_the_worst_case(
+def test_no_reply_costs_more_than_the_worst_case(
     text: str, limit: int, data: st.DataObject
 ) -> None:
     request = Request(MODEL, (Message("user", text),), {"max_tokens": limit})
@@ -140,7 +140,7 @@ def test_costs_of_all_requests_of_a_call_add_up(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_what_a_refusal_was_billed_counts_and_an_error_costs_nothing(model: Model) -> None:
+def test_a_refusal_is_booked_and_an_error_costs_nothing(model: Model) -> None:
     model.outcomes = [ModelRefusedError("No.", says("I cannot.")), RejectedError("HTTP 400")]
     refused, rejected = execute(paid_call()), execute(paid_call())
     assert (refused.state, refused.cost) == ("refused", OF_ONE_REPLY)
@@ -213,7 +213,7 @@ def test_a_worker_that_lost_its_lease_moves_no_money(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_at_the_cap_the_run_pauses_and_a_higher_one_lets_it_go_on(model: Model) -> None:
+def test_the_run_pauses_at_its_cap_and_goes_on_with_a_higher(model: Model) -> None:
     call = paid_call(cap=worst() - 1)
     waiting = execute(call)
     run = waiting.run
@@ -226,7 +226,7 @@ def test_at_the_cap_the_run_pauses_and_a_higher_one_lets_it_go_on(model: Model) 
 
 
 @pytest.mark.django_db
-def test_the_cap_is_not_reached_while_only_reservations_stand_in_the_way(model: Model) -> None:
+def test_reservations_alone_do_not_reach_the_cap(model: Model) -> None:
     run = make_run(cap=worst() + 1)
     held = must_take(make_call(run, endpoint="paid"), amount=worst())
     waiting = execute(make_call(run, endpoint="paid"))
@@ -263,9 +263,7 @@ def test_a_call_of_no_run_spends_nothing(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_a_server_that_bills_above_the_bound_is_booked_truly_and_stops_the_run(
-    model: Model,
-) -> None:
+def test_a_bill_above_the_bound_is_booked_and_stops_the_run(model: Model) -> None:
     model.outcomes = [says("A", 10**6, 10**6)]
     run = execute(paid_call(cap=worst())).run
     assert books(run) == (3 * DOLLAR, 0, 0)

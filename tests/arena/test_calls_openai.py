@@ -54,9 +54,7 @@ def with_usage(**counts: Any) -> Any:
     return answer
 
 
-def test_one_request_is_sent_and_the_answer_comes_back_with_what_it_cost(
-    server: FakeServer,
-) -> None:
+def test_one_request_is_sent_in_the_wire_format(server: FakeServer) -> None:
     server.otherwise = says("A is better.")
     reply = ask(server)
     assert (reply.text, reply.model, reply.fingerprint) == ("A is better.", MODEL, "fp_1")
@@ -83,7 +81,7 @@ def test_nothing_of_the_environment_reaches_the_server(
     assert server.headers[1]["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_parameter_that_the_sdk_does_not_know_is_sent_all_the_same(server: FakeServer) -> None:
+def test_a_parameter_unknown_to_the_sdk_is_sent(server: FakeServer) -> None:
     server.otherwise = says("A")
     ask(server, dataclasses.replace(ASKED, parameters={"repetition_penalty": 1.03}))
     assert server.requests[0]["repetition_penalty"] == 1.03
@@ -251,7 +249,7 @@ def test_what_may_have_been_billed_is_told(server: FakeServer, answer: Any, mayb
         ),
     ],
 )
-def test_a_parameter_that_the_server_does_not_take_is_named_and_can_be_taken_out(
+def test_an_unsupported_parameter_is_named_and_can_be_dropped(
     server: FakeServer, wire: str, complaint: Any, parameter: str, instead: str
 ) -> None:
     server.otherwise = lambda body: complaint(body) if wire in body else completion("Fine.")

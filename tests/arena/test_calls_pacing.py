@@ -92,7 +92,7 @@ def test_tokens_are_limited_too() -> None:
     assert most_in_a_minute(times) <= 12
 
 
-def test_a_request_larger_than_the_limit_goes_when_all_before_it_is_paid() -> None:
+def test_a_request_above_the_limit_goes_once_all_before_is_paid() -> None:
     one = endpoint(tokens=600)
     assert take_turn(endpoint=one, tokens=6000, now=NOW) is None
     assert take_turn(endpoint=one, tokens=1, now=NOW + 9 * MINUTE) is not None
@@ -132,7 +132,7 @@ def paced(model: Model, settings: Any) -> Model:
     return model
 
 
-def test_a_call_that_comes_too_early_is_put_off_and_counts_no_request(paced: Model) -> None:
+def test_an_early_call_is_put_off_and_counts_no_request(paced: Model) -> None:
     run = make_run()
     first, second = (execute(make_call(run, endpoint="paced")) for _ in range(2))
     assert (first.state, second.state, second.requests) == ("done", "waiting", 0)

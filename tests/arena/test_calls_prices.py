@@ -26,7 +26,7 @@ def run_command(*words: str) -> str:
     return out.getvalue()
 
 
-def test_what_is_scripted_costs_nothing_and_what_nobody_priced_is_unknown(model: Model) -> None:
+def test_scripted_costs_nothing_and_unpriced_is_unknown(model: Model) -> None:
     assert price_of("scripted", "anything") == Rate(0, 0)
     assert price_of("paid", "another") is None
     assert price_of("gone", MODEL) is None

@@ -108,7 +108,7 @@ def test_a_server_that_takes_no_limit_is_asked_without(server: FakeServer) -> No
     assert abilities(found) == (True, True, True, True)
 
 
-def test_anthropics_format_has_neither_seed_nor_log_probabilities(server: FakeServer) -> None:
+def test_anthropics_format_has_no_seed_and_no_logprobs(server: FakeServer) -> None:
     found = probe(anthropic(server), MODEL)
     assert abilities(found) == (True, True, False, False)
     assert found.requests == len(server.requests) == 3
@@ -146,9 +146,7 @@ def test_a_server_that_is_down_is_not_ok() -> None:
     assert "No connection" in found.problem
 
 
-def test_a_server_that_becomes_busy_midway_says_nothing_about_abilities(
-    server: FakeServer,
-) -> None:
+def test_a_server_busy_midway_says_nothing_about_abilities(server: FakeServer) -> None:
     server.script.extend([able, able, fails(429)])
     found = probe(openai(server), MODEL)
     assert (found.ok, found.requests) == (False, 3)

@@ -99,7 +99,7 @@ def test_a_second_turn_that_fails_is_tried_again_by_itself(model: Model) -> None
         (ModelRefusedError("No."), "refused"),
     ],
 )
-def test_a_second_turn_that_is_not_taken_leaves_the_first_as_it_was(
+def test_a_second_turn_not_taken_leaves_the_first_as_it_was(
     model: Model, error: Exception, state: str
 ) -> None:
     model.outcomes = [says("Hm."), error]

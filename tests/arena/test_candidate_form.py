@@ -119,7 +119,7 @@ def test_what_is_uploaded_has_no_template_to_speak_of(owner: Client, arena_of_on
     assert "System prompt" not in page
 
 
-def test_a_fresh_candidate_s_page_begins_with_generating_its_answers(
+def test_a_fresh_candidates_page_begins_with_generation(
     owner: Client, arena_of_one: Arena, team: Team
 ) -> None:
     fresh = make_candidate(

@@ -50,7 +50,7 @@ def test_one_name_is_entered_once() -> None:
     assert sum("is already taken in this arena" in sentence for sentence in became) == PEOPLE - 1
 
 
-def test_each_revision_of_a_fixed_version_is_a_version_of_its_own() -> None:
+def test_each_revision_of_a_used_version_is_its_own_version() -> None:
     arena = make_arena(1, 1, team=make_team())
     first = arena.candidates.get()
 

@@ -179,7 +179,7 @@ def test_an_arena_that_is_not_open_takes_no_other_teams(arena_of_prompts: Arena)
 
 
 @pytest.mark.parametrize("has_answers", [True, False])
-def test_an_arena_that_is_closed_again_takes_nothing_more_of_its_guests(
+def test_a_closed_arena_takes_nothing_more_of_its_guests(
     arena_of_prompts: Arena, has_answers: bool
 ) -> None:
     guest = entered_by_a_guest(arena_of_prompts)
@@ -262,9 +262,7 @@ def test_what_nothing_was_made_with_is_changed_in_place(arena_of_prompts: Arena)
 
 
 @pytest.mark.parametrize("made_with", ["an answer", "a call", "retired"])
-def test_what_something_was_made_with_stays_and_has_a_next_version(
-    arena_of_prompts: Arena, made_with: str
-) -> None:
+def test_a_used_version_stays_and_has_a_next_one(arena_of_prompts: Arena, made_with: str) -> None:
     made = register(arena_of_prompts, system_prompt="Be kind.", model="m")
     if made_with == "an answer":
         answer(made)

@@ -121,7 +121,7 @@ def test_a_receiver_that_is_gone_is_removed(notice: Notice, settings: Any) -> No
     assert (entry.by, entry.action) == ("its receiver", "removed a webhook")
 
 
-def test_a_redirect_and_a_forbidden_target_are_given_up_at_once_in_words(
+def test_redirects_and_forbidden_targets_are_given_up_at_once(
     notice: Notice, settings: Any
 ) -> None:
     with Receiver(says(302, headers="Location: /\r\n")) as receiver:
@@ -167,7 +167,7 @@ def test_a_mail_server_that_is_away_is_asked_again(
     )
 
 
-def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: Notice) -> None:
+def test_stopped_mails_and_removed_webhooks_get_nothing(notice: Notice) -> None:
     by_mail, by_webhook = to_member(notice), to_webhook(notice, "https://hooks.example.com/")
     Membership.objects.update(notices_by_email=False)
     Webhook.objects.update(removed_at=NOW)
@@ -177,9 +177,7 @@ def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: N
     assert mail.outbox == []
 
 
-def test_what_a_killed_worker_left_is_sent_when_its_lease_ends_and_given_up_at_last(
-    notice: Notice,
-) -> None:
+def test_a_killed_workers_delivery_is_sent_after_its_lease(notice: Notice) -> None:
     delivery = to_member(notice)
     Delivery.objects.update(state="running", attempts=1, lease_expires_at=NOW + LEASE)
     assert send(delivery).attempts == 1
@@ -205,9 +203,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
 
 
-def test_what_waits_in_the_queue_is_not_queued_again_until_its_message_may_be_lost(
-    notice: Notice,
-) -> None:
+def test_a_delivery_is_queued_again_once_it_may_be_lost(notice: Notice) -> None:
     delivery = to_member(notice)
     assert take_due_deliveries(now=NOW) == [delivery.pk]
     assert take_due_deliveries(now=NOW + ENQUEUE_AGAIN - timedelta(seconds=1)) == []

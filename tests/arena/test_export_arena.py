@@ -125,7 +125,7 @@ def test_retired_entries_come_back_retired(arena, tmp_path):
     assert copy.pairs.filter(shared_prompts__gt=0).count() == 1
 
 
-def test_details_that_are_named_like_a_vote_s_own_fields_do_not_replace_them(tmp_path):
+def test_details_do_not_replace_a_votes_own_fields(tmp_path):
     arena = make_arena(slug="mine")
     a, b, _ = arena.candidates.all()
     make_vote(arena, a, b, "left", details={"outcome": "right", "judge": "x"})
@@ -190,7 +190,7 @@ def test_what_cannot_be_exported_is_said(tmp_path, slug, words):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_undisclosed_candidate_goes_out_by_its_mask_and_without_its_texts(arena, tmp_path):
+def test_an_undisclosed_candidate_is_exported_masked(arena, tmp_path):
     secret = arena.candidates.order_by("pk")[0]
     secret.name, secret.model, secret.notes = "Top secret", "the-model", "a note"
     secret.disclosed_at, secret.private_until = None, timezone.now()

@@ -81,7 +81,7 @@ def test_retiring_a_candidate_ends_its_run_and_frees_the_money(
     assert stored(run).state == "cancelled"
 
 
-def test_what_a_run_has_cost_by_then_stays_spent_and_calls_under_way_are_booked(
+def test_a_cancelled_runs_costs_stay_and_open_calls_are_booked(
     candidate: Candidate, guest: Team, model: Model
 ) -> None:
     run = order(candidate)
@@ -107,7 +107,7 @@ def test_a_run_that_is_over_stays_as_it_ended(candidate: Candidate, guest: Team)
     assert (stored(run).state, stored(run).closed_at) == ("done", run.closed_at)
 
 
-def test_the_trails_say_which_run_was_ended_and_the_guests_names_nobody_of_the_host(
+def test_both_audit_logs_name_the_run_and_nobody_of_the_host(
     candidate: Candidate, guest: Team, host: Team
 ) -> None:
     run = order(candidate)
@@ -152,7 +152,7 @@ def test_a_retired_candidates_run_does_not_go_on(
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_an_arena_with_a_guests_unfinished_run_does_not_become_private(
+def test_a_guests_unfinished_run_keeps_an_arena_public(
     state: str, open_arena: Arena, candidate: Candidate, guest: Team, host: Team
 ) -> None:
     run = order(candidate)
@@ -176,7 +176,7 @@ def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(
 # -- Reading and ending what one pays for ----------------------------------------------------------
 
 
-def test_who_pays_for_a_run_reads_and_cancels_it_where_the_arena_is_hidden_from_them(
+def test_the_payer_reads_and_cancels_a_run_in_a_hidden_arena(
     open_arena: Arena, candidate: Candidate, guest: Team
 ) -> None:
     run, caller = order(candidate), token_of(guest)

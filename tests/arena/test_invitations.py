@@ -115,7 +115,7 @@ def test_a_link_of_whoever_has_no_account_any_more_does_not_work(gone):
     assert team.memberships.filter(role="owner").count() == (1 if gone is deleted_account else 2)
 
 
-def test_a_link_of_whoever_is_no_owner_any_more_works_neither_when_it_was_never_withdrawn():
+def test_a_former_owners_link_does_not_work():
     team = make_team()
     former = make_member(team, "owner")
     invitation, _ = invite(team, by=former.user)
@@ -150,7 +150,7 @@ def test_a_used_link_cannot_be_withdrawn():
     assert not teams.revoke_invitation(invitation=invitation, by=by, now=NOW)
 
 
-def test_a_member_keeps_their_role_and_the_link_stays_for_somebody_else():
+def test_a_member_keeps_their_role_and_the_link_stays_open():
     team = make_team()
     invitation, _ = invite(team, "viewer")
     owner = team.memberships.get()

@@ -92,7 +92,7 @@ def test_a_try_that_failed_uses_no_link_up(link):
     assert sign_up(ada, "ada").url == "/invitations/"
 
 
-def test_an_account_that_nobody_proved_makes_room_for_the_next_one(link, delivering):
+def test_an_unproven_account_makes_room_for_the_next(link, delivering):
     eve, ada = opened(link), opened(link)
     assert sign_up(eve, "eve").url == "/sign-up/sent/"
     assert sign_up(ada, "ada").url == "/sign-up/sent/"

@@ -29,7 +29,7 @@ def vote_through(arena, rater):
     return seen
 
 
-def test_a_comparison_has_one_prompt_and_two_different_candidates():
+def test_a_comparison_has_one_prompt_and_two_candidates():
     arena = make_arena()
     comparison = issue(arena, make_person())
     assert comparison.left != comparison.right
@@ -37,7 +37,7 @@ def test_a_comparison_has_one_prompt_and_two_different_candidates():
     assert comparison.expires_at == NOW + TIME_TO_VOTE
 
 
-def test_a_rater_never_gets_the_same_two_responses_twice_in_either_order():
+def test_a_rater_gets_no_two_responses_twice_in_either_order():
     arena, rater = make_arena(3, 4), make_person()
     seen = [
         frozenset([c.left_response_id, c.right_response_id]) for c in vote_through(arena, rater)
@@ -81,7 +81,7 @@ def test_the_sides_cannot_be_foretold_from_the_first_showing():
     assert all(a != b for a, b in zip(went_left[::2], went_left[1::2], strict=True))
 
 
-def test_the_probability_of_the_draw_is_stored_and_conditional_on_what_is_left():
+def test_the_stored_probability_is_of_what_was_left_to_draw():
     arena, rater = make_arena(3, 1), make_person()
     pairs = list(Pair.objects.order_by("pk"))
     weights = {(p.low_id, p.high_id): w for p, w in zip(pairs, [1.0, 2.0, 5.0], strict=True)}
@@ -111,14 +111,14 @@ def test_weights_decide_how_often_a_pair_comes():
     assert favoured > 40  # expected 54 of 60
 
 
-def test_an_expired_pair_is_not_shown_again_to_the_rater_who_let_it_pass():
+def test_an_expired_pair_is_not_shown_to_its_rater_again():
     arena, rater = make_arena(2, 1), make_person()
     issue(arena, rater)
     later = NOW + TIME_TO_VOTE + timedelta(seconds=1)
     assert comparisons.next_comparison(arena=arena, rater=rater, now=later) is None
 
 
-def test_an_undone_pair_goes_to_another_rater_and_not_to_the_one_who_saw_the_names():
+def test_an_undone_pair_goes_to_another_rater():
     arena, rater, other = make_arena(2, 1), make_person(), make_person()
     comparison = issue(arena, rater)
     voting.cast_vote(comparison=comparison, rater=rater, outcome="left", now=NOW)
@@ -150,7 +150,7 @@ def test_an_arena_of_one_candidate_has_nothing_to_show():
     assert issue(make_arena(1, 3), make_person()) is None
 
 
-def test_what_is_retired_is_shown_no_more_even_where_it_was_waiting():
+def test_what_is_retired_is_shown_no_more_even_if_waiting():
     arena, rater = make_arena(3, 1), make_person()
     waiting = issue(arena, rater)
     Candidate.objects.filter(pk=waiting.left_id).update(retired_at=NOW)
@@ -160,7 +160,7 @@ def test_what_is_retired_is_shown_no_more_even_where_it_was_waiting():
     assert waiting.left_id not in (following.left_id, following.right_id)
 
 
-def test_a_retired_prompt_does_not_count_as_one_that_is_left_or_seen():
+def test_a_retired_prompt_is_neither_left_nor_seen():
     arena, rater = make_arena(2, 2), make_person()
     comparison = issue(arena, rater)
     voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=NOW)
@@ -169,7 +169,7 @@ def test_a_retired_prompt_does_not_count_as_one_that_is_left_or_seen():
     assert issue(arena, rater).prompt != comparison.prompt
 
 
-def test_a_rater_who_saw_all_that_is_demanded_gets_a_pair_by_weight():
+def test_a_rater_who_saw_all_demanded_gets_a_pair_by_weight():
     arena, rater = make_arena(2, 30), make_person()
     for _ in range(8):
         comparison = issue(arena, rater)

@@ -31,7 +31,7 @@ def issue(arena: Arena, rater: Rater, **other: object) -> Comparison:
     return issue_pair(arena=arena, rater=rater, **asked)
 
 
-def test_just_these_two_are_issued_for_half_an_hour_and_were_not_drawn() -> None:
+def test_the_two_are_issued_for_half_an_hour_and_not_drawn() -> None:
     arena, rater = make_arena(), make_person()
     comparison = issue(arena, rater)
     comparison.refresh_from_db()

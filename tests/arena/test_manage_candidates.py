@@ -34,7 +34,7 @@ def page_of(name: str, candidate: Candidate) -> str:
     return reverse(name, args=[candidate.arena.slug, candidate.pk])
 
 
-def test_three_prompts_are_shown_as_they_are_sent_before_anything_is_saved(
+def test_the_preview_shows_three_prompts_as_they_are_sent(
     owner: Client, arena_of_one: Arena
 ) -> None:
     data = {
@@ -89,9 +89,7 @@ def test_a_candidate_is_registered(owner: Client, arena_of_one: Arena) -> None:
     assert f"The leaderboard shows it as “Undisclosed {made.pk}” until it has 30 votes." in page
 
 
-def test_the_form_of_a_private_candidate_starts_as_private_as_it_is(
-    owner: Client, used: Candidate
-) -> None:
+def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candidate) -> None:
     until = timezone.now() + timedelta(days=30)
     how = {"disclosed_at": None, "private_until_votes": 40, "private_until": until}
     Candidate.objects.filter(pk=used.pk).update(**how)
@@ -154,9 +152,7 @@ def test_whoever_has_several_teams_says_for_which(team: Team, arena_of_one: Aren
 # -- Versions --------------------------------------------------------------------------------------
 
 
-def test_an_edit_shows_the_difference_and_then_writes_the_next_version(
-    owner: Client, used: Candidate
-) -> None:
+def test_an_edit_shows_the_difference_then_writes_a_version(owner: Client, used: Candidate) -> None:
     url = page_of("edit_candidate", used)
     data = {"system_prompt": "Be kind.\nBe patient.", "model": "m-2", "do": "save"}
     unseen = owner.post(url, data)
@@ -177,9 +173,7 @@ def test_an_edit_shows_the_difference_and_then_writes_the_next_version(
     assert used.system_prompt == "Be kind.\nBe brief."
 
 
-def test_a_page_of_versions_says_who_wrote_them_when_and_what_differs(
-    owner: Client, used: Candidate
-) -> None:
+def test_the_versions_page_says_who_when_and_what_differs(owner: Client, used: Candidate) -> None:
     who = owner.get(reverse("teams")).wsgi_request.user
     for version in (2, 3):
         make_candidate(
@@ -225,7 +219,7 @@ def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: C
 # -- Uploads ---------------------------------------------------------------------------------------
 
 
-def test_a_file_of_answers_is_reported_on_and_the_same_again_changes_nothing(
+def test_an_uploaded_file_is_reported_and_again_changes_nothing(
     owner: Client, arena_of_one: Arena, team: Team
 ) -> None:
     made = make_candidate(arena_of_one, "ours", team=team)

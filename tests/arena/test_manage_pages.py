@@ -93,9 +93,7 @@ def test_a_private_arena_is_as_one_that_is_not_there(arena: Arena) -> None:
         assert '<a href="/sign-in/">sign in</a>,' in answers[0][1]
 
 
-def test_a_viewer_reads_a_prompt_in_full_and_is_told_why_they_cannot_change_it(
-    arena: Arena, team: Team
-) -> None:
+def test_a_viewer_reads_a_prompt_and_why_it_is_read_only(arena: Arena, team: Team) -> None:
     arena.prompts.update(text="Why? " * 100, reference="Because.")
     viewer, url = everybody(team)["viewer"], address(arena, "edit_prompt", "prompt")
     assert url in viewer.get(address(arena, "manage_prompts")).text
@@ -203,7 +201,7 @@ def test_the_arenas_team_retires_a_guest(owner: Client, arena: Arena, is_disclos
     assert theirs.retired_at is not None
 
 
-def test_a_guest_of_a_closed_arena_reads_why_nothing_can_be_changed(arena: Arena) -> None:
+def test_a_guest_of_a_closed_arena_reads_why_it_is_read_only(arena: Arena) -> None:
     guests = make_team(name="Guests")
     theirs = make_candidate(arena, "theirs", team=guests)
     member = signed_in(guests.memberships.get().user)
@@ -284,7 +282,7 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     assert heading() == "Read the results"
 
 
-def test_the_overview_does_not_call_it_done_while_prompts_are_unanswered(
+def test_the_overview_is_not_done_while_prompts_are_unanswered(
     owner: Client, arena: Arena, team: Team
 ) -> None:
     """Two candidates answered three prompts and were voted on; then more prompts came."""
@@ -308,9 +306,7 @@ def test_the_overview_does_not_call_it_done_while_prompts_are_unanswered(
     assert "> See the leaderboard </a>" in words
 
 
-def test_the_overview_counts_a_guest_s_candidates_among_the_others(
-    owner: Client, arena: Arena
-) -> None:
+def test_the_overview_counts_a_guests_candidates(owner: Client, arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     guests = make_team(name="Guests")
     theirs = make_candidate(arena, "theirs", team=guests)
@@ -324,9 +320,7 @@ def test_the_overview_counts_a_guest_s_candidates_among_the_others(
     assert upload in page
 
 
-def test_the_overview_offers_no_answers_to_whoever_may_not_bring_them(
-    arena: Arena, team: Team
-) -> None:
+def test_the_overview_offers_uploads_to_those_permitted_alone(arena: Arena, team: Team) -> None:
     """A viewer of the arena's team who enters candidates of another one."""
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     ours = make_candidate(arena, "ours", team=team)

@@ -22,7 +22,7 @@ def test_candidates_of_before_are_as_old_as_their_arenas() -> None:
 
 
 @pytest.mark.django_db
-def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> None:
+def test_live_tokens_of_one_name_are_told_apart() -> None:
     team, other = (make_empty_team(slug=slug, name=slug) for slug in ("a", "b"))
     long = "x" * 100
     names = ["CI", "CI 2", "CI", "CI", "Desk", long, long]
@@ -43,7 +43,7 @@ def test_tokens_of_one_name_are_told_apart_and_those_revoked_keep_theirs() -> No
 
 
 @pytest.mark.django_db
-def test_teams_that_were_called_alike_keep_their_names_and_the_first_has_the_key() -> None:
+def test_teams_named_alike_stay_and_the_first_has_the_key() -> None:
     names = ["Team A", "Zenith", "team a", "ＴＥＡＭ A", "\ufdfa" * 120]
     for number, name in enumerate(names):
         make_empty_team(slug=f"t{number}", name=name)

@@ -58,7 +58,7 @@ def test_nothing_is_written_where_nothing_changed() -> None:
     assert statements_on_pairs(arena, arena.candidates.earliest("pk")) == []
 
 
-def test_only_pairs_whose_count_differs_are_written_however_many_there_are() -> None:
+def test_only_pairs_whose_count_differs_are_written() -> None:
     arena = make_arena(6, 3)
     Response.objects.filter(candidate=arena.candidates.latest("pk")).earliest("pk").delete()
     (update,) = statements_on_pairs(arena)
@@ -74,7 +74,7 @@ def test_a_wrong_count_is_put_right() -> None:
     assert stored(arena) == counted(arena)
 
 
-def test_uploaded_answers_are_counted_for_the_candidate_that_brought_them() -> None:
+def test_uploaded_answers_are_counted_for_their_candidate() -> None:
     arena = make_arena(3, 4)
     newcomer = make_candidate(arena, "newcomer")
     upload(newcomer, "p0", "p2")

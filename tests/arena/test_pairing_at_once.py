@@ -47,7 +47,7 @@ def answer(candidate: Candidate) -> None:
     sync_pairs(arena=candidate.arena, touched=candidate)
 
 
-def test_who_counts_while_another_has_not_committed_waits_and_counts_both() -> None:
+def test_a_count_waits_for_the_others_commit_and_counts_both() -> None:
     arena = make_arena(0, PROMPTS)
     first, second = newcomers(arena, 2)
     other = threading.Thread(target=in_thread(transaction.atomic(lambda: answer(second))))

@@ -26,7 +26,7 @@ def told(before: str, after: str, context: int = 3) -> list[str]:
     ]
 
 
-def test_changed_lines_stand_between_unchanged_ones_with_their_changed_words():
+def test_changed_lines_stand_in_place_with_their_changed_words():
     before = "You are a helper.\nBe kind.\nAnswer in one sentence."
     after = "You are a helper.\nBe very kind.\nAnswer in two sentences."
     assert told(before, after) == [
@@ -44,7 +44,7 @@ def test_lines_added_and_removed_alone_have_no_marked_words():
     assert told("a\n", "") == ["-a", "-"]
 
 
-def test_lines_that_have_little_in_common_are_shown_as_different_whole():
+def test_lines_with_little_in_common_differ_as_a_whole():
     assert told("alpha beta gamma delta", "one two gamma three four") == [
         "-alpha beta gamma delta",
         "+one two gamma three four",
@@ -60,7 +60,7 @@ def test_far_from_changes_lines_are_left_out_and_counted():
     assert told("\n".join(lines), "\n".join(changed), context=0) == ["@10", "+new", "@10"]
 
 
-def test_nothing_is_left_out_where_the_context_of_two_changes_meets():
+def test_nothing_is_left_out_where_two_contexts_meet():
     assert told("a\nb\nc\nd", "x\nb\nc\ny", context=1) == ["-a", "+x", " b", " c", "-d", "+y"]
 
 
@@ -96,7 +96,7 @@ def test_both_texts_can_be_read_off_the_diff(before, after, context):
 
 
 @given(TEXTS, TEXTS, st.integers(0, 20))
-def test_with_little_work_the_segments_are_coarser_and_still_right(before, after, work):
+def test_with_little_work_segments_are_coarser_and_right(before, after, work):
     old, new = before.split("\n"), after.split("\n")
     spans = list(_segments(old, new, _Work(work), None))
     assert [item for i, j, _, _ in spans for item in old[i:j]] == old
@@ -123,7 +123,7 @@ def hostile() -> dict[str, tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lines", "marks", "words", "reversed", "blocks"])
-def test_even_hostile_texts_of_full_length_are_compared_in_seconds(kind):
+def test_hostile_texts_of_full_length_take_seconds(kind):
     before, after = (text[:100_000] for text in hostile()[kind])
     started = time.perf_counter()
     found = diff_of(before, after, context=10**6)

@@ -39,7 +39,7 @@ def test_both_parts_are_filled_with_the_prompt_and_its_variables():
     assert found == [("system", "You serve Ada."), ("user", "Why? Sign as Bo.")]
 
 
-def test_an_empty_template_is_the_prompt_alone_and_a_blank_system_prompt_is_not_sent():
+def test_blank_templates_send_the_prompt_alone():
     assert messages("", " \n") == [("user", "Why?")]
     assert messages("\n ") == [("user", "Why?")]
 
@@ -64,7 +64,7 @@ def test_a_value_with_braces_stays_as_it_is():
     assert found == [("user", "{{ a }}{{ prompt }}")]
 
 
-def test_the_prompts_text_is_not_replaced_by_a_variable_of_that_name():
+def test_a_variable_named_prompt_does_not_replace_the_text():
     variables = {"prompt": "something else"}
     found = render_messages(
         system_prompt="", user_template="{{ prompt }}", prompt="Why?", variables=variables
@@ -153,7 +153,7 @@ def test_a_missing_value_names_the_prompt_and_the_variable():
         )
 
 
-def test_a_message_that_repeats_a_long_prompt_too_often_is_refused_before_it_is_made():
+def test_a_message_that_would_be_too_long_is_not_built():
     with pytest.raises(TemplateError, match="becomes 9,000,000,000 characters long"):
         messages("{{prompt}}" * 9_000, prompt="x" * 1_000_000)
 
@@ -197,7 +197,7 @@ def test_hostile_braces_take_linear_time(piece):
     assert time.perf_counter() - started < 1
 
 
-def test_among_very_many_names_the_one_that_was_meant_is_not_looked_for():
+def test_no_suggestion_is_looked_for_among_very_many_names():
     started = time.perf_counter()
     words = refusal("{{ " + "k" * 90 + " }}", *(f"{'k' * 80}{number}" for number in range(100_000)))
     assert time.perf_counter() - started < 2

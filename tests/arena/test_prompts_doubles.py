@@ -93,7 +93,7 @@ def test_a_text_that_its_prompt_keeps_is_nobody_elses(arena: Arena, order: int) 
     assert sentences[1:] == [double_of("p1"), double_of("p2")]
 
 
-def test_a_long_chain_of_texts_passed_on_in_vain_is_refused_in_one_go(arena: Arena) -> None:
+def test_a_long_chain_of_doubles_is_refused_in_one_go(arena: Arena) -> None:
     n = 2000
     Prompt.objects.bulk_create(
         Prompt(arena=arena, external_id=f"q{i}", text=f"{i}") for i in range(n)
@@ -104,7 +104,7 @@ def test_a_long_chain_of_texts_passed_on_in_vain_is_refused_in_one_go(arena: Are
     assert (texts(arena), len(report.refused)) == (before, n)
 
 
-def test_a_row_without_an_id_is_known_by_the_text_that_rows_before_it_left(arena: Arena) -> None:
+def test_a_row_without_an_id_is_known_by_the_text_left_so_far(arena: Arena) -> None:
     report = upsert(arena, ("p1", "Y"), ("", "X"), ("", "Y"), ("", "Z"), ("", "X"))
     assert texts(arena) == {"p1": "Y", "p2": "Z", "p3": "X"}
     assert (counts(report), refused(report)) == ((1, 1, 3), {})
@@ -116,7 +116,7 @@ def test_a_row_without_an_id_gets_none_that_a_later_row_names(arena: Arena) -> N
     assert (counts(report), refused(report)) == ((2, 0, 0), {})
 
 
-def test_a_row_without_an_id_changes_nothing_of_the_text_that_it_is_known_by(arena: Arena) -> None:
+def test_a_row_without_an_id_changes_nothing_of_its_text(arena: Arena) -> None:
     arena.prompts.filter(external_id="p2").update(text=" Y\r\nY\n")
     fix(arena, "p2")
     assert counts(upsert(arena, ("", "Y\nY"))) == (0, 0, 1)
@@ -129,7 +129,7 @@ def test_a_row_that_repeats_a_refused_one_is_refused_with_it(arena: Arena) -> No
     assert (counts(report), list(refused(report))) == ((0, 0, 0), [1, 2, 3, 4])
 
 
-def test_the_variables_that_a_row_leaves_as_they_are_count_with_its_text(arena: Arena) -> None:
+def test_variables_that_a_row_leaves_count_with_its_text(arena: Arena) -> None:
     arena.prompts.update(variables={"a": "1"})
     report = upsert(arena, ("p2", "X"), ("p3", "X"))
     assert refused(report) == {1: double_of("p1")}
@@ -137,7 +137,7 @@ def test_the_variables_that_a_row_leaves_as_they_are_count_with_its_text(arena: 
     assert arena.prompts.get(external_id="p3").variables == {}
 
 
-def test_imported_prompts_of_one_text_stay_and_take_other_changes(arena: Arena) -> None:
+def test_imported_doubles_stay_and_take_other_changes(arena: Arena) -> None:
     arena.prompts.update(text="Twin")
     rows = [PromptRow(1, "Twin", "p1", category="c"), PromptRow(2, "Twin", "p2", category="d")]
     report = upsert_prompts(arena=arena, rows=rows, by=Actor(), atomic=True)
@@ -178,9 +178,7 @@ def test_the_operators_desk_refuses_it_too(
     assert texts(arena) == {"p1": "X", "p2": "Z"}
 
 
-def test_the_operators_desk_takes_another_text_and_prompts_without_one(
-    arena: Arena, admin_client: Any
-) -> None:
+def test_the_admin_takes_another_text_and_none(arena: Arena, admin_client: Any) -> None:
     add = reverse("admin:arena_prompt_add")
     for name, text in (("p3", "Y"), ("p4", ""), ("p5", "")):
         sent = {"arena": arena.pk, "external_id": name, "text": text, "variables": "{}"}

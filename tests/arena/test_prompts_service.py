@@ -113,7 +113,7 @@ def test_one_bad_row_keeps_all_out_where_that_is_wanted(empty_arena: Arena) -> N
     assert texts(empty_arena) == {"one": "A?"}
 
 
-def test_a_row_that_could_not_be_read_is_a_bad_row_like_any_other(empty_arena: Arena) -> None:
+def test_a_row_that_could_not_be_read_is_a_bad_row(empty_arena: Arena) -> None:
     unread = [Problem(2, "text", "The column 'text' is empty.")]
     report = upsert(empty_arena, PromptRow(1, "A?"), unread=unread, atomic=True)
     assert (report.written, report.added, report.problems) == (False, 0, unread)

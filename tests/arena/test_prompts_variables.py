@@ -36,7 +36,7 @@ def test_they_come_back_as_they_were(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_with_other_variables_says_that_the_prompt_is_another(tmp_path: Path) -> None:
+def test_a_file_with_other_variables_names_another_prompt(tmp_path: Path) -> None:
     make_arena(0, 1, slug="mine")
     line = {"id": "p0", "text": "Question 0?", "category": "category-0", "variables": {"who": "B"}}
     (tmp_path / "prompts.jsonl").write_text(json.dumps(line))

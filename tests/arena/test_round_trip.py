@@ -152,7 +152,7 @@ def _has(votes: list[tuple[Any, ...]], raters: str) -> bool:
     return any(is_judge == (raters == "judges") for _, _, is_judge, _ in votes)
 
 
-def test_an_exported_file_of_answers_fills_the_candidate_it_names(empty_team: Team) -> None:
+def test_exported_answers_fill_the_candidate_they_name(empty_team: Team) -> None:
     arena = make_arena(2, 3, team=empty_team)
     first, second = arena.candidates.order_by("pk")
     with exported(arena) as folder:
@@ -169,7 +169,7 @@ def test_an_exported_file_of_answers_fills_the_candidate_it_names(empty_team: Te
     assert f"is an answer of '{first.name}'" in report.refused[0].sentence
 
 
-def test_a_column_that_never_names_the_candidate_says_nothing_of_it(empty_team: Team) -> None:
+def test_a_column_that_never_names_the_candidate_is_ignored(empty_team: Team) -> None:
     arena = make_arena(1, 2, team=empty_team)
     ours = make_candidate(arena, "ours", team=empty_team)
     table = read_table(b"prompt_id,text,candidate\np0,a,John\np1,b,Jane\n", columns=RESPONSES)

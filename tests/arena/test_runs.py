@@ -42,7 +42,7 @@ def test_the_task_opens_an_ordered_run():
     assert sum(run.demands.values_list("remaining", flat=True)) == 6
 
 
-def test_an_open_run_is_served_before_anything_else_and_closes_with_n_votes_per_pair():
+def test_an_open_run_is_served_first_and_closes_when_complete():
     arena = make_arena()
     run = ordered(arena, per_pair=3)
     issued = [vote(arena) for _ in range(9)]
@@ -129,7 +129,7 @@ def test_an_arena_without_pairs_takes_no_run():
         runs.order_people_run(arena=make_arena(1), per_pair=1, by=CLI)
 
 
-def test_the_command_orders_and_the_voting_page_shows_how_far_it_is(client, capsys):
+def test_the_command_orders_and_the_voting_page_shows_progress(client, capsys):
     arena = make_arena()
     call_command("order_votes", arena.slug, per_pair=2)
     assert "6 votes requested" in capsys.readouterr().out

@@ -55,7 +55,7 @@ def test_a_new_account_signs_in_by_name_and_by_address(client):
         assert is_signed_in(client), name
 
 
-def test_people_with_one_name_before_the_at_get_names_of_their_own(client):
+def test_addresses_that_begin_alike_get_names_of_their_own(client):
     for host in ("a.org", "b.org"):
         client.post("/sign-up/", ADA | {"email": f"ada@{host}"})
         client.post("/sign-out/")
@@ -115,7 +115,7 @@ def test_where_mail_arrives_the_account_is_ready_after_its_link(client, deliveri
     assert is_signed_in(client)
 
 
-def test_an_unproven_account_cannot_sign_in_and_is_sent_the_link_again(client, delivering):
+def test_an_unproven_account_is_sent_the_link_again(client, delivering):
     client.post("/sign-up/", ADA)
     client.cookies.clear()
     answer = client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
@@ -124,13 +124,13 @@ def test_an_unproven_account_cannot_sign_in_and_is_sent_the_link_again(client, d
     assert len(mail.outbox) == 2
 
 
-def test_an_operator_without_an_address_signs_in_where_mail_arrives(client, delivering):
+def test_an_operator_without_an_address_signs_in_despite_mail(client, delivering):
     User.objects.create_superuser("admin", password="s3cret-words")
     client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
     assert is_signed_in(client)
 
 
-def test_who_had_an_account_before_mail_arrived_signs_in_with_any_address(client, delivering):
+def test_an_account_older_than_mail_signs_in_with_any_address(client, delivering):
     """`createsuperuser` asks for an address, and nobody reads what comes to root@localhost."""
     User.objects.create_superuser("admin", "root@localhost", "s3cret-words")
     client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
@@ -161,7 +161,7 @@ def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):
         assert "localhost" not in message.subject + message.body
 
 
-def test_where_no_mail_arrives_a_taken_address_is_refused_in_words(client):
+def test_without_mail_a_taken_address_is_refused_in_words(client):
     User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
     page = client.post("/sign-up/", ADA)
     assert "There is already an account with this address" in page.text

@@ -19,7 +19,7 @@ def sign_in(client: Client, user: Any) -> Any:
     )
 
 
-def test_signing_in_tells_the_browser_and_signing_out_takes_it_back(settings: Any) -> None:
+def test_signing_in_sets_the_cookie_and_signing_out_removes_it(settings: Any) -> None:
     settings.SESSION_COOKIE_SECURE = True
     client, user = Client(), make_user()
     client.get(reverse("sign_in"), secure=True)
@@ -72,7 +72,7 @@ def test_a_stored_page_asks_no_session() -> None:
 
 
 @pytest.mark.parametrize(("sign_up", "leads_to"), [("open", "/sign-up/"), ("closed", "/teams/")])
-def test_a_newcomer_is_led_to_an_account_where_anybody_may_make_one(
+def test_a_newcomer_is_led_to_sign_up_where_it_is_open(
     settings: Any, sign_up: str, leads_to: str
 ) -> None:
     settings.SIGN_UP = sign_up

@@ -42,7 +42,7 @@ def said(table: Table) -> list[str]:
     return [f"{one.row}, {one.column}: {one.sentence}" for one in table.problems]
 
 
-def test_prompts_have_ids_categories_references_and_variables_of_their_own():
+def test_every_field_of_a_prompt_is_read():
     table = prompts(
         "ID,Prompt,Tag,Expected,rubric,customer\np1,Why?,greetings,Because.,Be strict.,Ada\n"
         ",How?,,,,\n"
@@ -60,7 +60,7 @@ def test_prompts_have_ids_categories_references_and_variables_of_their_own():
     )
 
 
-def test_a_file_whose_columns_have_the_usual_names_is_read_without_a_word():
+def test_columns_of_usual_names_are_read_without_a_notice():
     assert prompts("id,text,category,rubric,reference\np1,Why?,a,b,c\n").notices == []
     assert prompts("question,answer\nWhy?,So.\n").notices == [
         "Columns were read as follows: 'question' as the prompt, 'answer' as a variable."
@@ -105,7 +105,7 @@ def test_json_lines_and_an_array_say_the_same():
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @pytest.mark.parametrize("marked", [True, False])
-def test_every_unicode_encoding_is_known_with_and_without_its_mark(name, marked):
+def test_unicode_encodings_are_known_with_and_without_a_mark(name, marked):
     mark = "\ufeff" if marked and name.startswith("UTF-16") else ""
     data = (mark + "text\tid\r\nWas heißt „Größe“?\tp1\r\n").encode(ENCODINGS[name])
     table = prompts(data)
@@ -163,7 +163,7 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
     ]
 
 
-def test_a_quotation_mark_that_is_not_closed_is_a_problem_of_its_row():
+def test_an_unclosed_quotation_mark_is_a_problem_of_its_row():
     table = prompts('text,id\nWhy?,p1\n"How?,p2\nWho?,p3\n')
     assert [row.external_id for row in table.rows] == ["p1"]
     assert said(table) == ["3, : The row is not CSV: unexpected end of data."]
@@ -174,7 +174,7 @@ def test_a_value_below_no_name_is_a_problem():
     assert said(table) == ["2, : The row has a value in a column without a name."]
 
 
-def test_the_same_prompt_twice_is_a_problem_unless_its_variables_differ():
+def test_a_prompt_twice_is_a_problem_unless_variables_differ():
     table = prompts("text,customer\nWhy?,Ada\nWhy?,Bo\nWhy?,Ada\n")
     assert [row.variables["customer"] for row in table.rows] == ["Ada", "Bo"]
     assert table.problems == [
@@ -280,7 +280,7 @@ def test_prompt_is_never_the_name_of_a_variable():
     st.sampled_from(list(ENCODINGS.values())),
 )
 @settings(max_examples=150)
-def test_what_was_written_is_read_back_in_every_dialect_and_encoding(cells, delimiter, encoding):
+def test_every_dialect_and_encoding_is_read_back(cells, delimiter, encoding):
     rows = [[f"p{number}", text, note] for number, (text, note) in enumerate(cells)]
     table = prompts(written([["id", "text", "note"], *rows], delimiter).encode(encoding))
     assert table.problems == []

@@ -196,7 +196,7 @@ def test_a_prompt_that_is_too_long_is_left_out(column, thing):
     assert len(table.rows) == 1
 
 
-def test_a_prompt_with_more_variables_than_one_may_have_is_left_out():
+def test_a_prompt_with_too_many_variables_is_left_out():
     most = {"text": "Why?"} | {f"v{n}": "x" for n in range(100)}
     table = read_table(json.dumps([most | {"v100": "x"}, most]).encode(), columns=PROMPTS)
     assert [one.sentence for one in table.problems] == [

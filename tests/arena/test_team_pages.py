@@ -77,7 +77,7 @@ def test_what_changes_a_team_is_for_its_owners():
     assert AuditEntry.objects.count() == before + len(posts)
 
 
-def test_a_refusal_is_one_line_of_the_log_and_a_fault_keeps_its_traceback(caplog, monkeypatch):
+def test_a_refusal_is_one_log_line_and_a_fault_has_a_traceback(caplog, monkeypatch):
     team = make_team()
     client, url = signed_in(make_member(team).user), reverse("rename_team", args=[team.slug])
     assert client.get(url).status_code == 403
@@ -147,7 +147,7 @@ def test_from_signing_up_to_a_second_person_in_the_team():
     assert "already been used" in bob.get(link, follow=True).text
 
 
-def test_an_invitation_lets_in_where_sign_up_is_by_invitation_alone(settings):
+def test_an_invitation_lets_in_where_sign_up_is_closed(settings):
     settings.SIGN_UP = "invited"
     account = {"email": "bob@example.org", "password1": "correct horse battery"}
     _, secret = invite(make_team())
@@ -213,7 +213,7 @@ def test_a_member_who_opens_a_link_is_told_and_led_to_the_team():
     assert f'href="/teams/{team.slug}/"' in answer.text
 
 
-def test_a_name_that_is_taken_is_said_on_the_form_and_stays_in_it():
+def test_a_taken_name_stays_in_the_form_with_its_error():
     make_team(name="Help Centre")
     page = signed_in(make_user()).post("/teams/new/", {"name": "Help, centre"})
     assert "The address /teams/help-centre/ is already taken. Choose another name." in page.text
@@ -278,7 +278,7 @@ def test_a_new_token_is_shown_by_one_answer_and_never_again():
     assert "last used" in page
 
 
-def test_a_token_without_a_name_or_a_scope_is_refused_beside_the_field():
+def test_a_token_without_name_or_scope_is_refused_at_the_field():
     team = make_team()
     client, url = signed_in(team.memberships.get().user), reverse("team_tokens", args=[team.slug])
     page = client.post(url, {"name": "", "scopes": []}).text
@@ -387,7 +387,7 @@ def test_a_team_sees_its_arenas_and_its_budget():
     assert "$12.50" in page
 
 
-def test_arenas_of_others_are_listed_where_the_team_has_candidates_and_may_see_them():
+def test_visible_arenas_with_the_teams_candidates_are_listed():
     team = make_team()
     seen, hidden = (
         make_arena(team=make_team(), name="Open contest"),
@@ -454,7 +454,7 @@ def test_nothing_that_is_typed_into_an_address_breaks_a_page(path, method):
         assert getattr(client, method)(path, hostile).status_code < 500
 
 
-def test_loading_the_page_of_a_new_token_again_makes_no_second_one():
+def test_reloading_a_new_tokens_page_makes_no_second_one():
     owner = make_user()
     team, client = make_team(owner), signed_in(owner)
     url, data = reverse("team_tokens", args=[team.slug]), {"name": "CI", "scopes": ["read"]}

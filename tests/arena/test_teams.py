@@ -58,7 +58,7 @@ def test_an_operator_makes_as_many_teams_as_they_like(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["help-centre", "Hélp, centre"])
-def test_an_address_that_is_taken_is_refused_and_nothing_is_written(name):
+def test_a_taken_address_is_refused_and_nothing_is_written(name):
     make_team(name="Help Centre")
     with pytest.raises(teams.TeamError, match="/teams/help-centre/ is already taken"):
         teams.create_team(name=name, by=Actor(user=make_user()))
@@ -144,7 +144,7 @@ def test_a_name_that_is_taken_at_the_same_moment_is_refused_too(monkeypatch):
 
 
 @pytest.mark.parametrize("vacated", [False, True])
-def test_teams_that_were_called_alike_before_stay_so_and_no_third_joins_them(vacated):
+def test_old_teams_of_one_name_stay_and_no_third_joins(vacated):
     """As the migration leaves them."""
     first = make_team(name="Team A")
     double = make_empty_team(slug="double", name="team a")

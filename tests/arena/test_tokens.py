@@ -39,7 +39,7 @@ def test_a_token_is_found_by_its_secret_and_by_nothing_else():
     assert [teams.find_token(text, NOW) for text in wrong] == [None] * len(wrong)
 
 
-def test_a_secret_has_256_random_bits_behind_a_name_that_may_be_shown():
+def test_a_secret_has_256_random_bits_behind_its_prefix():
     made = [make() for _ in range(3)]
     for token, secret in made:
         assert re.fullmatch(r"rs_[a-z0-9]{8}_[0-9a-f]{64}", secret)

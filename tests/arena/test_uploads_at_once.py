@@ -19,9 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def test_a_comparison_issued_after_the_look_keeps_the_new_text_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_comparison_issued_after_the_look_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     arena = make_arena(2, 1)
     candidate = arena.candidates.order_by("pk")[0]

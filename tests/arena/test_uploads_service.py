@@ -60,7 +60,7 @@ def test_the_same_upload_twice_changes_nothing(candidate: Candidate) -> None:
     assert AuditEntry.objects.filter(action="uploaded answers").count() == 1
 
 
-def test_a_new_text_takes_its_figures_and_its_stored_page_with_it(candidate: Candidate) -> None:
+def test_a_new_text_replaces_figures_and_stored_page(candidate: Candidate) -> None:
     upload(candidate, ResponseRow(2, "Old.", prompt_id="p0", seconds=3.0, cost=9))
     candidate.responses.update(html="<p>Old.</p>", html_version=3)
     report = upload(candidate, ResponseRow(2, "New.", prompt_id="p0", cost=4))
@@ -99,7 +99,7 @@ def test_one_bad_row_keeps_all_out_where_that_is_wanted(candidate: Candidate) ->
     assert report.missing == ["p0", "p1", "p2", "p3"]
 
 
-def test_a_row_that_could_not_be_read_is_a_bad_row_like_any_other(candidate: Candidate) -> None:
+def test_a_row_that_could_not_be_read_is_a_bad_row(candidate: Candidate) -> None:
     rows = [ResponseRow(2, "Fine.", prompt_id="p0"), ResponseRow(4, "Lost.", prompt_id="p9")]
     unread = [Problem(3, "text", "The column 'text' is empty.")]
     report = upload(candidate, *rows, unread=unread, atomic=True)

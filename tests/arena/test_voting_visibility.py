@@ -54,9 +54,7 @@ def test_a_member_votes_in_a_private_arena(empty_team: Team) -> None:
 
 
 @pytest.mark.parametrize("page", ["cast_vote", "undo_vote"])
-def test_whoever_has_left_the_team_finds_no_pair_of_its_private_arena(
-    empty_team: Team, page: str
-) -> None:
+def test_a_former_member_finds_no_pair_of_a_private_arena(empty_team: Team, page: str) -> None:
     arena, user = make_arena(2, team=empty_team, visibility="private"), member_of(empty_team)
     comparison = issued_to(user, arena)
     user.team_memberships.all().delete()
@@ -77,7 +75,7 @@ def test_finding_a_pair_costs_one_query_whatever_the_arena(empty_team: Team) -> 
     ("scope", "own", "seen"),
     [("can_read", True, True), ("can_submit", True, False), ("can_read", False, False)],
 )
-def test_a_token_sees_the_private_pairs_of_its_team_if_it_may_read(
+def test_a_reading_token_sees_its_teams_private_pairs(
     empty_team: Team, scope: str, own: bool, seen: bool
 ) -> None:
     arena = make_arena(2, team=empty_team, visibility="private")

@@ -63,7 +63,7 @@ def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(empty_team: Team) 
     assert list(subjects) == ["https://chat.example.org"] * 3
 
 
-def test_each_webhook_has_a_secret_of_its_own_that_goes_with_the_sites_key(
+def test_each_webhooks_secret_is_derived_from_the_sites_key(
     empty_team: Team, settings: Any
 ) -> None:
     one, two = (Webhook(team=empty_team, url=URL, salt=salt) for salt in "ab")

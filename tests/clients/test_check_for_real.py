@@ -121,9 +121,7 @@ def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> 
     assert (Run.objects.count(), Judgement.objects.count()) == (1, 50)
 
 
-def test_where_all_was_judged_it_says_what_stays_open_until_there_are_more_prompts(
-    check: Check, team: Team
-) -> None:
+def test_it_says_when_only_more_prompts_could_decide(check: Check, team: Team) -> None:
     arena = make_arena(2, 4, team=team)
     check(arena, f"--judge={LOCAL}", "--per-pair=4")
     assert votes_by(LOCAL) == 4

@@ -112,7 +112,7 @@ def test_what_is_retired_is_not_entered_again() -> None:
     assert {asked.method for asked in server.asked} == {"GET"}
 
 
-def test_beside_a_version_that_is_retired_the_one_that_is_not_counts() -> None:
+def test_the_version_that_is_not_retired_counts() -> None:
     first = SHORT | {"system_prompt": "Be long."}
     there = listed(RETIRED, first)
     with FakeRingside(ME, there, there, Said(SHORT | {"id": 22}, 201)) as server:
@@ -139,7 +139,7 @@ def test_a_candidate_is_found_by_its_id() -> None:
     assert server.asked[0].path == "/api/v1/arenas/a/candidates/17/"
 
 
-def test_what_no_candidate_is_made_of_is_refused_before_anything_is_sent() -> None:
+def test_unknown_fields_are_refused_before_anything_is_sent() -> None:
     with FakeRingside(ME) as server, pytest.raises(RingsideError, match="has no prompt"):
         Ringside(server.url).ensure_candidate("a", "short", prompt="Be brief.")
     assert not server.asked
@@ -195,7 +195,7 @@ PROMPTS = [
         {"prompt_id": "p1", "text": "x", "tokens_out": None, "seconds": " "},
     ],
 )
-def test_answers_that_can_go_in_are_told_before_anything_is_written(row: dict[str, Any]) -> None:
+def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any]) -> None:
     with FakeRingside(listed(*PROMPTS)) as server:
         assert Ringside(server.url).check_answers("a", [row]) == []
     assert [asked.method for asked in server.asked] == ["GET"]
@@ -220,7 +220,7 @@ def test_answers_that_can_go_in_are_told_before_anything_is_written(row: dict[st
         ({"prompt_id": "p1", "text": "x", "cost": 1_000_001}, "cost is 1000001"),
     ],
 )
-def test_answers_that_cannot_go_in_are_told_before_anything_is_written(
+def test_unusable_answers_are_told_before_anything_is_written(
     row: dict[str, Any], why: str
 ) -> None:
     with FakeRingside(listed(*PROMPTS)) as server:
@@ -287,7 +287,7 @@ def test_a_quote_of_answers_orders_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_a_run_of_answers_that_is_not_through_is_not_ordered_again(state: str) -> None:
+def test_an_unfinished_run_of_answers_is_not_ordered_again(state: str) -> None:
     with FakeRingside(listed(RUN | {"state": state})) as server:
         found = Ringside(server.url).generate_answers("a", 17)
     assert found is not None

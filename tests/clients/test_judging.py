@@ -110,7 +110,7 @@ def test_what_is_known_is_waited_for(verdict: str) -> None:
     assert found["verdict"] == verdict
 
 
-def test_a_board_that_counts_all_votes_is_not_waited_for_any_longer() -> None:
+def test_a_board_that_counts_all_votes_is_not_waited_for() -> None:
     none_yet = BEFORE | {"computed_at": None}
     counted = BEFORE | {"computed_at": "2026-11-22T10:00:00+01:00"}
     with FakeRingside(Said(none_yet), Said(BEFORE), Said(counted)) as server:

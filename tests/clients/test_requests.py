@@ -209,7 +209,7 @@ def test_no_post_is_redirected(status: int) -> None:
     assert len(server.asked) == 1
 
 
-def test_the_links_of_a_list_are_followed_at_our_own_address_only() -> None:
+def test_links_of_a_list_are_followed_at_our_address_only() -> None:
     elsewhere = "https://other.example/api/v1/rows/?cursor=cD0x&page_size=1000"
     pages = [Said({"next": elsewhere, "results": [1, 2]}), Said({"next": None, "results": [3]})]
     with FakeRingside(*pages) as server:
@@ -284,7 +284,7 @@ def test_waiting_ends_when_the_time_is_over(pauses: list[float]) -> None:
     assert str(caught.value) == "Run 4: not finished after 20 s."
 
 
-def test_a_look_that_fails_for_a_while_ends_when_the_time_is_over(
+def test_a_look_that_keeps_failing_ends_with_the_time(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ringside.random, "uniform", lambda least, most: most)
@@ -310,7 +310,7 @@ def test_a_try_takes_no_longer_than_there_is_time(monkeypatch: pytest.MonkeyPatc
     assert allowed == [pytest.approx(20)]
 
 
-def test_without_patience_there_is_one_look_with_time_for_an_answer() -> None:
+def test_without_patience_there_is_one_look() -> None:
     with FakeRingside(problem(503, "Busy."), Said({"a": 1})) as server:
         assert client_of(server).wait("x/", bool, patience=0, what="It") == {"a": 1}
 

@@ -25,7 +25,7 @@ def read(monkeypatch: pytest.MonkeyPatch, where: dict[str, Any], **given: str) -
     return read_notices(Env(), **where)
 
 
-def test_links_lead_to_this_machine_or_to_the_first_name_of_the_site(
+def test_links_lead_to_this_machine_or_the_sites_first_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert read(monkeypatch, HERE)["SITE_URL"] == "http://127.0.0.1:8000"

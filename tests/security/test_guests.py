@@ -13,7 +13,7 @@ from tests.security.world import make_world, welcome_guests
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
-def test_a_guest_gets_what_the_table_says_of_what_is_the_arenas_own() -> None:
+def test_guests_get_what_the_table_says_of_the_arena() -> None:
     world = make_world()
     welcome_guests(world)
     wrong = []
@@ -29,7 +29,7 @@ def test_a_guest_gets_what_the_table_says_of_what_is_the_arenas_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["disclosed", "undisclosed"])
-def test_everybody_gets_what_the_table_says_of_a_guests_candidate(kind: str) -> None:
+def test_a_guests_candidate_answers_as_the_table_says(kind: str) -> None:
     world = make_world()
     at = welcome_guests(world)[kind]
     wrong = []

@@ -99,9 +99,7 @@ def judged(world: World, server: FakeServer, rubric: str) -> None:
 
 
 @pytest.mark.slow
-def test_references_rubrics_and_grading_notes_are_nowhere_for_others(
-    world: World, server: FakeServer
-) -> None:
+def test_others_find_no_reference_rubric_or_grading_note(world: World, server: FakeServer) -> None:
     judged(world, server, "pairwise-note")
     for caller in OUTSIDE:
         leaks = [name for name, text in told(world, caller).items() if "canary-" in text]
@@ -109,7 +107,7 @@ def test_references_rubrics_and_grading_notes_are_nowhere_for_others(
 
 
 @pytest.mark.parametrize("rubric", ["pairwise", "pairwise-reference", "pairwise-note"])
-def test_a_judges_words_that_may_repeat_what_it_was_told_are_its_teams_alone(
+def test_a_reply_that_may_repeat_the_reference_is_its_teams(
     world: World, server: FakeServer, rubric: str
 ) -> None:
     judged(world, server, rubric)
@@ -127,7 +125,7 @@ def test_a_judges_words_that_may_repeat_what_it_was_told_are_its_teams_alone(
         assert all(secret in page for secret in (REFERENCE, RUBRIC, NOTE)), caller
 
 
-def test_a_judge_that_was_not_told_the_reference_is_read_by_everybody(
+def test_a_reply_without_the_reference_is_read_by_everybody(
     world: World, server: FakeServer
 ) -> None:
     world.arena.prompts.update(reference="so-it-is", rubric="")
@@ -167,7 +165,7 @@ def test_a_servers_words_and_the_money_are_the_teams_alone(
             assert "321" in text, f"{caller}: {name}"
 
 
-def test_money_that_is_not_told_is_null_and_a_pause_says_who_knows_why(world: World) -> None:
+def test_hidden_money_is_null_and_a_pause_says_who_knows_why(world: World) -> None:
     run = order(world.arena, "scripted:scripted-2", per_pair=1)
     reason = "Cap reached: $1.00."
     Run.objects.filter(pk=run.pk).update(state="paused", pause_reason=reason, cap=DOLLAR)
@@ -189,7 +187,7 @@ def test_money_that_is_not_told_is_null_and_a_pause_says_who_knows_why(world: Wo
     assert (own["cap"], own["pause_reason"]) == (1.0, reason)
 
 
-def test_a_token_that_orders_judges_alone_is_told_the_money_of_its_run(world: World) -> None:
+def test_a_judging_token_reads_the_money_of_its_run(world: World) -> None:
     run = order(world.arena, "scripted:scripted-2", per_pair=1)
     path = reverse("api_pause_judge_run", args=[run.pk])
     shown = world.callers["judges"].post(path, {}, content_type="application/json").json()

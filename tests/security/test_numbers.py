@@ -63,7 +63,7 @@ def test_a_number_leads_those_who_take_part(world: World) -> None:
     assert statuses(person, world, BY_NUMBER) == {200}
 
 
-def test_a_private_arena_is_not_found_by_those_who_took_part_once(world: World) -> None:
+def test_a_private_arena_is_not_found_by_former_raters(world: World) -> None:
     guests = make_team()
     enter(world, guests)
     world.arena.visibility = "private"
@@ -79,7 +79,7 @@ def test_a_link_leads_to_what_is_in_its_arena_alone(world: World) -> None:
         assert Client().get(path_of(name, here)).status_code == 404, name
 
 
-def test_a_stranger_marks_a_verdict_of_an_unlisted_arena_by_its_link(world: World) -> None:
+def test_a_stranger_marks_an_unlisted_verdict_by_its_link(world: World) -> None:
     marked = world.callers["stranger"].post(
         path_of("mark_verdict", world.at), {"mark": "coherent:yes"}
     )

@@ -71,7 +71,7 @@ def test_neither_does_whoever_votes_or_calls_the_api() -> None:
         assert sent["wsgi.input"].taken == 0, path
 
 
-def test_a_form_brings_a_hundred_files_and_a_thousand_fields_at_most() -> None:
+def test_a_form_has_at_most_a_hundred_files_and_1000_fields() -> None:
     client, sign_in = Client(), reverse("sign_in")
     files = {f"f{i}": SimpleUploadedFile(f"{i}.txt", b"x") for i in range(101)}
     assert client.post(sign_in, files).status_code == 400
