@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena.models import Candidate, Response, Run
-from tests.arena.answering import sweep, work_off
+from tests.arena.generation import sweep, work_off
 from tests.arena.rest import Caller, member_of, team_arena, token_of
 from tests.factories import make_candidate, make_team
 

@@ -15,7 +15,7 @@ from arena.calls.runs import cancel_run
 from arena.models import Arena, Run, Team
 from arena.services.arenas import delete_arena
 from arena.services.runs import BudgetError, budget_left, committed_by, reserve_budget
-from tests.arena.answering import order, work_off
+from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model
 from tests.factories import DOLLAR, make_paying_team, make_variant
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calls import money, scheduling
+from arena.calls import execution, money, scheduling
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import billed, cost, dollars, expected_cost, limited, raise_cap, worst_cost
@@ -304,3 +304,41 @@ def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
         execute_call(call_id=call.pk, handler=Question())
     statements = [q["sql"] for q in asked if q["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
     assert len(statements) <= 5, "\n".join(statements)
+
+
+# -- A database that is away -----------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_away_for_a_moment_costs_no_paid_reply(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, tries = execution._finish, []
+
+    def away(*args: Any) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OperationalError("server closed the connection unexpectedly")
+        finish(*args)
+
+    monkeypatch.setattr(execution, "_finish", away)
+    monkeypatch.setattr(execution, "DATABASE_AGAIN", 0.01)
+    run = make_run(cap=DOLLAR)
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
+    assert call is not None
+    assert (call.state, len(model.requests), books(run)) == ("done", 1, (20_000, 0, 0))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_broken_connection_had_written_is_booked_once(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(execution, "_settle_usage", broken)
+    run = make_run(cap=DOLLAR)
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
+    assert call is not None
+    assert (call.state, call.model_returned) == ("done", MODEL)
+    assert books(run) == (20_000, 0, 0)

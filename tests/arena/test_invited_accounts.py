@@ -16,7 +16,7 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import Invitation, Membership
 from arena.services.teams import create_invitation, revoke_invitation
-from tests.arena import test_sign_in_elsewhere as elsewhere
+from tests.arena import test_openid_connect as openid_connect
 from tests.arena.oidc_server import serving
 from tests.factories import make_team, make_user
 
@@ -147,12 +147,12 @@ def test_where_everybody_signs_up_links_are_not_used_up_by_it(link, settings):
 
 @pytest.mark.urls("tests.arena.oidc_urls")
 def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
-    at_server = dict(elsewhere.PERSON)
+    at_server = dict(openid_connect.PERSON)
     with serving(at_server) as base:
-        elsewhere.connect(settings, base)
-        assert elsewhere.go_there_and_back(opened(link)).url == "/invitations/"
+        openid_connect.connect(settings, base)
+        assert openid_connect.go_there_and_back(opened(link)).url == "/invitations/"
         at_server |= {"sub": "8", "email": "eve@corp.example", "preferred_username": "eve"}
-        assert CLOSED in elsewhere.go_there_and_back(opened(link)).text
+        assert CLOSED in openid_connect.go_there_and_back(opened(link)).text
     assert names() == [("ada",)]
 
 

@@ -14,7 +14,7 @@ from clients.python.ringside import (
     StillWaiting,
     main,
 )
-from tests.clients.checking import ANSWERS, JUDGED, NEW, OLD, Stub, check, decided
+from tests.clients.check_stub import ANSWERS, JUDGED, NEW, OLD, Stub, check, decided
 from tests.clients.fake_ringside import FakeRingside, Said
 
 __all__ = ["check"]

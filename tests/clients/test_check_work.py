@@ -7,7 +7,7 @@ import pytest
 
 from clients.python import ringside
 from clients.python.ringside import NOTHING_TO_DO, RingsideError, main
-from tests.clients.checking import DECIDED, JUDGED, NEW, OLD, Stub, check
+from tests.clients.check_stub import DECIDED, JUDGED, NEW, OLD, Stub, check
 
 __all__ = ["check"]
 

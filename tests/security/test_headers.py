@@ -12,7 +12,7 @@ from django.urls import reverse
 from tests.factories import PASSWORD, make_user
 from tests.ops.running import manage
 from tests.ops.test_settings import PRODUCTION
-from tests.security.asking import ask, path_of
+from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import make_world
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from tests.security.asking import path_of
+from tests.security.requests import path_of
 from tests.security.world import PEOPLE, World, make_world
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from arena.models.arenas import subject_of
 from arena.services import arenas
 from arena.signals import answers_changed
 from judges.services.calls import judge_call
-from tests.arena.answering import order, prompts_of, sweep, work_off
+from tests.arena.generation import order, prompts_of, sweep, work_off
 from tests.arena.ledger import Model, books, says
 from tests.factories import MODEL, make_call, make_variant
 

@@ -20,7 +20,7 @@ from tests.arena.teams import signed_in
 from tests.factories import make_candidate, make_empty_team, make_member
 from tests.judges.fake_server import MODEL, FakeServer, Sent, completion, nonce_of
 from tests.judges.helpers import LOCAL, order, work_off
-from tests.security.asking import ask, path_of
+from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 

@@ -17,9 +17,9 @@ from arena.models import AuditEntry, Rater, Role, Run
 from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
 from judges.services import decisions
 from judges.services import runs as judge_runs
-from tests.actions import actions
+from tests.audit_actions import actions
+from tests.audit_stage import Stage, set_stage
 from tests.factories import make_arena, make_candidate, make_empty_team
-from tests.stage import Stage, set_stage
 
 pytestmark = pytest.mark.django_db
 

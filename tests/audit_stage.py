@@ -26,7 +26,7 @@ from arena.services import notices, runs, teams
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
 from judges.services.runs import order_run
-from tests.arena.answering import order as order_answers
+from tests.arena.generation import order as order_answers
 from tests.factories import make_arena, make_empty_team, make_variant, make_vote
 
 NOW = timezone.now()

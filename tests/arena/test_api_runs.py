@@ -9,7 +9,7 @@ from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.generation_runs import prepare_order
 from arena.models import AuditEntry, Candidate, Run, Team
-from tests.arena.answering import work_off
+from tests.arena.generation import work_off
 from tests.arena.ledger import Model
 from tests.arena.rest import Caller, member_of, token_of
 from tests.factories import DOLLAR, make_team, make_user, make_variant

@@ -10,7 +10,7 @@ from arena import generation_runs, tasks
 from arena.actors import CLI
 from arena.calls.providers.base import RejectedError
 from arena.models import AuditEntry, Candidate, Run
-from tests.arena.answering import order
+from tests.arena.generation import order
 from tests.arena.ledger import Model
 from tests.factories import DOLLAR, make_variant
 

@@ -1,17 +1,23 @@
 """Answers that a team brings itself: matched, told apart, written once and all together."""
 
+import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.utils import timezone
 
 from arena.actors import Actor
 from arena.files.rows import ResponseRow
 from arena.files.tables import Problem
-from arena.models import Arena, AuditEntry, Candidate, Pair, Prompt, Response
+from arena.models import Arena, AuditEntry, Candidate, Comparison, Pair, Prompt, Rater, Response
+from arena.services import responses
 from arena.services.candidate_checks import CandidateError
+from arena.services.comparisons import next_comparison
 from arena.services.responses import upsert_responses
-from tests.factories import make_candidate, make_empty_team, make_vote
+from tests.factories import make_arena, make_candidate, make_empty_team, make_vote
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -208,3 +214,41 @@ def test_a_closed_arena_takes_no_answers_of_its_guests(arena_of_one: Arena) -> N
         upload(guest, ResponseRow(2, "Late.", prompt_id="p0"))
     Arena.objects.filter(pk=arena_of_one.pk).update(open_to_teams=True)
     assert upload(guest, ResponseRow(2, "In time.", prompt_id="p0")).added == 1
+
+
+# -- At the same moment ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_doorbell")
+@pytest.mark.django_db(transaction=True)
+def test_a_comparison_issued_after_the_look_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    arena = make_arena(2, 1)
+    candidate = arena.candidates.order_by("pk")[0]
+    before = candidate.responses.get().text
+    rater = Rater.objects.create(kind="person")
+    threads: list[threading.Thread] = []
+    look = responses.compared
+
+    def issue() -> None:
+        try:
+            next_comparison(arena=arena, rater=rater, now=timezone.now())
+        finally:
+            connection.close()
+
+    def look_then_issue(ids: Sequence[int]) -> set[int]:
+        found = look(ids)
+        if not threads:
+            threads.append(threading.Thread(target=issue))
+            threads[0].start()
+            # On SQLite it waits for its turn to write, until the upload has ended.
+            threads[0].join(0.3 if connection.vendor == "sqlite" else 10)
+        return found
+
+    monkeypatch.setattr(responses, "compared", look_then_issue)
+    row = ResponseRow(1, "Another text.", prompt_id=arena.prompts.get().external_id)
+    report = responses.upsert_responses(candidate=candidate, rows=[row], by=Actor())
+    threads[0].join(10)
+    assert Comparison.objects.count() == 1
+    was_first = connection.vendor != "sqlite"
+    assert (len(report.refused), report.changed) == ((1, 0) if was_first else (0, 1))
+    assert candidate.responses.get().text == (before if was_first else "Another text.")

@@ -11,7 +11,7 @@ from django.utils import timezone
 from arena.calls.providers.base import RejectedError
 from arena.calls.runs import pause_run
 from arena.models import Candidate, Run
-from tests.arena.answering import order, work_off
+from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model, says
 from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 

@@ -14,7 +14,7 @@ from arena.services.candidates import retire_candidate
 from arena.services.pairs import sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
 from arena.services.responses import upsert_responses
-from tests.arena.answering import order, work_off
+from tests.arena.generation import order, work_off
 from tests.factories import make_arena, make_candidate, make_variant
 
 pytestmark = pytest.mark.django_db

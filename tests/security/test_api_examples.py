@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.security.asking import ADDRESSES, ask, path_of
+from tests.security.requests import ADDRESSES, ask, path_of
 from tests.security.world import make_world
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]

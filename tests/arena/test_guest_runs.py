@@ -12,7 +12,7 @@ from arena.models import Arena, Candidate, Run, Team
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.candidates import retire_candidate
 from arena.services.runs import RunError, committed_by
-from tests.arena.answering import order, work_off
+from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model, says
 from tests.arena.rest import Caller, member_of, token_of
 from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant

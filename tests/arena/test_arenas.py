@@ -7,9 +7,18 @@ import pytest
 from django.utils import timezone
 
 from arena.actors import Actor
+from arena.errors import ServiceError
 from arena.forms.arenas import ArenaForm
-from arena.models import Arena, AuditEntry
-from arena.services.arenas import LONGEST_DESCRIPTION, ArenaError, create_team_arena, update_arena
+from arena.models import Arena, AuditEntry, Run
+from arena.services.arenas import (
+    LONGEST_CRITERIA,
+    LONGEST_DESCRIPTION,
+    ArenaError,
+    CriteriaError,
+    create_team_arena,
+    set_criteria,
+    update_arena,
+)
 from arena.services.candidates import retire_candidate
 from ranking.models import Board
 from tests.arena.rest import Caller
@@ -175,3 +184,42 @@ def test_an_arena_with_guests_does_not_become_private() -> None:
 def test_what_has_no_team_cannot_be_private() -> None:
     with pytest.raises(ArenaError, match="no team"):
         update(make_arena(0, 0), visibility="private")
+
+
+# -- Criteria --------------------------------------------------------------------------------------
+
+
+def test_criteria_are_stored_without_the_space_around_them() -> None:
+    arena = make_arena()
+    set_criteria(arena=arena, criteria="  Short and true.\n")
+    arena.refresh_from_db()
+    assert arena.criteria == "Short and true."
+    set_criteria(arena=arena, criteria="")
+    arena.refresh_from_db()
+    assert arena.criteria == ""
+
+
+def test_too_long_criteria_are_refused() -> None:
+    with pytest.raises(CriteriaError, match="4,001 characters") as refused:
+        set_criteria(arena=make_arena(), criteria="x" * (LONGEST_CRITERIA + 1))
+    assert isinstance(refused.value, ServiceError)
+    assert refused.value.field == "criteria"
+
+
+@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
+def test_nobody_changes_criteria_while_judges_are_at_work(state: str) -> None:
+    arena = make_arena()
+    run = Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state)
+    with pytest.raises(CriteriaError, match=f"Run {run.pk}"):
+        set_criteria(arena=arena, criteria="Other words.")
+    set_criteria(arena=arena, criteria="")  # the same as before
+    run.state = "done"
+    run.save()
+    set_criteria(arena=arena, criteria="Other words.")
+
+
+def test_criteria_change_during_runs_of_people() -> None:
+    arena = make_arena()
+    Run.objects.create(arena=arena, kind="person", per_pair=1, state="open")
+    set_criteria(arena=arena, criteria="Other words.")
+    assert arena.criteria == "Other words."

@@ -15,7 +15,7 @@ from arena.generation import GenerationError, generate_answer
 from arena.generation_runs import UnderWayError, prepare_order
 from arena.models import Arena, AuditEntry, Candidate, Response, Run
 from arena.services.candidate_checks import CandidateError
-from tests.arena.answering import order, prompts_of, work_off
+from tests.arena.generation import order, prompts_of, work_off
 from tests.arena.ledger import Model, books
 from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant
 

@@ -9,7 +9,7 @@ from arena.models import Team
 from tests.arena.rest import Caller, token_of
 from tests.arena.teams import signed_in
 from tests.factories import make_candidate, make_member, make_team
-from tests.security.asking import ask, path_of
+from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 

@@ -25,13 +25,13 @@ from arena.endpoints import Endpoint
 from arena.models import Delivery, Membership, Webhook
 from arena.services import teams
 from arena.services.notices import deliver, signing_secret
-from tests.arena import answering
+from tests.arena import generation
 from tests.arena.webhook_receiver import Receiver, says
 from tests.factories import make_candidate
 from tests.judges import helpers
 from tests.judges.conftest import Free
 from tests.judges.fake_server import MODEL, FakeServer, Sent, better_is, completion
-from tests.security.asking import ask, path_of
+from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 
@@ -182,7 +182,7 @@ def ask_models(world: World, server: FakeServer) -> None:
             model=MODEL,
             user_template="{{ prompt }}",
         )
-        answering.work_off(answering.order(variant))
+        generation.work_off(generation.order(variant))
 
 
 def send_notices(world: World, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
