@@ -1,28 +1,22 @@
 """What a model can do is found out by a handful of requests, and never guessed."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from arena.calls.capabilities import Probed, probe
-from arena.calls.providers.anthropic import AnthropicProvider
-from arena.calls.providers.base import Provider
-from arena.calls.providers.openai import OpenAIProvider
 from arena.calls.providers.scripted import ScriptedProvider
+from tests.arena.providers import DOWN, KEY, anthropic, openai
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, Answer, FakeServer, Sent, completion, dislikes, fails
 
-KEY = "sk-very-secret-key-123"
 TOKENS = [("Hello", -0.1, [("Hello", -0.1), ("Hi", -2.5)])]
 
 
-@pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        running.otherwise = able
-        yield running
+@pytest.fixture(autouse=True)
+def _able(server: FakeServer) -> None:
+    server.otherwise = able
 
 
 def able(body: dict[str, Any]) -> Sent:
@@ -32,14 +26,6 @@ def able(body: dict[str, Any]) -> Sent:
     if wanted:
         return completion(json.dumps({"word": wanted["properties"]["word"]["enum"][0]}))
     return completion("Hello", logprobs=TOKENS if body.get("logprobs") else None)
-
-
-def openai(server: FakeServer) -> Provider:
-    return OpenAIProvider(base_url=server.base_url, key=KEY, timeout=5)
-
-
-def anthropic(server: FakeServer) -> Provider:
-    return AnthropicProvider(base_url=server.anthropic_url, key=KEY, timeout=5)
 
 
 def abilities(found: Probed) -> tuple[bool, ...]:
@@ -141,7 +127,7 @@ def test_a_server_that_does_not_answer_is_not_ok_and_says_why(
 
 
 def test_a_server_that_is_down_is_not_ok() -> None:
-    found = probe(OpenAIProvider(base_url="http://127.0.0.1:9/v1", key="", timeout=1), MODEL)
+    found = probe(openai(DOWN, key="", timeout=1), MODEL)
     assert (found.ok, abilities(found)) == (False, (False, False, False, False))
     assert "No connection" in found.problem
 
