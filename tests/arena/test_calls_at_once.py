@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +27,7 @@ from arena.calls.scheduling import sweep
 from arena.endpoints import Endpoint
 from arena.models import Run
 from tests.arena.ledger import Model, Question, books, says
+from tests.deadlocks import at_once
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
@@ -71,20 +71,6 @@ class Faulty:
         with self._lock:
             self.answered += 1
         return says("A" if mood < 0.8 else "Hm.", tokens, 100)
-
-
-def at_once(*works: Callable[[], Any]) -> None:
-    """Run each in a thread of its own, with a connection of its own; raise what any of them did."""
-
-    def alone(work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(alone, work) for work in works]:
-            done.result()
 
 
 def long_question() -> Question:

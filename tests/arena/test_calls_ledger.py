@@ -1,11 +1,9 @@
 """The ledger: each call made by one worker at a time, ended once, tried six times at most."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.utils import timezone
 
 from arena.calls import leases, scheduling
@@ -15,6 +13,7 @@ from arena.calls.providers.base import RetryableError
 from arena.calls.runs import create_calls
 from arena.calls.scheduling import calls_to_ring
 from tests.arena.ledger import LEASE, Model, Question, add_askers, end, execute, must_take, take
+from tests.deadlocks import at_once
 from tests.factories import NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -45,17 +44,8 @@ def test_one_worker_takes_a_call_and_a_second_gets_nothing() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_one_of_eight_workers_takes_the_call() -> None:
     call = make_call()
-    together = threading.Barrier(8)
-
-    def come(_: int) -> bool:
-        together.wait()
-        try:
-            return take(call) is not None
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(8) as workers:
-        assert sum(workers.map(come, range(8))) == 1
+    taken = at_once(*[lambda: take(call)] * 8)
+    assert sum(one is not None for one in taken) == 1
     call.refresh_from_db()
     assert (call.attempts, call.requests) == (1, 1)
 

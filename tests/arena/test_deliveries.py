@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core import mail
 from django.utils import timezone
 
-from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
+from arena.models import AuditEntry, Delivery, Membership, Notice, Team, Webhook
 from arena.services import notices
 from arena.services.notices import (
     ENQUEUE_AGAIN,
@@ -23,6 +22,7 @@ from arena.services.notices import (
 )
 from arena.webhooks import verify
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_member, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -52,8 +52,7 @@ def to_receiver(notice: Notice, receiver: Receiver, settings: Any) -> Delivery:
 
 
 def to_member(notice: Notice) -> Delivery:
-    user = get_user_model().objects.create_user("ann", "ann@example.com")
-    member = Membership.objects.create(team=notice.team, user=user, role=Role.MEMBER)
+    member = make_member(notice.team, user=make_user("ann"))
     return Delivery.objects.create(notice=notice, membership=member, due_at=NOW)
 
 
@@ -139,7 +138,7 @@ def test_a_member_gets_a_mail_with_links(notice: Notice, settings: Any) -> None:
     delivery = send(to_member(notice))
     assert delivery.state == "delivered"
     sent = mail.outbox[0]
-    assert sent.to == ["ann@example.com"]
+    assert sent.to == ["ann@example.org"]
     assert sent.subject == "Help centre: B <b> beats A & C."
     assert "B <b> beats A & C." in sent.body
     assert "https://ringside.example.org/teams/help/arenas/x/" in sent.body
@@ -150,7 +149,7 @@ def test_a_line_break_in_a_name_forges_no_header(notice: Notice) -> None:
     Team.objects.update(name="Help\r\nBcc: all@example.com")
     send(to_member(notice))
     assert mail.outbox[0].subject.startswith("Help Bcc: all@example.com: ")
-    assert mail.outbox[0].recipients() == ["ann@example.com"]
+    assert mail.outbox[0].recipients() == ["ann@example.org"]
 
 
 def test_a_mail_server_that_is_away_is_asked_again(

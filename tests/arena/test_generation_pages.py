@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -13,6 +12,7 @@ from arena.calls.runs import pause_run
 from arena.models import Candidate, Run
 from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model, says
+from tests.arena.teams import signed_in
 from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 
 pytestmark = pytest.mark.django_db
@@ -26,15 +26,9 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return rings
 
 
-def as_(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def member_of(candidate: Candidate, role: str = "member") -> Client:
     assert candidate.team is not None
-    return as_(make_member(candidate.team, role).user)
+    return signed_in(make_member(candidate.team, role).user)
 
 
 def order_url(candidate: Candidate) -> str:
@@ -207,7 +201,7 @@ def test_the_team_reads_and_its_members_act(
     run = order(paid_candidate)
     pause_run(run_id=run.pk, reason="By hand.")
     client = (
-        as_(make_member(make_paying_team()).user)
+        signed_in(make_member(make_paying_team()).user)
         if who == "other"
         else member_of(paid_candidate, who)
     )
@@ -224,7 +218,7 @@ def test_nobody_is_led_to_the_sign_in(paid_candidate: Candidate) -> None:
 
 
 def test_a_private_arena_and_another_arena_s_run_are_not_there(paid_candidate: Candidate) -> None:
-    run, stranger = order(paid_candidate), as_(make_member(make_paying_team()).user)
+    run, stranger = order(paid_candidate), signed_in(make_member(make_paying_team()).user)
     type(paid_candidate.arena).objects.filter(pk=paid_candidate.arena_id).update(
         visibility="private"
     )

@@ -1,8 +1,7 @@
 """Where sign-up is by invitation alone, each link makes one account and no more."""
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.conf import settings
@@ -18,6 +17,7 @@ from arena.models import Invitation, Membership
 from arena.services.teams import create_invitation, revoke_invitation
 from tests.arena import test_openid_connect as openid_connect
 from tests.arena.oidc_server import serving
+from tests.deadlocks import at_once
 from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -164,15 +164,6 @@ def test_of_many_who_sign_up_in_one_moment_one_has_an_account(link, monkeypatch)
 
     monkeypatch.setattr(Accounts, "is_open_for_signup", lambda *args: True)
     browsers = [opened(link) for _ in range(6)]
-    together = threading.Barrier(len(browsers))
-
-    def come(number):
-        try:
-            together.wait()
-            return CLOSED not in sign_up(browsers[number], f"person-{number}").text
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(browsers)) as pool:
-        assert sum(pool.map(come, range(len(browsers)))) == 1
+    works = [partial(sign_up, browser, f"person-{i}") for i, browser in enumerate(browsers)]
+    assert sum(CLOSED not in answer.text for answer in at_once(*works)) == 1
     assert len(names()) == 1

@@ -8,16 +8,15 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from arena.actors import Actor
-from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
+from arena.models import AuditEntry, Delivery, Membership, Notice, Team, Webhook
 from arena.services.notices import MAX_SENTENCE_LENGTH, notify, set_notices_by_email
-from tests.factories import make_empty_team
+from tests.factories import make_empty_team, make_member, make_user
 
 pytestmark = pytest.mark.django_db
 
 
 def join(team: Team, name: str, **fields: Any) -> Membership:
-    user = get_user_model().objects.create_user(name, f"{name}@example.com")
-    return Membership.objects.create(team=team, user=user, role=Role.MEMBER, **fields)
+    return make_member(team, user=make_user(name), **fields)
 
 
 def tell(team: Team, **fields: Any) -> Notice | None:

@@ -1,12 +1,10 @@
 """Two who bring answers to the same prompts at the same moment: their pair knows of all of them."""
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -15,6 +13,7 @@ from arena.models import Arena, Candidate, Pair, Response
 from arena.services import responses
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
+from tests.deadlocks import Other, at_once
 from tests.factories import make_arena, make_candidate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
@@ -24,16 +23,6 @@ PROMPTS = 6
 def upload(candidate: Candidate) -> None:
     rows = [ResponseRow(i, "Mine.", prompt_id=f"p{i}") for i in range(PROMPTS)]
     responses.upsert_responses(candidate=candidate, rows=rows, by=Actor())
-
-
-def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:
-    def one() -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
-    return one
 
 
 def newcomers(arena: Arena, n: int) -> list[Candidate]:
@@ -50,13 +39,12 @@ def answer(candidate: Candidate) -> None:
 def test_a_count_waits_for_the_others_commit_and_counts_both() -> None:
     arena = make_arena(0, PROMPTS)
     first, second = newcomers(arena, 2)
-    other = threading.Thread(target=in_thread(transaction.atomic(lambda: answer(second))))
+    other = Other(transaction.atomic(lambda: answer(second)))
     with transaction.atomic():
         answer(first)
         other.start()
-        other.join(2)
-        assert other.is_alive()
-    other.join(30)
+        assert not other.ends_within(2)
+    other.check()
     assert Pair.objects.get(arena=arena).shared_prompts == PROMPTS
 
 
@@ -76,9 +64,7 @@ def test_many_at_once_leave_the_right_counts() -> None:
         lambda: sync_pairs(arena=arena),
         lambda: publish_pair_weights(arena=arena, weights=weights),
     ]
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(in_thread(work)) for work in works]:
-            done.result(60)
+    at_once(*works)
     pair.refresh_from_db()
     assert (pair.shared_prompts, pair.weight) == (PROMPTS + 1, 2.0)
     others = Pair.objects.filter(arena=arena).exclude(pk=pair.pk)

@@ -1,8 +1,6 @@
 """Teams: made, renamed, who is in them, and that an owner always stays."""
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -14,6 +12,7 @@ from arena.actors import Actor
 from arena.models import AuditEntry, Invitation, Membership, Role, Team
 from arena.services import teams
 from arena.services.teams import closed_reason, create_invitation, find_invitation
+from tests.deadlocks import at_once
 from tests.factories import make_empty_team, make_member, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -253,24 +252,6 @@ def test_a_budget_beyond_reason_is_refused(budget):
     assert team.budget == 0
 
 
-def run_at_once(*works):
-    """Run each in a thread and a connection of its own; return what they raised."""
-    together = threading.Barrier(len(works))
-
-    def alone(work):
-        try:
-            together.wait()
-            work()
-        except teams.TeamError as refused:
-            return type(refused).__name__
-        finally:
-            connection.close()
-        return None
-
-    with ThreadPoolExecutor(len(works)) as people:
-        return list(people.map(alone, works))
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("role", ["member", None])
 def test_two_owners_who_end_each_other_at_once_leave_one(role):
@@ -286,8 +267,9 @@ def test_two_owners_who_end_each_other_at_once_leave_one(role):
     for _ in range(10):
         team = make_team()
         ada, bob = team.memberships.get(), make_member(team, Role.OWNER)
-        refused = run_at_once(partial(end, ada, bob.user), partial(end, bob, ada.user))
-        assert sorted(map(str, refused)) == ["LastOwner", "None"]
+        works = partial(end, ada, bob.user), partial(end, bob, ada.user)
+        became = at_once(*works, expecting=(teams.TeamError,))
+        assert sorted(isinstance(one, teams.LastOwnerError) for one in became) == [False, True]
         assert roles(team).count("owner") == 1
 
 
@@ -296,6 +278,7 @@ def test_of_two_who_want_one_address_one_gets_it():
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     by = [Actor(user=make_user()) for _ in range(5)]
-    refused = run_at_once(*(partial(teams.create_team, name="Same", by=who) for who in by))
-    assert sorted(map(str, refused)) == ["None"] + ["TeamRefused"] * 4
+    works = [partial(teams.create_team, name="Same", by=who) for who in by]
+    became = at_once(*works, expecting=(teams.TeamError,))
+    assert sum(isinstance(one, teams.TeamError) for one in became) == 4
     assert Membership.objects.count() == Team.objects.count() == 1

@@ -11,23 +11,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import Actor
-from arena.models import ApiToken, Arena, Comparison, Membership, Rater, Team, Vote
+from arena.models import ApiToken, Arena, Comparison, Rater, Team, Vote
 from arena.services.comparisons import find_issued_comparison, next_comparison
-from tests.factories import make_arena, make_empty_team
+from tests.arena.teams import signed_in
+from tests.factories import make_arena, make_empty_team, make_member
 
 pytestmark = pytest.mark.django_db
 
 
 def member_of(team: Team, role: str = "viewer") -> User:
-    user = User.objects.create_user(f"{role} of {team.pk}")
-    Membership.objects.create(team=team, user=user, role=role)
-    return user
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return make_member(team, role).user
 
 
 def issued_to(user: User, arena: Arena) -> Comparison:

@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import Actor
-from arena.models import AuditEntry, Delivery, Membership, Role, Team, Webhook
+from arena.models import AuditEntry, Delivery, Role, Team, Webhook
 from arena.services.notices import (
     MAX_TESTS,
     MAX_WEBHOOKS,
@@ -18,7 +17,8 @@ from arena.services.notices import (
     send_test,
     signing_secret,
 )
-from tests.factories import make_empty_team
+from tests.arena.teams import signed_in
+from tests.factories import make_empty_team, make_member, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +26,10 @@ URL = "https://hooks.example.com/ringside"
 
 
 def somebody(team: Team | None, role: str = Role.OWNER) -> Client:
-    user = get_user_model().objects.create_user(f"{role}-{team}")
+    user = make_user(f"{role}-{team}")
     if team is not None:
-        Membership.objects.create(team=team, user=user, role=role)
-    client = Client()
-    client.force_login(user)
-    return client
+        make_member(team, role, user)
+    return signed_in(user)
 
 
 def page_of(team: Team) -> str:
