@@ -34,6 +34,11 @@ def work_off(run: Run) -> Run:
     return run
 
 
+def stored(run: Run) -> Run:
+    """The run as the database has it."""
+    return Run.objects.get(pk=run.pk)
+
+
 def sweep() -> None:
     reconcile_runs(now=timezone.now())
 

@@ -11,9 +11,14 @@ from arena.calls.execution import CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call, RunAsker
 from arena.calls.providers.base import Message, Reply, Request
 from arena.models import Run
-from tests.factories import MODEL, NOW
+from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
 LEASE = timedelta(seconds=30)
+
+
+def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
+    """A call at the endpoint `paid`, in a run of its own."""
+    return make_call(make_run(cap=cap), endpoint="paid", **fields)
 
 
 def add_askers(run: Run, *askers: str) -> None:

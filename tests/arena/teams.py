@@ -1,7 +1,9 @@
-"""Browsers of the people who may come by a team's pages."""
+"""Browsers of people, and what became of them."""
 
+import re
 from typing import Any
 
+from django.conf import settings
 from django.test import Client
 
 from arena.models import Role, Team
@@ -14,6 +16,17 @@ def signed_in(user: Any) -> Client:
     client = Client()
     client.force_login(user)
     return client
+
+
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def link_in(message: Any) -> str:
+    """The path of the link in a mail."""
+    found = re.search(f"{settings.SITE_URL}(\\S+)", message.body)
+    assert found is not None
+    return found[1]
 
 
 def everybody(team: Team) -> dict[str, Client]:

@@ -25,16 +25,22 @@ from arena.calls.providers.base import (
 )
 from arena.calls.runs import move_calls, resume_run
 from arena.models import Run
-from tests.arena.ledger import LEASE, Model, Question, books, end, execute, must_take, says
+from tests.arena.ledger import (
+    LEASE,
+    Model,
+    Question,
+    books,
+    end,
+    execute,
+    must_take,
+    paid_call,
+    says,
+)
 from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
 ONE = Rate(DOLLAR, 2 * DOLLAR)  # as at the endpoint `paid`
 MUCH = 5 * DOLLAR  # more nano-dollars than 32 bits hold
 OF_ONE_REPLY = 10 * 1000 + 5 * 2000
-
-
-def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
-    return make_call(make_run(cap=cap), endpoint="paid", **fields)
 
 
 def worst() -> int:

@@ -14,7 +14,7 @@ from arena.generation import generate_answer
 from arena.generation_runs import answers_of, failures_of, report_on, with_prompts
 from arena.models import AuditEntry, Response, Run
 from arena.services.runs import BudgetError, RunError
-from tests.arena.generation import order, sweep, work_off
+from tests.arena.generation import order, stored, sweep, work_off
 from tests.arena.ledger import Model, says
 from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 
@@ -25,10 +25,6 @@ NOW = timezone.now()
 @pytest.fixture
 def by() -> Actor:
     return Actor(user=make_member(make_paying_team()).user)
-
-
-def stored(run: Run) -> Run:
-    return Run.objects.get(pk=run.pk)
 
 
 def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> None:

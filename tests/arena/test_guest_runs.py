@@ -12,7 +12,7 @@ from arena.models import Arena, Candidate, Run, Team
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.candidates import retire_candidate
 from arena.services.runs import RunError, committed_by
-from tests.arena.generation import order, work_off
+from tests.arena.generation import order, stored, work_off
 from tests.arena.ledger import Model, says
 from tests.arena.rest import Caller, member_of, token_of
 from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant
@@ -56,10 +56,6 @@ def make_private(arena: Arena, by: Actor) -> Arena:
 def hide(arena: Arena) -> None:
     """As it was possible before a guest's unfinished run kept an arena from it."""
     Arena.objects.filter(pk=arena.pk).update(visibility="private", open_to_teams=False)
-
-
-def stored(run: Run) -> Run:
-    return Run.objects.get(pk=run.pk)
 
 
 # -- Retiring --------------------------------------------------------------------------------------

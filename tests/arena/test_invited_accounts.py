@@ -1,10 +1,8 @@
 """Where sign-up is by invitation alone, each link makes one account and no more."""
 
-import re
 from functools import partial
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
 from django.db import connection
@@ -17,6 +15,7 @@ from arena.models import Invitation, Membership
 from arena.services.teams import create_invitation, revoke_invitation
 from tests.arena import test_openid_connect as openid_connect
 from tests.arena.oidc_server import serving
+from tests.arena.teams import is_signed_in, link_in
 from tests.deadlocks import at_once
 from tests.factories import make_team, make_user
 
@@ -58,14 +57,6 @@ def names():
     return list(User.objects.exclude(username="owner").order_by("pk").values_list("username"))
 
 
-def proof(message):
-    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
-
-
-def is_signed_in(client):
-    return "_auth_user_id" in client.session
-
-
 def test_a_link_makes_one_account_which_may_still_come_in(link):
     ada, eve = opened(link), opened(link)
     assert sign_up(ada, "ada").url == "/invitations/"
@@ -98,9 +89,9 @@ def test_an_unproven_account_makes_room_for_the_next(link, delivering):
     assert sign_up(ada, "ada").url == "/sign-up/sent/"
     assert names() == [("ada",)]
     of_eve, of_ada = mail.outbox
-    assert eve.post(proof(of_eve)).status_code == 404
+    assert eve.post(link_in(of_eve)).status_code == 404
     assert not is_signed_in(eve)
-    assert ada.post(proof(of_ada)).url == "/invitations/"
+    assert ada.post(link_in(of_ada)).url == "/invitations/"
     assert is_signed_in(ada)
     assert CLOSED in sign_up(opened(link), "late").text
     assert names() == [("ada",)]

@@ -3,23 +3,15 @@
 import re
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
 
 from arena.models import RateLimit
+from tests.arena.teams import is_signed_in, link_in
 
 pytestmark = pytest.mark.django_db
 ADA = {"email": "Ada@Example.org", "password1": "correct horse battery"}
 User = get_user_model()
-
-
-def link(message):
-    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
-
-
-def is_signed_in(client):
-    return "_auth_user_id" in client.session
 
 
 def test_an_address_and_a_password_are_enough(client):
@@ -108,10 +100,10 @@ def test_where_mail_arrives_the_account_is_ready_after_its_link(client, deliveri
     assert client.post("/sign-up/", ADA).url == "/sign-up/sent/"
     assert "Check your email" in client.get("/sign-up/sent/").text
     assert not is_signed_in(client)
-    page = client.get(link(mail.outbox[0]))
+    page = client.get(link_in(mail.outbox[0]))
     assert "ada@example.org" in page.text
     assert not is_signed_in(client)
-    assert client.post(link(mail.outbox[0])).url == "/teams/"
+    assert client.post(link_in(mail.outbox[0])).url == "/teams/"
     assert is_signed_in(client)
 
 

@@ -9,7 +9,7 @@ import pytest
 from arena.validation import TEXT_LIMIT
 from clients.python import ringside
 from clients.python.ringside import Ringside, RingsideError, read_answers
-from tests.clients.fake_ringside import FakeRingside, Said, problem
+from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 ME = Said({"teams": [{"slug": "search"}]})
 CONTENT = {
@@ -23,10 +23,6 @@ SHORT = {"id": 17, "name": "short", "version": 1, "notes": "Ours.", **CONTENT}
 MADE_OF = {"system_prompt": "Be brief.", "endpoint": "scripted", "model": "scripted-1"}
 REPORT: dict[str, Any] = {"added": 0, "changed": 0, "unchanged": 0, "refused": [], "missing": []}
 RUN = {"id": 4, "candidate": 17, "state": "open", "pause_reason": "", "wanted": 2, "done": 0}
-
-
-def listed(*rows: Any) -> Said:
-    return Said({"next": None, "previous": None, "results": rows})
 
 
 # -- Candidates ------------------------------------------------------------------------------------

@@ -7,15 +7,11 @@ import pytest
 
 from clients.python import ringside
 from clients.python.ringside import Ringside, RingsideError, StillWaiting
-from tests.clients.fake_ringside import FakeRingside, Said, problem
+from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 RUN = {"id": 5, "state": "open", "pause_reason": ""}
 ORDER: dict[str, Any] = {"judges": ["scripted"], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
 BEFORE = {"verdict": "unknown", "computed_at": "2026-11-22T08:59:59.5Z"}
-
-
-def listed(*rows: Any) -> Said:
-    return Said({"next": None, "previous": None, "results": rows})
 
 
 @pytest.fixture
