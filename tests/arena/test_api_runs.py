@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def team(model: Model) -> Team:
+def paying_team(model: Model) -> Team:
     """A team that may spend two dollars at an endpoint that answers what a test wants."""
     team = make_team()
     team.budget = 2 * DOLLAR
@@ -27,14 +27,14 @@ def team(model: Model) -> Team:
 
 
 @pytest.fixture
-def caller(team: Team) -> Caller:
-    return token_of(team)
+def caller(paying_team: Team) -> Caller:
+    return token_of(paying_team)
 
 
 @pytest.fixture
-def run(team: Team, caller: Caller) -> Run:
+def run(paying_team: Team, caller: Caller) -> Run:
     """A run of three answers, ordered through the API."""
-    candidate = make_variant(3, team)
+    candidate = make_variant(3, paying_team)
     path = f"arenas/{candidate.arena.slug}/candidates/{candidate.pk}/answers/"
     return Run.objects.get(pk=caller.post(path, {"cap": 1}).json()["id"])
 
@@ -43,8 +43,8 @@ def steer(caller: Caller, run: Run, action: str, **body: Any) -> Any:
     return caller.post(f"answer-runs/{run.pk}/{action}/", body)
 
 
-def test_an_order_says_where_its_run_is(team: Team, caller: Caller) -> None:
-    candidate = make_variant(1, team)
+def test_an_order_says_where_its_run_is(paying_team: Team, caller: Caller) -> None:
+    candidate = make_variant(1, paying_team)
     path = f"arenas/{candidate.arena.slug}/candidates/{candidate.pk}/answers/"
     ordered = caller.post(path, {"cap": 1})
     run = Run.objects.get()
@@ -60,8 +60,10 @@ def quote(caller: Caller, candidate: Candidate, **body: Any) -> Any:
     return caller.post(path, {"dry_run": True} | body)
 
 
-def test_a_dry_run_says_what_the_page_says_and_writes_nothing(team: Team, caller: Caller) -> None:
-    candidate = make_variant(3, team)
+def test_a_dry_run_says_what_the_page_says_and_writes_nothing(
+    paying_team: Team, caller: Caller
+) -> None:
+    candidate = make_variant(3, paying_team)
     written = AuditEntry.objects.count()
     answer = quote(caller, candidate)
     expected = prepare_order(candidate=candidate).quote
@@ -79,15 +81,17 @@ def test_a_dry_run_says_what_the_page_says_and_writes_nothing(team: Team, caller
     assert AuditEntry.objects.count() == written
 
 
-def test_a_quote_is_refused_as_the_order_would_be(team: Team, caller: Caller, run: Run) -> None:
+def test_a_quote_is_refused_as_the_order_would_be(
+    paying_team: Team, caller: Caller, run: Run
+) -> None:
     assert run.candidate
     under_way = quote(caller, run.candidate)
     assert (under_way.status_code, "is unfinished" in under_way.json()["detail"]) == (422, True)
-    unpriced = quote(caller, make_variant(1, team, model="unheard-of"))
+    unpriced = quote(caller, make_variant(1, paying_team, model="unheard-of"))
     assert (unpriced.status_code, "price" in unpriced.json()["detail"]) == (422, True)
-    nothing = quote(caller, make_variant(0, team))
+    nothing = quote(caller, make_variant(0, paying_team))
     assert nothing.json()["type"].endswith("nothing-to-do")
-    assert quote(token_of(team, "read"), run.candidate).status_code == 403
+    assert quote(token_of(paying_team, "read"), run.candidate).status_code == 403
     assert quote(token_of(make_team()), run.candidate).status_code == 403
 
 

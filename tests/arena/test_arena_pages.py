@@ -118,7 +118,7 @@ def test_what_is_of_another_arena_is_not_there(owner: Client, arena: Arena) -> N
 
 
 @pytest.fixture
-def guest(arena: Arena) -> Client:
+def guest_browser(arena: Arena) -> Client:
     """Somebody of another team, in an arena that is open to it."""
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     arena.prompts.update(reference="SECRET-REFERENCE", rubric="SECRET-RUBRIC")
@@ -128,41 +128,45 @@ def guest(arena: Arena) -> Client:
     return signed_in(make_team(name="Guests").memberships.get().user)
 
 
-def test_a_guest_enters_a_candidate_and_manages_that_one_alone(guest: Client, arena: Arena) -> None:
+def test_a_guest_enters_a_candidate_and_manages_that_one_alone(
+    guest_browser: Client, arena: Arena
+) -> None:
     data = {"name": "Theirs", "system_prompt": "Ours is better.", "do": "save"}
-    response = guest.post(address(arena, "new_candidate"), data)
+    response = guest_browser.post(address(arena, "new_candidate"), data)
     made = arena.candidates.get(name="Theirs")
     assert response.url == reverse("manage_candidate", args=[arena.slug, made.pk])
     assert made.team.name == "Guests"
-    assert b"Ours is better." in guest.get(response.url).content
+    assert b"Ours is better." in guest_browser.get(response.url).content
     for name in ("manage_candidate", "edit_candidate", "upload_answers", "retire_candidate"):
-        assert guest.post(address(arena, name, "candidate")).status_code in (404, 405), name
-    assert guest.post(address(arena, "retire_prompt", "prompt")).status_code == 403
+        assert guest_browser.post(address(arena, name, "candidate")).status_code in (404, 405), name
+    assert guest_browser.post(address(arena, "retire_prompt", "prompt")).status_code == 403
 
 
-def test_a_guest_sees_nothing_of_the_others_texts(guest: Client, arena: Arena) -> None:
+def test_a_guest_sees_nothing_of_the_others_texts(guest_browser: Client, arena: Arena) -> None:
     for name in ("manage_arena", "manage_prompts", "manage_candidates", "new_candidate"):
-        response = guest.get(address(arena, name))
+        response = guest_browser.get(address(arena, name))
         assert response.status_code == 200
         assert b"SECRET" not in response.content, name
-    preview = guest.post(address(arena, "new_candidate"), {"name": "Theirs", "do": "preview"})
+    preview = guest_browser.post(
+        address(arena, "new_candidate"), {"name": "Theirs", "do": "preview"}
+    )
     assert b"Question 0?" in preview.content
     assert b"SECRET" not in preview.content
 
 
-def test_a_guest_sees_variables_while_it_may_enter(guest: Client, arena: Arena) -> None:
+def test_a_guest_sees_variables_while_it_may_enter(guest_browser: Client, arena: Arena) -> None:
     arena.prompts.update(variables={"tone": "VALUE"})
     data = {"name": "Theirs", "user_template": "{{ prompt }} {{ tone }}", "do": "preview"}
 
     def shown() -> tuple[bool, bool]:
-        listed = guest.get(address(arena, "manage_prompts")).text
+        listed = guest_browser.get(address(arena, "manage_prompts")).text
         page = address(arena, "new_candidate")
         if made := arena.candidates.filter(name="Theirs").first():
             page = reverse("edit_candidate", args=[arena.slug, made.pk])
-        return "<code>tone<" in listed, "VALUE" in guest.post(page, data).text
+        return "<code>tone<" in listed, "VALUE" in guest_browser.post(page, data).text
 
     assert shown() == (True, True)
-    guest.post(address(arena, "new_candidate"), data | {"do": "save"})
+    guest_browser.post(address(arena, "new_candidate"), data | {"do": "save"})
     assert shown() == (True, True)
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=False)
     assert shown() == (False, False)

@@ -22,7 +22,7 @@ ENDPOINT, MODEL = "scripted", "model-of-mystery"
 
 
 @pytest.fixture
-def arena() -> Arena:
+def named_arena() -> Arena:
     """Two candidates with names that stand out, and one that is not disclosed."""
     arena = team_arena(make_team(), n_candidates=2, n_prompts=4)
     for candidate, name in zip(arena.candidates.order_by("pk"), NAMES, strict=False):
@@ -53,37 +53,41 @@ def tells_nothing(answer: Any, arena: Arena) -> None:
         assert not any(re.search(rf"/candidates/{candidate.pk}\b", path) for path in paths)
 
 
-def test_the_pages_of_a_rater_name_nobody(arena: Arena) -> None:
+def test_the_pages_of_a_rater_name_nobody(named_arena: Arena) -> None:
     rater = Client()
-    vote = reverse("vote", args=[arena.slug])
+    vote = reverse("vote", args=[named_arena.slug])
     for _ in range(6):
         page = rater.get(vote)
-        tells_nothing(page, arena)
+        tells_nothing(page, named_arena)
         (key,) = set(re.findall(r"/vote/([0-9a-f-]{36})/", page.content.decode()))
-        ahead = rater.get(reverse("next_pair", args=[arena.slug]), {"besides": key})
-        tells_nothing(ahead, arena)
-        tells_nothing(rater.post(reverse("cast_vote", args=[arena.slug, key])), arena)
-        skipped = rater.post(reverse("cast_vote", args=[arena.slug, key]), {"outcome": "skip"})
-        tells_nothing(skipped, arena)
+        ahead = rater.get(reverse("next_pair", args=[named_arena.slug]), {"besides": key})
+        tells_nothing(ahead, named_arena)
+        tells_nothing(rater.post(reverse("cast_vote", args=[named_arena.slug, key])), named_arena)
+        skipped = rater.post(
+            reverse("cast_vote", args=[named_arena.slug, key]), {"outcome": "skip"}
+        )
+        tells_nothing(skipped, named_arena)
 
 
-def test_the_comparison_has_no_page_before_its_vote(arena: Arena) -> None:
-    waiting = comparisons.next_comparison(arena=arena, rater=make_person(), now=timezone.now())
+def test_the_comparison_has_no_page_before_its_vote(named_arena: Arena) -> None:
+    waiting = comparisons.next_comparison(
+        arena=named_arena, rater=make_person(), now=timezone.now()
+    )
     assert waiting is not None
-    page = Client().get(reverse("comparison", args=[arena.slug, waiting.key]))
+    page = Client().get(reverse("comparison", args=[named_arena.slug, waiting.key]))
     assert page.status_code == 404
-    tells_nothing(page, arena)
+    tells_nothing(page, named_arena)
 
 
-def test_the_api_names_nobody_and_numbers_nobody(arena: Arena) -> None:
-    caller = token_of(arena.team)
-    place = f"arenas/{arena.slug}/comparisons/"
+def test_the_api_names_nobody_and_numbers_nobody(named_arena: Arena) -> None:
+    caller = token_of(named_arena.team)
+    place = f"arenas/{named_arena.slug}/comparisons/"
     for i in range(6):
         issued = caller.post(place, {"rater": f"rater-{i}"})
         key = issued.json()["key"]
         answers = [issued, caller.get(f"{place}{key}/"), caller.post(f"{place}{key}/skip/")]
         for answer in answers:
-            tells_nothing(answer, arena)
+            tells_nothing(answer, named_arena)
             assert not list(numbers(answer.json())), answer.json()
             assert answer.json()["candidates"] is None
 
@@ -99,23 +103,23 @@ def numbers(value: Any) -> Any:
         yield value
 
 
-def test_neither_side_nor_key_follows_the_order_of_ids(arena: Arena) -> None:
+def test_neither_side_nor_key_follows_the_order_of_ids(named_arena: Arena) -> None:
     now = timezone.now()
     for _ in range(60):
-        assert comparisons.next_comparison(arena=arena, rater=make_person(), now=now)
-    issued = Comparison.objects.filter(arena=arena)
+        assert comparisons.next_comparison(arena=named_arena, rater=make_person(), now=now)
+    issued = Comparison.objects.filter(arena=named_arena)
     older_left = [one.left_id < one.right_id for one in issued]
     assert 20 <= sum(older_left) <= 40
     assert len({json.dumps(str(one.key)) for one in issued}) == 60
     assert {one.key.version for one in issued} == {4}
 
 
-def test_votes_that_are_exported_have_no_answers_that_wait(arena: Arena) -> None:
+def test_votes_that_are_exported_have_no_answers_that_wait(named_arena: Arena) -> None:
     """Whoever reads the exports learns nothing of a pair before its vote."""
-    comparisons.next_comparison(arena=arena, rater=make_person(), now=timezone.now())
-    caller = token_of(arena.team)
+    comparisons.next_comparison(arena=named_arena, rater=make_person(), now=timezone.now())
+    caller = token_of(named_arena.team)
     for name in ("battles.csv", "battles.jsonl", "dpo.jsonl"):
-        answer = caller.get(f"arenas/{arena.slug}/exports/{name}")
+        answer = caller.get(f"arenas/{named_arena.slug}/exports/{name}")
         rows = answer.getvalue().decode().splitlines()
         assert len(rows) == (1 if name.endswith("csv") else 0), name
-    assert caller.get(f"arenas/{arena.slug}/battles/").json()["results"] == []
+    assert caller.get(f"arenas/{named_arena.slug}/battles/").json()["results"] == []
