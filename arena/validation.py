@@ -20,6 +20,11 @@ TEXT_LIMIT = 1_000_000  # bytes of UTF-8
 PROMPT_LIMIT = 100_000  # characters, as many as a candidate's template may have
 NAME_LIMIT = 200
 CATEGORY_LIMIT = 100
+NOTES_LIMIT = 10_000
+ARENA_NAME_LIMIT = 120
+QUESTION_LIMIT = 200
+CRITERIA_LIMIT = 4000
+DESCRIPTION_LIMIT = 20_000
 DETAILS_LIMIT = 100_000
 DETAILS_DEPTH = 20
 NUMBER_LIMIT = 10**308
@@ -98,18 +103,38 @@ def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) ->
     if required and not name:
         raise InputError("is empty")
     if len(name) > limit:
-        raise InputError(f"is {len(name):,} characters long; the limit is {limit}")
+        raise InputError(f"is {len(name):,} characters long; the limit is {limit:,}")
     clean_text(name)
     if _CONTROL.search(name):
         raise InputError("contains a line break or another control character")
     return name
 
 
-def check_prompt_length(text: str, column: str) -> None:
-    """Refuse a text of a prompt that is too long to be sent to a model and read by people."""
-    if len(text) > PROMPT_LIMIT:
-        size = f"{len(text):,} characters"
-        raise InputError(f"has {size}; at most {PROMPT_LIMIT:,} are allowed", column)
+def clean_visible_name(value: Any, *, limit: int = NAME_LIMIT) -> str:
+    """Return a name for a page, which holds no invisible characters."""
+    name = clean_name(value, limit=limit)
+    if hidden := invisible_character(name):
+        raise InputError(hidden)
+    return name
+
+
+def clean_paragraphs(
+    value: Any, *, limit: int | None = None, required: bool = False, strip: bool = True
+) -> str:
+    """Return a text of several lines, with one kind of line break; `limit` is in characters."""
+    text = clean_text(value).replace("\r\n", "\n")
+    if strip:
+        text = text.strip()
+    if required and not text:
+        raise InputError("is empty")
+    if limit:
+        check_length(text, limit)
+    return text
+
+
+def check_length(text: str, limit: int, column: str | None = None) -> None:
+    if len(text) > limit:
+        raise InputError(f"is {len(text):,} characters long; the limit is {limit:,}", column)
 
 
 def invisible_character(name: str) -> str:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from arena.actors import ANONYMOUS, Actor
 from arena.forms.base import cap_field, in_nano
 from arena.models import Arena, Candidate, Run
-from arena.services.arenas import LONGEST_CRITERIA
+from arena.models.arenas import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
@@ -18,8 +18,7 @@ from judges.services.decisions import name_for
 from judges.services.planning import MOST_JUDGES, OrderOptions
 from judges.services.registry import DEFAULT_RUBRIC, DEFAULT_SWITCHES, SCRIPTED_MODELS, Switches
 from judges.wording import QUORUM_TOO_HIGH
-from ranking.board_data import LARGEST_ID
-from ranking.comparison import LONG_TEXTS
+from ranking.board_data import LARGEST_ID, LONG_TEXTS
 
 SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [
@@ -39,7 +38,7 @@ class CriteriaForm(forms.Form):
     criteria = forms.CharField(
         required=False,
         label="What makes an answer better",
-        max_length=LONGEST_CRITERIA,
+        max_length=length_limit(Arena, "criteria"),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 

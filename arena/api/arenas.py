@@ -17,9 +17,8 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import PatchSerializer, Text
 from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
+from arena.models.arenas import length_limit
 from arena.services.arenas import (
-    LONGEST_CRITERIA,
-    LONGEST_DESCRIPTION,
     create_team_arena,
     update_arena,
 )
@@ -83,10 +82,10 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
 class ArenaChanges(PatchSerializer):
     """Changes to an arena; omitted members stay as they are."""
 
-    name = serializers.CharField(max_length=120)
-    question = serializers.CharField(max_length=200, required=False)
-    description = Text(required=False, max_length=LONGEST_DESCRIPTION)
-    criteria = Text(required=False, max_length=LONGEST_CRITERIA)
+    name = serializers.CharField(max_length=length_limit(Arena, "name"))
+    question = serializers.CharField(max_length=length_limit(Arena, "question"), required=False)
+    description = Text(required=False, max_length=length_limit(Arena, "description"))
+    criteria = Text(required=False, max_length=length_limit(Arena, "criteria"))
     visibility = serializers.ChoiceField(choices=Arena.Visibility.choices, required=False)
     voters = serializers.ChoiceField(choices=Arena.Voters.choices, required=False)
     open_to_teams = serializers.BooleanField(required=False)

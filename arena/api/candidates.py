@@ -18,6 +18,7 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import FieldVisibility, PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
+from arena.models.arenas import length_limit
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
 
 TAG = "Candidates"
@@ -102,15 +103,19 @@ class CandidateChanges(PatchSerializer):
     system_prompt = Text(required=False)
     user_template = Text(required=False)
     endpoint = serializers.CharField(
-        max_length=100,
+        max_length=length_limit(Candidate, "endpoint"),
         allow_blank=True,
         required=False,
         help_text="Where its answers are generated: an endpoint configured by the administrators.",
     )
-    model = serializers.CharField(max_length=200, allow_blank=True, required=False)
-    variant = serializers.CharField(max_length=200, allow_blank=True, required=False)
+    model = serializers.CharField(
+        max_length=length_limit(Candidate, "model"), allow_blank=True, required=False
+    )
+    variant = serializers.CharField(
+        max_length=length_limit(Candidate, "variant"), allow_blank=True, required=False
+    )
     parameters = serializers.DictField(required=False)
-    notes = Text(required=False, max_length=10_000)
+    notes = Text(required=False, max_length=length_limit(Candidate, "notes"))
     private_until_votes = serializers.IntegerField(
         required=False, allow_null=True, min_value=1, max_value=2**31 - 1
     )
@@ -120,7 +125,7 @@ class CandidateChanges(PatchSerializer):
 class CandidateGiven(CandidateChanges):
     """A new candidate, by default of the token's team."""
 
-    name = serializers.CharField(max_length=200)
+    name = serializers.CharField(max_length=length_limit(Candidate, "name"))
     team = serializers.SlugField(
         required=False, help_text="The team's slug; by default the token's team."
     )

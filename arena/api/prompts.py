@@ -34,6 +34,7 @@ from arena.api.core.views import (
 )
 from arena.files.tables import PROMPTS
 from arena.models import Prompt
+from arena.models.arenas import length_limit
 from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
 from arena.validation import MOST_VARIABLES
 
@@ -94,8 +95,10 @@ class PromptRowGiven(serializers.Serializer[Any]):
     """
 
     text = Text(allow_blank=False)
-    external_id = serializers.CharField(max_length=200, required=False)
-    category = serializers.CharField(max_length=100, required=False)
+    external_id = serializers.CharField(
+        max_length=length_limit(Prompt, "external_id"), required=False
+    )
+    category = serializers.CharField(max_length=length_limit(Prompt, "category"), required=False)
     reference = Text(required=False)
     rubric = Text(required=False)
     variables = serializers.DictField(child=Text(), required=False, help_text=VARIABLES_HELP)
@@ -117,7 +120,7 @@ class PromptChanges(PatchSerializer):
     """Changes to a prompt that has not been used yet; `retired` can be changed at any time."""
 
     text = Text(allow_blank=False)
-    category = serializers.CharField(max_length=100, allow_blank=True)
+    category = serializers.CharField(max_length=length_limit(Prompt, "category"), allow_blank=True)
     reference = Text()
     rubric = Text()
     variables = serializers.DictField(child=Text(), help_text=VARIABLES_HELP)

@@ -24,7 +24,14 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values
-from arena.validation import InputError, check_prompt_length, is_variable, join_names, quoted
+from arena.validation import (
+    PROMPT_LIMIT,
+    InputError,
+    check_length,
+    is_variable,
+    join_names,
+    quoted,
+)
 
 AT_MOST_BYTES = 20_000_000
 AT_MOST_ROWS = 10_000
@@ -131,7 +138,7 @@ def parse_prompt(number: int, fields: Values, others: Values) -> PromptRow:
         }
     prompt = _PROMPT.take(fields, row=number, variables=variables)
     for column in ("text", "reference", "rubric"):
-        check_prompt_length(getattr(prompt, column), column)
+        check_length(getattr(prompt, column), PROMPT_LIMIT, column)
     return prompt
 
 

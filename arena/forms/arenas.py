@@ -3,23 +3,25 @@
 from django import forms
 
 from arena.models import Arena
-from arena.services.arenas import LONGEST_CRITERIA, LONGEST_DESCRIPTION
+from arena.models.arenas import length_limit
 
 
 class ArenaForm(forms.Form):
     name = forms.CharField(
-        label="Name", max_length=120, error_messages={"required": "Give the arena a name."}
+        label="Name",
+        max_length=length_limit(Arena, "name"),
+        error_messages={"required": "Give the arena a name."},
     )
     question = forms.CharField(
         label="Question for raters",
-        max_length=200,
+        max_length=length_limit(Arena, "question"),
         initial="Which answer helps more?",
         help_text="Shown above each pair of answers. You cannot change it once people have voted.",
     )
     description = forms.CharField(
         label="Description",
         required=False,
-        max_length=LONGEST_DESCRIPTION,
+        max_length=length_limit(Arena, "description"),
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="Shown with the leaderboard.",
     )
@@ -44,7 +46,7 @@ class ArenaForm(forms.Form):
     criteria = forms.CharField(
         label="Criteria for LLM judges",
         required=False,
-        max_length=LONGEST_CRITERIA,
+        max_length=length_limit(Arena, "criteria"),
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="What makes an answer better. If empty, judges use the criteria of their rubric.",
     )

@@ -12,6 +12,7 @@ from arena.calls.pricing import SCRIPTED_MODEL, known_models
 from arena.forms.base import add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ObjectField
 from arena.models import Arena, Candidate, Team
+from arena.models.arenas import length_limit
 from arena.services.candidate_checks import (
     DEFAULTS,
     KNOWN,
@@ -63,7 +64,7 @@ class VersionForm(forms.Form):
     model = forms.CharField(
         label="Model",
         required=False,
-        max_length=200,
+        max_length=length_limit(Candidate, "model"),
         widget=forms.TextInput(
             attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
         ),
@@ -187,7 +188,7 @@ class CandidateForm(VersionForm):
     team = forms.ChoiceField(label="Team")
     name = forms.CharField(
         label="Name",
-        max_length=200,
+        max_length=length_limit(Candidate, "name"),
         error_messages={"required": "Give the candidate a name."},
         help_text="Shown on the leaderboard. Versions are numbered automatically.",
     )

@@ -8,6 +8,7 @@ from django import forms
 from arena.files.reader import decode_json, json_object
 from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
 from arena.models import Arena, Prompt
+from arena.models.arenas import length_limit
 from arena.validation import MOST_VARIABLES, InputError
 
 NOTHING = "Paste something, or choose a file."
@@ -78,7 +79,7 @@ class AddPromptsForm(UploadForm):
     category = forms.CharField(
         label="Category for prompts without one",
         required=False,
-        max_length=100,
+        max_length=length_limit(Prompt, "category"),
         help_text="The leaderboard can be filtered by category.",
     )
     field_order = ["pasted", "file", "category", "atomic"]
@@ -121,7 +122,9 @@ class PromptForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 6}),
         error_messages={"required": "Enter the prompt’s text."},
     )
-    category = forms.CharField(label="Category", required=False, max_length=100)
+    category = forms.CharField(
+        label="Category", required=False, max_length=length_limit(Prompt, "category")
+    )
     reference = forms.CharField(
         label="Reference answer",
         required=False,

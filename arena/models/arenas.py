@@ -1,22 +1,91 @@
 """Arenas, their imports, prompts, candidates and responses."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.deconstruct import deconstructible
 
 from arena.models.teams import Team
+from arena.validation import (
+    ARENA_NAME_LIMIT,
+    CATEGORY_LIMIT,
+    CRITERIA_LIMIT,
+    DESCRIPTION_LIMIT,
+    NOTES_LIMIT,
+    PROMPT_LIMIT,
+    QUESTION_LIMIT,
+    InputError,
+    clean_name,
+    clean_paragraphs,
+    clean_text,
+    clean_variables,
+    clean_visible_name,
+)
 
 if TYPE_CHECKING:
     from arena.actors import Actor
 
+MAX_PRIVATE_VOTES = 10_000
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
 ASKER, SUBJECT = "candidate:", "prompt:"
+
+
+# -- Validators ------------------------------------------------------------------------------------
+
+
+@deconstructible(path="arena.models.arenas.Check")
+class Check:
+    """A `clean_*` function of `arena.validation` as the validator of a field.
+
+    Forms, serializers and services reach it through `clean_field`; `full_clean` runs it where one
+    row is edited. Votes, imports and the ledger do not: their rows have schemas of their own.
+    """
+
+    def __init__(self, clean: Callable[..., Any], **options: Any) -> None:
+        self.clean, self.options = clean, options
+
+    def __call__(self, value: Any) -> None:
+        try:
+            self.clean(value, **self.options)
+        except InputError as error:
+            raise ValidationError(f"It {error.reason}.") from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Check) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.clean, *sorted(self.options.items())))
+
+
+def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
+    """Return `value` as the field stores it, or raise InputError with the field as its column."""
+    for check in _checks(model, name):
+        try:
+            value = check.clean(value, **check.options)
+        except InputError as error:
+            raise InputError(error.reason, name) from None
+    return value
+
+
+def length_limit(model: type[models.Model], name: str) -> int:
+    """Return the most characters that the field takes, for forms and serializers."""
+    limits = [check.options["limit"] for check in _checks(model, name) if "limit" in check.options]
+    field: Any = model._meta.get_field(name)
+    return int(min([*limits, *filter(None, [field.max_length])]))
+
+
+def _checks(model: type[models.Model], name: str) -> list[Check]:
+    field: Any = model._meta.get_field(name)
+    return [check for check in field.validators if isinstance(check, Check)]
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
@@ -127,11 +196,21 @@ class Arena(models.Model):
 
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="arenas")
     slug = models.SlugField(max_length=60, unique=True)
-    name = models.CharField(max_length=120)
-    question = models.CharField(max_length=200, default="Which answer helps more?")
-    description = models.TextField(blank=True)
+    name = models.CharField(
+        max_length=ARENA_NAME_LIMIT,
+        validators=[Check(clean_visible_name, limit=ARENA_NAME_LIMIT)],
+    )
+    question = models.CharField(
+        max_length=QUESTION_LIMIT,
+        default="Which answer helps more?",
+        validators=[Check(clean_name, limit=QUESTION_LIMIT)],
+    )
+    description = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=DESCRIPTION_LIMIT)]
+    )
     criteria = models.TextField(
         blank=True,
+        validators=[Check(clean_paragraphs, limit=CRITERIA_LIMIT)],
         help_text="What makes an answer better, in the words that LLM judges are given."
         " Empty: each rubric's own words.",
     )
@@ -201,14 +280,27 @@ class Prompt(Sourced):
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="prompts")
     external_id = models.CharField(max_length=200)
-    category = models.CharField(max_length=100, blank=True)
-    text = models.TextField(blank=True)
-    variables = models.JSONField(
-        default=dict, blank=True, help_text="What candidates' templates may use besides the text."
+    category = models.CharField(
+        max_length=CATEGORY_LIMIT,
+        blank=True,
+        validators=[Check(clean_name, limit=CATEGORY_LIMIT, required=False)],
     )
-    reference = models.TextField(blank=True)
+    text = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)]
+    )
+    variables = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[Check(clean_variables)],
+        help_text="What candidates' templates may use besides the text.",
+    )
+    reference = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)]
+    )
     rubric = models.TextField(
-        blank=True, help_text="How LLM judges grade answers to this prompt; replaces the criteria."
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)],
+        help_text="How LLM judges grade answers to this prompt; replaces the criteria.",
     )
     html = models.TextField(null=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
@@ -239,16 +331,26 @@ class Candidate(Sourced):
 
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="candidates")
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="candidates")
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, validators=[Check(clean_visible_name)])
     version = models.PositiveIntegerField(default=1)
     endpoint = models.CharField(max_length=100, blank=True)
-    model = models.CharField(max_length=200, blank=True)
-    variant = models.CharField(max_length=200, blank=True)
-    system_prompt = models.TextField(blank=True)
-    user_template = models.TextField(blank=True)
+    model = models.CharField(
+        max_length=200, blank=True, validators=[Check(clean_name, required=False)]
+    )
+    variant = models.CharField(
+        max_length=200, blank=True, validators=[Check(clean_name, required=False)]
+    )
+    system_prompt = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
+    user_template = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
     parameters = models.JSONField(default=dict, blank=True)
-    notes = models.TextField(blank=True)
-    private_until_votes = models.PositiveIntegerField(null=True, blank=True)
+    notes = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=NOTES_LIMIT, strip=False)]
+    )
+    private_until_votes = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_PRIVATE_VOTES)],
+    )
     private_until = models.DateTimeField(null=True, blank=True)
     disclosed_at = models.DateTimeField(null=True, blank=True, default=timezone.now)
     created_by = models.ForeignKey(
@@ -303,7 +405,7 @@ class Response(Sourced):
 
     candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="responses")
     prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="responses")
-    text = models.TextField(blank=True)
+    text = models.TextField(blank=True, validators=[Check(clean_text)])
     call = models.OneToOneField(
         "arena.Call", models.SET_NULL, null=True, blank=True, related_name="response"
     )

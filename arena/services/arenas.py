@@ -24,15 +24,13 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED
+from arena.models.arenas import DELETED, clean_field
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
 from arena.signals import announce, arena_created
-from arena.validation import InputError, clean_name, clean_text, invisible_character
+from arena.validation import InputError
 
-LONGEST_CRITERIA = 4000
-LONGEST_DESCRIPTION = 20_000
 LONGEST_SLUG = 60
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
@@ -106,12 +104,10 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     Refused while a judge run is unfinished, which would hold verdicts under two sets of criteria.
     Raises CriteriaError.
     """
-    criteria = criteria.strip()
-    if len(criteria) > LONGEST_CRITERIA:
-        raise CriteriaError(
-            f"The criteria have {len(criteria):,} characters; the limit is {LONGEST_CRITERIA:,}.",
-            field="criteria",
-        )
+    try:
+        criteria = clean_field(Arena, "criteria", criteria)
+    except InputError as error:
+        raise CriteriaError(f"The text {error.reason}.", field="criteria") from None
     run = arena.runs.filter(kind=Run.Kind.JUDGE).not_over().first()
     if run is not None and criteria != arena.criteria:
         raise CriteriaError(
@@ -212,27 +208,10 @@ def _clean_fields(fields: dict[str, Any]) -> dict[str, Any]:
     clean = {}
     for name, value in fields.items():
         try:
-            clean[name] = _clean_value(name, value)
+            clean[name] = clean_field(Arena, name, value)
         except InputError as error:
             raise ArenaError(f"The {name} {error.reason}.", field=name) from None
     return clean
-
-
-def _clean_value(name: str, value: Any) -> Any:
-    if name in ("name", "question"):
-        text = clean_name(value, limit=120 if name == "name" else 200)
-        if name == "name" and (hidden := invisible_character(text)):
-            raise InputError(hidden)
-        return text
-    if name in ("description", "criteria"):
-        text = clean_text(value).replace("\r\n", "\n").strip()
-        # The length of criteria is checked where they are set.
-        if name == "description" and len(text) > LONGEST_DESCRIPTION:
-            raise InputError(
-                f"is {len(text):,} characters long; the limit is {LONGEST_DESCRIPTION:,}"
-            )
-        return text
-    return value
 
 
 def _check_changes(arena: Arena, changed: list[str], fields: dict[str, Any]) -> None:

@@ -14,14 +14,12 @@ from arena.actors import Actor, is_open_to
 from arena.calls.pricing import known_models
 from arena.errors import ServiceError
 from arena.models import Arena, Candidate
+from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field
 from arena.prompting.templates import Part, TemplateError, check_template, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (
     InputError,
     clean_details,
-    clean_name,
-    clean_text,
-    invisible_character,
     json_type,
     quoted,
     without_joiners,
@@ -29,8 +27,6 @@ from arena.validation import (
 
 MAX_TOKENS = 200_000
 MAX_PARAMETERS_LENGTH = 10_000
-MAX_NOTES_LENGTH = 10_000
-MAX_PRIVATE_VOTES = 10_000
 MAX_PRIVATE_TIME = timedelta(days=366)
 CLOSED = (
     "This arena is closed to candidates from other teams. Existing candidates stay as they are, "
@@ -84,13 +80,7 @@ DEFAULTS: dict[str, Any] = {
     "parameters": {},
     "notes": "",
 }
-FIELD_NAMES = {
-    "system_prompt": "system prompt",
-    "user_template": "user template",
-    "variant": "variant",
-    "model": "model",
-    "notes": "notes",
-}
+TEXTS = ("system_prompt", "user_template", "variant", "model", "notes")
 
 
 # -- Parameters ------------------------------------------------------------------------------------
@@ -218,12 +208,7 @@ def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
 
 def clean_candidate_name(name: Any) -> str:
     """Return a name that can appear on a leaderboard, or raise CandidateError."""
-    try:
-        candidate_name = clean_name(name)
-    except InputError as error:
-        raise CandidateError(f"The name {error.reason}.", field="name") from None
-    if hidden := invisible_character(candidate_name):
-        raise CandidateError(f"The name {hidden}.", field="name")
+    candidate_name: str = _clean_field("name", name)
     # As people read it who do not look closely.
     plain = without_joiners(unicodedata.normalize("NFKC", candidate_name)).casefold()
     if _MASK.fullmatch(plain.translate(_LOOKS_LIKE).strip()):
@@ -233,6 +218,14 @@ def clean_candidate_name(name: Any) -> str:
             field="name",
         )
     return candidate_name
+
+
+def _clean_field(name: str, value: Any) -> Any:
+    try:
+        return clean_field(Candidate, name, value)
+    except InputError as error:
+        label = name.replace("_", " ")
+        raise CandidateError(f"The {label} {error.reason}.", field=name) from None
 
 
 def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
@@ -259,15 +252,7 @@ def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
 
 def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a candidate of `arena`, or raise CandidateError."""
-    clean: dict[str, Any] = {
-        name: _clean_text(name, value) for name, value in fields.items() if name in FIELD_NAMES
-    }
-    if len(clean["notes"]) > MAX_NOTES_LENGTH:
-        raise CandidateError(
-            f"The notes have {len(clean['notes']):,} characters; the limit is "
-            f"{MAX_NOTES_LENGTH:,}.",
-            field="notes",
-        )
+    clean: dict[str, Any] = {name: _clean_field(name, fields[name]) for name in TEXTS}
     known = _known_variables(arena, clean["system_prompt"], clean["user_template"])
     parts: dict[str, Part] = {
         "system_prompt": "system prompt",
@@ -284,15 +269,6 @@ def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     except ParametersError as error:
         raise CandidateError(error.message, field=error.field) from None
     return clean
-
-
-def _clean_text(name: str, value: Any) -> str:
-    try:
-        if name in ("model", "variant"):
-            return clean_name(value, required=False)
-        return clean_text(value).replace("\r\n", "\n")
-    except InputError as error:
-        raise CandidateError(f"The {FIELD_NAMES[name]} {error.reason}.", field=name) from None
 
 
 def _clean_endpoint(endpoint: Any, model: str) -> str:

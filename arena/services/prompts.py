@@ -18,18 +18,13 @@ from arena.errors import ServiceError
 from arena.files.rows import PromptRow
 from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
-from arena.models.arenas import subject_of
+from arena.models.arenas import clean_field, subject_of
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.pairs import sync_pairs
 from arena.services.responses import UploadReport
 from arena.validation import (
-    CATEGORY_LIMIT,
     InputError,
-    check_prompt_length,
-    clean_name,
-    clean_text,
-    clean_variables,
     quoted,
 )
 
@@ -357,22 +352,10 @@ def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     clean = {}
     for name, value in changes.items():
         try:
-            clean[name] = _clean_value(name, value)
+            clean[name] = clean_field(Prompt, name, value)
         except InputError as error:
             raise PromptError(f"The {name} {error.reason}.", field=name) from None
     return clean
-
-
-def _clean_value(name: str, value: Any) -> Any:
-    if name == "category":
-        return clean_name(value, limit=CATEGORY_LIMIT, required=False)
-    if name == "variables":
-        return clean_variables(value)
-    text = clean_text(value).replace("\r\n", "\n").strip()
-    if name == "text" and not text:
-        raise InputError("is empty")
-    check_prompt_length(text, name)
-    return text
 
 
 @transaction.atomic

@@ -11,8 +11,6 @@ from arena.errors import ServiceError
 from arena.forms.arenas import ArenaForm
 from arena.models import Arena, AuditEntry, Run
 from arena.services.arenas import (
-    LONGEST_CRITERIA,
-    LONGEST_DESCRIPTION,
     ArenaError,
     CriteriaError,
     create_team_arena,
@@ -20,6 +18,7 @@ from arena.services.arenas import (
     update_arena,
 )
 from arena.services.candidates import retire_candidate
+from arena.validation import CRITERIA_LIMIT, DESCRIPTION_LIMIT
 from ranking.models import Board
 from tests.arena.rest import Caller
 from tests.factories import make_arena, make_candidate, make_team, make_vote
@@ -120,13 +119,13 @@ def test_what_cannot_be_is_said_at_its_field(
 
 
 def test_a_limit_counts_characters_at_every_door() -> None:
-    arena = create(description="日" * LONGEST_DESCRIPTION)
-    assert len(arena.description) == LONGEST_DESCRIPTION
+    arena = create(description="日" * DESCRIPTION_LIMIT)
+    assert len(arena.description) == DESCRIPTION_LIMIT
     owner = Caller(user=arena.team.memberships.get().user)
     form = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
     for description, by_api, is_valid in (
-        ("字" * LONGEST_DESCRIPTION, 200, True),
-        ("x" * (LONGEST_DESCRIPTION + 1), 400, False),
+        ("字" * DESCRIPTION_LIMIT, 200, True),
+        ("x" * (DESCRIPTION_LIMIT + 1), 400, False),
     ):
         said = {"description": description}
         assert owner.patch(f"arenas/{arena.slug}/", said).status_code == by_api
@@ -201,7 +200,7 @@ def test_criteria_are_stored_without_the_space_around_them() -> None:
 
 def test_too_long_criteria_are_refused() -> None:
     with pytest.raises(CriteriaError, match="4,001 characters") as refused:
-        set_criteria(arena=make_arena(), criteria="x" * (LONGEST_CRITERIA + 1))
+        set_criteria(arena=make_arena(), criteria="x" * (CRITERIA_LIMIT + 1))
     assert isinstance(refused.value, ServiceError)
     assert refused.value.field == "criteria"
 

@@ -79,11 +79,7 @@ def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, t
 
 def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena_of_one: Arena) -> None:
     page = " ".join(form_of(owner, arena_of_one).split())
-    words = (
-        "You can hide its name, prompts and model until it has a number of votes, or until a date,"
-        " whichever comes first. Its score is public in the meantime. Leave both fields empty to"
-        " make everything public at once."
-    )
+    words = "Leave both fields empty to make everything public at once."
     assert page.index(words) < page.index("until this many votes") < page.index("until this date")
 
 

@@ -163,7 +163,7 @@ def test_what_cannot_be_is_said_at_its_field(
 
 def test_a_prompt_cannot_be_made_too_long(empty_arena: Arena) -> None:
     upsert(empty_arena, PromptRow(1, "A?", "one"))
-    with pytest.raises(PromptError, match="has 100,001 characters; at most 100,000 are allowed"):
+    with pytest.raises(PromptError, match="100,001 characters long"):
         revise_prompt(
             prompt=empty_arena.prompts.get(external_id="one"), by=Actor(), text="x" * 100_001
         )

@@ -153,7 +153,7 @@ def test_the_interactive_chart_comes_when_asked_for_and_from_here_alone(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(addresses["board"])
     assert not [url for url in asked if "plotly" in url]
-    page.get_by_role("button", name="Interactive chart").click()
+    page.get_by_role("button", name="Show interactive chart").click()
     page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
     assert [url for url in asked if "plotly" in url]
     assert not [url for url in asked if not url.startswith((live_server.url, "data:", "blob:"))]

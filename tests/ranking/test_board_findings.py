@@ -78,7 +78,7 @@ def test_a_snapshot_without_findings_has_a_page_without_their_lines(board: Board
         "Lead over next",
         "Style-controlled score",
         "would change number one",
-        "How consistent the votes are",
+        "Consistency of the votes",
     ):
         assert line not in page
     assert board.client.get("/a/support/results.json").json()["findings"]["leader"] is None
