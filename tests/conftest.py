@@ -6,6 +6,7 @@ with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails instead.
 """
 
 import gc
+import json
 import os
 import shutil
 import tempfile
@@ -119,6 +120,20 @@ def django_db_modify_db_settings(pytestconfig: pytest.Config) -> None:
 
 
 # -- What a test may ask for -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is announced after commits would enqueue refreshes of rows that are gone by then."""
+    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
+
+
+@pytest.fixture(scope="session")
+def api_schema() -> Any:
+    """The API's description."""
+    from django.test import Client
+
+    return json.loads(Client().get("/api/v1/schema/").content)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.db import OperationalError, connection
@@ -31,6 +32,26 @@ def failing(work: Callable[..., Any], *, times: int = 1, before: int = 0) -> Cal
         return work(*args, **kwargs)
 
     return failing_work
+
+
+def at_once(*works: Callable[[], Any], expecting: tuple[type[Exception], ...] = ()) -> list[Any]:
+    """Start each in a thread and a connection of its own at one moment.
+
+    Returns what each returned, or the error that it ended in where that is among `expecting`.
+    """
+    together = threading.Barrier(len(works))
+
+    def alone(work: Callable[[], Any]) -> Any:
+        try:
+            together.wait(10)
+            return work()
+        except expecting as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(alone, works))
 
 
 class Other(threading.Thread):

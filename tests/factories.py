@@ -1,15 +1,68 @@
-"""Small arenas for tests, made through the services where there is one."""
+"""The rows that tests begin with, made through the services where there is one."""
 
 from itertools import count
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Comparison, Prompt, Rater, Response, Vote
+from arena.actors import Actor
+from arena.calls.models import Call
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Membership,
+    Prompt,
+    Rater,
+    Response,
+    Role,
+    Run,
+    Team,
+    Vote,
+)
+from arena.services import teams
 from arena.services.arenas import create_arena
 from arena.services.pairs import sync_pairs
 
+DOLLAR = 10**9
+MODEL = "m-1"
+NOW = timezone.now()
+PASSWORD = "s3cret-words"
+SCRIPTED = {"endpoint": "scripted", "model": "scripted-1"}
 _numbers = count(1)
+
+
+def make_user(name: str = "", **fields: Any) -> Any:
+    """Somebody with an account, an address and a password."""
+    name = name or f"person{next(_numbers)}"
+    return get_user_model().objects.create_user(name, f"{name}@example.org", PASSWORD, **fields)
+
+
+def make_team(owner: Any = None, name: str = "", **fields: Any) -> Team:
+    """A team whose owner is `owner`, or somebody new."""
+    by = Actor(user=owner or make_user())
+    team = teams.create_team(name=name or f"Team {next(_numbers)}", by=by)
+    for field, value in fields.items():
+        setattr(team, field, value)
+    team.save(update_fields=fields)
+    return team
+
+
+def make_empty_team(**fields: Any) -> Team:
+    """A team that nobody is in yet."""
+    number = next(_numbers)
+    return Team.objects.create(**{"slug": f"team-{number}", "name": f"Team {number}"} | fields)
+
+
+def make_paying_team(budget: int = 100 * DOLLAR, **fields: Any) -> Team:
+    """A team that nobody is in yet, with money to spend."""
+    return make_empty_team(budget=budget, **fields)
+
+
+def make_member(team: Team, role: str = Role.MEMBER, user: Any = None, **fields: Any) -> Membership:
+    """The membership of `user`, or of somebody new."""
+    return Membership.objects.create(team=team, user=user or make_user(), role=role, **fields)
 
 
 def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Arena:
@@ -29,6 +82,26 @@ def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Aren
         )
     sync_pairs(arena=arena)
     return arena
+
+
+def make_candidate(arena: Arena, name: str = "", **fields: Any) -> Candidate:
+    """A candidate without answers, of the operator's unless a team is named."""
+    name = name or f"candidate-{next(_numbers)}"
+    return Candidate.objects.create(arena=arena, name=name, **fields)
+
+
+def make_variant(n_prompts: int = 3, team: Team | None = None, **fields: Any) -> Candidate:
+    """A prompt variant that has answered nothing, in an arena of its own with so many prompts."""
+    arena = fields.pop("arena", None) or make_arena(0, n_prompts, team=team)
+    values = {
+        "name": f"variant-{Candidate.objects.count()}",
+        "endpoint": "paid",
+        "model": MODEL,
+        "system_prompt": "Be brief.",
+        "user_template": "Q: {{ prompt }}",
+        "team": team,
+    }
+    return make_candidate(arena, **values | fields)
 
 
 def make_person(**fields: Any) -> Rater:
@@ -57,3 +130,23 @@ def make_vote(
         outcome=outcome,
         **{"cast_at": timezone.now(), "tallied": "source" in fields} | fields,
     )
+
+
+def make_run(state: str = "open", **fields: Any) -> Run:
+    """A judge run in an arena of its own, without calls."""
+    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
+    return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
+
+
+def make_call(run: Run | None = None, **fields: Any) -> Call:
+    """A call as it is written down before any request."""
+    values = {
+        "run": run or make_run(),
+        "asker": "judge",
+        "subject": f"{Call.objects.count()},0",
+        "endpoint": "scripted",
+        "model": MODEL,
+        "due_at": NOW,
+        "ring_after": NOW,
+    }
+    return Call.objects.create(**values | fields)

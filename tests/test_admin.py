@@ -13,8 +13,7 @@ from arena.services.candidate_checks import DEFAULTS
 from arena.services.prompts import PromptError
 from arena.services.runs import order_people_run
 from arena.services.voting import undo_vote
-from tests.arena.teams import make_team
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -88,7 +87,7 @@ def test_a_candidate_with_votes_keeps_its_name(admin_client, voted):
     assert 'name="name"' not in admin_client.get(url).text
 
 
-def test_a_candidate_with_answers_is_as_immutable_as_one_with_votes(admin_client):
+def test_a_candidate_with_answers_is_immutable(admin_client):
     candidate = make_arena(1).candidates.get()
     page = admin_client.get(reverse("admin:arena_candidate_change", args=[candidate.pk])).text
     for name in ("arena", "team", "name", "version", "created_by", *DEFAULTS):
@@ -120,7 +119,7 @@ def test_what_an_arenas_settings_check_is_not_changed_past_them(admin_client):
     assert (found.question, found.criteria, found.open_to_teams) == (arena.question, "", False)
 
 
-def test_an_arena_of_nobody_is_given_to_a_team_once_and_the_trail_says_so(admin_client):
+def test_an_unowned_arena_is_given_to_a_team_once(admin_client):
     arena, team = make_arena(), make_team()
     page = reverse("admin:arena_arena_change", args=[arena.pk])
     told = {"name": arena.name, "slug": arena.slug, "description": "", "team": team.pk}
@@ -166,7 +165,7 @@ def test_an_order_that_cannot_be_is_said_in_words(admin_client):
     assert "No two candidates" in page.text
 
 
-def test_votes_of_an_arena_are_voided_in_one_entry_of_its_teams_trail(admin_client, monkeypatch):
+def test_votes_are_voided_in_one_audit_entry(admin_client, monkeypatch):
     """Also where they are voided in several steps; an arena of nobody has no trail."""
     monkeypatch.setattr(voting, "VOIDED_AT_ONCE", 2)
     rater, arena, nobodys = make_person(), make_arena(2, team=make_team()), make_arena(2)
@@ -207,7 +206,7 @@ def fresh():
     """A team's candidate that nothing was made with yet."""
     team = make_team()
     arena = make_arena(0, 1, team=team)
-    return Candidate.objects.create(arena=arena, team=team, name="fresh", notes="Old.")
+    return make_candidate(arena, "fresh", team=team, notes="Old.")
 
 
 def candidate_page(admin_client, fresh, **changes):
@@ -215,7 +214,7 @@ def candidate_page(admin_client, fresh, **changes):
     return admin_client.post(reverse("admin:arena_candidate_change", args=[fresh.pk]), sent)
 
 
-def test_a_changed_candidate_is_checked_and_its_teams_trail_says_who_did_it(admin_client, fresh):
+def test_a_changed_candidate_is_checked_and_audited(admin_client, fresh):
     assert candidate_page(admin_client, fresh, notes="New.", name="other").status_code == 302
     fresh.refresh_from_db()
     assert (fresh.notes, fresh.name) == ("New.", "fresh")
@@ -231,16 +230,14 @@ def test_a_changed_candidate_is_checked_and_its_teams_trail_says_who_did_it(admi
         ({"endpoint": "elsewhere", "model": "m"}, "no endpoint with this name"),
     ],
 )
-def test_a_candidate_that_no_service_takes_is_refused_beside_its_field(
-    admin_client, fresh, changes, words
-):
+def test_an_invalid_candidate_is_refused_beside_its_field(admin_client, fresh, changes, words):
     answer = candidate_page(admin_client, fresh, **changes)
     assert answer.status_code == 200
     assert words in str(answer.context["errors"])
     assert fresh.team.audit_entries.filter(action="changed a candidate").count() == 0
 
 
-def test_a_candidate_is_entered_by_an_operator_in_the_trails_words(admin_client, fresh):
+def test_a_candidate_entered_by_an_operator_is_audited(admin_client, fresh):
     sent = dict.fromkeys(DEFAULTS, "") | {"parameters": "{}", "name": "second"}
     given = {"arena": fresh.arena_id, "team": fresh.team_id}
     page = reverse("admin:arena_candidate_add")
@@ -255,7 +252,7 @@ def test_a_candidate_is_entered_by_an_operator_in_the_trails_words(admin_client,
     assert (entry.by, entry.action) == ("admin", "registered a candidate")
 
 
-def test_a_changed_prompt_is_checked_and_its_teams_trail_says_who_did_it(admin_client, fresh):
+def test_a_changed_prompt_is_checked_and_audited(admin_client, fresh):
     prompt = fresh.arena.prompts.get()
     page = reverse("admin:arena_prompt_change", args=[prompt.pk])
     sent = {"text": "New?", "variables": "{}", "external_id": "x", "retired_at_0": "2026-11-22"}
@@ -267,7 +264,7 @@ def test_a_changed_prompt_is_checked_and_its_teams_trail_says_who_did_it(admin_c
     assert (entry.by, entry.action) == ("admin", "changed a prompt")
 
 
-def test_what_somebody_else_was_quicker_with_is_said_above_the_form(admin_client, monkeypatch):
+def test_a_lost_race_is_said_above_the_form(admin_client, monkeypatch):
     def refuse(**_):
         raise PromptError("Somebody was quicker.")
 
@@ -287,7 +284,7 @@ def test_prompts_are_retired_and_brought_back_by_actions(admin_client):
         assert bool(prompt.retired_at) is retired
 
 
-def test_a_renamed_arena_is_in_its_teams_trail_and_keeps_its_address(admin_client):
+def test_a_renamed_arena_is_audited_and_keeps_its_address(admin_client):
     arena = make_arena(team=make_team())
     page = reverse("admin:arena_arena_change", args=[arena.pk])
     admin_client.post(page, {"name": "New name", "slug": "new", "description": ""})

@@ -1,41 +1,24 @@
-"""Runs, calls and a model that says what a test wants it to say."""
+"""Calls, and a model that says what a test wants it to say."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from django.db.models import Sum
-from django.utils import timezone
 
 from arena.calls import leases
 from arena.calls.execution import CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call, RunAsker
 from arena.calls.providers.base import Message, Reply, Request
-from arena.models import Arena, Run
+from arena.models import Run
+from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
-NOW = timezone.now()
 LEASE = timedelta(seconds=30)
-DOLLAR = 10**9
-MODEL = "m-1"
 
 
-def make_run(state: str = "open", **fields: Any) -> Run:
-    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
-    return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
-
-
-def make_row(run: Run | None = None, **fields: Any) -> Call:
-    """A call as it is written down before any request."""
-    values = {
-        "run": run or make_run(),
-        "asker": "judge",
-        "subject": f"{Call.objects.count()},0",
-        "endpoint": "scripted",
-        "model": MODEL,
-        "due_at": NOW,
-        "ring_after": NOW,
-    }
-    return Call.objects.create(**values | fields)
+def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
+    """A call at the endpoint `paid`, in a run of its own."""
+    return make_call(make_run(cap=cap), endpoint="paid", **fields)
 
 
 def add_askers(run: Run, *askers: str) -> None:
@@ -109,8 +92,8 @@ class Question:
         return self.message
 
 
-def make(call: Call, question: Question | None = None) -> Call:
-    """Make a call as if its time had come; return it as the database has it."""
+def execute(call: Call, question: Question | None = None) -> Call:
+    """Execute a call as if its time had come; return it as the database has it."""
     Call.objects.filter(pk=call.pk, state="waiting").update(due_at=NOW)
     made = execute_call(call_id=call.pk, handler=question or Question())
     stored = Call.objects.get(pk=call.pk)
@@ -120,7 +103,7 @@ def make(call: Call, question: Question | None = None) -> Call:
 
 
 def assert_alike(made: Call, stored: Call) -> None:
-    """What make_call returns without asking the database is what the database has."""
+    """What execute_call returns without asking the database is what the database has."""
     for field in Call._meta.concrete_fields:
         assert getattr(made, field.attname) == getattr(stored, field.attname), field.name
 

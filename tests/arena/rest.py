@@ -5,10 +5,9 @@ from typing import Any
 from django.test import Client
 
 from arena.actors import Actor
-from arena.models import Arena, Candidate, Membership, Role, Team
+from arena.models import Arena, Candidate, Role, Team
 from arena.services.teams import create_token
-from tests.arena.teams import person
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate, make_member
 
 ROOT = "/api/v1/"
 ALL_SCOPES = ("read", "submit", "judge")
@@ -53,9 +52,7 @@ def token_of(team: Team, *scopes: str) -> Caller:
 
 
 def member_of(team: Team, role: str = Role.MEMBER) -> Caller:
-    user = person()
-    Membership.objects.create(team=team, user=user, role=role)
-    return Caller(user=user)
+    return Caller(user=make_member(team, role).user)
 
 
 def team_arena(team: Team, visibility: str = "public", **fields: Any) -> Arena:
@@ -66,4 +63,4 @@ def team_arena(team: Team, visibility: str = "public", **fields: Any) -> Arena:
 def undisclosed(arena: Arena, name: str = "secret-recipe", **fields: Any) -> Candidate:
     """A candidate whose name is its team's own."""
     hidden = {"disclosed_at": None, "private_until_votes": 100, "system_prompt": "Hush."}
-    return Candidate.objects.create(arena=arena, name=name, **hidden | fields)
+    return make_candidate(arena, name, **hidden | fields)

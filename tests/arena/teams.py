@@ -1,32 +1,15 @@
-"""People and teams for tests, made through the services."""
+"""Browsers of people, and what became of them."""
 
-from itertools import count
+import re
 from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.conf import settings
 from django.test import Client
 
-from arena.actors import Actor
-from arena.models import Membership, Role, Team
-from arena.services import teams
+from arena.models import Role, Team
+from tests.factories import make_member, make_team, make_user
 
-PASSWORD = "s3cret-words"
-_numbers = count(1)
-
-
-def person(name: str = "", **fields: Any) -> Any:
-    name = name or f"person{next(_numbers)}"
-    return get_user_model().objects.create_user(name, f"{name}@example.org", PASSWORD, **fields)
-
-
-def make_team(owner: Any = None, name: str = "") -> Team:
-    """A team whose owner is `owner`, or somebody new."""
-    by = Actor(user=owner or person())
-    return teams.create_team(name=name or f"Team {next(_numbers)}", by=by)
-
-
-def join(team: Team, role: str = Role.MEMBER, user: Any = None) -> Membership:
-    return Membership.objects.create(team=team, user=user or person(), role=role)
+person = make_user  # the name that tests of other apps know
 
 
 def signed_in(user: Any) -> Client:
@@ -35,12 +18,23 @@ def signed_in(user: Any) -> Client:
     return client
 
 
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def link_in(message: Any) -> str:
+    """The path of the link in a mail."""
+    found = re.search(f"{settings.SITE_URL}(\\S+)", message.body)
+    assert found is not None
+    return found[1]
+
+
 def everybody(team: Team) -> dict[str, Client]:
     """A browser for each kind of reader that a page of `team` may have."""
-    members = {role: signed_in(join(team, role).user) for role in Role.values}
+    members = {role: signed_in(make_member(team, role).user) for role in Role.values}
     return {
         "nobody": Client(),
         "stranger": signed_in(make_team().memberships.get().user),
         **members,
-        "operator": signed_in(person(is_staff=True)),
+        "operator": signed_in(make_user(is_staff=True)),
     }

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from arena.models import Rater
 from arena.services.rate_limits import client_address
+from tests.arena.teams import is_signed_in
 from tests.described import undescribed
 from tests.factories import make_arena
 
@@ -25,10 +26,6 @@ def ada():
 
 def sign_in(client, login="ada", password=SECRET, **more):
     return client.post("/sign-in/", {"login": login, "password": password} | more)
-
-
-def is_signed_in(client):
-    return "_auth_user_id" in client.session
 
 
 @pytest.mark.parametrize("login", ["ada", " ada ", "ada@example.org", "Ada@Example.org"])

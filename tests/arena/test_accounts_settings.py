@@ -25,7 +25,7 @@ def read(monkeypatch):
     return read_with
 
 
-def test_without_settings_mail_is_printed_and_addresses_are_believed(read):
+def test_without_settings_mail_is_printed(read):
     found = read()
     assert found["EMAIL_BACKEND"].endswith("console.EmailBackend")
     assert found["ACCOUNT_EMAIL_VERIFICATION"] == "none"
@@ -89,7 +89,7 @@ def test_what_cannot_be_stops_the_start_with_a_sentence(read, variables, says):
         assert secret not in str(stopped.value)
 
 
-def test_forms_lead_to_this_site_alone_where_there_is_no_other_server():
+def test_forms_lead_to_this_site_alone_without_other_servers():
     assert settings.CONTENT_SECURITY_POLICY["DIRECTIVES"]["form-action"] == ["'self'"]
 
 

@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Candidate, Role
-from tests.arena.rest import Caller, member_of, team_arena, token_of, undisclosed
-from tests.arena.teams import make_team, person
+from tests.arena.rest import Caller, member_of, token_of, undisclosed
+from tests.factories import make_candidate, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 SENT = {
@@ -23,16 +23,6 @@ SENT = {
 }
 
 
-@pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Any) -> Any:
-    return team_arena(team, n_candidates=0)
-
-
 def register(caller: Caller, arena: Any, **fields: Any) -> Any:
     return caller.post(f"arenas/{arena.slug}/candidates/", SENT | fields)
 
@@ -40,13 +30,13 @@ def register(caller: Caller, arena: Any, **fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("said", "votes"), [({"private_until_votes": None}, None), ({"private_until_votes": 9}, 9)]
 )
-def test_the_next_version_of_a_private_candidate_says_how_private_it_is(
-    team: Any, arena: Any, said: dict[str, Any], votes: int | None
+def test_a_private_candidates_next_version_says_its_privacy(
+    team: Any, arena_of_prompts: Any, said: dict[str, Any], votes: int | None
 ) -> None:
     caller = token_of(team)
-    first = register(caller, arena, private_until_votes=50).json()
+    first = register(caller, arena_of_prompts, private_until_votes=50).json()
     Candidate.objects.update(retired_at=timezone.now())
-    path = f"arenas/{arena.slug}/candidates/{first['id']}/versions/"
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{first['id']}/versions/"
     silent = caller.post(path, {"notes": "New."})
     assert silent.status_code == 422
     assert "The previous version is still private" in silent.json()["detail"]
@@ -55,8 +45,8 @@ def test_the_next_version_of_a_private_candidate_says_how_private_it_is(
     assert (made.status_code, made.json()["private_until_votes"]) == (201, votes)
 
 
-def test_a_variant_is_registered(team: Any, arena: Any) -> None:
-    response = register(token_of(team), arena)
+def test_a_variant_is_registered(team: Any, arena_of_prompts: Any) -> None:
+    response = register(token_of(team), arena_of_prompts)
 
     said = response.json()
     assert response.status_code == 201
@@ -66,48 +56,52 @@ def test_a_variant_is_registered(team: Any, arena: Any) -> None:
     assert Candidate.objects.get().system_prompt == SENT["system_prompt"]
 
 
-def test_a_person_enters_for_the_arena_s_team_or_the_one_named(team: Any, arena: Any) -> None:
+def test_a_person_enters_for_the_arena_s_team_or_the_one_named(
+    team: Any, arena_of_prompts: Any
+) -> None:
     member = member_of(team)
 
-    assert register(member, arena).status_code == 201
-    assert register(member, arena, name="other", team=team.slug).status_code == 201
-    assert register(member_of(team, "viewer"), arena).status_code == 403
-    assert register(member_of(make_team()), arena).status_code == 403
-    assert register(Caller(), arena).status_code == 401
+    assert register(member, arena_of_prompts).status_code == 201
+    assert register(member, arena_of_prompts, name="other", team=team.slug).status_code == 201
+    assert register(member_of(team, "viewer"), arena_of_prompts).status_code == 403
+    assert register(member_of(make_team()), arena_of_prompts).status_code == 403
+    assert register(Caller(), arena_of_prompts).status_code == 401
 
 
-def test_other_teams_enter_where_the_arena_is_open(team: Any, arena: Any) -> None:
+def test_other_teams_enter_where_the_arena_is_open(team: Any, arena_of_prompts: Any) -> None:
     guest = token_of(make_team())
 
-    assert register(guest, arena).status_code == 403
-    arena.open_to_teams = True
-    arena.save()
-    assert register(guest, arena).status_code == 201
-    taken = register(token_of(team), arena)
+    assert register(guest, arena_of_prompts).status_code == 403
+    arena_of_prompts.open_to_teams = True
+    arena_of_prompts.save()
+    assert register(guest, arena_of_prompts).status_code == 201
+    taken = register(token_of(team), arena_of_prompts)
     assert taken.status_code == 422
     assert taken.json()["errors"][0]["pointer"] == "#/name"
 
 
-def test_what_a_service_refuses_is_told(team: Any, arena: Any) -> None:
+def test_what_a_service_refuses_is_told(team: Any, arena_of_prompts: Any) -> None:
     refused = {
         "endpoint": "http://169.254.169.254/",
         "user_template": "{{ nope",
         "name": "Undisclosed 7",
     }
     for field, value in refused.items():
-        response = register(token_of(team), arena, **{field: value})
+        response = register(token_of(team), arena_of_prompts, **{field: value})
         assert response.status_code == 422, field
         assert response.json()["errors"][0]["pointer"] == f"#/{field}"
     assert not Candidate.objects.exists()
 
 
-def test_an_edit_is_the_next_version_once_there_are_answers(team: Any, arena: Any) -> None:
+def test_an_edit_is_the_next_version_once_there_are_answers(
+    team: Any, arena_of_prompts: Any
+) -> None:
     caller = token_of(team)
-    first = register(caller, arena).json()
-    path = f"arenas/{arena.slug}/candidates/{first['id']}/versions/"
+    first = register(caller, arena_of_prompts).json()
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{first['id']}/versions/"
 
     in_place = caller.post(path, {"notes": "Changed."})
-    Candidate.objects.get().responses.create(prompt=arena.prompts.first(), text="A")
+    Candidate.objects.get().responses.create(prompt=arena_of_prompts.prompts.first(), text="A")
     second = caller.post(path, {"notes": "Changed again."})
     same = caller.post(path, {"notes": "Changed."})
 
@@ -118,23 +112,28 @@ def test_an_edit_is_the_next_version_once_there_are_answers(team: Any, arena: An
     assert [one["version"] for one in versions] == [1, 2]
 
 
-def test_retired_is_retired(team: Any, arena: Any) -> None:
+def test_retired_is_retired(team: Any, arena_of_prompts: Any) -> None:
     caller = token_of(team)
-    path = f"arenas/{arena.slug}/candidates/{register(caller, arena).json()['id']}/"
+    made = register(caller, arena_of_prompts).json()
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{made['id']}/"
 
     assert Caller().post(f"{path}retire/").status_code == 401
     assert token_of(make_team()).post(f"{path}retire/").status_code == 403
     retired = caller.post(f"{path}retire/").json()["retired_at"]
     assert caller.post(f"{path}retire/").json()["retired_at"] == retired
     assert retired is not None
-    listed = Caller().get(f"arenas/{arena.slug}/candidates/?retired=true").json()["results"]
+    listed = (
+        Caller().get(f"arenas/{arena_of_prompts.slug}/candidates/?retired=true").json()["results"]
+    )
     assert [one["name"] for one in listed] == ["short"]
 
 
-def test_the_arenas_team_retires_a_guest_and_reads_no_more_of_it(team: Any, arena: Any) -> None:
+def test_the_arenas_team_retires_a_guest_and_reads_no_more_of_it(
+    team: Any, arena_of_prompts: Any
+) -> None:
     guests = make_team()
-    hidden = undisclosed(arena, team=guests)
-    path = f"arenas/{arena.slug}/candidates/{hidden.pk}/retire/"
+    hidden = undisclosed(arena_of_prompts, team=guests)
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{hidden.pk}/retire/"
 
     assert token_of(make_team()).post(path).status_code == 403
     assert member_of(team, Role.VIEWER).post(path).status_code == 403
@@ -144,10 +143,12 @@ def test_the_arenas_team_retires_a_guest_and_reads_no_more_of_it(team: Any, aren
     assert "secret-recipe" not in retired.content.decode()
 
 
-def test_a_guest_of_a_closed_arena_writes_nothing_and_retires(team: Any, arena: Any) -> None:
+def test_a_guest_of_a_closed_arena_writes_nothing_and_retires(
+    team: Any, arena_of_prompts: Any
+) -> None:
     guests = make_team()
-    theirs = Candidate.objects.create(arena=arena, team=guests, name="theirs")
-    path, caller = f"arenas/{arena.slug}/candidates/{theirs.pk}/", token_of(guests)
+    theirs = make_candidate(arena_of_prompts, "theirs", team=guests)
+    path, caller = f"arenas/{arena_of_prompts.slug}/candidates/{theirs.pk}/", token_of(guests)
 
     refused = caller.post(f"{path}versions/", {"notes": "New."})
     assert refused.status_code == 422
@@ -173,22 +174,22 @@ def everything_strangers_read(arena: Any, candidate: Candidate, caller: Caller) 
     return "".join(caller.get(path).content.decode() for path in paths)
 
 
-def test_strangers_see_a_mask_until_it_is_disclosed(team: Any, arena: Any) -> None:
-    hidden = undisclosed(arena, team=team, model="secret-model", notes="secret-notes")
+def test_strangers_see_a_mask_until_it_is_disclosed(team: Any, arena_of_prompts: Any) -> None:
+    hidden = undisclosed(arena_of_prompts, team=team, model="secret-model", notes="secret-notes")
     strangers = [Caller(), token_of(make_team()), member_of(make_team())]
 
     for stranger in strangers:
-        seen = everything_strangers_read(arena, hidden, stranger)
+        seen = everything_strangers_read(arena_of_prompts, hidden, stranger)
         assert "secret" not in seen
         assert "Hush" not in seen
         assert f"Undisclosed {hidden.pk}" in seen
-    own = token_of(team).get(f"arenas/{arena.slug}/candidates/{hidden.pk}/").json()
+    own = token_of(team).get(f"arenas/{arena_of_prompts.slug}/candidates/{hidden.pk}/").json()
     assert (own["name"], own["model"]) == ("secret-recipe", "secret-model")
 
 
-def test_what_is_hidden_is_not_found_by_its_name_or_team(team: Any, arena: Any) -> None:
-    undisclosed(arena, team=team)
-    base = f"arenas/{arena.slug}/candidates/"
+def test_what_is_hidden_is_not_found_by_its_name_or_team(team: Any, arena_of_prompts: Any) -> None:
+    undisclosed(arena_of_prompts, team=team)
+    base = f"arenas/{arena_of_prompts.slug}/candidates/"
 
     def found(caller: Caller, query: str) -> int:
         return len(caller.get(f"{base}?{query}").json()["results"])
@@ -197,13 +198,15 @@ def test_what_is_hidden_is_not_found_by_its_name_or_team(team: Any, arena: Any) 
         assert found(Caller(), query) == 0
         assert found(token_of(make_team()), query) == 0
         assert found(token_of(team), query) == 1
-        assert found(Caller(user=person(is_staff=True)), query) == 1
+        assert found(Caller(user=make_user(is_staff=True)), query) == 1
 
 
-def test_a_hidden_version_is_not_linked_to_the_ones_before(team: Any, arena: Any) -> None:
-    known = Candidate.objects.create(arena=arena, team=team, name="known")
-    hidden = undisclosed(arena, team=team, name="known", version=2)
-    base = f"arenas/{arena.slug}/candidates/"
+def test_a_hidden_version_is_not_linked_to_the_ones_before(
+    team: Any, arena_of_prompts: Any
+) -> None:
+    known = make_candidate(arena_of_prompts, "known", team=team)
+    hidden = undisclosed(arena_of_prompts, team=team, name="known", version=2)
+    base = f"arenas/{arena_of_prompts.slug}/candidates/"
 
     def versions(caller: Caller, pk: int) -> list[int]:
         return [one["id"] for one in caller.get(f"{base}{pk}/versions/").json()["results"]]
@@ -213,19 +216,23 @@ def test_a_hidden_version_is_not_linked_to_the_ones_before(team: Any, arena: Any
     assert versions(token_of(team), known.pk) == [known.pk, hidden.pk]
 
 
-def test_the_public_reads_what_is_disclosed_but_not_where_it_runs(team: Any, arena: Any) -> None:
-    pk = register(token_of(team), arena).json()["id"]
+def test_the_public_reads_what_is_disclosed_but_no_endpoint(
+    team: Any, arena_of_prompts: Any
+) -> None:
+    pk = register(token_of(team), arena_of_prompts).json()["id"]
 
-    said = Caller().get(f"arenas/{arena.slug}/candidates/{pk}/").json()
+    said = Caller().get(f"arenas/{arena_of_prompts.slug}/candidates/{pk}/").json()
 
     assert said["system_prompt"] == SENT["system_prompt"]
     assert said["endpoint"] is None
 
 
-def test_the_arena_s_team_does_not_read_its_guest_s_secrets(team: Any, arena: Any) -> None:
+def test_the_arena_s_team_does_not_read_its_guest_s_secrets(
+    team: Any, arena_of_prompts: Any
+) -> None:
     guests = make_team()
-    hidden = undisclosed(arena, team=guests)
-    path = f"arenas/{arena.slug}/candidates/{hidden.pk}/"
+    hidden = undisclosed(arena_of_prompts, team=guests)
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{hidden.pk}/"
 
     assert token_of(team).get(path).json()["system_prompt"] is None
     assert token_of(team).get(f"{path}responses/").status_code == 403
@@ -234,24 +241,26 @@ def test_the_arena_s_team_does_not_read_its_guest_s_secrets(team: Any, arena: An
     assert member_of(guests, Role.VIEWER).get(f"{path}responses/").status_code == 200
 
 
-def test_a_list_asks_the_database_alike_for_few_and_many(team: Any, arena: Any) -> None:
+def test_a_list_asks_the_database_alike_for_few_and_many(team: Any, arena_of_prompts: Any) -> None:
     caller = token_of(team)
-    path = f"arenas/{arena.slug}/candidates/"
-    undisclosed(arena, team=team)
+    path = f"arenas/{arena_of_prompts.slug}/candidates/"
+    undisclosed(arena_of_prompts, team=team)
     caller.get(path)
     with CaptureQueriesContext(connection) as few:
         caller.get(path)
     for i in range(20):
-        undisclosed(arena, team=team, name=f"c{i}")
+        undisclosed(arena_of_prompts, team=team, name=f"c{i}")
     with CaptureQueriesContext(connection) as many:
         assert len(caller.get(path).json()["results"]) == 21
 
     assert len(many) == len(few)
 
 
-def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena: Any) -> None:
-    pk = register(token_of(team), arena).json()["id"]
-    path, blind = f"arenas/{arena.slug}/candidates/{pk}/", token_of(team, "submit")
+def test_a_token_that_may_only_submit_reads_nothing_by_a_change(
+    team: Any, arena_of_prompts: Any
+) -> None:
+    pk = register(token_of(team), arena_of_prompts).json()["id"]
+    path, blind = f"arenas/{arena_of_prompts.slug}/candidates/{pk}/", token_of(team, "submit")
 
     for caller in (blind, token_of(team)):
         empty = caller.post(path + "versions/", {})
@@ -259,7 +268,7 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena
     for answer in (
         blind.post(path + "versions/", {"endpoint": "scripted"}),
         blind.post(path + "retire/", {}),
-        register(blind, arena, name="other"),
+        register(blind, arena_of_prompts, name="other"),
     ):
         said = answer.json()
         assert said["name"] in ("short", "other")

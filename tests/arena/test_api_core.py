@@ -12,15 +12,9 @@ from arena.actors import ANONYMOUS
 from arena.models import Arena, Membership
 from arena.services.teams import revoke_token
 from tests.arena.rest import ROOT, Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team, person
-from tests.factories import make_arena
+from tests.factories import make_arena, make_team, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Any:
-    return make_team()
 
 
 def problem(response: Any) -> dict[str, Any]:
@@ -183,7 +177,7 @@ def test_a_body_that_is_too_large_is_refused(team: Any) -> None:
     assert "1 MB" in problem(response)["detail"]
 
 
-def test_what_is_wrong_is_pointed_at_and_unknown_members_are_refused(team: Any) -> None:
+def test_errors_are_pointed_at_and_unknown_members_refused(team: Any) -> None:
     response = token_of(team).post("arenas/", {"name": "A", "visibility": "all", "nmae": "B"})
 
     assert response.status_code == 400
@@ -296,7 +290,7 @@ def test_a_change_based_on_what_was_read_is_made(team: Any) -> None:
         assert response.status_code == 200, tag
 
 
-def test_a_change_based_on_what_somebody_changed_meanwhile_is_refused(team: Any) -> None:
+def test_a_change_based_on_an_older_state_is_refused(team: Any) -> None:
     arena, caller = team_arena(team), member_of(team, "owner")
     etag = caller.get(f"arenas/{arena.slug}/").headers["ETag"]
     assert caller.patch(f"arenas/{arena.slug}/", {"name": "First"}).status_code == 200
@@ -365,7 +359,7 @@ def test_what_a_token_is_refused_is_not_counted_for_its_team(team: Any, settings
     assert token_of(team).get("arenas/").status_code == 200
 
 
-def test_nobody_is_counted_by_address_and_a_forged_header_changes_nothing(settings: Any) -> None:
+def test_limits_ignore_a_forged_address(settings: Any) -> None:
     settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 1}
 
     answers = [Caller().get("arenas/", X_Forwarded_For=f"10.0.0.{i}") for i in range(3)]
@@ -375,7 +369,7 @@ def test_nobody_is_counted_by_address_and_a_forged_header_changes_nothing(settin
 
 def test_an_operator_sees_every_team() -> None:
     team = make_team()
-    caller = Caller(user=person(is_staff=True))
+    caller = Caller(user=make_user(is_staff=True))
     make_arena(n_candidates=0, n_prompts=0)
 
     assert caller.get(f"teams/{team.slug}/").json()["role"] is None
@@ -383,7 +377,7 @@ def test_an_operator_sees_every_team() -> None:
 
 
 def test_an_operator_s_own_teams_are_those_they_are_in(team: Any) -> None:
-    operator = person(is_staff=True)
+    operator = make_user(is_staff=True)
     make_team()
     Membership.objects.create(team=team, user=operator, role="member")
 

@@ -11,7 +11,7 @@ from arena.models import Arena, IdempotentRequest, Membership, Role, Team
 from arena.services import idempotency
 from arena.tasks import forget_old_requests
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 BODY = {"name": "Once"}
@@ -26,7 +26,7 @@ def make(caller: Caller, key: str = "k1", body: Any = None) -> Any:
     return caller.post("arenas/", body or BODY, Idempotency_Key=key)
 
 
-def test_the_second_request_gets_the_first_ones_answer_to_the_byte(caller: Caller) -> None:
+def test_the_second_request_gets_the_first_answer_to_the_byte(caller: Caller) -> None:
     first, second = make(caller), make(caller)
 
     assert (first.status_code, second.status_code) == (201, 201)
@@ -118,7 +118,7 @@ def test_who_has_joined_another_team_meanwhile_is_answered_again() -> None:
     assert arena.candidates.filter(name="Once").count() == 1
 
 
-def test_what_is_tried_for_whoever_may_do_something_else_by_now_is_not_written() -> None:
+def test_a_key_whose_permission_has_changed_writes_nothing() -> None:
     asked: dict[str, Any] = {"owner": "o", "key": "k", "fingerprint": "f", "now": timezone.now()}
     made = []
 

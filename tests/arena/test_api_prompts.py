@@ -9,41 +9,31 @@ from django.test.utils import CaptureQueriesContext
 from arena.api.prompts import OnePrompt
 from arena.models import Arena, Prompt
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Any) -> Any:
-    return team_arena(team, n_candidates=0, n_prompts=0)
 
 
 def bring(caller: Caller, arena: Any, *rows: Any, query: str = "") -> Any:
     return caller.post(f"arenas/{arena.slug}/prompts/{query}", {"prompts": list(rows)})
 
 
-def test_rows_go_in_together(team: Any, arena: Any) -> None:
+def test_rows_go_in_together(team: Any, empty_arena: Any) -> None:
     row = {"external_id": "a/1", "text": " 1? ", "category": "c", "variables": {"tone": "kind"}}
 
-    response = bring(token_of(team), arena, row, {"text": "2?"})
+    response = bring(token_of(team), empty_arena, row, {"text": "2?"})
 
     assert response.json() == {"added": 2, "changed": 0, "unchanged": 0, "refused": []}
-    found = token_of(team).get(f"arenas/{arena.slug}/prompts/a/1/").json()
+    found = token_of(team).get(f"arenas/{empty_arena.slug}/prompts/a/1/").json()
     assert found | row == found
 
 
-def test_the_same_rows_again_change_nothing(team: Any, arena: Any) -> None:
+def test_the_same_rows_again_change_nothing(team: Any, empty_arena: Any) -> None:
     rows = [{"external_id": f"p{i}", "text": f"Question {i}?"} for i in range(3)]
-    bring(token_of(team), arena, *rows)
+    bring(token_of(team), empty_arena, *rows)
 
-    assert bring(token_of(team), arena, *rows).json()["unchanged"] == 3
-    assert arena.prompts.count() == 3
+    assert bring(token_of(team), empty_arena, *rows).json()["unchanged"] == 3
+    assert empty_arena.prompts.count() == 3
 
 
 BAD_ROWS = [
@@ -65,11 +55,11 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("bad", "pointer"), BAD_ROWS)
 def test_a_bad_row_is_listed_and_keeps_nobody_out(
-    team: Any, arena: Any, bad: Any, pointer: str
+    team: Any, empty_arena: Any, bad: Any, pointer: str
 ) -> None:
     good = {"text": "Good?", "external_id": "good"}
 
-    response = bring(token_of(team), arena, good, bad)
+    response = bring(token_of(team), empty_arena, good, bad)
 
     assert response.status_code == 200
     (refused,) = response.json()["refused"]
@@ -78,69 +68,74 @@ def test_a_bad_row_is_listed_and_keeps_nobody_out(
     assert [prompt.external_id for prompt in Prompt.objects.all()] == ["good"]
 
 
-def test_one_bad_row_keeps_all_out_where_that_is_asked_for(team: Any, arena: Any) -> None:
-    bring(token_of(team), arena, {"external_id": "p1", "text": "Known?"})
+def test_one_bad_row_keeps_all_out_where_that_is_asked_for(team: Any, empty_arena: Any) -> None:
+    bring(token_of(team), empty_arena, {"external_id": "p1", "text": "Known?"})
     rows = [{"text": "Good?"}, {"text": ""}, {"external_id": "p2", "text": "Known?"}]
 
-    response = bring(token_of(team), arena, *rows, query="?atomic=true")
+    response = bring(token_of(team), empty_arena, *rows, query="?atomic=true")
 
     assert response.status_code == 422
     pointers = [error["pointer"] for error in response.json()["errors"]]
     assert pointers == ["#/prompts/1/text", "#/prompts/2/text"]
-    assert arena.prompts.count() == 1
-    assert bring(token_of(team), arena, {"text": "Good?"}, query="?atomic=true").status_code == 200
-    assert bring(token_of(team), arena, {"text": "?"}, query="?atomic=maybe").status_code == 400
+    assert empty_arena.prompts.count() == 1
+    assert (
+        bring(token_of(team), empty_arena, {"text": "Good?"}, query="?atomic=true").status_code
+        == 200
+    )
+    assert (
+        bring(token_of(team), empty_arena, {"text": "?"}, query="?atomic=maybe").status_code == 400
+    )
 
 
-def test_where_all_are_kept_out_nothing_is_written_and_taken_back(team: Any, arena: Any) -> None:
+def test_rows_that_are_all_kept_out_write_nothing(team: Any, empty_arena: Any) -> None:
     caller = token_of(team)
     with CaptureQueriesContext(connection) as queries:
-        bring(caller, arena, {"text": "Good?"}, {"text": ""}, query="?atomic=true")
+        bring(caller, empty_arena, {"text": "Good?"}, {"text": ""}, query="?atomic=true")
     assert not [one for one in queries if 'INSERT INTO "arena_prompt"' in one["sql"]]
 
 
-def test_more_rows_than_a_request_takes_are_refused(team: Any, arena: Any) -> None:
-    response = bring(token_of(team), arena, *[{"text": "?"}] * 10_001)
+def test_more_rows_than_a_request_takes_are_refused(team: Any, empty_arena: Any) -> None:
+    response = bring(token_of(team), empty_arena, *[{"text": "?"}] * 10_001)
 
     assert response.status_code == 413
     assert "10,000" in response.json()["detail"]
     assert not Prompt.objects.exists()
 
 
-def test_a_body_of_very_many_values_is_refused(team: Any, arena: Any) -> None:
+def test_a_body_of_very_many_values_is_refused(team: Any, empty_arena: Any) -> None:
     body = '{"prompts": [' + "{}," * 1_500_000 + "{}]}"
-    response = token_of(team).post(f"arenas/{arena.slug}/prompts/", body)
+    response = token_of(team).post(f"arenas/{empty_arena.slug}/prompts/", body)
 
     assert response.status_code == 413
     assert "more than 1,500,000 values" in response.json()["detail"]
 
 
-def test_more_than_the_usual_body_is_taken_here(team: Any, arena: Any) -> None:
+def test_more_than_the_usual_body_is_taken_here(team: Any, empty_arena: Any) -> None:
     rows = [{"text": f"{i} " + "x" * 90_000} for i in range(20)]
 
-    assert bring(token_of(team), arena, *rows).json()["added"] == 20
+    assert bring(token_of(team), empty_arena, *rows).json()["added"] == 20
 
 
-def test_strangers_see_the_question_and_not_how_answers_are_judged(team: Any, arena: Any) -> None:
+def test_strangers_see_the_question_but_no_reference(team: Any, empty_arena: Any) -> None:
     row = {"text": "Q?", "external_id": "p1", "reference": "42", "rubric": "Be strict."}
-    bring(token_of(team), arena, row)
+    bring(token_of(team), empty_arena, row)
 
-    (shown,) = Caller().get(f"arenas/{arena.slug}/prompts/").json()["results"]
-    (own,) = token_of(team).get(f"arenas/{arena.slug}/prompts/").json()["results"]
+    (shown,) = Caller().get(f"arenas/{empty_arena.slug}/prompts/").json()["results"]
+    (own,) = token_of(team).get(f"arenas/{empty_arena.slug}/prompts/").json()["results"]
 
     assert (shown["text"], shown["reference"], shown["rubric"]) == ("Q?", None, None)
     assert shown["variables"] is None
     assert own["reference"] == "42"
 
 
-def test_a_list_is_filtered(team: Any, arena: Any) -> None:
+def test_a_list_is_filtered(team: Any, empty_arena: Any) -> None:
     rows = [{"external_id": f"p{i}", "text": f"{i}?", "category": f"c{i % 2}"} for i in range(4)]
     caller = token_of(team)
-    bring(caller, arena, *rows)
-    caller.patch(f"arenas/{arena.slug}/prompts/p0/", {"retired": True})
+    bring(caller, empty_arena, *rows)
+    caller.patch(f"arenas/{empty_arena.slug}/prompts/p0/", {"retired": True})
 
     def ids(query: str) -> list[str]:
-        found = Caller().get(f"arenas/{arena.slug}/prompts/?{query}").json()["results"]
+        found = Caller().get(f"arenas/{empty_arena.slug}/prompts/?{query}").json()["results"]
         return [prompt["external_id"] for prompt in found]
 
     assert ids("category=c0") == ["p0", "p2"]
@@ -149,10 +144,10 @@ def test_a_list_is_filtered(team: Any, arena: Any) -> None:
     assert ids("external_id=p3") == ["p3"]
 
 
-def test_a_prompt_is_changed_retired_and_brought_back(team: Any, arena: Any) -> None:
+def test_a_prompt_is_changed_retired_and_brought_back(team: Any, empty_arena: Any) -> None:
     caller = token_of(team)
-    bring(caller, arena, {"external_id": "p1", "text": "Q?"})
-    path = f"arenas/{arena.slug}/prompts/p1/"
+    bring(caller, empty_arena, {"external_id": "p1", "text": "Q?"})
+    path = f"arenas/{empty_arena.slug}/prompts/p1/"
 
     assert caller.patch(path, {"text": "Which?", "retired": True}).json()["text"] == "Which?"
     assert caller.get(path).json()["retired_at"] is not None
@@ -162,20 +157,20 @@ def test_a_prompt_is_changed_retired_and_brought_back(team: Any, arena: Any) -> 
 
 
 def test_an_arena_that_is_hidden_meanwhile_is_missing(
-    team: Any, arena: Any, monkeypatch: pytest.MonkeyPatch
+    team: Any, empty_arena: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller, read = token_of(team), OnePrompt.validated
-    bring(caller, arena, {"external_id": "p1", "text": "Q?"})
+    bring(caller, empty_arena, {"external_id": "p1", "text": "Q?"})
 
     def read_while_it_is_hidden(*args: Any, **options: Any) -> Any:
-        Arena.objects.filter(pk=arena.pk).update(team=make_team(), visibility="private")
+        Arena.objects.filter(pk=empty_arena.pk).update(team=make_team(), visibility="private")
         return read(*args, **options)
 
     monkeypatch.setattr(OnePrompt, "validated", read_while_it_is_hidden)
-    path = f"arenas/{arena.slug}/prompts/p1/"
+    path = f"arenas/{empty_arena.slug}/prompts/p1/"
 
     assert caller.patch(path, {"text": "Which?"}).status_code == 404
-    assert arena.prompts.get().text == "Q?"
+    assert empty_arena.prompts.get().text == "Q?"
 
 
 def test_a_prompt_with_answers_is_not_changed(team: Any) -> None:
@@ -187,10 +182,10 @@ def test_a_prompt_with_answers_is_not_changed(team: Any) -> None:
     assert "Archive it" in response.json()["detail"]
 
 
-def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, arena: Any) -> None:
+def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, empty_arena: Any) -> None:
     caller = token_of(team)
-    bring(caller, arena, {"external_id": "p1", "text": "Q?"})
-    path = f"arenas/{arena.slug}/prompts/p1/"
+    bring(caller, empty_arena, {"external_id": "p1", "text": "Q?"})
+    path = f"arenas/{empty_arena.slug}/prompts/p1/"
     etag = caller.get(path).headers["ETag"]
 
     assert caller.patch(path, {"text": "First?"}, If_Match=etag).status_code == 200
@@ -199,14 +194,16 @@ def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, arena: An
 
 
 @pytest.mark.parametrize("external_id", ["%00", "p1%00", "%0a", "nope", "a/b/c", "%ff"])
-def test_an_id_that_nobody_has_is_not_there(arena: Any, external_id: str) -> None:
-    assert Caller().get(f"arenas/{arena.slug}/prompts/{external_id}/").status_code == 404
+def test_an_id_that_nobody_has_is_not_there(empty_arena: Any, external_id: str) -> None:
+    assert Caller().get(f"arenas/{empty_arena.slug}/prompts/{external_id}/").status_code == 404
 
 
-def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena: Any) -> None:
+def test_a_token_that_may_only_submit_reads_nothing_by_a_change(
+    team: Any, empty_arena: Any
+) -> None:
     row = {"text": "Q?", "external_id": "p1", "category": "c", "reference": "42"}
-    bring(token_of(team), arena, row | {"variables": {"who": "Ada"}})
-    path, blind = f"arenas/{arena.slug}/prompts/p1/", token_of(team, "submit")
+    bring(token_of(team), empty_arena, row | {"variables": {"who": "Ada"}})
+    path, blind = f"arenas/{empty_arena.slug}/prompts/p1/", token_of(team, "submit")
 
     empty, changed = blind.patch(path, {}), blind.patch(path, {"retired": False})
 
@@ -218,10 +215,10 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(team: Any, arena
     assert token_of(team).patch(path, {"retired": False}).json()["reference"] == "42"
 
 
-def test_whoever_may_enter_candidates_sees_the_variables(team: Any, arena: Any) -> None:
+def test_whoever_may_enter_candidates_sees_the_variables(team: Any, empty_arena: Any) -> None:
     row = {"text": "Q?", "external_id": "p1", "reference": "42", "variables": {"who": "Ada"}}
-    bring(token_of(team), arena, row)
-    guests, path = make_team(), f"arenas/{arena.slug}/prompts/p1/"
+    bring(token_of(team), empty_arena, row)
+    guests, path = make_team(), f"arenas/{empty_arena.slug}/prompts/p1/"
     readers = {
         "team": token_of(team, "read"),
         "guest": token_of(guests),
@@ -237,5 +234,5 @@ def test_whoever_may_enter_candidates_sees_the_variables(team: Any, arena: Any) 
         return {name for name, one in shown.items() if one["variables"]}
 
     assert see() == {"team"}
-    Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
+    Arena.objects.filter(pk=empty_arena.pk).update(open_to_teams=True)
     assert see() == {"team", "guest", "member"}

@@ -5,23 +5,18 @@ from typing import Any
 import pytest
 
 from arena.models import Candidate, Response, Run
-from tests.arena.answering import sweep, work_off
+from tests.arena.generation import sweep, work_off
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_candidate, make_team
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Any:
-    return make_team()
 
 
 @pytest.fixture
 def uploaded(team: Any) -> Candidate:
     """A candidate without an endpoint and without answers, in an arena with four prompts."""
     arena = team_arena(team)
-    return Candidate.objects.create(arena=arena, team=team, name="uploaded")
+    return make_candidate(arena, "uploaded", team=team)
 
 
 def path_of(candidate: Candidate, last: str = "responses") -> str:
@@ -53,7 +48,7 @@ def test_answers_go_in_by_prompt_and_are_read_again(team: Any, uploaded: Candida
     assert only == second
 
 
-def test_the_same_answers_again_change_nothing_and_new_ones_replace(
+def test_the_same_answers_change_nothing_and_new_ones_replace(
     team: Any, uploaded: Candidate
 ) -> None:
     caller, row = token_of(team), {"prompt_id": "p0", "text": "A"}
@@ -145,7 +140,7 @@ def test_a_candidate_of_another_arena_is_not_there(team: Any, uploaded: Candidat
 def generated(team: Any) -> Candidate:
     arena = team_arena(team)
     fields = {"endpoint": "scripted", "model": "scripted-1", "user_template": "{{ prompt }}"}
-    return Candidate.objects.create(arena=arena, team=team, name="generated", **fields)
+    return make_candidate(arena, "generated", team=team, **fields)
 
 
 def test_answers_are_ordered_and_watched(team: Any, generated: Candidate) -> None:
@@ -178,7 +173,7 @@ def test_workers_are_rung_for_when_the_order_is_committed(
 def test_what_costs_money_needs_a_cap_and_a_budget(
     team: Any, generated: Candidate, model: Any
 ) -> None:
-    from tests.arena.ledger import MODEL
+    from tests.factories import MODEL
 
     Candidate.objects.update(endpoint="paid", model=MODEL)
     caller = token_of(team)

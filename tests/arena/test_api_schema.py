@@ -1,7 +1,6 @@
 """The API's description, and the page to try it."""
 
 import io
-import json
 import os
 import subprocess
 import sys
@@ -12,17 +11,12 @@ from django.core.management import call_command
 from django.test import Client
 
 from arena.api.prompts import ROW
-from arena.models import Candidate, Prompt
+from arena.models import Prompt
 from tests.arena.rest import ROOT, team_arena, token_of
-from tests.arena.teams import make_team
+from tests.factories import make_candidate, make_team
 
 pytestmark = pytest.mark.slow
 METHODS = {"get", "post", "patch", "delete"}
-
-
-@pytest.fixture(scope="module")
-def described() -> Any:
-    return json.loads(Client().get(f"{ROOT}schema/").content)
 
 
 def operations(described: Any) -> list[tuple[str, str, Any]]:
@@ -68,8 +62,8 @@ with ThreadPoolExecutor(8) as threads:
     assert done.stdout == "1\n", done.stderr[-2000:]
 
 
-def test_every_operation_says_what_goes_in_and_out(described: Any) -> None:
-    for path, method, operation in operations(described):
+def test_every_operation_says_what_goes_in_and_out(api_schema: Any) -> None:
+    for path, method, operation in operations(api_schema):
         place = f"{method} {path}"
         assert operation["operationId"].count("_") >= 1, place
         assert operation["summary"], place
@@ -81,29 +75,29 @@ def test_every_operation_says_what_goes_in_and_out(described: Any) -> None:
                 assert content.get("examples"), place
 
 
-def test_every_post_takes_a_key_and_every_get_an_etag(described: Any) -> None:
-    for path, method, operation in operations(described):
+def test_every_post_takes_a_key_and_every_get_an_etag(api_schema: Any) -> None:
+    for path, method, operation in operations(api_schema):
         names = {parameter["name"] for parameter in operation["parameters"]}
         assert ("Idempotency-Key" in names) == (method == "post"), path
         assert ("If-None-Match" in names) == (method == "get"), path
         assert ("If-Match" in names) == (method == "patch"), path
 
 
-def test_lists_say_how_they_are_paged(described: Any) -> None:
-    parameters = described["paths"][f"{ROOT}arenas/{{slug}}/prompts/"]["get"]["parameters"]
+def test_lists_say_how_they_are_paged(api_schema: Any) -> None:
+    parameters = api_schema["paths"][f"{ROOT}arenas/{{slug}}/prompts/"]["get"]["parameters"]
 
     names = {parameter["name"] for parameter in parameters}
     assert {"cursor", "page_size", "category", "retired", "external_id"} <= names
 
 
-def test_operations_have_names_of_their_own(described: Any) -> None:
-    names = [operation["operationId"] for _, _, operation in operations(described)]
+def test_operations_have_names_of_their_own(api_schema: Any) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(api_schema)]
 
     assert len(names) == len(set(names))
 
 
 @pytest.mark.django_db
-def test_the_examples_of_bodies_are_taken_as_they_stand(described: Any) -> None:
+def test_the_examples_of_bodies_are_taken_as_they_stand(api_schema: Any) -> None:
     """What a reader copies from the page works, in an arena of the reader's own."""
     team = make_team()
     team.slug = "search"
@@ -111,12 +105,10 @@ def test_the_examples_of_bodies_are_taken_as_they_stand(described: Any) -> None:
     arena, caller = team_arena(team), token_of(team)
     Prompt.objects.create(arena=arena, **ROW)  # which the examples of answers are about
     one, other = arena.candidates.order_by("pk")[:2]
-    silent = Candidate.objects.create(
-        arena=arena, team=team, name="silent", endpoint="scripted", model="scripted-1"
-    )
+    silent = make_candidate(arena, "silent", team=team, endpoint="scripted", model="scripted-1")
     here = {"candidates": [one.pk, other.pk]}  # ids are given out by the server
 
-    for path, method, operation in operations(described):
+    for path, method, operation in operations(api_schema):
         content = operation.get("requestBody", {}).get("content", {}).get("application/json")
         if content is None or "{key}" in path or not path.startswith(f"{ROOT}arenas/"):
             continue
@@ -144,9 +136,7 @@ def test_the_page_brings_no_script_of_another_host() -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_an_operation_is_tried_on_the_page_under_the_sites_own_policy(
-    page: Any, live_server: Any
-) -> None:
+def test_an_operation_is_tried_on_the_page_under_the_csp(page: Any, live_server: Any) -> None:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.goto(f"{live_server.url}{ROOT}docs/")

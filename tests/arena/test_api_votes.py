@@ -9,19 +9,9 @@ from django.utils import timezone
 from arena.models import Comparison, Rater, Vote
 from arena.services.comparisons import SignInFirstError, check_admission
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.arena.teams import make_team, person
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Any:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Any) -> Any:
-    return team_arena(team)
 
 
 def issue(caller: Caller, arena: Any, rater: str | None = "anna") -> Any:
@@ -58,7 +48,7 @@ def test_a_named_rater_votes_and_learns_the_names(team: Any, arena: Any) -> None
 
 
 def test_a_signed_in_person_is_their_own_rater(arena: Any) -> None:
-    user = person()
+    user = make_user()
     caller = Caller(user=user)
     said = issue(caller, arena, None).json()
 
@@ -128,7 +118,7 @@ def test_asking_again_shows_the_same_comparison(team: Any, arena: Any) -> None:
     assert Rater.objects.count() == 2
 
 
-def test_the_same_vote_again_is_the_same_vote_and_another_is_refused(team: Any, arena: Any) -> None:
+def test_a_repeated_vote_is_the_same_and_another_is_refused(team: Any, arena: Any) -> None:
     caller = token_of(team)
     said = issue(caller, arena).json()
     first = vote(caller, arena, said, "tie")
@@ -190,8 +180,8 @@ def test_somebody_else_s_comparison_is_not_there(team: Any, arena: Any) -> None:
         (user, by_token),
         (token_of(team), by_person),
         (token_of(make_team()), by_token),
-        (Caller(user=person(is_staff=True)), by_person),
-        (Caller(user=person(is_staff=True)), by_token),
+        (Caller(user=make_user(is_staff=True)), by_person),
+        (Caller(user=make_user(is_staff=True)), by_token),
     ):
         assert caller.get(path_of(said, arena)).status_code == 404
         assert vote(caller, arena, said).status_code == 404
@@ -210,9 +200,9 @@ def test_who_may_vote_is_the_arena_s_to_say(team: Any) -> None:
     members_only = team_arena(team, voters="members")
     signed_in = team_arena(team, voters="signed_in")
 
-    assert issue(Caller(user=person()), members_only, None).status_code == 403
+    assert issue(Caller(user=make_user()), members_only, None).status_code == 403
     assert issue(member_of(team, "viewer"), members_only, None).status_code == 200
-    assert issue(Caller(user=person()), signed_in, None).status_code == 200
+    assert issue(Caller(user=make_user()), signed_in, None).status_code == 200
 
 
 @pytest.mark.parametrize("voters", ["signed_in", "members"])

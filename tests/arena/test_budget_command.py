@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.services import teams
-from tests.arena.teams import make_team, person
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,7 @@ def test_the_admin_sets_a_budget_in_dollars(admin_client):
 def test_the_admin_revokes_tokens_and_shows_no_digest(admin_client):
     team = make_team()
     token, secret = teams.create_token(
-        team=team, name="CI", scopes=["read"], by=Actor(user=person())
+        team=team, name="CI", scopes=["read"], by=Actor(user=make_user())
     )
     page = admin_client.get(reverse("admin:arena_apitoken_change", args=[token.pk])).text
     assert token.prefix in page

@@ -1,7 +1,6 @@
 """A team's budget: what its runs may spend together, whoever orders and however many at once."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.db import connection, transaction
@@ -12,11 +11,14 @@ from arena.actors import CLI, Actor
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.calls.runs import cancel_run
+from arena.generation import GenerationError
 from arena.models import Arena, Run, Team
 from arena.services.arenas import delete_arena
 from arena.services.runs import BudgetError, budget_left, committed_by, reserve_budget
-from tests.arena.answering import make_team, make_variant, order, work_off
-from tests.arena.ledger import DOLLAR, Model
+from tests.arena.generation import order, work_off
+from tests.arena.ledger import Model
+from tests.deadlocks import at_once
+from tests.factories import DOLLAR, make_paying_team, make_variant
 
 NOW = timezone.now()
 
@@ -40,7 +42,7 @@ def refusal(team: Team | None, cap: int | None) -> str:
 @pytest.mark.django_db
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
 def test_of_a_run_that_is_not_over_the_whole_cap_counts(state: str) -> None:
-    team = make_team(10 * DOLLAR)
+    team = make_paying_team(10 * DOLLAR)
     run_of(team, state, cap=7 * DOLLAR, settled=DOLLAR)
     assert committed_by(team) == 7 * DOLLAR
     assert refusal(team, 3 * DOLLAR) == ""
@@ -51,7 +53,7 @@ def test_of_a_run_that_is_not_over_the_whole_cap_counts(state: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("state", ["done", "cancelled"])
 def test_of_a_run_that_is_over_what_it_cost_counts(state: str) -> None:
-    team = make_team(10 * DOLLAR)
+    team = make_paying_team(10 * DOLLAR)
     money = {"settled": 2 * DOLLAR, "uncertain": DOLLAR, "reserved": DOLLAR}
     run_of(team, state, cap=7 * DOLLAR, **money)
     assert committed_by(team) == 4 * DOLLAR
@@ -59,8 +61,8 @@ def test_of_a_run_that_is_over_what_it_cost_counts(state: str) -> None:
 
 
 @pytest.mark.django_db
-def test_what_costs_nothing_or_belongs_to_no_team_needs_no_budget() -> None:
-    team = make_team(0)
+def test_free_runs_and_runs_of_no_team_need_no_budget() -> None:
+    team = make_paying_team(0)
     run_of(team, "open", cap=None)
     assert [refusal(team, None), refusal(team, 0), refusal(None, DOLLAR)] == ["", "", ""]
     assert "has no budget yet" in refusal(team, 1)
@@ -68,13 +70,13 @@ def test_what_costs_nothing_or_belongs_to_no_team_needs_no_budget() -> None:
 
 @pytest.mark.django_db
 def test_another_team_s_runs_do_not_count() -> None:
-    run_of(make_team(), "open", cap=9 * DOLLAR)
-    assert refusal(make_team(DOLLAR), DOLLAR) == ""
+    run_of(make_paying_team(), "open", cap=9 * DOLLAR)
+    assert refusal(make_paying_team(DOLLAR), DOLLAR) == ""
 
 
 @pytest.mark.django_db
 def test_an_order_above_the_budget_writes_nothing(model: Model) -> None:
-    candidate = make_variant(2, make_team(DOLLAR))
+    candidate = make_variant(2, make_paying_team(DOLLAR))
     with pytest.raises(BudgetError):
         order(candidate, cap=2 * DOLLAR)
     assert not Run.objects.exists()
@@ -85,9 +87,9 @@ def test_an_order_above_the_budget_writes_nothing(model: Model) -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("model")
 def test_a_candidate_in_another_team_s_arena_is_paid_by_its_own() -> None:
-    arena = make_variant(1, make_team(0)).arena
+    arena = make_variant(1, make_paying_team(0)).arena
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
-    mine = make_team(DOLLAR)
+    mine = make_paying_team(DOLLAR)
     assert order(make_variant(arena=arena, team=mine)).team == mine
     without = make_variant(arena=arena, team=None)
     with pytest.raises(BudgetError, match=str(arena.team)):
@@ -97,7 +99,7 @@ def test_a_candidate_in_another_team_s_arena_is_paid_by_its_own() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("model")
 def test_a_higher_cap_is_within_the_budget_too() -> None:
-    run = order(make_variant(2, make_team(3 * DOLLAR)), cap=2 * DOLLAR)
+    run = order(make_variant(2, make_paying_team(3 * DOLLAR)), cap=2 * DOLLAR)
     by = Actor()
     generation_runs.pause(run=run, by=by)
     run.refresh_from_db()
@@ -111,8 +113,8 @@ def test_a_higher_cap_is_within_the_budget_too() -> None:
 
 
 @pytest.mark.django_db
-def test_failures_asked_again_take_the_run_s_cap_from_the_budget_again(model: Model) -> None:
-    team = make_team(3 * DOLLAR)
+def test_failures_asked_again_take_the_cap_from_the_budget(model: Model) -> None:
+    team = make_paying_team(3 * DOLLAR)
     model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2, team), cap=2 * DOLLAR))
     other = order(make_variant(2, team), cap=2 * DOLLAR)
@@ -130,22 +132,10 @@ def test_failures_asked_again_take_the_run_s_cap_from_the_budget_again(model: Mo
 def test_twenty_orders_at_once_never_pass_the_budget_together() -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
-    team = make_team(7 * DOLLAR)
+    team = make_paying_team(7 * DOLLAR)
     candidates = [make_variant(2, team) for _ in range(20)]
-    together = threading.Barrier(20)
-
-    def come(number: int) -> bool:
-        try:
-            together.wait()
-            order(candidates[number], cap=2 * DOLLAR)
-        except BudgetError:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    with ThreadPoolExecutor(20) as people:
-        ordered = sum(people.map(come, range(20)))
+    works = [partial(order, candidate, cap=2 * DOLLAR) for candidate in candidates]
+    ordered = sum(isinstance(one, Run) for one in at_once(*works, expecting=(BudgetError,)))
     assert ordered == 3
     assert committed_by(team) == 6 * DOLLAR
     assert set(Run.objects.values_list("state", flat=True)) == {"open"}
@@ -157,28 +147,15 @@ def test_twenty_orders_at_once_never_pass_the_budget_together() -> None:
 def test_ten_orders_of_one_candidate_at_once_make_one_run() -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
-    candidate = make_variant(2, make_team())
-    together = threading.Barrier(10)
-
-    def come(_: int) -> str:
-        try:
-            together.wait()
-            return order(candidate).state
-        except Exception as refused:
-            return type(refused).__name__
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(10) as people:
-        said = sorted(people.map(come, range(10)))
-    assert said[-1] == "open"
-    assert set(said[:-1]) <= {"UnderWayError", "AnswersRefused"}
+    candidate = make_variant(2, make_paying_team())
+    became = at_once(*[partial(order, candidate)] * 10, expecting=(GenerationError,))
+    assert [one.state for one in became if isinstance(one, Run)] == ["open"]
     assert (Run.objects.count(), Call.objects.count()) == (1, 2)
 
 
 @pytest.mark.django_db
 def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
-    team = make_team(100 * DOLLAR)
+    team = make_paying_team(100 * DOLLAR)
     page = run_of(team, "paused", cap=90 * DOLLAR)
     generation_runs.resume(run=Run.objects.get(pk=page.pk), by=Actor(), now=NOW, cap=DOLLAR)
     Run.objects.filter(pk=page.pk).update(state="paused")
@@ -190,7 +167,7 @@ def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
 
 @pytest.mark.django_db
 def test_what_a_deleted_arena_cost_stays_spent() -> None:
-    team = make_team(budget=100 * DOLLAR)
+    team = make_paying_team(budget=100 * DOLLAR)
     run = run_of(team, "done", cap=70 * DOLLAR, settled=60 * DOLLAR)
     delete_arena(arena=run.in_arena, by=CLI)
     team.refresh_from_db()

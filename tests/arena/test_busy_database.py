@@ -14,22 +14,11 @@ from arena.models import Arena, Comparison, IdempotentRequest, Vote
 from arena.services import comparisons
 from arena.services.locks import retry_on_deadlock
 from tests.arena.rest import token_of
-from tests.arena.teams import make_team
 from tests.deadlocks import deadlock, failing
-from tests.factories import make_arena, make_person
+from tests.factories import make_person
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 NEXT = {"outcome": "left", "with_next": "1"}
-
-
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 3, team=make_team())
 
 
 @pytest.fixture
@@ -52,7 +41,7 @@ def vote(client: Client, arena: Arena) -> Any:
 # -- Tried again -----------------------------------------------------------------------------------
 
 
-def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
+def test_a_pair_that_ends_in_a_deadlock_is_drawn_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch)
@@ -60,7 +49,7 @@ def test_a_pair_whose_transaction_ends_in_a_deadlock_is_drawn_again(
     assert drawn == Comparison.objects.get()
 
 
-def test_a_vote_that_is_undone_with_the_pair_that_follows_it_is_cast_again(
+def test_a_vote_undone_with_the_pair_after_it_is_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.get(reverse("vote", args=[arena.slug]))
@@ -107,7 +96,7 @@ def test_a_second_deadlock_is_told() -> None:
 # -- Said in words ---------------------------------------------------------------------------------
 
 
-def test_a_vote_that_cannot_be_taken_is_answered_in_words_and_can_be_cast_again(
+def test_a_vote_that_cannot_be_taken_can_be_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.get(reverse("vote", args=[arena.slug]))
@@ -137,7 +126,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     ],
     ids=["away", "closed", "deadlock", "our fault"],
 )
-def test_a_page_says_whether_the_database_or_ringside_is_to_blame(
+def test_a_page_says_whether_database_or_ringside_is_to_blame(
     arena: Arena, client: Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparisons, "next_comparison", raising(error))

@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +26,9 @@ from arena.calls.runs import move_calls, resume_run
 from arena.calls.scheduling import sweep
 from arena.endpoints import Endpoint
 from arena.models import Run
-from tests.arena.ledger import DOLLAR, NOW, Model, Question, books, make_row, make_run, says
+from tests.arena.ledger import Model, Question, books, says
+from tests.deadlocks import at_once
+from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 SHORT = timedelta(seconds=0.3)  # of the leases here: some are over before the answer is there
@@ -72,20 +73,6 @@ class Faulty:
         return says("A" if mood < 0.8 else "Hm.", tokens, 100)
 
 
-def at_once(*works: Callable[[], Any]) -> None:
-    """Run each in a thread of its own, with a connection of its own; raise what any of them did."""
-
-    def alone(work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(alone, work) for work in works]:
-            done.result()
-
-
 def long_question() -> Question:
     return Question(repair="The verdict.", text="Which one? " * 200, seed=1, max_tokens=100)
 
@@ -109,7 +96,7 @@ def test_the_three_sums_hold_and_the_cap_is_never_passed(
     model.otherwise = faulty = Faulty()
     run = make_run(cap=STEP)
     for _ in range(120):
-        make_row(run, endpoint="paid")
+        make_call(run, endpoint="paid")
     stop = time.monotonic() + 12
     at_once(
         *[until(stop, make_any_call)] * 10,
@@ -149,7 +136,7 @@ def operate(run: Run) -> None:
 
 def test_money_follows_calls_that_move_while_workers_ask(model: Model) -> None:
     first, second = make_run(cap=DOLLAR), make_run(cap=DOLLAR)
-    calls = [make_row(first, endpoint="paid").pk for _ in range(40)]
+    calls = [make_call(first, endpoint="paid").pk for _ in range(40)]
 
     def think() -> Reply:
         time.sleep(0.02)

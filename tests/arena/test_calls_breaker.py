@@ -13,18 +13,8 @@ from arena.calls.runs import cancel_run, pause_asker, pause_run, reopen_run, res
 from arena.calls.scheduling import calls_to_ring, sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
-from tests.arena.ledger import (
-    DOLLAR,
-    NOW,
-    Model,
-    Question,
-    add_askers,
-    end,
-    make,
-    make_row,
-    make_run,
-    must_take,
-)
+from tests.arena.ledger import Model, Question, add_askers, end, execute, must_take
+from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +28,7 @@ def run() -> Run:
 
 
 def row(run: Run, asker: str = "first", **fields: Any) -> Call:
-    return make_row(run, **{"endpoint": "paid", "asker": asker} | fields)
+    return make_call(run, **{"endpoint": "paid", "asker": asker} | fields)
 
 
 def paused_askers(run: Run) -> list[str]:
@@ -50,19 +40,19 @@ def paused_askers(run: Run) -> list[str]:
 def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401: wrong key")]
     first, other = row(run), row(run, "second")
-    first = make(first)
+    first = execute(first)
     assert (first.state, first.error, first.reserved) == ("waiting", "HTTP 401: wrong key", 0)
     assert paused_askers(run) == ["first"]
     assert RunAsker.objects.get(asker="first").pause_reason == "HTTP 401: wrong key"
     assert calls_to_ring(now=timezone.now()) == [other.pk]
-    assert make(first).requests == 1
-    assert make(other).state == "done"
+    assert execute(first).requests == 1
+    assert execute(other).state == "done"
 
 
-def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model, run: Run) -> None:
+def test_the_run_pauses_with_all_reasons_when_the_last_stops(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401"), EndpointStoppedError("HTTP 404")]
     for call in (row(run), row(run, "second")):
-        make(call)
+        execute(call)
     run.refresh_from_db()
     assert run.state == "paused"
     assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404"
@@ -71,27 +61,25 @@ def test_when_the_last_asker_stops_the_run_pauses_with_all_reasons(model: Model,
 def test_the_run_pauses_when_the_other_asker_has_no_call_left(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401")]
     row(run, "second", state="done")
-    make(row(run))
+    execute(row(run))
     run.refresh_from_db()
     assert run.state == "paused"
 
 
-def test_the_sweep_pauses_a_run_when_the_others_have_come_to_their_end(
-    model: Model, run: Run
-) -> None:
+def test_the_sweep_pauses_a_run_once_the_others_have_ended(model: Model, run: Run) -> None:
     first, other = row(run), row(run, "second")
     model.outcomes = [EndpointStoppedError("HTTP 401")]
-    make(first)
+    execute(first)
     sweep(now=NOW)
     run.refresh_from_db()
     assert run.state == "open"
-    make(other)
+    execute(other)
     sweep(now=NOW)
     run.refresh_from_db()
     assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
 
 
-def test_a_run_that_is_stuck_behind_a_call_of_a_paused_asker_pauses(run: Run) -> None:
+def test_a_run_stuck_behind_a_paused_askers_call_pauses(run: Run) -> None:
     row(run, "second", needs=row(run))
     pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
     run.refresh_from_db()
@@ -110,13 +98,13 @@ def test_a_question_that_cannot_be_put_stops_its_asker(model: Model, run: Run) -
     question = Question()
     question.broken = "The rubric changed."
     row(run, "second")
-    call = make(row(run), question)
+    call = execute(row(run), question)
     assert (call.state, call.requests, paused_askers(run)) == ("waiting", 0, ["first"])
 
 
-def test_an_endpoint_that_is_gone_stops_its_asker_with_a_sentence(run: Run) -> None:
+def test_a_missing_endpoint_stops_its_asker_with_a_sentence(run: Run) -> None:
     row(run, "second")
-    make(row(run, endpoint="gone"))
+    execute(row(run, endpoint="gone"))
     assert "no model endpoint called 'gone'" in RunAsker.objects.get(asker="first").pause_reason
     with pytest.raises(LookupError):
         endpoint_named("gone")
@@ -124,7 +112,7 @@ def test_an_endpoint_that_is_gone_stops_its_asker_with_a_sentence(run: Run) -> N
 
 def test_a_run_from_before_askers_had_rows_pauses_as_a_whole(model: Model) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 403")]
-    run = make(row(make_run(cap=DOLLAR))).run
+    run = execute(row(make_run(cap=DOLLAR))).run
     assert (run.state, run.pause_reason) == ("paused", "HTTP 403")
 
 
@@ -150,7 +138,7 @@ def test_ten_failures_in_a_row_pause_the_asker_and_say_why(run: Run) -> None:
 def test_failures_are_counted_by_the_calls_that_are_made(model: Model, run: Run) -> None:
     model.otherwise = RejectedError("HTTP 400")
     for _ in range(10):
-        make(row(run))
+        execute(row(run))
     assert paused_askers(run) == ["first"]
 
 
@@ -177,7 +165,7 @@ def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> No
 # -- Going on --------------------------------------------------------------------------------------
 
 
-def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run) -> None:
+def test_a_resumed_run_retries_failures_alone(run: Run) -> None:
     fail(run, 1)
     done = must_take(row(run))
     end(done, "done")
@@ -191,11 +179,11 @@ def test_a_resumed_run_tries_what_failed_again_and_leaves_what_is_done(run: Run)
     assert calls_to_ring(now=NOW) == [failed.pk]
 
 
-def test_a_wrong_key_costs_no_try_however_often_the_run_is_resumed(model: Model, run: Run) -> None:
+def test_a_wrong_key_costs_no_try_however_often_resumed(model: Model, run: Run) -> None:
     model.otherwise = EndpointStoppedError("HTTP 401")
     call = row(run)
     for _ in range(MAX_REQUESTS + 1):
-        call = make(call)
+        call = execute(call)
         resume_run(run_id=run.pk, now=NOW)
     assert (call.state, call.requests) == ("waiting", MAX_REQUESTS + 1)
 
@@ -210,7 +198,7 @@ def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
     assert (run.state, call.state) == (state, "failed")
 
 
-def test_a_run_that_is_through_is_reopened_for_its_failures_alone(run: Run) -> None:
+def test_a_completed_run_is_reopened_for_its_failures_alone(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW)
     failed, refused = row(run, state="failed"), row(run, state="refused")
     assert reopen_run(run_id=run.pk, now=NOW)
@@ -231,7 +219,7 @@ def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_a_cancelled_run_is_over_and_its_calls_under_way_are_booked(run: Run, state: str) -> None:
+def test_a_cancelled_runs_calls_under_way_are_booked(run: Run, state: str) -> None:
     call = must_take(row(run), amount=100)
     Run.objects.filter(pk=run.pk).update(state=state)
     assert cancel_run(run_id=run.pk, now=NOW)

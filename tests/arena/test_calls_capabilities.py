@@ -8,26 +8,23 @@ from django.test.utils import CaptureQueriesContext
 
 from arena.calls import capabilities
 from arena.calls.capabilities import Probed, capability_of, fitted, probe_endpoint
-from arena.calls.models import Call, Capability
+from arena.calls.models import Capability
 from arena.calls.providers.base import (
     EndpointStoppedError,
     Message,
     Request,
     UnsupportedParameterError,
 )
-from tests.arena.ledger import DOLLAR, MODEL, NOW, Model, Question, make, make_row, make_run
+from tests.arena.ledger import Model, Question, execute, paid_call
+from tests.factories import MODEL, NOW
 
 pytestmark = pytest.mark.django_db
 PLAIN = (Message("user", "Hi"),)
 
 
-def row() -> Call:
-    return make_row(make_run(cap=DOLLAR), endpoint="paid")
-
-
 def test_a_parameter_that_is_turned_down_is_left_out_at_once(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("HTTP 400: seed", "seed")]
-    call = make(row(), Question(seed=1, max_tokens=9))
+    call = execute(paid_call(), Question(seed=1, max_tokens=9))
     assert (call.state, call.dropped, call.requests) == ("done", ["seed"], 2)
     assert [dict(r.parameters) for r in model.requests] == [
         {"seed": 1, "max_tokens": 9},
@@ -38,34 +35,34 @@ def test_a_parameter_that_is_turned_down_is_left_out_at_once(model: Model) -> No
 
 def test_the_next_call_does_not_send_it_and_says_so(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("HTTP 400: top_k", "top_k")]
-    make(row(), Question(top_k=1))
-    call = make(row(), Question(top_k=1))
+    execute(paid_call(), Question(top_k=1))
+    call = execute(paid_call(), Question(top_k=1))
     assert (call.dropped, call.requests, len(model.requests)) == (["top_k"], 1, 3)
     assert Capability.objects.get().dropped == ["top_k"]
 
 
 def test_it_costs_no_try_and_no_money(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("HTTP 400", name) for name in "abcdefg"]
-    call = make(row(), Question(**dict.fromkeys("abcdefg", 1)))
+    call = execute(paid_call(), Question(**dict.fromkeys("abcdefg", 1)))
     assert (call.state, call.requests, call.cost, call.reserved) == ("done", 8, 20_000, 0)
 
 
 def test_what_the_provider_knows_beforehand_is_no_request(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("Not here.", "seed", sent=False)]
-    call = make(row(), Question(seed=1))
+    call = execute(paid_call(), Question(seed=1))
     assert (call.state, call.requests) == ("done", 1)
 
 
 def test_a_limit_is_sent_under_the_name_that_the_server_wants(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("HTTP 400", "max_tokens", "max_completion_tokens")]
-    call = make(row(), Question(max_tokens=9))
+    call = execute(paid_call(), Question(max_tokens=9))
     assert dict(model.requests[1].parameters) == {"max_completion_tokens": 9}
     assert call.dropped == ["max_tokens -> max_completion_tokens"]
 
 
 def test_a_server_that_turns_down_the_same_again_ends_the_call(model: Model) -> None:
     model.otherwise = UnsupportedParameterError("HTTP 400: seed", "seed")
-    call = make(row(), Question(seed=1))
+    call = execute(paid_call(), Question(seed=1))
     assert (call.state, call.error, call.requests) == ("failed", "HTTP 400: seed", 2)
 
 
@@ -74,7 +71,7 @@ def test_a_server_that_wants_two_names_by_turns_ends_the_call(model: Model) -> N
     model.outcomes = [
         UnsupportedParameterError("HTTP 400", *pair) for pair in (names, names[::-1], names)
     ]
-    assert make(row(), Question(max_tokens=9)).state == "failed"
+    assert execute(paid_call(), Question(max_tokens=9)).state == "failed"
 
 
 @pytest.mark.parametrize("name", ["json_schema", "logprobs", "temperature", "seed"])

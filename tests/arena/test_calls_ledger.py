@@ -1,11 +1,9 @@
 """The ledger: each call made by one worker at a time, ended once, tried six times at most."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.utils import timezone
 
 from arena.calls import leases, scheduling
@@ -14,19 +12,9 @@ from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import RetryableError
 from arena.calls.runs import create_calls
 from arena.calls.scheduling import calls_to_ring
-from tests.arena.ledger import (
-    LEASE,
-    NOW,
-    Model,
-    Question,
-    add_askers,
-    end,
-    make,
-    make_row,
-    make_run,
-    must_take,
-    take,
-)
+from tests.arena.ledger import LEASE, Model, Question, add_askers, end, execute, must_take, take
+from tests.deadlocks import at_once
+from tests.factories import NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -41,51 +29,42 @@ def test_a_call_is_created_once_however_often_it_is_ordered() -> None:
 
 
 def test_the_database_refuses_a_second_call_for_the_same_order() -> None:
-    call = make_row()
+    call = make_call()
     with pytest.raises(IntegrityError, match=r"call_once|UNIQUE"):
-        make_row(call.run, subject=call.subject)
+        make_call(call.run, subject=call.subject)
 
 
 def test_one_worker_takes_a_call_and_a_second_gets_nothing() -> None:
-    call = make_row()
+    call = make_call()
     taken = must_take(call)
     assert (taken.state, taken.attempts, taken.requests) == ("running", 1, 1)
     assert take(call) is None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_workers_that_come_at_the_same_moment_one_takes_the_call() -> None:
-    call = make_row()
-    together = threading.Barrier(8)
-
-    def come(_: int) -> bool:
-        together.wait()
-        try:
-            return take(call) is not None
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(8) as workers:
-        assert sum(workers.map(come, range(8))) == 1
+def test_one_of_eight_workers_takes_the_call() -> None:
+    call = make_call()
+    taken = at_once(*[lambda: take(call)] * 8)
+    assert sum(one is not None for one in taken) == 1
     call.refresh_from_db()
     assert (call.attempts, call.requests) == (1, 1)
 
 
 @pytest.mark.parametrize("state", ["paused", "ordered", "cancelled", "done"])
 def test_calls_of_a_run_that_is_not_open_are_not_made(state: str) -> None:
-    call = make_row(make_run(state))
+    call = make_call(make_run(state))
     assert take(call) is None
     assert calls_to_ring(now=NOW) == []
 
 
 def test_a_call_that_is_not_due_waits() -> None:
-    call = make_row(due_at=NOW + timedelta(seconds=10))
+    call = make_call(due_at=NOW + timedelta(seconds=10))
     assert take(call) is None
     assert take(call, NOW + timedelta(seconds=10)) is not None
 
 
-def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -> None:
-    call = make_row()
+def test_after_an_expired_lease_a_late_worker_changes_nothing() -> None:
+    call = make_call()
     late = must_take(call)
     assert take(call, NOW + LEASE - timedelta(seconds=1)) is None
     second = must_take(call, NOW + LEASE)
@@ -95,15 +74,15 @@ def test_an_expired_lease_frees_the_call_and_the_late_worker_changes_nothing() -
     assert (stored.state, stored.attempts, stored.cut_off_requests) == ("done", 2, 1)
 
 
-def test_a_late_worker_changes_nothing_where_the_sweep_has_freed_its_call() -> None:
-    late = must_take(make_row())
+def test_after_the_sweep_a_late_worker_changes_nothing() -> None:
+    late = must_take(make_call())
     assert scheduling.free_abandoned(now=NOW + LEASE) == 1
     assert not end(late, "done")
     assert Call.objects.get().state == "waiting"
 
 
 def test_an_ended_call_stays_ended() -> None:
-    call = make_row()
+    call = make_call()
     held = must_take(call)
     copy = Call.objects.get(pk=call.pk)
     assert end(held, "done")
@@ -118,7 +97,7 @@ def busy(retry_after: float | None = None) -> RetryableError:
 def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
     model.otherwise = busy(42)
     began = timezone.now()
-    call = make(make_row())
+    call = execute(make_call())
     assert call.state == "waiting"
     seconds = (call.due_at - began).total_seconds()
     assert 42 <= seconds < 72
@@ -129,7 +108,7 @@ def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
 def test_an_absurd_retry_after_is_cut(model: Model) -> None:
     model.otherwise = busy(1e9)
     began = timezone.now()
-    call = make(make_row())
+    call = execute(make_call())
     assert call.due_at - began < leases.LONGEST_PAUSE + timedelta(seconds=60)
 
 
@@ -145,15 +124,15 @@ def test_without_retry_after_the_pause_is_jittered_and_grows(
 
     monkeypatch.setattr(leases, "_jitter", Longest())
     model.otherwise = busy()
-    call = make_row()
+    call = make_call()
     for _ in range(MAX_REQUESTS):
-        call = make(call)
+        call = execute(call)
     assert spans == [2, 4, 8, 16, 32]
     assert (call.state, call.requests, call.error) == ("failed", MAX_REQUESTS, "HTTP 500")
 
 
 def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
-    call, now = make_row(), NOW
+    call, now = make_call(), NOW
     for _ in range(MAX_REQUESTS):
         must_take(call, now)
         now += LEASE
@@ -163,24 +142,24 @@ def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
     assert call.cut_off_requests == MAX_REQUESTS
 
 
-def test_a_call_that_died_too_often_comes_back_failed_to_whoever_is_to_settle_it() -> None:
-    call = make_row(state="running", requests=6, lease_expires_at=NOW, attempts=6)
+def test_a_call_that_died_too_often_is_returned_as_failed() -> None:
+    call = make_call(state="running", requests=6, lease_expires_at=NOW, attempts=6)
     made = execute_call(call_id=call.pk, handler=Question())
     assert made is not None
     assert made.state == "failed"
 
 
 def test_a_call_nobody_has_work_with_is_none() -> None:
-    assert execute_call(call_id=make_row(state="done").pk, handler=Question()) is None
+    assert execute_call(call_id=make_call(state="done").pk, handler=Question()) is None
 
 
 def test_what_a_server_says_is_fitted_into_its_column(model: Model) -> None:
     model.otherwise = RetryableError("\x00boom\ud800" + "x" * 1000)
-    assert make(make_row()).error.startswith("boom?xx")
+    assert execute(make_call()).error.startswith("boom?xx")
 
 
-def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
-    call, now = make_row(), NOW
+def test_a_call_is_enqueued_again_in_growing_pauses() -> None:
+    call, now = make_call(), NOW
     for pause in (30, 60, 120):
         assert calls_to_ring(now=now) == [call.pk]
         assert calls_to_ring(now=now + timedelta(seconds=pause - 1)) == []
@@ -188,7 +167,7 @@ def test_a_doorbell_is_rung_once_and_later_again_in_growing_pauses() -> None:
 
 
 def test_an_abandoned_call_is_rung_again_when_its_lease_ends() -> None:
-    call = make_row()
+    call = make_call()
     calls_to_ring(now=NOW)
     must_take(call)
     assert calls_to_ring(now=NOW + LEASE - timedelta(seconds=1)) == []
@@ -197,7 +176,7 @@ def test_an_abandoned_call_is_rung_again_when_its_lease_ends() -> None:
 
 def test_the_queue_stays_short() -> None:
     run = make_run()
-    calls = [make_row(run) for _ in range(5)]
+    calls = [make_call(run) for _ in range(5)]
     assert len(calls_to_ring(now=NOW, at_most=3)) == 3
     assert calls_to_ring(now=NOW, at_most=3) == []
     must_take(calls[0])
@@ -213,9 +192,9 @@ def test_a_worker_finds_due_what_is_said_to_be_claimable(
     run = make_run(run_state or "open")
     add_askers(run, "judge")
     RunAsker.objects.update(paused_at=NOW if paused else None)
-    needed = make_row(run, state=needs, asker="other") if needs else None
+    needed = make_call(run, state=needs, asker="other") if needs else None
     calls = [
-        make_row(run, needs=needed, state=state, due_at=due, lease_expires_at=due)
+        make_call(run, needs=needed, state=state, due_at=due, lease_expires_at=due)
         for state in ("waiting", "running", "done")
         for due in (NOW, NOW + timedelta(seconds=1))
     ]

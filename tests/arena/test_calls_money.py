@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calls import money, scheduling
+from arena.calls import execution, money, scheduling
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import billed, cost, dollars, expected_cost, limited, raise_cap, worst_cost
@@ -26,28 +26,21 @@ from arena.calls.providers.base import (
 from arena.calls.runs import move_calls, resume_run
 from arena.models import Run
 from tests.arena.ledger import (
-    DOLLAR,
     LEASE,
-    MODEL,
-    NOW,
     Model,
     Question,
     books,
     end,
-    make,
-    make_row,
-    make_run,
+    execute,
     must_take,
+    paid_call,
     says,
 )
+from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
 ONE = Rate(DOLLAR, 2 * DOLLAR)  # as at the endpoint `paid`
 MUCH = 5 * DOLLAR  # more nano-dollars than 32 bits hold
 OF_ONE_REPLY = 10 * 1000 + 5 * 2000
-
-
-def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
-    return make_row(make_run(cap=cap), endpoint="paid", **fields)
 
 
 def worst() -> int:
@@ -64,7 +57,7 @@ def test_a_cost_is_exact_and_rounded_up(into: int, out: int, n_in: int, n_out: i
 
 
 @given(st.text(max_size=300), st.integers(1, 4000), st.data())
-def test_no_reply_within_the_limit_costs_more_than_the_worst_case(
+def test_no_reply_costs_more_than_the_worst_case(
     text: str, limit: int, data: st.DataObject
 ) -> None:
     request = Request(MODEL, (Message("user", text),), {"max_tokens": limit})
@@ -123,7 +116,7 @@ def test_amounts_are_written_as_people_do(nano: int | None, written: str) -> Non
 
 @pytest.mark.django_db
 def test_a_call_costs_what_the_server_billed(model: Model) -> None:
-    call = make(paid_call())
+    call = execute(paid_call())
     assert (call.state, call.cost, call.reserved) == ("done", OF_ONE_REPLY, 0)
     assert books(call.run) == (OF_ONE_REPLY, 0, 0)
 
@@ -138,7 +131,7 @@ def test_the_worst_case_is_reserved_while_the_model_thinks(model: Model) -> None
         return says("A")
 
     model.otherwise = think
-    make(call)
+    execute(call)
     assert seen == [(0, worst(), 0)]
 
 
@@ -147,15 +140,15 @@ def test_costs_of_all_requests_of_a_call_add_up(model: Model) -> None:
     model.outcomes = [RetryableError("HTTP 500"), says("?"), RetryableError("HTTP 500")]
     call = paid_call()
     for _ in range(3):
-        call = make(call, Question(repair="The verdict alone, please."))
+        call = execute(call, Question(repair="The verdict alone, please."))
     assert (call.state, call.requests, call.tokens_in) == ("done", 4, 20)
     assert books(call.run) == (2 * OF_ONE_REPLY, 0, 0)
 
 
 @pytest.mark.django_db
-def test_what_a_refusal_was_billed_counts_and_an_error_costs_nothing(model: Model) -> None:
+def test_a_refusal_is_booked_and_an_error_costs_nothing(model: Model) -> None:
     model.outcomes = [ModelRefusedError("No.", says("I cannot.")), RejectedError("HTTP 400")]
-    refused, rejected = make(paid_call()), make(paid_call())
+    refused, rejected = execute(paid_call()), execute(paid_call())
     assert (refused.state, refused.cost) == ("refused", OF_ONE_REPLY)
     assert (rejected.state, rejected.cost, rejected.reserved) == ("failed", 0, 0)
 
@@ -163,7 +156,7 @@ def test_what_a_refusal_was_billed_counts_and_an_error_costs_nothing(model: Mode
 @pytest.mark.django_db
 def test_without_usage_the_worst_case_is_booked_and_said(model: Model) -> None:
     model.outcomes = [says("A", None, None)]
-    call = make(paid_call())
+    call = execute(paid_call())
     assert (call.state, call.cost, call.tokens_in) == ("done", worst(), None)
     assert "no token counts" in call.error
 
@@ -171,15 +164,15 @@ def test_without_usage_the_worst_case_is_booked_and_said(model: Model) -> None:
 @pytest.mark.django_db
 def test_a_request_that_was_cut_off_is_uncertain_money(model: Model) -> None:
     model.outcomes = [RetryableError("Timeout.", maybe_billed=True)]
-    call = make(paid_call())
+    call = execute(paid_call())
     assert (call.state, call.uncertain, call.cut_off_requests) == ("waiting", worst(), 1)
-    assert books(make(call).run) == (OF_ONE_REPLY, 0, worst())
+    assert books(execute(call).run) == (OF_ONE_REPLY, 0, worst())
 
 
 @pytest.mark.django_db
 def test_a_request_that_was_turned_away_is_no_money(model: Model) -> None:
     model.outcomes = [RetryableError("HTTP 429", retry_after=1)]
-    assert books(make(paid_call()).run) == (0, 0, 0)
+    assert books(execute(paid_call()).run) == (0, 0, 0)
 
 
 @pytest.mark.django_db
@@ -199,17 +192,17 @@ def test_what_a_worker_that_died_had_reserved_becomes_uncertain(model: Model, st
 @pytest.mark.django_db
 def test_amounts_of_more_than_32_bits_are_booked_as_they_are() -> None:
     run = make_run(cap=4 * MUCH)
-    cut_off = must_take(make_row(run), amount=MUCH)
-    call = must_take(make_row(run), amount=MUCH)
+    cut_off = must_take(make_call(run), amount=MUCH)
+    call = must_take(make_call(run), amount=MUCH)
     assert end(call, "done", cost=MUCH + 1)
     assert end(cut_off, "failed", uncertain=MUCH)
     assert books(run) == (MUCH + 1, 0, MUCH)
     with pytest.raises(money.BudgetDeniedError):
-        must_take(make_row(run), amount=2 * MUCH)
+        must_take(make_call(run), amount=2 * MUCH)
     with pytest.raises(ValidationError, match=r"spent or reserved \$10\.00"):
         raise_cap(run_id=run.pk, cap=2 * MUCH)
     raise_cap(run_id=run.pk, cap=10 * MUCH)
-    must_take(make_row(run), amount=2 * MUCH)
+    must_take(make_call(run), amount=2 * MUCH)
 
 
 @pytest.mark.django_db
@@ -226,32 +219,32 @@ def test_a_worker_that_lost_its_lease_moves_no_money(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_at_the_cap_the_run_pauses_and_a_higher_one_lets_it_go_on(model: Model) -> None:
+def test_the_run_pauses_at_its_cap_and_goes_on_with_a_higher(model: Model) -> None:
     call = paid_call(cap=worst() - 1)
-    waiting = make(call)
+    waiting = execute(call)
     run = waiting.run
     assert (waiting.state, waiting.requests, run.state) == ("waiting", 0, "paused")
     assert run.pause_reason.startswith("The cap of $0.0042 is reached: $0.00 is spent")
     assert model.requests == []
     raise_cap(run_id=run.pk, cap=worst())
     resume_run(run_id=run.pk, now=NOW)
-    assert make(call).state == "done"
+    assert execute(call).state == "done"
 
 
 @pytest.mark.django_db
-def test_the_cap_is_not_reached_while_only_reservations_stand_in_the_way(model: Model) -> None:
+def test_reservations_alone_do_not_reach_the_cap(model: Model) -> None:
     run = make_run(cap=worst() + 1)
-    held = must_take(make_row(run, endpoint="paid"), amount=worst())
-    waiting = make(make_row(run, endpoint="paid"))
+    held = must_take(make_call(run, endpoint="paid"), amount=worst())
+    waiting = execute(make_call(run, endpoint="paid"))
     assert (waiting.state, waiting.requests, waiting.run.state) == ("waiting", 0, "open")
     assert waiting.due_at > NOW
     end(held, "done", cost=1)
-    assert make(waiting).state == "done"
+    assert execute(waiting).state == "done"
 
 
 @pytest.mark.django_db
 def test_a_cap_is_not_set_below_what_is_spent(model: Model) -> None:
-    run = make(paid_call()).run
+    run = execute(paid_call()).run
     with pytest.raises(ValidationError, match=r"spent or reserved \$0\.000020"):
         raise_cap(run_id=run.pk, cap=OF_ONE_REPLY - 1)
     raise_cap(run_id=run.pk, cap=OF_ONE_REPLY)
@@ -261,7 +254,7 @@ def test_a_cap_is_not_set_below_what_is_spent(model: Model) -> None:
 
 @pytest.mark.django_db
 def test_a_run_without_a_cap_spends_nothing(model: Model) -> None:
-    call = make(paid_call(cap=None))
+    call = execute(paid_call(cap=None))
     assert (call.state, call.run.state) == ("waiting", "paused")
     assert "no spending cap" in call.run.pause_reason
 
@@ -270,17 +263,15 @@ def test_a_run_without_a_cap_spends_nothing(model: Model) -> None:
 def test_a_call_of_no_run_spends_nothing(model: Model) -> None:
     call = paid_call()
     Call.objects.filter(pk=call.pk).update(run=None)
-    call = make(call)
+    call = execute(call)
     assert (call.state, model.requests) == ("failed", [])
     assert "belongs to no run" in call.error
 
 
 @pytest.mark.django_db
-def test_a_server_that_bills_above_the_bound_is_booked_truly_and_stops_the_run(
-    model: Model,
-) -> None:
+def test_a_bill_above_the_bound_is_booked_and_stops_the_run(model: Model) -> None:
     model.outcomes = [says("A", 10**6, 10**6)]
-    run = make(paid_call(cap=worst())).run
+    run = execute(paid_call(cap=worst())).run
     assert books(run) == (3 * DOLLAR, 0, 0)
     assert (run.state, run.pause_reason[:22]) == ("paused", "The server billed more")
 
@@ -288,9 +279,9 @@ def test_a_server_that_bills_above_the_bound_is_booked_truly_and_stops_the_run(
 @pytest.mark.django_db
 def test_money_follows_a_call_that_another_run_takes_over(model: Model) -> None:
     old, new = make_run(cap=20 * DOLLAR), make_run(cap=20 * DOLLAR)
-    spent = make(make_row(old, endpoint="paid"))
-    held = must_take(make_row(old, endpoint="paid"), amount=MUCH)
-    left = make_row(old, endpoint="paid", state="failed")
+    spent = execute(make_call(old, endpoint="paid"))
+    held = must_take(make_call(old, endpoint="paid"), amount=MUCH)
+    left = make_call(old, endpoint="paid", state="failed")
     move_calls(call_ids=[spent.pk, held.pk, left.pk], run_id=new.pk, now=NOW)
     assert (books(old), books(new)) == ((0, 0, 0), (OF_ONE_REPLY, MUCH, 0))
     assert end(held, "done", cost=MUCH - 1)
@@ -313,9 +304,47 @@ def test_the_database_refuses_to_give_back_what_was_not_reserved(model: Model) -
 @pytest.mark.parametrize("endpoint", ["paid", "scripted"])
 def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
     run = make_run(cap=DOLLAR)
-    make(make_row(run, endpoint=endpoint))
-    call = make_row(run, endpoint=endpoint)
+    execute(make_call(run, endpoint=endpoint))
+    call = make_call(run, endpoint=endpoint)
     with CaptureQueriesContext(connection) as asked:
         execute_call(call_id=call.pk, handler=Question())
     statements = [q["sql"] for q in asked if q["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
     assert len(statements) <= 5, "\n".join(statements)
+
+
+# -- A database that is away -----------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_away_for_a_moment_costs_no_paid_reply(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, tries = execution._finish, []
+
+    def away(*args: Any) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OperationalError("server closed the connection unexpectedly")
+        finish(*args)
+
+    monkeypatch.setattr(execution, "_finish", away)
+    monkeypatch.setattr(execution, "DATABASE_AGAIN", 0.01)
+    run = make_run(cap=DOLLAR)
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
+    assert call is not None
+    assert (call.state, len(model.requests), books(run)) == ("done", 1, (20_000, 0, 0))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_broken_connection_had_written_is_booked_once(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(execution, "_settle_usage", broken)
+    run = make_run(cap=DOLLAR)
+    call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())
+    assert call is not None
+    assert (call.state, call.model_returned) == ("done", MODEL)
+    assert books(run) == (20_000, 0, 0)

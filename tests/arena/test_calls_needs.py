@@ -6,30 +6,31 @@ from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.calls.runs import resume_run
 from arena.calls.scheduling import calls_to_ring, sweep
-from tests.arena.ledger import NOW, Model, end, make, make_row, make_run, must_take, take
+from tests.arena.ledger import Model, end, execute, must_take, take
+from tests.factories import NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
 
 
 def pair() -> tuple[Call, Call]:
     run = make_run()
-    first = make_row(run)
-    return first, make_row(run, needs=first)
+    first = make_call(run)
+    return first, make_call(run, needs=first)
 
 
 def test_a_call_waits_until_the_one_it_needs_is_done(model: Model) -> None:
     first, second = pair()
     assert take(second) is None
     assert calls_to_ring(now=NOW) == [first.pk]
-    make(first)
+    execute(first)
     assert calls_to_ring(now=NOW) == [second.pk]
-    assert make(second).state == "done"
+    assert execute(second).state == "done"
 
 
 @pytest.mark.parametrize("state", ["failed", "refused", "unreadable", "too_long"])
 def test_a_call_ends_as_the_one_it_needs_has_ended(state: str) -> None:
     first, second = pair()
-    third = make_row(second.run, needs=second)
+    third = make_call(second.run, needs=second)
     end(must_take(first), state, error="Boom.")
     for call in (second, third):
         call.refresh_from_db()
@@ -67,7 +68,7 @@ def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
 def test_both_wait_again_when_the_run_goes_on(model: Model) -> None:
     model.outcomes = [RejectedError("HTTP 400")]
     first, second = pair()
-    make(first)
+    execute(first)
     resume_run(run_id=first.run_id, now=NOW)
-    assert make(first).state == "done"
-    assert make(second).state == "done"
+    assert execute(first).state == "done"
+    assert execute(second).state == "done"

@@ -15,7 +15,8 @@ from arena.calls.pacing import give_back, hold, take_turn
 from arena.calls.providers.base import RetryableError
 from arena.calls.scheduling import calls_to_ring
 from arena.endpoints import Endpoint
-from tests.arena.ledger import MODEL, NOW, Model, make, make_row, make_run, says
+from tests.arena.ledger import Model, execute, says
+from tests.factories import MODEL, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -91,7 +92,7 @@ def test_tokens_are_limited_too() -> None:
     assert most_in_a_minute(times) <= 12
 
 
-def test_a_request_larger_than_the_limit_goes_when_all_before_it_is_paid() -> None:
+def test_a_request_above_the_limit_goes_once_all_before_is_paid() -> None:
     one = endpoint(tokens=600)
     assert take_turn(endpoint=one, tokens=6000, now=NOW) is None
     assert take_turn(endpoint=one, tokens=1, now=NOW + 9 * MINUTE) is not None
@@ -131,9 +132,9 @@ def paced(model: Model, settings: Any) -> Model:
     return model
 
 
-def test_a_call_that_comes_too_early_is_put_off_and_counts_no_request(paced: Model) -> None:
+def test_an_early_call_is_put_off_and_counts_no_request(paced: Model) -> None:
     run = make_run()
-    first, second = (make(make_row(run, endpoint="paced")) for _ in range(2))
+    first, second = (execute(make_call(run, endpoint="paced")) for _ in range(2))
     assert (first.state, second.state, second.requests) == ("done", "waiting", 0)
     assert second.due_at > NOW + timedelta(seconds=20)
     assert len(paced.requests) == 1
@@ -143,8 +144,8 @@ def test_a_call_that_comes_too_early_is_put_off_and_counts_no_request(paced: Mod
 def test_retry_after_stops_the_other_calls_too(paced: Model) -> None:
     run = make_run()
     paced.outcomes = [RetryableError("HTTP 429", retry_after=300)]
-    make(make_row(run, endpoint="paced"))
-    other = make(make_row(run, endpoint="paced"))
+    execute(make_call(run, endpoint="paced"))
+    other = execute(make_call(run, endpoint="paced"))
     assert (other.state, other.requests) == ("waiting", 0)
     assert other.due_at > NOW + timedelta(seconds=290)
 
@@ -154,15 +155,15 @@ def test_a_short_answer_gives_its_tokens_back(paced: Model, settings: Any) -> No
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paced": one}
     paced.otherwise = says("A", 10, 10)
     run = make_run()
-    assert make(make_row(run, endpoint="paced")).state == "done"
-    assert make(make_row(run, endpoint="paced")).state == "done"
+    assert execute(make_call(run, endpoint="paced")).state == "done"
+    assert execute(make_call(run, endpoint="paced")).state == "done"
 
 
 def test_only_as_many_calls_are_rung_as_can_soon_be_made(paced: Model, settings: Any) -> None:
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paced": endpoint(30)}
     run = make_run()
-    slow = {make_row(run, endpoint="paced").pk for _ in range(9)}
-    quick = {make_row(run).pk for _ in range(4)}
+    slow = {make_call(run, endpoint="paced").pk for _ in range(9)}
+    quick = {make_call(run).pk for _ in range(4)}
     rung = calls_to_ring(now=NOW)
     assert (len(slow & set(rung)), quick <= set(rung)) == (5, True)
     assert calls_to_ring(now=NOW) == []
@@ -173,8 +174,8 @@ def test_only_as_many_calls_are_rung_as_can_soon_be_made(paced: Model, settings:
 def test_what_is_paced_does_not_starve_behind_what_is_not(paced: Model) -> None:
     run = make_run()
     for _ in range(5):
-        make_row(run)
-    slow = make_row(run, endpoint="paced")
+        make_call(run)
+    slow = make_call(run, endpoint="paced")
     assert slow.pk in calls_to_ring(now=NOW, at_most=3)
 
 

@@ -11,9 +11,8 @@ from django.utils import timezone
 from arena.calls.pricing import set_price
 from arena.forms.base import disclosure_text
 from arena.models import Arena, Candidate, Team
-from tests.arena.teams import make_team, signed_in
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import make_arena, make_candidate
 
 pytestmark = pytest.mark.django_db
 WHO = {
@@ -21,21 +20,6 @@ WHO = {
     "unlisted": "This arena is unlisted: everyone with a link can read",
     "private": "This arena is private: only its team can read",
 }
-
-
-@pytest.fixture
-def team() -> Team:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return make_arena(1, 2, team=team)
-
-
-@pytest.fixture
-def owner(team: Team) -> Client:
-    return signed_in(team.memberships.get().user)
 
 
 def form_of(owner: Client, arena: Arena) -> str:
@@ -49,28 +33,32 @@ def preview_of(owner: Client, arena: Arena, **more: str) -> str:
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
-def test_both_texts_say_who_will_read_them(owner: Client, arena: Arena, visibility: str) -> None:
+def test_both_texts_say_who_will_read_them(
+    owner: Client, arena_of_one: Arena, visibility: str
+) -> None:
     Arena.objects.update(visibility=visibility)
-    page = form_of(owner, arena)
+    page = form_of(owner, arena_of_one)
     assert page.count(f"<strong>{WHO[visibility]} it") == 2
     assert page.index("id_system_prompt_helptext") < page.index("id_user_template_helptext")
     assert not undescribed(page)
-    page = owner.get(reverse("edit_candidate", args=[arena.slug, arena.candidates.get().pk])).text
+    page = owner.get(
+        reverse("edit_candidate", args=[arena_of_one.slug, arena_of_one.candidates.get().pk])
+    ).text
     assert page.count(f"<strong>{WHO[visibility]} it") == 2
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
 def test_the_preview_says_who_will_read_what_is_sent(
-    owner: Client, arena: Arena, visibility: str
+    owner: Client, arena_of_one: Arena, visibility: str
 ) -> None:
     Arena.objects.update(visibility=visibility)
-    assert f"{WHO[visibility]} these texts" in preview_of(owner, arena)
+    assert f"{WHO[visibility]} these texts" in preview_of(owner, arena_of_one)
 
 
-def test_the_preview_says_from_when_on_everybody_reads(owner: Client, arena: Arena) -> None:
+def test_the_preview_says_from_when_on_everybody_reads(owner: Client, arena_of_one: Arena) -> None:
     asked = {"private_until_votes": "", "private_until": ""}
-    assert "can read these texts, at once." in preview_of(owner, arena, **asked)
-    page = preview_of(owner, arena, **asked | {"private_until_votes": "50"})
+    assert "can read these texts, at once." in preview_of(owner, arena_of_one, **asked)
+    page = preview_of(owner, arena_of_one, **asked | {"private_until_votes": "50"})
     assert "can read these texts, once the candidate has 50 votes." in page
 
 
@@ -89,18 +77,18 @@ def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, t
     assert "read the candidates’ prompts" in page
 
 
-def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena: Arena) -> None:
-    page = " ".join(form_of(owner, arena).split())
+def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena_of_one: Arena) -> None:
+    page = " ".join(form_of(owner, arena_of_one).split())
     words = "Leave both fields empty to make everything public at once."
     assert page.index(words) < page.index("until this many votes") < page.index("until this date")
 
 
-def test_the_models_of_the_endpoints_are_offered(owner: Client, arena: Arena) -> None:
+def test_the_models_of_the_endpoints_are_offered(owner: Client, arena_of_one: Arena) -> None:
     zero = Decimal(0)
     set_price(
         endpoint="scripted", model="mine-1", input_usd=zero, output_usd=zero, now=timezone.now()
     )
-    page = form_of(owner, arena)
+    page = form_of(owner, arena_of_one)
     assert 'list="known-models"' in page
     offered = page.split('<datalist id="known-models">')[1].split("</datalist>")[0]
     assert '<option value="scripted-1" label="at scripted">' in offered
@@ -108,9 +96,9 @@ def test_the_models_of_the_endpoints_are_offered(owner: Client, arena: Arena) ->
     assert "For the scripted endpoint, scripted-1." in page
 
 
-def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena: Arena) -> None:
+def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena_of_one: Arena) -> None:
     data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
-    page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
+    page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data).text
     assert "Enter the model to use at this endpoint, such as scripted-1." in page
 
 
@@ -121,26 +109,26 @@ def page_of(owner: Client, candidate: Candidate) -> str:
     return owner.get(reverse("manage_candidate", args=[candidate.arena.slug, candidate.pk])).text
 
 
-def test_what_is_uploaded_has_no_template_to_speak_of(owner: Client, arena: Arena) -> None:
-    page = page_of(owner, arena.candidates.get())
+def test_what_is_uploaded_has_no_template_to_speak_of(owner: Client, arena_of_one: Arena) -> None:
+    page = page_of(owner, arena_of_one.candidates.get())
     assert "User template" not in page
     assert "System prompt" not in page
 
 
-def test_a_fresh_candidate_s_page_begins_with_generating_its_answers(
-    owner: Client, arena: Arena, team: Team
+def test_a_fresh_candidates_page_begins_with_generation(
+    owner: Client, arena_of_one: Arena, team: Team
 ) -> None:
-    fresh = Candidate.objects.create(
-        arena=arena, team=team, name="fresh", endpoint="scripted", model="scripted-1"
+    fresh = make_candidate(
+        arena_of_one, "fresh", team=team, endpoint="scripted", model="scripted-1"
     )
     page = page_of(owner, fresh)
-    assert page.index("Generate 2 answers") < page.index("Configuration")
+    assert page.index("Generate 4 answers") < page.index("Configuration")
     assert page.count('class="button primary"') == 1
 
 
-def test_nothing_is_urged_for_a_retired_candidate(owner: Client, arena: Arena) -> None:
-    arena.candidates.update(retired_at=timezone.now())
-    assert 'class="button primary"' not in page_of(owner, arena.candidates.get())
+def test_nothing_is_urged_for_a_retired_candidate(owner: Client, arena_of_one: Arena) -> None:
+    arena_of_one.candidates.update(retired_at=timezone.now())
+    assert 'class="button primary"' not in page_of(owner, arena_of_one.candidates.get())
 
 
 def test_arenas_of_one_name_are_told_apart_by_their_addresses(owner: Client, team: Team) -> None:

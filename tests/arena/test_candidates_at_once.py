@@ -1,47 +1,27 @@
 """Two people who enter one name, or write one version, at the same moment: one of them does."""
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
-from django.db import connection
 
 from arena.actors import Actor
 from arena.models import Arena
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import register_candidate, revise_candidate
-from tests.arena.teams import make_team
-from tests.factories import make_arena
+from tests.deadlocks import at_once
+from tests.factories import make_arena, make_team
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PEOPLE = 6
 
 
-@pytest.fixture(autouse=True)
-def _no_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is announced after these commits would ring for rows that are gone by then."""
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-def at_once(work: Callable[[int], None]) -> list[str]:
+def all_at_once(work: Callable[[int], None]) -> list[str]:
     """Have `PEOPLE` threads do `work` together; return what became of each."""
-    barrier = threading.Barrier(PEOPLE)
-
-    def one(number: int) -> str:
-        try:
-            barrier.wait(10)
-            work(number)
-        except CandidateError as refusal:
-            return refusal.message
-        finally:
-            connection.close()
-        return ""
-
-    with ThreadPoolExecutor(PEOPLE) as pool:
-        return list(pool.map(one, range(PEOPLE)))
+    works = [partial(work, number) for number in range(PEOPLE)]
+    return [str(error or "") for error in at_once(*works, expecting=(CandidateError,))]
 
 
 def test_one_name_is_entered_once() -> None:
@@ -52,18 +32,18 @@ def test_one_name_is_entered_once() -> None:
     def enter(number: int) -> None:
         register_candidate(arena=arena, team=teams[number], by=Actor(), now=NOW, name="Same")
 
-    became = at_once(enter)
+    became = all_at_once(enter)
     assert became.count("") == arena.candidates.count() == 1
     assert sum("is already taken in this arena" in sentence for sentence in became) == PEOPLE - 1
 
 
-def test_each_revision_of_a_fixed_version_is_a_version_of_its_own() -> None:
+def test_each_revision_of_a_used_version_is_its_own_version() -> None:
     arena = make_arena(1, 1, team=make_team())
     first = arena.candidates.get()
 
     def revise(number: int) -> None:
         revise_candidate(candidate=first, by=Actor(), now=NOW, notes=f"Note {number}")
 
-    assert at_once(revise) == [""] * PEOPLE
+    assert all_at_once(revise) == [""] * PEOPLE
     versions = arena.candidates.order_by("version").values_list("version", flat=True)
     assert list(versions) == list(range(1, PEOPLE + 2))

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core import mail
 from django.utils import timezone
 
-from arena.models import AuditEntry, Delivery, Membership, Notice, Role, Team, Webhook
+from arena.models import AuditEntry, Delivery, Membership, Notice, Team, Webhook
 from arena.services import notices
 from arena.services.notices import (
     ENQUEUE_AGAIN,
@@ -23,6 +22,7 @@ from arena.services.notices import (
 )
 from arena.webhooks import verify
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_member, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -30,14 +30,9 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def team(db: None) -> Team:
-    return Team.objects.create(name="Help centre", slug="help")
-
-
-@pytest.fixture
-def notice(team: Team) -> Notice:
+def notice(empty_team: Team) -> Notice:
     return Notice.objects.create(
-        team=team,
+        team=empty_team,
         key="k",
         kind="decision.known",
         sentence="B beats A.",
@@ -57,8 +52,7 @@ def to_receiver(notice: Notice, receiver: Receiver, settings: Any) -> Delivery:
 
 
 def to_member(notice: Notice) -> Delivery:
-    user = get_user_model().objects.create_user("ann", "ann@example.com")
-    member = Membership.objects.create(team=notice.team, user=user, role=Role.MEMBER)
+    member = make_member(notice.team, user=make_user("ann"))
     return Delivery.objects.create(notice=notice, membership=member, due_at=NOW)
 
 
@@ -126,7 +120,7 @@ def test_a_receiver_that_is_gone_is_removed(notice: Notice, settings: Any) -> No
     assert (entry.by, entry.action) == ("its receiver", "removed a webhook")
 
 
-def test_a_redirect_and_a_forbidden_target_are_given_up_at_once_in_words(
+def test_redirects_and_forbidden_targets_are_given_up_at_once(
     notice: Notice, settings: Any
 ) -> None:
     with Receiver(says(302, headers="Location: /\r\n")) as receiver:
@@ -144,7 +138,7 @@ def test_a_member_gets_a_mail_with_links(notice: Notice, settings: Any) -> None:
     delivery = send(to_member(notice))
     assert delivery.state == "delivered"
     sent = mail.outbox[0]
-    assert sent.to == ["ann@example.com"]
+    assert sent.to == ["ann@example.org"]
     assert sent.subject == "Help centre: B <b> beats A & C."
     assert "B <b> beats A & C." in sent.body
     assert "https://ringside.example.org/teams/help/arenas/x/" in sent.body
@@ -155,7 +149,7 @@ def test_a_line_break_in_a_name_forges_no_header(notice: Notice) -> None:
     Team.objects.update(name="Help\r\nBcc: all@example.com")
     send(to_member(notice))
     assert mail.outbox[0].subject.startswith("Help Bcc: all@example.com: ")
-    assert mail.outbox[0].recipients() == ["ann@example.com"]
+    assert mail.outbox[0].recipients() == ["ann@example.org"]
 
 
 def test_a_mail_server_that_is_away_is_asked_again(
@@ -172,7 +166,7 @@ def test_a_mail_server_that_is_away_is_asked_again(
     )
 
 
-def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: Notice) -> None:
+def test_stopped_mails_and_removed_webhooks_get_nothing(notice: Notice) -> None:
     by_mail, by_webhook = to_member(notice), to_webhook(notice, "https://hooks.example.com/")
     Membership.objects.update(notices_by_email=False)
     Webhook.objects.update(removed_at=NOW)
@@ -182,9 +176,7 @@ def test_who_has_stopped_the_mails_or_removed_the_webhook_gets_nothing(notice: N
     assert mail.outbox == []
 
 
-def test_what_a_killed_worker_left_is_sent_when_its_lease_ends_and_given_up_at_last(
-    notice: Notice,
-) -> None:
+def test_a_killed_workers_delivery_is_sent_after_its_lease(notice: Notice) -> None:
     delivery = to_member(notice)
     Delivery.objects.update(state="running", attempts=1, lease_expires_at=NOW + LEASE)
     assert send(delivery).attempts == 1
@@ -210,9 +202,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
 
 
-def test_what_waits_in_the_queue_is_not_queued_again_until_its_message_may_be_lost(
-    notice: Notice,
-) -> None:
+def test_a_delivery_is_queued_again_once_it_may_be_lost(notice: Notice) -> None:
     delivery = to_member(notice)
     assert take_due_deliveries(now=NOW) == [delivery.pk]
     assert take_due_deliveries(now=NOW + ENQUEUE_AGAIN - timedelta(seconds=1)) == []

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.models import Arena, AuditEntry, Candidate, Rater, Team
+from arena.models import Arena, AuditEntry, Candidate, Rater
 from arena.services.candidates import disclose_due, votes_so_far
 from arena.tasks import disclose_candidates
 from ranking.models import ArenaRefresh
 from ranking.services import leases
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_empty_team, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -75,7 +75,7 @@ def test_votes_of_juries_and_voided_ones_do_not_count(fields: dict[str, Any]) ->
 
 
 def test_it_happens_once_and_is_noted_for_the_team() -> None:
-    team = Team.objects.create(slug="acme", name="Acme")
+    team = make_empty_team(slug="acme", name="Acme")
     arena = make_arena(2)
     hidden(arena, private_until=NOW, team=team)
     assert [disclose_due(now=NOW), disclose_due(now=NOW)] == [1, 0]

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater, Vote
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_candidate, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def votes_of(slug: str) -> list[tuple]:
 
 
 @pytest.fixture
-def arena():
+def voted_arena():
     arena = make_arena(slug="mine")
     a, b, c = arena.candidates.order_by("pk")
     prompt = arena.prompts.first()
@@ -53,28 +53,28 @@ def arena():
     return arena
 
 
-def test_a_round_trip_keeps_every_vote_to_the_last_bit(arena, tmp_path):
+def test_a_round_trip_keeps_every_vote_to_the_last_bit(voted_arena, tmp_path):
     words = export("mine", tmp_path / "out")
     assert "4 prompts, 3 candidates, 12 responses, 3 votes" in words
     load("copy", tmp_path / "out")
     assert votes_of("copy") == votes_of("mine")
     copy = Arena.objects.get(slug="copy")
     for name in ("prompts", "candidates"):
-        assert getattr(copy, name).count() == getattr(arena, name).count()
+        assert getattr(copy, name).count() == getattr(voted_arena, name).count()
     assert copy.votes.earliest("pk").comparison.left_response is not None
 
 
-def test_a_jurys_votes_come_back_as_a_jurys(arena, tmp_path):
-    a, b, _ = arena.candidates.order_by("pk")
+def test_a_jurys_votes_come_back_as_a_jurys(voted_arena, tmp_path):
+    a, b, _ = voted_arena.candidates.order_by("pk")
     jury = Rater.objects.create(kind="jury", name="a jury")
-    make_vote(arena, a, b, "tie", arena.prompts.first(), jury)
+    make_vote(voted_arena, a, b, "tie", voted_arena.prompts.first(), jury)
     export("mine", tmp_path / "out")
     load("copy", tmp_path / "out")
     assert votes_of("copy") == votes_of("mine")
     assert votes_of("copy")[-1][5:7] == ("jury", "a jury")
 
 
-def test_exporting_the_copy_writes_the_same_files(arena, tmp_path):
+def test_exporting_the_copy_writes_the_same_files(voted_arena, tmp_path):
     export("mine", tmp_path / "one")
     load("copy", tmp_path / "one")
     export("copy", tmp_path / "two")
@@ -82,21 +82,24 @@ def test_exporting_the_copy_writes_the_same_files(arena, tmp_path):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
-def test_void_and_hidden_votes_stay_at_home(arena, tmp_path):
-    first, second, _ = arena.votes.order_by("pk")
+def test_void_and_hidden_votes_stay_at_home(voted_arena, tmp_path):
+    first, second, _ = voted_arena.votes.order_by("pk")
     Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="undone")
-    hidden = Import.objects.create(arena=arena, sha256="0", started_at=timezone.now())
+    hidden = Import.objects.create(arena=voted_arena, sha256="0", started_at=timezone.now())
     Vote.objects.filter(pk=second.pk).update(source=hidden, tallied=True)
     export("mine", tmp_path / "out")
     assert [line["outcome"] for line in lines(tmp_path / "out" / "votes.jsonl")] == ["both_bad"]
 
 
-def test_no_account_and_no_address_leaves_the_house(arena, tmp_path):
+def test_no_account_and_no_address_leaves_the_house(voted_arena, tmp_path):
     user = get_user_model().objects.create_user("mary", "mary@example.org", "s3cret-words")
-    a, b, _ = arena.candidates.order_by("pk")
-    for fields in ({"user": user, "name": "mary"}, {"arena": arena, "name": "joe@example.org"}):
+    a, b, _ = voted_arena.candidates.order_by("pk")
+    for fields in (
+        {"user": user, "name": "mary"},
+        {"arena": voted_arena, "name": "joe@example.org"},
+    ):
         rater = make_person(**fields)
-        make_vote(arena, a, b, "tie", None, rater, details={"by": "joe@example.org", "n": 1})
+        make_vote(voted_arena, a, b, "tie", None, rater, details={"by": "joe@example.org", "n": 1})
     export("mine", tmp_path / "out")
     text = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
     assert "mary" not in text
@@ -108,7 +111,7 @@ def test_no_account_and_no_address_leaves_the_house(arena, tmp_path):
 def test_versions_of_a_candidate_get_names_of_their_own(tmp_path):
     arena = make_arena(n_candidates=1, slug="mine")
     first = arena.candidates.get()
-    second = Candidate.objects.create(arena=arena, name=first.name, version=2)
+    second = make_candidate(arena, first.name, version=2)
     make_vote(arena, first, second, "right")
     export("mine", tmp_path / "out")
     load("copy", tmp_path / "out")
@@ -116,8 +119,8 @@ def test_versions_of_a_candidate_get_names_of_their_own(tmp_path):
     assert [name for (name,) in names] == ["candidate-0", "candidate-0 v2"]
 
 
-def test_retired_entries_come_back_retired(arena, tmp_path):
-    arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
+def test_retired_entries_come_back_retired(voted_arena, tmp_path):
+    voted_arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
     export("mine", tmp_path / "out")
     load("copy", tmp_path / "out")
     copy = Arena.objects.get(slug="copy")
@@ -125,7 +128,7 @@ def test_retired_entries_come_back_retired(arena, tmp_path):
     assert copy.pairs.filter(shared_prompts__gt=0).count() == 1
 
 
-def test_details_that_are_named_like_a_vote_s_own_fields_do_not_replace_them(tmp_path):
+def test_details_do_not_replace_a_votes_own_fields(tmp_path):
     arena = make_arena(slug="mine")
     a, b, _ = arena.candidates.all()
     make_vote(arena, a, b, "left", details={"outcome": "right", "judge": "x"})
@@ -153,14 +156,14 @@ def test_no_address_leaves_from_anywhere_in_the_details(tmp_path):
     assert line["cost"] == 0.5
 
 
-def test_a_folder_with_something_in_it_is_left_alone(arena, tmp_path):
+def test_a_folder_with_something_in_it_is_left_alone(voted_arena, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(CommandError, match="is not empty"):
         export("mine", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_overwrite_replaces_an_earlier_export_and_nothing_else(arena, tmp_path):
+def test_overwrite_replaces_an_earlier_export_and_nothing_else(voted_arena, tmp_path):
     out = tmp_path / "out"
     export("mine", out)
     (out / "notes.txt").write_text("mine")
@@ -172,7 +175,7 @@ def test_overwrite_replaces_an_earlier_export_and_nothing_else(arena, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_an_export_that_fails_leaves_nothing(arena, tmp_path, monkeypatch):
+def test_an_export_that_fails_leaves_nothing(voted_arena, tmp_path, monkeypatch):
     def fail(*args):
         raise OSError("No space left on device")
 
@@ -190,8 +193,8 @@ def test_what_cannot_be_exported_is_said(tmp_path, slug, words):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_undisclosed_candidate_goes_out_by_its_mask_and_without_its_texts(arena, tmp_path):
-    secret = arena.candidates.order_by("pk")[0]
+def test_an_undisclosed_candidate_is_exported_masked(voted_arena, tmp_path):
+    secret = voted_arena.candidates.order_by("pk")[0]
     secret.name, secret.model, secret.notes = "Top secret", "the-model", "a note"
     secret.disclosed_at, secret.private_until = None, timezone.now()
     secret.save()

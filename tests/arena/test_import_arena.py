@@ -285,7 +285,7 @@ def test_floors_above_are_told_after_the_reveal(folder, pairs, django_capture_on
     assert told == [(True, True), *[(False, True)] * 4]
 
 
-def test_the_reveal_is_stamped_when_it_happens_and_says_that_it_is_an_import(
+def test_the_reveal_is_stamped_when_it_happens_as_an_import(
     folder, django_capture_on_commit_callbacks
 ):
     began = timezone.now() - timedelta(minutes=10)
@@ -306,7 +306,7 @@ def test_the_reveal_is_stamped_when_it_happens_and_says_that_it_is_an_import(
         assert one.revealed_at > began + timedelta(minutes=9)
 
 
-def test_answers_are_read_before_the_database_is_locked_for_writing(folder, monkeypatch):
+def test_answers_are_read_before_the_database_is_locked(folder, monkeypatch):
     depth, seen = len(connection.savepoint_ids), []
 
     def look(text, names):
@@ -332,7 +332,7 @@ def test_an_answer_that_names_its_model_flags_the_comparison(folder):
     assert Comparison.objects.get().names_itself
 
 
-def test_more_votes_for_an_arena_that_has_some_come_with_a_warning(pairs):
+def test_more_votes_for_an_arena_with_votes_come_with_a_warning(pairs):
     assert "before" not in run("grown", pairs)
     with pairs.open("a") as file:
         file.write("0,A1,B1,left,w1,200\n")

@@ -153,7 +153,7 @@ def test_html_and_scripts_are_kept_as_text(tmp_path):
     assert Vote.objects.get().rater.name == nasty
 
 
-def test_the_first_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path):
+def test_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\n" + "A,A,tie\n" * 50 + "A,B,tie\n")
     message = refused("mine", path)
@@ -216,7 +216,7 @@ def test_rejects_go_where_they_are_told(tmp_path):
     assert not (tmp_path / "votes.rejects.csv").exists()
 
 
-def test_a_file_of_nothing_but_bad_rows_is_refused_with_skip_bad_too(tmp_path):
+def test_a_file_of_bad_rows_alone_is_refused_with_skip_bad_too(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\nA,A,tie\n")
     assert "No rows are left" in refused("mine", path, "--skip-bad")

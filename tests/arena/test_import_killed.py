@@ -55,9 +55,7 @@ def postgres(postgres_url) -> Iterator[tuple[str, Ask]]:
 @pytest.mark.parametrize(
     "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.services)]
 )
-def test_a_killed_import_shows_nothing_and_is_finished_by_the_same_command(
-    database, request, tmp_path
-):
+def test_a_killed_import_is_hidden_until_the_command_ends_it(database, request, tmp_path):
     url, ask = request.getfixturevalue(database)
     path = tmp_path / "pairs.csv"
     lines = [f"A{i % 50},B{i % 47},left,{i % 11},w{i % 300}" for i in range(ROWS)]

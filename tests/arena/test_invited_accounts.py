@@ -1,11 +1,8 @@
 """Where sign-up is by invitation alone, each link makes one account and no more."""
 
-import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
 from django.db import connection
@@ -16,9 +13,11 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import Invitation, Membership
 from arena.services.teams import create_invitation, revoke_invitation
-from tests.arena import test_sign_in_elsewhere as elsewhere
+from tests.arena import test_openid_connect as openid_connect
 from tests.arena.oidc_server import serving
-from tests.arena.teams import make_team, person
+from tests.arena.teams import is_signed_in, link_in
+from tests.deadlocks import at_once
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 User = get_user_model()
@@ -31,14 +30,8 @@ def by_invitation(settings):
 
 
 @pytest.fixture
-def delivering(settings):
-    """A site whose mail arrives, so that addresses are proven."""
-    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
-
-
-@pytest.fixture
 def owner():
-    return person("owner")
+    return make_user("owner")
 
 
 @pytest.fixture
@@ -64,14 +57,6 @@ def names():
     return list(User.objects.exclude(username="owner").order_by("pk").values_list("username"))
 
 
-def proof(message):
-    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
-
-
-def is_signed_in(client):
-    return "_auth_user_id" in client.session
-
-
 def test_a_link_makes_one_account_which_may_still_come_in(link):
     ada, eve = opened(link), opened(link)
     assert sign_up(ada, "ada").url == "/invitations/"
@@ -86,7 +71,7 @@ def test_a_link_makes_one_account_which_may_still_come_in(link):
 def test_who_has_an_account_comes_in_by_a_link_that_has_made_one(link):
     sign_up(opened(link), "mistaken")
     right = opened(link)
-    right.force_login(person("right"))
+    right.force_login(make_user("right"))
     assert right.post("/invitations/").status_code == 302
     assert Membership.objects.get(user__username="right").role == "viewer"
 
@@ -98,15 +83,15 @@ def test_a_try_that_failed_uses_no_link_up(link):
     assert sign_up(ada, "ada").url == "/invitations/"
 
 
-def test_an_account_that_nobody_proved_makes_room_for_the_next_one(link, delivering):
+def test_an_unproven_account_makes_room_for_the_next(link, delivering):
     eve, ada = opened(link), opened(link)
     assert sign_up(eve, "eve").url == "/sign-up/sent/"
     assert sign_up(ada, "ada").url == "/sign-up/sent/"
     assert names() == [("ada",)]
     of_eve, of_ada = mail.outbox
-    assert eve.post(proof(of_eve)).status_code == 404
+    assert eve.post(link_in(of_eve)).status_code == 404
     assert not is_signed_in(eve)
-    assert ada.post(proof(of_ada)).url == "/invitations/"
+    assert ada.post(link_in(of_ada)).url == "/invitations/"
     assert is_signed_in(ada)
     assert CLOSED in sign_up(opened(link), "late").text
     assert names() == [("ada",)]
@@ -153,12 +138,12 @@ def test_where_everybody_signs_up_links_are_not_used_up_by_it(link, settings):
 
 @pytest.mark.urls("tests.arena.oidc_urls")
 def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
-    at_server = dict(elsewhere.PERSON)
+    at_server = dict(openid_connect.PERSON)
     with serving(at_server) as base:
-        elsewhere.connect(settings, base)
-        assert elsewhere.go_there_and_back(opened(link)).url == "/invitations/"
+        openid_connect.connect(settings, base)
+        assert openid_connect.go_there_and_back(opened(link)).url == "/invitations/"
         at_server |= {"sub": "8", "email": "eve@corp.example", "preferred_username": "eve"}
-        assert CLOSED in elsewhere.go_there_and_back(opened(link)).text
+        assert CLOSED in openid_connect.go_there_and_back(opened(link)).text
     assert names() == [("ada",)]
 
 
@@ -170,15 +155,6 @@ def test_of_many_who_sign_up_in_one_moment_one_has_an_account(link, monkeypatch)
 
     monkeypatch.setattr(Accounts, "is_open_for_signup", lambda *args: True)
     browsers = [opened(link) for _ in range(6)]
-    together = threading.Barrier(len(browsers))
-
-    def come(number):
-        try:
-            together.wait()
-            return CLOSED not in sign_up(browsers[number], f"person-{number}").text
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(browsers)) as pool:
-        assert sum(pool.map(come, range(len(browsers)))) == 1
+    works = [partial(sign_up, browser, f"person-{i}") for i, browser in enumerate(browsers)]
+    assert sum(CLOSED not in answer.text for answer in at_once(*works)) == 1
     assert len(names()) == 1

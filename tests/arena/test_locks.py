@@ -41,9 +41,7 @@ def test_one_has_it_at_a_time(elsewhere: ThreadPoolExecutor) -> None:
     assert is_free(elsewhere)
 
 
-def test_within_a_transaction_it_is_held_until_others_see_what_was_written(
-    elsewhere: ThreadPoolExecutor,
-) -> None:
+def test_in_a_transaction_it_is_held_until_the_commit(elsewhere: ThreadPoolExecutor) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite's writers take turns by transactions anyway")
     with transaction.atomic():

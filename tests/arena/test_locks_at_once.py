@@ -20,24 +20,17 @@ from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate, revise_candidate
 from arena.services.comparisons import next_comparison
 from tests.arena.rest import token_of
-from tests.arena.teams import make_team
 from tests.deadlocks import Other
-from tests.factories import make_arena, make_person
+from tests.factories import make_person
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+def _on_postgresql(no_doorbell: None) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
-    monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 2, team=make_team())
 
 
 def voter(arena: Arena) -> Other:
@@ -62,7 +55,7 @@ def while_in(
     return ended
 
 
-def test_an_upload_that_has_written_answers_lets_them_be_voted_on(
+def test_an_upload_under_way_keeps_no_voter_waiting(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts pairs next, and the voter holds one: each would wait for the other."""
@@ -78,7 +71,7 @@ def test_an_upload_that_has_written_answers_lets_them_be_voted_on(
     assert (ended, report.changed, Comparison.objects.count()) == ([True], 2, 1)
 
 
-def test_a_prompt_that_is_being_retired_lets_its_last_pair_be_given_out(
+def test_a_prompt_being_retired_keeps_no_voter_waiting(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arena.prompts.exclude(external_id="p0").delete()
@@ -90,7 +83,7 @@ def test_a_prompt_that_is_being_retired_lets_its_last_pair_be_given_out(
     assert Pair.objects.get(arena=arena).shared_prompts == 0
 
 
-def test_the_next_version_of_a_candidate_does_not_keep_its_boards_from_being_published(
+def test_a_next_version_does_not_hold_up_its_boards(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who publishes holds the row of refreshes while its standings refer to the candidate."""
@@ -139,7 +132,7 @@ def test_the_arena_is_locked_before_its_candidates(
     other.check()
 
 
-def test_an_arena_that_is_changed_while_a_candidate_is_retired_waits_and_holds_nothing(
+def test_an_arena_changed_during_a_retirement_waits(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both want the row of refreshes, too: the boards show the arena's words and candidates."""

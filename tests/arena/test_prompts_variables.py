@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from arena.models import Arena, Candidate
-from tests.factories import make_arena
+from arena.models import Arena
+from tests.factories import make_arena, make_candidate
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,7 @@ def test_they_come_back_as_they_were(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_with_other_variables_says_that_the_prompt_is_another(tmp_path: Path) -> None:
+def test_a_file_with_other_variables_names_another_prompt(tmp_path: Path) -> None:
     make_arena(0, 1, slug="mine")
     line = {"id": "p0", "text": "Question 0?", "category": "category-0", "variables": {"who": "B"}}
     (tmp_path / "prompts.jsonl").write_text(json.dumps(line))
@@ -63,9 +63,7 @@ def test_variables_that_cannot_be_are_told(tmp_path: Path, variables: Any, words
 
 def test_a_file_knows_a_candidate_by_its_own_name(tmp_path: Path) -> None:
     arena = make_arena(0, 1, slug="mine")
-    hidden = Candidate.objects.create(
-        arena=arena, name="hidden", disclosed_at=None, private_until_votes=5
-    )
+    hidden = make_candidate(arena, "hidden", disclosed_at=None, private_until_votes=5)
     line = {"candidate": "hidden", "prompt": "p0", "text": "So."}
     (tmp_path / "responses.jsonl").write_text(json.dumps(line))
     load("mine", tmp_path)

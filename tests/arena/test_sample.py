@@ -146,7 +146,7 @@ def test_better_answers_win_more_often_than_not():
     assert 0.65 <= upheld / len(votes) <= 0.95
 
 
-def test_readme_and_script_say_that_the_votes_are_nobodys_opinion():
+def test_readme_and_script_say_the_votes_are_nobodys_opinion():
     sentence = "made by a seeded script and are nobody's opinion"
     assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
     assert sentence in make_votes.__doc__

@@ -3,29 +3,15 @@
 import re
 
 import pytest
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
 
 from arena.models import RateLimit
+from tests.arena.teams import is_signed_in, link_in
 
 pytestmark = pytest.mark.django_db
 ADA = {"email": "Ada@Example.org", "password1": "correct horse battery"}
 User = get_user_model()
-
-
-@pytest.fixture
-def delivering(settings):
-    """A site whose mail arrives, so that addresses are proven."""
-    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
-
-
-def link(message):
-    return re.search(rf"{settings.SITE_URL}(\S+)", message.body)[1]
-
-
-def is_signed_in(client):
-    return "_auth_user_id" in client.session
 
 
 def test_an_address_and_a_password_are_enough(client):
@@ -61,7 +47,7 @@ def test_a_new_account_signs_in_by_name_and_by_address(client):
         assert is_signed_in(client), name
 
 
-def test_people_with_one_name_before_the_at_get_names_of_their_own(client):
+def test_addresses_that_begin_alike_get_names_of_their_own(client):
     for host in ("a.org", "b.org"):
         client.post("/sign-up/", ADA | {"email": f"ada@{host}"})
         client.post("/sign-out/")
@@ -114,14 +100,14 @@ def test_where_mail_arrives_the_account_is_ready_after_its_link(client, deliveri
     assert client.post("/sign-up/", ADA).url == "/sign-up/sent/"
     assert "Check your email" in client.get("/sign-up/sent/").text
     assert not is_signed_in(client)
-    page = client.get(link(mail.outbox[0]))
+    page = client.get(link_in(mail.outbox[0]))
     assert "ada@example.org" in page.text
     assert not is_signed_in(client)
-    assert client.post(link(mail.outbox[0])).url == "/teams/"
+    assert client.post(link_in(mail.outbox[0])).url == "/teams/"
     assert is_signed_in(client)
 
 
-def test_an_unproven_account_cannot_sign_in_and_is_sent_the_link_again(client, delivering):
+def test_an_unproven_account_is_sent_the_link_again(client, delivering):
     client.post("/sign-up/", ADA)
     client.cookies.clear()
     answer = client.post("/sign-in/", {"login": "ada", "password": ADA["password1"]})
@@ -130,13 +116,13 @@ def test_an_unproven_account_cannot_sign_in_and_is_sent_the_link_again(client, d
     assert len(mail.outbox) == 2
 
 
-def test_an_operator_without_an_address_signs_in_where_mail_arrives(client, delivering):
+def test_an_operator_without_an_address_signs_in_despite_mail(client, delivering):
     User.objects.create_superuser("admin", password="s3cret-words")
     client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
     assert is_signed_in(client)
 
 
-def test_who_had_an_account_before_mail_arrived_signs_in_with_any_address(client, delivering):
+def test_an_account_older_than_mail_signs_in_with_any_address(client, delivering):
     """`createsuperuser` asks for an address, and nobody reads what comes to root@localhost."""
     User.objects.create_superuser("admin", "root@localhost", "s3cret-words")
     client.post("/sign-in/", {"login": "admin", "password": "s3cret-words"})
@@ -167,7 +153,7 @@ def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):
         assert "localhost" not in message.subject + message.body
 
 
-def test_where_no_mail_arrives_a_taken_address_is_refused_in_words(client):
+def test_without_mail_a_taken_address_is_refused_in_words(client):
     User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
     page = client.post("/sign-up/", ADA)
     assert "There is already an account with this address" in page.text

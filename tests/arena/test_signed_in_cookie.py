@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.arena.teams import PASSWORD, person, signed_in
-from tests.factories import make_arena
+from tests.arena.teams import signed_in
+from tests.factories import PASSWORD, make_arena, make_user
 from tests.ranking.helpers import fill, publish
 
 pytestmark = pytest.mark.django_db
@@ -19,9 +19,9 @@ def sign_in(client: Client, user: Any) -> Any:
     )
 
 
-def test_signing_in_tells_the_browser_and_signing_out_takes_it_back(settings: Any) -> None:
+def test_signing_in_sets_the_cookie_and_signing_out_removes_it(settings: Any) -> None:
     settings.SESSION_COOKIE_SECURE = True
-    client, user = Client(), person()
+    client, user = Client(), make_user()
     client.get(reverse("sign_in"), secure=True)
     assert "signed_in" not in client.cookies
     assert sign_in(client, user).status_code == 302
@@ -43,7 +43,7 @@ def test_a_cookie_that_no_session_stands_behind_is_dropped() -> None:
 
 
 def test_who_was_signed_in_before_is_told_with_the_next_page() -> None:
-    client = signed_in(person())
+    client = signed_in(make_user())
     assert client.get(reverse("teams")).cookies["signed_in"].value == "1"
     assert "signed_in" not in client.get(reverse("teams")).cookies
 
@@ -53,7 +53,7 @@ def test_a_stored_page_has_words_for_every_reader(name: str) -> None:
     arena = make_arena(2, 1)
     address = reverse(name, args=[arena.slug] if name == "board" else [])
     Client().get(address)
-    answer = signed_in(person()).get(address)
+    answer = signed_in(make_user()).get(address)
     page = answer.text
     assert "js/signed_in.js" in page.split("</head>")[0]
     for reader, words in (("anybody", "Account"), ("signed-in", ""), ("signed-out", "Sign in")):
@@ -66,13 +66,13 @@ def test_a_stored_page_asks_no_session() -> None:
     publish(arena)
     address = reverse("board", args=[arena.slug])
     Client().get(address)
-    answer = signed_in(person()).get(address)
+    answer = signed_in(make_user()).get(address)
     assert "signed_in" not in answer.cookies
     assert "Cookie" not in answer.headers["Vary"]
 
 
 @pytest.mark.parametrize(("sign_up", "leads_to"), [("open", "/sign-up/"), ("closed", "/teams/")])
-def test_a_newcomer_is_led_to_an_account_where_anybody_may_make_one(
+def test_a_newcomer_is_led_to_sign_up_where_it_is_open(
     settings: Any, sign_up: str, leads_to: str
 ) -> None:
     settings.SIGN_UP = sign_up

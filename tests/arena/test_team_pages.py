@@ -11,9 +11,9 @@ from arena.actors import Actor
 from arena.models import ApiToken, AuditEntry, Invitation, Membership, Notice, Role, Team
 from arena.services import teams
 from arena.services.audit import record
-from tests.arena.teams import everybody, join, make_team, person, signed_in
+from tests.arena.teams import everybody, signed_in
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import make_arena, make_member, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 READERS = {"viewer", "member", "owner", "operator"}
@@ -28,7 +28,7 @@ def invite(team, role="member"):
 
 
 def make_token(team):
-    return teams.create_token(team=team, name="CI", scopes=["read"], by=Actor(user=person()))
+    return teams.create_token(team=team, name="CI", scopes=["read"], by=Actor(user=make_user()))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_page_is_there_for_whom_it_is(page, allowed):
 
 def test_what_changes_a_team_is_for_its_owners():
     team = make_team()
-    member, (invitation, _) = join(team), invite(team)
+    member, (invitation, _) = make_member(team), invite(team)
     token, _ = make_token(team)
     posts = {
         reverse("rename_team", args=[team.slug]): {"name": "Other"},
@@ -77,9 +77,9 @@ def test_what_changes_a_team_is_for_its_owners():
     assert AuditEntry.objects.count() == before + len(posts)
 
 
-def test_a_refusal_is_one_line_of_the_log_and_a_fault_keeps_its_traceback(caplog, monkeypatch):
+def test_a_refusal_is_one_log_line_and_a_fault_has_a_traceback(caplog, monkeypatch):
     team = make_team()
-    client, url = signed_in(join(team).user), reverse("rename_team", args=[team.slug])
+    client, url = signed_in(make_member(team).user), reverse("rename_team", args=[team.slug])
     assert client.get(url).status_code == 403
     [refused] = caplog.records
     assert (refused.getMessage(), refused.exc_info) == (
@@ -95,7 +95,7 @@ def test_a_refusal_is_one_line_of_the_log_and_a_fault_keeps_its_traceback(caplog
 def test_rows_of_another_team_are_not_there():
     mine, other = make_team(), make_team()
     client = signed_in(mine.memberships.get().user)
-    member, (invitation, _), (token, _) = join(other), invite(other), make_token(other)
+    member, (invitation, _), (token, _) = make_member(other), invite(other), make_token(other)
     for name, pk in [
         ("change_role", member.pk),
         ("remove_member", member.pk),
@@ -109,7 +109,7 @@ def test_rows_of_another_team_are_not_there():
 
 
 def test_another_team_and_a_missing_one_look_alike(django_assert_num_queries):
-    other, client = make_team(name="Secret plans"), signed_in(person())
+    other, client = make_team(name="Secret plans"), signed_in(make_user())
     pages = []
     for slug in (other.slug, "nothing-here"):
         with django_assert_num_queries(3):  # the session, its person, the team
@@ -147,7 +147,7 @@ def test_from_signing_up_to_a_second_person_in_the_team():
     assert "already been used" in bob.get(link, follow=True).text
 
 
-def test_an_invitation_lets_in_where_sign_up_is_by_invitation_alone(settings):
+def test_an_invitation_lets_in_where_sign_up_is_closed(settings):
     settings.SIGN_UP = "invited"
     account = {"email": "bob@example.org", "password1": "correct horse battery"}
     _, secret = invite(make_team())
@@ -213,16 +213,16 @@ def test_a_member_who_opens_a_link_is_told_and_led_to_the_team():
     assert f'href="/teams/{team.slug}/"' in answer.text
 
 
-def test_a_name_that_is_taken_is_said_on_the_form_and_stays_in_it():
+def test_a_taken_name_stays_in_the_form_with_its_error():
     make_team(name="Help Centre")
-    page = signed_in(person()).post("/teams/new/", {"name": "Help, centre"})
+    page = signed_in(make_user()).post("/teams/new/", {"name": "Help, centre"})
     assert "The address /teams/help-centre/ is already taken. Choose another name." in page.text
     assert 'value="Help, centre"' in page.text
     assert Team.objects.count() == 1
 
 
 def test_names_are_shown_as_text():
-    owner = person()
+    owner = make_user()
     team = make_team(owner, name="<script>alert(1)</script>")
     record(team=team, by=Actor(user=owner), action="did", subject="<b>x</b>", more="<i>y</i>")
     client = signed_in(owner)
@@ -247,14 +247,14 @@ def test_the_last_owner_is_told_why_they_cannot_go():
 
 def test_whoever_leaves_is_led_to_their_other_teams():
     team = make_team(name="Help")
-    client = signed_in(join(team).user)
+    client = signed_in(make_member(team).user)
     page = client.post(reverse("leave_team", args=[team.slug]), follow=True)
     assert "You have left Help." in page.text
     assert page.redirect_chain == [("/teams/", 302)]
 
 
 def test_an_operator_who_is_no_member_cannot_leave():
-    team, client = make_team(), signed_in(person(is_staff=True))
+    team, client = make_team(), signed_in(make_user(is_staff=True))
     assert client.post(reverse("leave_team", args=[team.slug])).status_code == 404
 
 
@@ -278,7 +278,7 @@ def test_a_new_token_is_shown_by_one_answer_and_never_again():
     assert "last used" in page
 
 
-def test_a_token_without_a_name_or_a_scope_is_refused_beside_the_field():
+def test_a_token_without_name_or_scope_is_refused_at_the_field():
     team = make_team()
     client, url = signed_in(team.memberships.get().user), reverse("team_tokens", args=[team.slug])
     page = client.post(url, {"name": "", "scopes": []}).text
@@ -306,7 +306,7 @@ def test_a_revoked_token_leaves_the_list():
 
 def test_the_trail_is_newest_first_and_fifty_to_a_page():
     team = make_team()
-    by = Actor(user=person("eve"))
+    by = Actor(user=make_user("eve"))
     for number in range(60):
         record(team=team, by=by, action="counted", subject=f"number {number}.")
     record(team=make_team(), by=by, action="counted", subject="elsewhere")
@@ -323,7 +323,7 @@ def test_the_trail_is_newest_first_and_fifty_to_a_page():
 
 def test_names_in_the_trail_stay_when_accounts_go():
     team = make_team()
-    eve = person("eve")
+    eve = make_user("eve")
     record(team=team, by=Actor(user=eve), action="left a mark")
     eve.delete()
     client = signed_in(team.memberships.get().user)
@@ -344,7 +344,7 @@ def test_notices_lead_to_what_they_are_about():
 
 def test_a_member_says_whether_notices_are_mailed_to_them():
     team = make_team()
-    member, other = join(team), team.memberships.get(role="owner")
+    member, other = make_member(team), team.memberships.get(role="owner")
     client, url = signed_in(member.user), reverse("team_notices", args=[team.slug])
     assert f"sent to {member.user.email}" in client.get(url).text
     for data, wanted, says in [({}, False, "Turn on email"), ({"wanted": "yes"}, True, "Turn off")]:
@@ -353,12 +353,12 @@ def test_a_member_says_whether_notices_are_mailed_to_them():
         assert member.notices_by_email is wanted
     other.refresh_from_db()
     assert other.notices_by_email
-    assert signed_in(person(is_staff=True)).post(url).status_code == 403
+    assert signed_in(make_user(is_staff=True)).post(url).status_code == 403
 
 
 def test_where_no_mail_arrives_nobody_is_promised_any(settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
-    member = join(make_team())
+    member = make_member(make_team())
     client, url = signed_in(member.user), reverse("team_notices", args=[member.team.slug])
     for page in (client.get(url), client.post(url, {"wanted": "yes"}, follow=True)):
         assert "This site does not send email" in page.text
@@ -387,7 +387,7 @@ def test_a_team_sees_its_arenas_and_its_budget():
     assert "$12.50" in page
 
 
-def test_arenas_of_others_are_listed_where_the_team_has_candidates_and_may_see_them():
+def test_visible_arenas_with_the_teams_candidates_are_listed():
     team = make_team()
     seen, hidden = (
         make_arena(team=make_team(), name="Open contest"),
@@ -405,7 +405,7 @@ def test_a_team_page_takes_few_queries_however_much_there_is(arenas, django_asse
     team = make_team()
     for _ in range(arenas):
         make_arena(team=team)
-        join(team, Role.VIEWER)
+        make_member(team, Role.VIEWER)
     client = signed_in(team.memberships.get(role="owner").user)
     for page, most in [("team", 12), ("team_members", 8), ("team_audit", 8)]:
         with django_assert_max_num_queries(most):
@@ -413,7 +413,7 @@ def test_a_team_page_takes_few_queries_however_much_there_is(arenas, django_asse
 
 
 def test_the_list_of_teams_takes_few_queries(django_assert_max_num_queries):
-    ada = person()
+    ada = make_user()
     for _ in range(6):
         make_team(ada)
     client = signed_in(ada)
@@ -423,11 +423,11 @@ def test_the_list_of_teams_takes_few_queries(django_assert_max_num_queries):
 
 
 def test_an_operator_sees_all_teams_and_a_person_their_own():
-    ada = person()
+    ada = make_user()
     make_team(ada, name="Hers")
     make_team(name="Another")
     assert "Another" not in signed_in(ada).get("/teams/").text
-    assert "Another" in signed_in(person(is_staff=True)).get("/teams/").text
+    assert "Another" in signed_in(make_user(is_staff=True)).get("/teams/").text
 
 
 @pytest.mark.parametrize(
@@ -447,15 +447,15 @@ def test_an_operator_sees_all_teams_and_a_person_their_own():
 )
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_nothing_that_is_typed_into_an_address_breaks_a_page(path, method):
-    owner = person()
+    owner = make_user()
     make_team(owner, name="X")
     hostile = {"name": "\0", "role": "\0", "note": "\0" * 9, "login": "\0", "password": "\0"}
     for client in (Client(), signed_in(owner)):
         assert getattr(client, method)(path, hostile).status_code < 500
 
 
-def test_loading_the_page_of_a_new_token_again_makes_no_second_one():
-    owner = person()
+def test_reloading_a_new_tokens_page_makes_no_second_one():
+    owner = make_user()
     team, client = make_team(owner), signed_in(owner)
     url, data = reverse("team_tokens", args=[team.slug]), {"name": "CI", "scopes": ["read"]}
     first, second = client.post(url, data).text, client.post(url, data | {"name": " CI"}).text
@@ -466,7 +466,7 @@ def test_loading_the_page_of_a_new_token_again_makes_no_second_one():
 
 
 def test_an_arena_is_listed_with_what_is_not_retired():
-    owner = person()
+    owner = make_user()
     arena = make_arena(3, 2, team=make_team(owner))
     for retired in (arena.prompts.first(), arena.candidates.first()):
         type(retired).objects.filter(pk=retired.pk).update(retired_at=timezone.now())
@@ -476,7 +476,7 @@ def test_an_arena_is_listed_with_what_is_not_retired():
 
 @pytest.mark.parametrize("page", ["team_members", "team_tokens", "new_team", "rename_team"])
 def test_nothing_that_is_typed_into_a_form_breaks_a_page(page):
-    owner = person()
+    owner = make_user()
     team = make_team(owner)
     client = signed_in(owner)
     url = reverse(page, args=[] if page == "new_team" else [team.slug])

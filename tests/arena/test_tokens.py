@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena.actors import Actor, TeamPermission
 from arena.models import ApiToken
 from arena.services import teams
-from tests.arena.teams import make_team, person
+from tests.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -18,7 +18,7 @@ MINUTE = timedelta(minutes=1)
 
 def make(team=None, name="CI", scopes=("read",)):
     return teams.create_token(
-        team=team or make_team(), name=name, scopes=scopes, by=Actor(user=person())
+        team=team or make_team(), name=name, scopes=scopes, by=Actor(user=make_user())
     )
 
 
@@ -39,7 +39,7 @@ def test_a_token_is_found_by_its_secret_and_by_nothing_else():
     assert [teams.find_token(text, NOW) for text in wrong] == [None] * len(wrong)
 
 
-def test_a_secret_has_256_random_bits_behind_a_name_that_may_be_shown():
+def test_a_secret_has_256_random_bits_behind_its_prefix():
     made = [make() for _ in range(3)]
     for token, secret in made:
         assert re.fullmatch(r"rs_[a-z0-9]{8}_[0-9a-f]{64}", secret)
@@ -88,7 +88,7 @@ def test_a_token_may_do_what_was_chosen_and_in_its_team_alone(scopes):
 
 def test_a_revoked_token_is_found_no_more_and_stays_on_record():
     token, secret = make()
-    by = Actor(user=person("boss"))
+    by = Actor(user=make_user("boss"))
     assert teams.revoke_token(token=token, by=by, now=NOW)
     assert teams.find_token(secret, NOW) is None
     assert not teams.revoke_token(token=token, by=by, now=NOW + MINUTE)
@@ -122,7 +122,7 @@ def test_a_team_has_only_so_many_live_tokens(monkeypatch):
     make(make_team())
     with pytest.raises(teams.TokenError, match="can have 2 tokens"):
         make(team, "3")
-    teams.revoke_token(token=first, by=Actor(user=person()), now=NOW)
+    teams.revoke_token(token=first, by=Actor(user=make_user()), now=NOW)
     make(team, "3")
 
 
@@ -133,6 +133,6 @@ def test_a_name_is_taken_until_its_token_is_revoked():
         make(team, " CI ")
     assert refused.value.field == "name"
     make(make_team(), "CI")
-    teams.revoke_token(token=first, by=Actor(user=person()), now=NOW)
+    teams.revoke_token(token=first, by=Actor(user=make_user()), now=NOW)
     make(team, "CI")
     assert team.tokens.filter(name="CI").count() == 2

@@ -13,17 +13,17 @@ PAIR = "#ballot .pair"
 
 
 @pytest.fixture
-def arena():
+def long_arena():
     return make_arena(3, 8)
 
 
 @pytest.fixture
-def open_vote_page(page, live_server, arena):
+def open_vote_page(page, live_server, long_arena):
     """The voting page, once its next pair is there."""
     failed = []
     page.on("requestfailed", lambda request: failed.append(f"{request.url}: {request.failure}"))
     page.on("console", lambda message: message.type == "error" and failed.append(message.text))
-    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     wait_for_ahead(page)
     yield page
     assert not failed
@@ -122,10 +122,10 @@ def test_a_double_click_is_one_vote_on_one_pair(open_vote_page):
     assert Vote.objects.count() == 1
 
 
-def test_without_javascript_every_button_works(browser, live_server, arena):
+def test_without_javascript_every_button_works(browser, live_server, long_arena):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     page.get_by_role("button", name="A is better").click()
     assert "You chose A" in page.locator("#after").inner_text()
     page.get_by_role("button", name="Undo").click()
@@ -134,12 +134,12 @@ def test_without_javascript_every_button_works(browser, live_server, arena):
     assert Vote.objects.get().voided_at
 
 
-def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, arena):
+def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, long_arena):
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True
     )
     page = context.new_page()
-    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     wait_for_ahead(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("button", name="B is better").tap()
@@ -149,9 +149,9 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, aren
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page, live_server, arena, scheme):
+def test_axe_finds_nothing_serious(page, live_server, long_arena, scheme):
     page.emulate_media(color_scheme=scheme)
-    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     wait_for_ahead(page)
     press(page, "t")
     found = Axe().run(page).response["violations"]

@@ -18,11 +18,6 @@ KNOWN = UUID + r'|csrfmiddlewaretoken" value="\w+"'
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture
-def arena():
-    return make_arena(3, 4)
-
-
 def url(arena):
     return reverse("vote", args=[arena.slug])
 
@@ -60,13 +55,13 @@ def test_nothing_in_the_page_gives_a_candidate_away(client):
         assert not re.search(r'(id|key|value|action)="[^"]*\d', re.sub(KNOWN, "", body))
 
 
-def test_an_open_pair_cannot_be_revealed_by_asking_what_became_of_it(client, arena):
+def test_an_open_pairs_outcome_page_reveals_nothing(client, arena):
     _, comparison = open_page(client, arena)
     after = client.get(url(arena), {"after": comparison.key})
     assert comparison.left.name not in after.text
 
 
-def test_a_plain_post_counts_and_leads_to_the_names_and_the_next_pair(client, arena):
+def test_a_plain_post_counts_and_leads_to_names_and_next_pair(client, arena):
     _, comparison = open_page(client, arena)
     answer = post(client, comparison, "left")
     assert answer.status_code == 302
@@ -83,7 +78,7 @@ def test_with_htmx_the_names_come_back_alone(client, arena):
     assert 'id="ballot"' not in answer.text
 
 
-def test_with_htmx_the_next_pair_comes_too_where_none_was_fetched_ahead(client, arena):
+def test_with_htmx_the_next_pair_comes_if_none_was_fetched(client, arena):
     _, comparison = open_page(client, arena)
     target = reverse("cast_vote", args=[arena.slug, comparison.key])
     answer = client.post(target, {"outcome": "tie", "with_next": "1"}, headers=HTMX)
@@ -98,7 +93,7 @@ def test_a_double_click_is_one_vote(client, arena):
     assert Vote.objects.count() == 1
 
 
-def test_the_back_button_and_another_choice_says_that_the_first_vote_counts(client, arena):
+def test_after_the_back_button_the_first_vote_counts(client, arena):
     _, comparison = open_page(client, arena)
     post(client, comparison, "left")
     page = client.get(post(client, comparison, "right").url)
@@ -174,7 +169,7 @@ def test_one_browser_is_one_rater(client, arena):
     assert Rater.objects.count() == 1
 
 
-def test_anonymous_raters_are_sent_to_sign_in_where_the_arena_wants_names(client, admin_user):
+def test_anonymous_raters_are_sent_to_sign_in_if_required(client, admin_user):
     arena = make_arena(voters="signed_in")
     assert client.get(url(arena)).url == f"/sign-in/?next=/a/{arena.slug}/vote/"
     client.force_login(admin_user)
@@ -189,9 +184,7 @@ def test_asking_too_fast_is_answered_with_a_break(client, arena, settings):
     assert [client.get(url(arena)).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
 
 
-def test_a_vote_that_asks_for_the_next_pair_too_fast_counts_and_leads_to_the_break(
-    client, arena, settings
-):
+def test_a_vote_that_comes_too_fast_counts_and_leads_to_a_break(client, arena, settings):
     settings.VOTES_PER_MINUTE = 1
     _, comparison = open_page(client, arena)
     target = reverse("cast_vote", args=[arena.slug, comparison.key])
@@ -208,7 +201,7 @@ def test_one_address_cannot_become_any_number_of_raters(arena, settings):
     assert codes == [200, 200, 429]
 
 
-def test_an_arena_without_texts_says_that_there_is_nothing_to_vote_on(client):
+def test_an_arena_without_texts_has_nothing_to_vote_on(client):
     arena = make_arena(2, 1)
     left, right = arena.candidates.order_by("pk")
     make_vote(arena, left, right, "left")
@@ -218,7 +211,7 @@ def test_an_arena_without_texts_says_that_there_is_nothing_to_vote_on(client):
     assert "imported with its votes but without the answers" in page.text
 
 
-def test_an_arena_that_is_being_set_up_says_what_it_takes_to_vote(client):
+def test_an_arena_being_set_up_says_what_it_lacks(client):
     page = client.get(url(make_arena(2, 0)))
     assert "Nothing to vote on yet" in page.text
     assert "without the answers" not in page.text
@@ -252,7 +245,8 @@ def test_the_texts_are_rendered_once_and_stored(client, arena):
     assert open_page(client, arena)[0].text.count("from the store") == 2
 
 
-def test_a_retired_candidate_is_not_shown_any_more(client, arena):
+def test_a_retired_candidate_is_not_shown_any_more(client):
+    arena = make_arena()
     gone = Candidate.objects.filter(arena=arena).first()
     Candidate.objects.filter(pk=gone.pk).update(retired_at=timezone.now())
     sync_pairs(arena=Arena.objects.get(pk=arena.pk))
@@ -263,7 +257,7 @@ def test_a_retired_candidate_is_not_shown_any_more(client, arena):
     assert not Comparison.objects.filter(right=gone).exists()
 
 
-def test_a_cookie_from_another_arena_is_no_way_around_the_sign_in(client, arena):
+def test_another_arenas_cookie_is_no_way_around_the_sign_in(client, arena):
     closed = make_arena(voters="signed_in")
     _, comparison = open_page(client, arena)
     for key in (comparison.key, "nonsense"):

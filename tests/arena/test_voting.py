@@ -41,7 +41,7 @@ def test_the_same_vote_again_is_the_same_vote(comparison, rater):
     assert Vote.objects.count() == 1
 
 
-def test_another_outcome_on_a_voted_pair_is_refused_and_the_first_stands(comparison, rater):
+def test_another_outcome_on_a_voted_pair_is_refused(comparison, rater):
     cast(comparison, rater, "left")
     with pytest.raises(voting.AlreadyVotedError):
         cast(comparison, rater, "right")
@@ -60,7 +60,7 @@ def test_an_expired_comparison_is_refused(comparison, rater):
     assert not Vote.objects.exists()
 
 
-def test_repeating_a_vote_after_the_comparison_expired_still_finds_it(comparison, rater):
+def test_a_vote_repeated_after_the_expiry_is_still_found(comparison, rater):
     vote = cast(comparison, rater)
     assert cast(comparison, rater, now=comparison.expires_at + timedelta(days=1)) == vote
 
@@ -110,7 +110,7 @@ def test_only_the_last_vote_can_be_undone(comparison, rater):
         voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
 
 
-def test_an_undone_pair_takes_no_second_vote_of_the_rater_who_saw_the_names(comparison, rater):
+def test_an_undone_pair_takes_no_second_vote_of_its_rater(comparison, rater):
     cast(comparison, rater)
     voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
     with pytest.raises(voting.UndoneError):
@@ -133,7 +133,7 @@ def test_a_blocked_rater_can_do_nothing_more(comparison, rater, act):
         act(comparison, rater)
 
 
-def test_an_arena_of_signed_in_people_issues_nothing_to_others_and_takes_no_vote(rater):
+def test_a_signed_in_arena_issues_nothing_to_anonymous_raters(rater):
     arena = make_arena(voters="signed_in")
     with pytest.raises(comparisons.SignInFirstError):
         comparisons.next_comparison(arena=arena, rater=rater, now=NOW)
@@ -166,7 +166,7 @@ def test_voiding_twice_says_who_did_it(comparison, rater):
     assert vote.void_reason == "a bot"
 
 
-def test_votes_changed_is_announced_after_the_commit_and_only_for_a_new_vote(
+def test_votes_changed_is_sent_after_the_commit_of_a_new_vote(
     comparison, rater, django_capture_on_commit_callbacks
 ):
     heard = []
@@ -196,7 +196,7 @@ def refused_by(constraint, **fields):
     return constraint in str(error.value) or "UNIQUE constraint failed" in str(error.value)
 
 
-def test_the_database_refuses_two_live_votes_of_one_rater_on_one_comparison():
+def test_the_database_refuses_two_live_votes_on_a_comparison():
     assert refused_by("vote_one_live_per_rater_and_comparison", same_rater=True)
 
 

@@ -11,28 +11,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import Actor
-from arena.models import ApiToken, Arena, Comparison, Membership, Rater, Team, Vote
+from arena.models import ApiToken, Arena, Comparison, Rater, Team, Vote
 from arena.services.comparisons import find_issued_comparison, next_comparison
-from tests.factories import make_arena
+from tests.arena.teams import signed_in
+from tests.factories import make_arena, make_empty_team, make_member
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def team() -> Team:
-    return Team.objects.create(slug="acme", name="Acme")
-
-
 def member_of(team: Team, role: str = "viewer") -> User:
-    user = User.objects.create_user(f"{role} of {team.pk}")
-    Membership.objects.create(team=team, user=user, role=role)
-    return user
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return make_member(team, role).user
 
 
 def issued_to(user: User, arena: Arena) -> Comparison:
@@ -47,8 +35,8 @@ def cast(client: Client, arena: Arena, comparison: Comparison, page: str = "cast
     return client.post(url, {"outcome": "left"})
 
 
-def test_a_member_votes_in_a_private_arena(team: Team) -> None:
-    arena, user = make_arena(2, team=team, visibility="private"), member_of(team)
+def test_a_member_votes_in_a_private_arena(empty_team: Team) -> None:
+    arena, user = make_arena(2, team=empty_team, visibility="private"), member_of(empty_team)
     client = signed_in(user)
     assert client.get(reverse("vote", args=[arena.slug])).status_code == 200
     assert cast(client, arena, issued_to(user, arena)).status_code == 302
@@ -59,18 +47,16 @@ def test_a_member_votes_in_a_private_arena(team: Team) -> None:
 
 
 @pytest.mark.parametrize("page", ["cast_vote", "undo_vote"])
-def test_whoever_has_left_the_team_finds_no_pair_of_its_private_arena(
-    team: Team, page: str
-) -> None:
-    arena, user = make_arena(2, team=team, visibility="private"), member_of(team)
+def test_a_former_member_finds_no_pair_of_a_private_arena(empty_team: Team, page: str) -> None:
+    arena, user = make_arena(2, team=empty_team, visibility="private"), member_of(empty_team)
     comparison = issued_to(user, arena)
     user.team_memberships.all().delete()
     assert cast(signed_in(user), arena, comparison, page).status_code == 404
     assert not Vote.objects.exists()
 
 
-def test_finding_a_pair_costs_one_query_whatever_the_arena(team: Team) -> None:
-    arena, user = make_arena(2, team=team, visibility="private"), member_of(team)
+def test_finding_a_pair_costs_one_query_whatever_the_arena(empty_team: Team) -> None:
+    arena, user = make_arena(2, team=empty_team, visibility="private"), member_of(empty_team)
     comparison = issued_to(user, arena)
     for slug in (arena.slug, "no-such-arena"):
         with CaptureQueriesContext(connection) as queries:
@@ -82,14 +68,16 @@ def test_finding_a_pair_costs_one_query_whatever_the_arena(team: Team) -> None:
     ("scope", "own", "seen"),
     [("can_read", True, True), ("can_submit", True, False), ("can_read", False, False)],
 )
-def test_a_token_sees_the_private_pairs_of_its_team_if_it_may_read(
-    team: Team, scope: str, own: bool, seen: bool
+def test_a_reading_token_sees_its_teams_private_pairs(
+    empty_team: Team, scope: str, own: bool, seen: bool
 ) -> None:
-    arena = make_arena(2, team=team, visibility="private")
-    comparison = issued_to(member_of(team), arena)
-    other = Team.objects.create(slug="other", name="Other")
+    arena = make_arena(2, team=empty_team, visibility="private")
+    comparison = issued_to(member_of(empty_team), arena)
+    other = make_empty_team(slug="other", name="Other")
     scopes = {"can_read": False} | {scope: True}
-    token = ApiToken(team=team if own else other, name="ci", prefix="rs", digest="d", **scopes)
+    token = ApiToken(
+        team=empty_team if own else other, name="ci", prefix="rs", digest="d", **scopes
+    )
     found = find_issued_comparison(slug=arena.slug, key=comparison.key, actor=Actor(token=token))
     assert (found is not None) is seen
 
@@ -97,8 +85,8 @@ def test_a_token_sees_the_private_pairs_of_its_team_if_it_may_read(
 # -- Members only ----------------------------------------------------------------------------------
 
 
-def test_a_stranger_is_told_that_members_alone_vote(team: Team) -> None:
-    arena = make_arena(2, team=team, voters="members")
+def test_a_stranger_is_told_that_members_alone_vote(empty_team: Team) -> None:
+    arena = make_arena(2, team=empty_team, voters="members")
     answer = signed_in(User.objects.create_user("stranger")).get(reverse("vote", args=[arena.slug]))
     page = answer.content.decode()
     assert answer.status_code == 403
@@ -108,15 +96,15 @@ def test_a_stranger_is_told_that_members_alone_vote(team: Team) -> None:
     assert not Comparison.objects.exists()
 
 
-def test_nobody_is_led_to_the_sign_in_and_members_vote(team: Team) -> None:
-    arena = make_arena(2, team=team, voters="members")
+def test_nobody_is_led_to_the_sign_in_and_members_vote(empty_team: Team) -> None:
+    arena = make_arena(2, team=empty_team, voters="members")
     url = reverse("vote", args=[arena.slug])
     assert Client().get(url)["Location"] == f"{reverse('sign_in')}?next={url}"
-    assert signed_in(member_of(team)).get(url).status_code == 200
+    assert signed_in(member_of(empty_team)).get(url).status_code == 200
 
 
-def test_a_vote_after_leaving_is_not_counted_and_says_why(team: Team) -> None:
-    arena, user = make_arena(2, team=team, voters="members"), member_of(team)
+def test_a_vote_after_leaving_is_not_counted_and_says_why(empty_team: Team) -> None:
+    arena, user = make_arena(2, team=empty_team, voters="members"), member_of(empty_team)
     comparison = issued_to(user, arena)
     user.team_memberships.all().delete()
     refused = cast(signed_in(user), arena, comparison)

@@ -89,7 +89,7 @@ def test_an_address_within_another_opens_no_way_round(inner: IPv4Address) -> Non
 @given(st.ip_addresses(v=6))
 @example(IPv6Address("fec0::1"))
 @example(IPv6Address("ff0e::1"))
-def test_outside_global_unicast_only_translated_addresses_are_allowed(address: IPv6Address) -> None:
+def test_only_translated_addresses_pass_outside_global_unicast(address: IPv6Address) -> None:
     unicast = int(address) >> 125 == 1
     translated = int(address) >> 32 == int(IPv6Address("64:ff9b::")) >> 32
     assert forbidden(address) or unicast or translated

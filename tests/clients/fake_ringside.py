@@ -39,6 +39,11 @@ class Asked:
         return json.loads(self.body)
 
 
+def listed(*rows: Any) -> Said:
+    """One page of a list."""
+    return Said({"next": None, "previous": None, "results": rows})
+
+
 def problem(status: int, detail: str, kind: str = "refused", **more: Any) -> Said:
     said = {"type": PROBLEM + kind, "title": "Title", "status": status, "detail": detail}
     return Said(said | more, status)

@@ -14,7 +14,7 @@ from clients.python.ringside import (
     StillWaiting,
     main,
 )
-from tests.clients.checking import ANSWERS, JUDGED, NEW, OLD, Stub, check, decided
+from tests.clients.check_stub import ANSWERS, JUDGED, NEW, OLD, Stub, check, decided
 from tests.clients.fake_ringside import FakeRingside, Said
 
 __all__ = ["check"]
@@ -95,9 +95,7 @@ def test_what_no_more_votes_can_settle_is_said_to_stay_open(
 
 
 @pytest.mark.parametrize("between", [0, 12])
-def test_what_was_never_measured_is_no_pass_though_nothing_is_left_to_judge(
-    check: Any, between: int
-) -> None:
+def test_what_was_never_measured_is_no_pass(check: Any, between: int) -> None:
     nothing = RingsideError("No pair is wanted.", status=422, kind=NOTHING_TO_DO)
     apart = decided("unknown") | {"between": between, "wins": None}
     code, said = check(Stub(judged=nothing, decided=apart), "--judge=x")

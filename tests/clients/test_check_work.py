@@ -7,7 +7,7 @@ import pytest
 
 from clients.python import ringside
 from clients.python.ringside import NOTHING_TO_DO, RingsideError, main
-from tests.clients.checking import DECIDED, JUDGED, NEW, OLD, Stub, check
+from tests.clients.check_stub import DECIDED, JUDGED, NEW, OLD, Stub, check
 
 __all__ = ["check"]
 
@@ -23,9 +23,7 @@ def test_what_is_not_said_of_the_candidate_is_the_baselines(check: Any, tmp_path
     assert stub.done[1] == ("generate", 17, 0.5)
 
 
-def test_answers_are_uploaded_whole_and_other_answers_are_another_version(
-    check: Any, tmp_path: Path
-) -> None:
+def test_other_answers_are_another_version(check: Any, tmp_path: Path) -> None:
     file, notes = tmp_path / "answers.csv", []
     for text in ("x", "x", "y"):
         file.write_text(f"prompt_id,text\np1,{text}\n")
@@ -39,9 +37,7 @@ def test_answers_are_uploaded_whole_and_other_answers_are_another_version(
     assert notes[0] == notes[1] != notes[2]
 
 
-def test_a_candidate_whose_answers_cannot_go_in_is_not_registered(
-    check: Any, tmp_path: Path
-) -> None:
+def test_a_candidate_with_unusable_answers_is_not_registered(check: Any, tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("prompt_id,text\np1,x\n")
     stub = Stub(unfit=[{"index": 0, "pointer": "#/responses/0", "detail": "Row 1: Wrong."}])
@@ -61,9 +57,7 @@ def test_a_file_without_answers_registers_nothing(check: Any, tmp_path: Path) ->
     assert not stub.done
 
 
-def test_answers_that_are_there_go_in_again_whatever_retired_since(
-    check: Any, tmp_path: Path
-) -> None:
+def test_known_answers_go_in_again_whatever_retired_since(check: Any, tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("prompt_id,text\np1,x\n")
     stub = Stub(found=NEW, unfit=[{"index": 0, "pointer": "#/responses/0", "detail": "Retired."}])
@@ -71,7 +65,7 @@ def test_answers_that_are_there_go_in_again_whatever_retired_since(
     assert [what for what, *_ in stub.done] == ["ensure", "upload", "decide"]
 
 
-def test_a_judge_that_is_not_there_is_found_before_anything_is_entered(check: Any) -> None:
+def test_a_missing_judge_is_found_before_anything_is_entered(check: Any) -> None:
     stub = Stub(no_judge=RingsideError("There is no judge called 'x'."))
     code, said = check(stub, "--judge=x", "--model=m-2")
     assert (code, said) == (2, "There is no judge called 'x'.\n")

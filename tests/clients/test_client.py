@@ -9,7 +9,7 @@ import pytest
 from arena.validation import TEXT_LIMIT
 from clients.python import ringside
 from clients.python.ringside import Ringside, RingsideError, read_answers
-from tests.clients.fake_ringside import FakeRingside, Said, problem
+from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 ME = Said({"teams": [{"slug": "search"}]})
 CONTENT = {
@@ -23,10 +23,6 @@ SHORT = {"id": 17, "name": "short", "version": 1, "notes": "Ours.", **CONTENT}
 MADE_OF = {"system_prompt": "Be brief.", "endpoint": "scripted", "model": "scripted-1"}
 REPORT: dict[str, Any] = {"added": 0, "changed": 0, "unchanged": 0, "refused": [], "missing": []}
 RUN = {"id": 4, "candidate": 17, "state": "open", "pause_reason": "", "wanted": 2, "done": 0}
-
-
-def listed(*rows: Any) -> Said:
-    return Said({"next": None, "previous": None, "results": rows})
 
 
 # -- Candidates ------------------------------------------------------------------------------------
@@ -112,7 +108,7 @@ def test_what_is_retired_is_not_entered_again() -> None:
     assert {asked.method for asked in server.asked} == {"GET"}
 
 
-def test_beside_a_version_that_is_retired_the_one_that_is_not_counts() -> None:
+def test_the_version_that_is_not_retired_counts() -> None:
     first = SHORT | {"system_prompt": "Be long."}
     there = listed(RETIRED, first)
     with FakeRingside(ME, there, there, Said(SHORT | {"id": 22}, 201)) as server:
@@ -139,7 +135,7 @@ def test_a_candidate_is_found_by_its_id() -> None:
     assert server.asked[0].path == "/api/v1/arenas/a/candidates/17/"
 
 
-def test_what_no_candidate_is_made_of_is_refused_before_anything_is_sent() -> None:
+def test_unknown_fields_are_refused_before_anything_is_sent() -> None:
     with FakeRingside(ME) as server, pytest.raises(RingsideError, match="has no prompt"):
         Ringside(server.url).ensure_candidate("a", "short", prompt="Be brief.")
     assert not server.asked
@@ -195,7 +191,7 @@ PROMPTS = [
         {"prompt_id": "p1", "text": "x", "tokens_out": None, "seconds": " "},
     ],
 )
-def test_answers_that_can_go_in_are_told_before_anything_is_written(row: dict[str, Any]) -> None:
+def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any]) -> None:
     with FakeRingside(listed(*PROMPTS)) as server:
         assert Ringside(server.url).check_answers("a", [row]) == []
     assert [asked.method for asked in server.asked] == ["GET"]
@@ -220,7 +216,7 @@ def test_answers_that_can_go_in_are_told_before_anything_is_written(row: dict[st
         ({"prompt_id": "p1", "text": "x", "cost": 1_000_001}, "cost is 1000001"),
     ],
 )
-def test_answers_that_cannot_go_in_are_told_before_anything_is_written(
+def test_unusable_answers_are_told_before_anything_is_written(
     row: dict[str, Any], why: str
 ) -> None:
     with FakeRingside(listed(*PROMPTS)) as server:
@@ -287,7 +283,7 @@ def test_a_quote_of_answers_orders_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_a_run_of_answers_that_is_not_through_is_not_ordered_again(state: str) -> None:
+def test_an_unfinished_run_of_answers_is_not_ordered_again(state: str) -> None:
     with FakeRingside(listed(RUN | {"state": state})) as server:
         found = Ringside(server.url).generate_answers("a", 17)
     assert found is not None

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from environs import Env
 
+from arena.conf import read_notices
 from tests.environment import REPOSITORY
 from tests.ops.running import manage
 
@@ -119,3 +122,55 @@ def test_a_folder_that_is_there_keeps_its_mode(read: Read, tmp_path: Path) -> No
     home.chmod(0o750)
     read(RINGSIDE_HOME=str(home))
     assert home.stat().st_mode & 0o777 == 0o750
+
+
+# -- Notices ---------------------------------------------------------------------------------------
+
+HERE: dict[str, Any] = {
+    "production": False,
+    "hosts": ["localhost"],
+    "host": "127.0.0.1",
+    "port": 8000,
+}
+LIVE = HERE | {"production": True, "hosts": [".example.org", "other.example.org"]}
+
+
+def read_site(
+    monkeypatch: pytest.MonkeyPatch, where: dict[str, Any], **given: str
+) -> dict[str, Any]:
+    for name in ("SITE_URL", "WEBHOOKS_LOOPBACK_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    return read_notices(Env(), **where)
+
+
+def test_links_lead_to_this_machine_or_the_sites_first_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_site(monkeypatch, HERE)["SITE_URL"] == "http://127.0.0.1:8000"
+    assert read_site(monkeypatch, LIVE)["SITE_URL"] == "https://example.org"
+    any_host = LIVE | {"hosts": ["*"]}
+    assert read_site(monkeypatch, any_host)["SITE_URL"] == "http://127.0.0.1:8000"
+    assert read_site(monkeypatch, HERE | {"host": "0.0.0.0"})["SITE_URL"] == "http://localhost:8000"
+    assert read_site(monkeypatch, HERE | {"host": "::1"})["SITE_URL"] == "http://[::1]:8000"
+    given = read_site(monkeypatch, LIVE, SITE_URL="https://ringside.example.org/")
+    assert given["SITE_URL"] == "https://ringside.example.org"
+
+
+@pytest.mark.parametrize("url", ["ringside.example.org", "ftp://x.org", "https://a:b@x.org"])
+def test_what_is_no_address_of_a_site_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match="SITE_URL must be the address"):
+        read_site(monkeypatch, HERE, SITE_URL=url)
+
+
+def test_webhooks_reach_no_port_of_this_machine_in_production(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_site(monkeypatch, HERE)["WEBHOOKS_LOOPBACK_PORT"] == 0
+    opened = read_site(monkeypatch, HERE, WEBHOOKS_LOOPBACK_PORT="9000")
+    assert opened["WEBHOOKS_LOOPBACK_PORT"] == 9000
+    with pytest.raises(ImproperlyConfigured, match="not for production"):
+        read_site(monkeypatch, LIVE, WEBHOOKS_LOOPBACK_PORT="9000")

@@ -196,7 +196,7 @@ def test_it_is_free_after_an_error_inside(
     assert is_free(path)
 
 
-def test_a_refused_statement_in_a_savepoint_keeps_it_until_the_end(
+def test_a_refused_statement_in_a_savepoint_keeps_the_lock(
     connection: base.DatabaseWrapper, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with atomic(connection, monkeypatch):

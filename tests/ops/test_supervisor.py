@@ -67,9 +67,7 @@ def test_it_runs_once_readyz_answers_200(
     ]
 
 
-def test_what_is_not_ready_is_never_called_running_and_asked_less_often(
-    web: Web, crew: Supervisor
-) -> None:
+def test_a_service_not_ready_is_never_called_running(web: Web, crew: Supervisor) -> None:
     web.statuses = [500]
     threading.Timer(0.4, crew._stopping.set).start()
     crew.run(on_ready=lambda: pytest.fail("It was never ready."))

@@ -109,7 +109,7 @@ def test_a_reader_never_sees_half_a_message(tmp_path: Path) -> None:
     assert sorted(seen) == list(range(40))
 
 
-def test_a_message_that_cannot_be_read_is_put_aside_and_the_next_one_comes(
+def test_an_unreadable_message_is_put_aside(
     broker: Connection, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "queue" / "fits").mkdir()

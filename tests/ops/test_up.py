@@ -46,7 +46,7 @@ def test_a_second_start_on_the_same_folder_says_so(running: Up, home: Path) -> N
     assert second.stderr.strip().startswith("Ringside is already running in")
 
 
-def test_a_killed_web_process_is_started_again_and_no_request_is_refused(running: Up) -> None:
+def test_a_killed_web_process_restarts_and_refuses_no_request(running: Up) -> None:
     first = running.child("embedded.processes web")
     os.kill(first, signal.SIGKILL)
     eventually(lambda: not is_alive(first))  # what it had accepted died with it
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_password_is_kept_nowhere_and_a_later_start_keeps_the_admin(tmp_path: Path) -> None:
+def test_the_password_is_kept_nowhere_and_the_admin_stays(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         password = re.search(r"password (\S+),", running.said())
         assert password is not None

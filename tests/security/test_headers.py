@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.arena.teams import PASSWORD, person
+from tests.factories import PASSWORD, make_user
 from tests.ops.running import manage
 from tests.ops.test_settings import PRODUCTION
-from tests.security.asking import ask, path_of
+from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import make_world
 
@@ -77,7 +77,7 @@ def test_a_frame_elsewhere_can_do_nothing() -> None:
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Any) -> None:
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     world = make_world()
-    user, client = person(), Client()
+    user, client = make_user(), Client()
     client.get(reverse("vote", args=[world.arena.slug]))
     client.post(reverse("sign_in"), {"login": user.username, "password": PASSWORD})
     kept = {name: dict(morsel) for name, morsel in client.cookies.items()}

@@ -11,7 +11,8 @@ from django.urls import reverse
 from arena.files.tables import AT_MOST_ROWS
 from arena.models import Response
 from tests.arena.rest import ROOT, team_arena, token_of
-from tests.arena.teams import join, make_team, signed_in
+from tests.arena.teams import signed_in
+from tests.factories import make_member, make_team
 
 pytestmark = pytest.mark.django_db
 BOUNDARY = "boundary"
@@ -56,7 +57,7 @@ def test_nobody_fills_the_disk_through_a_form(name: str) -> None:
 def test_neither_does_whoever_votes_or_calls_the_api() -> None:
     arena = team_arena(make_team())
     member = browser()
-    member.force_login(join(arena.team).user)
+    member.force_login(make_member(arena.team).user)
     key = "0b9c1e1a-6f0e-4c8e-9a55-3d0f5f4f2b11"
     paths = [
         reverse("cast_vote", args=[arena.slug, key]),
@@ -70,7 +71,7 @@ def test_neither_does_whoever_votes_or_calls_the_api() -> None:
         assert sent["wsgi.input"].taken == 0, path
 
 
-def test_a_form_brings_a_hundred_files_and_a_thousand_fields_at_most() -> None:
+def test_a_form_has_at_most_a_hundred_files_and_1000_fields() -> None:
     client, sign_in = Client(), reverse("sign_in")
     files = {f"f{i}": SimpleUploadedFile(f"{i}.txt", b"x") for i in range(101)}
     assert client.post(sign_in, files).status_code == 400
@@ -84,7 +85,7 @@ def test_a_page_and_the_api_take_so_many_rows_and_no_more() -> None:
     candidate = arena.candidates.create(name="new", team=team)
     header = "prompt_id,text\n"
     rows = header + "".join(f"p{i},A\n" for i in range(AT_MOST_ROWS + 1))
-    page = signed_in(join(team).user).post(
+    page = signed_in(make_member(team).user).post(
         reverse("upload_answers", args=[arena.slug, candidate.pk]),
         {"file": SimpleUploadedFile("answers.csv", rows.encode())},
     )

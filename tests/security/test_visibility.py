@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from tests.security.asking import path_of
+from tests.security.requests import path_of
 from tests.security.world import PEOPLE, World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +16,7 @@ def get(world: World, reader: str, name: str, **headers: str) -> Any:
     return world.callers[reader].get(path_of(name, world.at), headers=headers)
 
 
-def test_what_a_member_was_shown_of_a_private_arena_is_kept_by_no_cache() -> None:
+def test_no_cache_keeps_a_members_page_of_a_private_arena() -> None:
     world = make_world("private")
     for name in ("board", "board_json", "candidate", "comparison", "compare", "history"):
         answer = get(world, "viewer", name)
@@ -24,7 +24,7 @@ def test_what_a_member_was_shown_of_a_private_arena_is_kept_by_no_cache() -> Non
         assert "ETag" not in answer
 
 
-def test_whoever_knows_the_etag_of_a_page_gets_nothing_once_it_is_private() -> None:
+def test_an_etag_gets_nothing_once_the_page_is_private() -> None:
     world = make_world("public")
     etag = get(world, "nobody", "board")["ETag"]
     world.arena.visibility = "private"

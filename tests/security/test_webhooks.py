@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from arena import tasks
 from arena.models import Delivery, Team, Webhook
-from tests.arena.teams import make_team, signed_in
+from tests.arena.teams import signed_in
 from tests.arena.webhook_receiver import Receiver, says
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/notices"
@@ -46,9 +47,7 @@ def owner(team: Team) -> Client:
 
 
 @pytest.mark.parametrize("url", PRIVATE)
-def test_a_private_or_special_address_is_refused_beside_its_field(
-    owner: Client, team: Team, url: str
-) -> None:
+def test_a_private_address_is_refused_beside_its_field(owner: Client, team: Team, url: str) -> None:
     page = owner.post(reverse("team_webhooks", args=[team.slug]), {"url": url})
     assert page.status_code == 200
     assert page.context["form"].errors["url"]

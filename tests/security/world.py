@@ -14,7 +14,7 @@ from arena.services.teams import create_invitation, create_token
 from arena.services.voting import rater_of_name
 from judges.models import Judgement, RunJudge
 from judges.services.registry import register_judge, spec_named
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_candidate, make_empty_team, make_person
 from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
 
@@ -45,7 +45,7 @@ class World:
 
 def make_world(visibility: str = "public") -> World:
     """Votes on a board, runs of judges and of answers, pairs that wait, and a team's own things."""
-    team = Team.objects.create(slug="the-team", name="The team")
+    team = make_empty_team(slug="the-team", name="The team")
     arena = make_arena(2, 2, slug="the-arena", team=team, visibility=visibility)
     fill(arena, rounds=1)
     snapshot = publish(arena)
@@ -112,10 +112,10 @@ def issued(arena: Arena, rater: Any) -> Any:
 
 def undisclosed(arena: Arena) -> Candidate:
     """A candidate of the arena's team that the public knows by a number alone."""
-    return Candidate.objects.create(
-        arena=arena,
+    return make_candidate(
+        arena,
+        SECRET_NAME,
         team=arena.team,
-        name=SECRET_NAME,
         system_prompt="Hush: the recipe.",
         disclosed_at=None,
         private_until_votes=1000,
@@ -129,7 +129,7 @@ def everybody(world: World) -> dict[str, Client]:
     for role in Role.values:
         people[role] = make(role)
         Membership.objects.create(team=world.team, user=people[role], role=role)
-    another = Team.objects.create(slug="another-team", name="Another team")
+    another = make_empty_team(slug="another-team", name="Another team")
     clients = {"nobody": Client()}
     for name, person in people.items():
         clients[name] = Client()
@@ -150,7 +150,7 @@ def welcome_guests(world: World) -> dict[str, dict[str, Any]]:
     """
     world.arena.open_to_teams = True
     world.arena.save()
-    guests = Team.objects.create(slug="guests", name="Guests")
+    guests = make_empty_team(slug="guests", name="Guests")
     person = get_user_model().objects.create_user("guest")
     Membership.objects.create(team=guests, user=person, role=Role.MEMBER)
     world.callers["guest"] = Client()

@@ -1,0 +1,263 @@
+"""The pages of candidates: what is sent is shown first, what was used is never changed."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models import Arena, Candidate, Team
+from tests.arena.teams import signed_in
+from tests.described import undescribed
+from tests.factories import make_candidate, make_team
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def used(arena_of_one: Arena) -> Candidate:
+    """A candidate that has answers."""
+    arena_of_one.candidates.update(
+        team=arena_of_one.team, system_prompt="Be kind.\nBe brief.", model="m"
+    )
+    return arena_of_one.candidates.get()
+
+
+def new(arena: Arena) -> str:
+    return reverse("new_candidate", args=[arena.slug])
+
+
+def page_of(name: str, candidate: Candidate) -> str:
+    return reverse(name, args=[candidate.arena.slug, candidate.pk])
+
+
+def test_the_preview_shows_three_prompts_as_they_are_sent(
+    owner: Client, arena_of_one: Arena
+) -> None:
+    data = {
+        "name": "Warm",
+        "system_prompt": "<b>Be kind</b>",
+        "user_template": "Q: {{ prompt }}",
+        "endpoint": "scripted",
+        "model": "writer-1",
+        "temperature": "0.5",
+        "do": "preview",
+    }
+    page = owner.post(new(arena_of_one), data).content.decode()
+    words = " ".join(page.split())
+    assert "Sent to writer-1 at scripted. Parameters: temperature 0.5." in words
+    assert "Showing 3 of 4 prompts." in words
+    assert page.count("&lt;b&gt;Be kind&lt;/b&gt;</pre>") == 3
+    assert "<b>Be kind" not in page
+    assert "Q: Question 2?" in page
+    assert "Q: Question 3?" not in page
+    others = owner.post(new(arena_of_one), data | {"from": "3"}).content.decode()
+    assert ("Q: Question 3?" in others, "Q: Question 2?" in others) == (True, False)
+    assert arena_of_one.candidates.count() == 1
+
+
+def test_prompts_that_lack_a_variable_are_counted(owner: Client, arena_of_one: Arena) -> None:
+    arena_of_one.prompts.filter(external_id="p1").update(variables={"who": "Ada"})
+    data = {"name": "Warm", "user_template": "{{ who }}: {{ prompt }}", "do": "preview"}
+    page = owner.post(new(arena_of_one), data).content.decode()
+    assert "3 of 4 prompts lack a value for a variable" in page
+    assert "Ada: Question 1?" in page
+
+
+def test_a_candidate_is_registered(owner: Client, arena_of_one: Arena) -> None:
+    data = {
+        "name": "Warm",
+        "endpoint": "scripted",
+        "model": "writer-1",
+        "seed": "7",
+        "more_parameters": '{"stop": "END"}',
+        "private_until": "2099-01-01",
+        "do": "save",
+    }
+    wrong = owner.post(new(arena_of_one), data)
+    assert b"at most one year from now" in wrong.content
+    data |= {"private_until": "", "private_until_votes": "30"}
+    made_at = owner.post(new(arena_of_one), data).url
+    made = arena_of_one.candidates.get(name="Warm")
+    assert made_at == page_of("manage_candidate", made)
+    assert made.parameters == {"seed": 7, "stop": "END"}
+    assert (made.private_until_votes, made.disclosed_at) == (30, None)
+    page = " ".join(owner.get(made_at).content.decode().split())
+    assert f"The leaderboard shows it as “Undisclosed {made.pk}” until it has 30 votes." in page
+
+
+def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candidate) -> None:
+    until = timezone.now() + timedelta(days=30)
+    how = {"disclosed_at": None, "private_until_votes": 40, "private_until": until}
+    Candidate.objects.filter(pk=used.pk).update(**how)
+    page = owner.get(page_of("edit_candidate", used)).content.decode()
+    assert 'name="private_until_votes" value="40"' in page
+    assert f'value="{until:%Y-%m-%d}"' in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"name": "candidate-0"}, "Edit it to create the next version"),
+        ({"name": ""}, "Give the candidate a name."),
+        ({"user_template": "{{ promt }}"}, "did you mean {{ prompt }}?"),
+        ({"endpoint": "https://elsewhere.example"}, "There is no such endpoint."),
+        ({"endpoint": "scripted"}, "Enter the model"),
+        ({"temperature": "3"}, "It is 3.0, not a number from 0 to 2."),
+        ({"more_parameters": '{"stream": true}'}, "is not supported"),
+        ({"more_parameters": "[1]"}, "Enter a JSON object"),
+        ({"more_parameters": '{"seed": ' + "9" * 5000 + "}"}, "Enter a JSON object"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_lost(
+    owner: Client, arena_of_one: Arena, used: Candidate, wrong: dict[str, str], words: str
+) -> None:
+    data = {"name": "Warm", "system_prompt": "Kept text.", "do": "save"} | wrong
+    page = owner.post(new(arena_of_one), data).content.decode()
+    assert words in page
+    assert "Kept text." in page
+    assert not undescribed(page)
+    assert arena_of_one.candidates.count() == 1
+
+
+def test_no_key_of_an_endpoint_is_on_the_page(
+    owner: Client, arena_of_one: Arena, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from arena.endpoints import Endpoint
+
+    monkeypatch.setenv("CANARY_NAME", "CANARY-KEY")
+    listed = Endpoint("house", "openai", base_url="http://canary.example/v1", key_env="CANARY_NAME")
+    settings.MODEL_ENDPOINTS = {"house": listed}
+    page = owner.get(new(arena_of_one)).content.decode()
+    assert "Generated at house" in page
+    assert "canary" not in page.lower()
+
+
+def test_whoever_has_several_teams_says_for_which(team: Team, arena_of_one: Arena) -> None:
+    user = team.memberships.get().user
+    other = make_team(user, name="Second team")
+    Arena.objects.filter(pk=arena_of_one.pk).update(open_to_teams=True)
+    browser = signed_in(user)
+    assert b"Second team" in browser.get(new(arena_of_one)).content
+    browser.post(new(arena_of_one), {"name": "Warm", "team": other.pk, "do": "save"})
+    assert arena_of_one.candidates.get(name="Warm").team == other
+    strangers = make_team(name="Strangers")
+    page = browser.post(new(arena_of_one), {"name": "Cold", "team": strangers.pk, "do": "save"})
+    assert b"Select a valid choice" in page.content
+
+
+# -- Versions --------------------------------------------------------------------------------------
+
+
+def test_an_edit_shows_the_difference_then_writes_a_version(owner: Client, used: Candidate) -> None:
+    url = page_of("edit_candidate", used)
+    data = {"system_prompt": "Be kind.\nBe patient.", "model": "m-2", "do": "save"}
+    unseen = owner.post(url, data)
+    assert b"Check the new preview, then save" in unseen.content
+    assert used.arena.candidates.count() == 1
+    page = owner.post(url, data | {"do": "preview"}).content.decode()
+    assert "from <del>m</del> to <ins>m-2</ins>" in page
+    assert page.count('<span class="visually-hidden">removed: </span>') == 1
+    assert "Save new version" in page
+    seen = page.split('name="seen" value="')[1].split('"')[0]
+    changed = owner.post(url, data | {"seen": seen, "notes": "Slipped in."})
+    assert b"nothing was saved" in changed.content
+    made_at = owner.post(url, data | {"seen": seen}).url
+    second = used.arena.candidates.get(version=2)
+    assert made_at == page_of("manage_candidate", second)
+    assert (second.system_prompt, second.name) == ("Be kind.\nBe patient.", used.name)
+    used.refresh_from_db()
+    assert used.system_prompt == "Be kind.\nBe brief."
+
+
+def test_the_versions_page_says_who_when_and_what_differs(owner: Client, used: Candidate) -> None:
+    who = owner.get(reverse("teams")).wsgi_request.user
+    for version in (2, 3):
+        make_candidate(
+            used.arena,
+            used.name,
+            team=used.team,
+            version=version,
+            system_prompt=f"Text {version}.",
+            created_by=who,
+        )
+    third = used.arena.candidates.get(version=3)
+    Candidate.objects.filter(pk=third.pk).update(created_at=datetime(2026, 5, 1, 9, 30, tzinfo=UTC))
+    page = owner.get(page_of("manage_candidate", third)).content.decode()
+    assert f"1 May 2026 09:30 by {who.username}" in page
+    assert "Differences from candidate-0 v2" in page
+    page = owner.get(page_of("manage_candidate", third), {"against": "1"}).content.decode()
+    assert "Differences from candidate-0<" in page
+    assert owner.get(page_of("manage_candidate", third), {"against": "x"}).status_code == 200
+
+
+def test_what_was_never_used_is_changed_in_place(
+    owner: Client, arena_of_one: Arena, team: Team
+) -> None:
+    fresh = make_candidate(arena_of_one, "fresh", team=team)
+    url = page_of("edit_candidate", fresh)
+    page = owner.post(url, {"notes": "New.", "do": "preview"}).content.decode()
+    seen = page.split('name="seen" value="')[1].split('"')[0]
+    assert owner.post(url, {"notes": "New.", "do": "save", "seen": seen}).status_code == 302
+    fresh.refresh_from_db()
+    assert (fresh.notes, arena_of_one.candidates.filter(name="fresh").count()) == ("New.", 1)
+
+
+def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: Candidate) -> None:
+    assert b"You cannot undo this" in owner.get(page_of("manage_candidate", used)).content
+    owner.post(page_of("retire_candidate", used))
+    used.refresh_from_db()
+    assert used.retired_at is not None
+    page = owner.get(page_of("manage_candidate", used)).content
+    assert b"Archived" in page
+    assert b"You cannot undo this" not in page
+
+
+# -- Uploads ---------------------------------------------------------------------------------------
+
+
+def test_an_uploaded_file_is_reported_and_again_changes_nothing(
+    owner: Client, arena_of_one: Arena, team: Team
+) -> None:
+    made = make_candidate(arena_of_one, "ours", team=team)
+    text = "prompt_id;answer;seconds\r\np0;Ja.;1,5\r\nQ9;Lost;1\r\np1;;1\r\n"
+    url = page_of("upload_answers", made)
+
+    def upload() -> str:
+        file = SimpleUploadedFile("answers.csv", text.encode("utf-8-sig"))
+        return str(owner.post(url, {"file": file}).content.decode())
+
+    page = upload()
+    assert "1 added." in page
+    assert "There is no prompt &#x27;Q9&#x27; in this arena." in page
+    assert "The answer is empty (column &#x27;answer&#x27;)." in page
+    assert "3 active prompts have no answer yet" in " ".join(page.split())
+    assert made.responses.get().seconds == 1.5
+    assert "Nothing changed" in upload()
+    assert made.responses.count() == 1
+
+
+def test_answers_can_be_pasted_and_all_or_none_taken(
+    owner: Client, arena_of_one: Arena, team: Team
+) -> None:
+    made = make_candidate(arena_of_one, "ours", team=team)
+    rows = '{"prompt": "Question 0?", "answer": "Ja."}\n{"prompt": "?", "answer": "Nein."}'
+    url = page_of("upload_answers", made)
+    page = owner.post(url, {"pasted": rows, "atomic": "on"}).content.decode()
+    assert "Nothing was saved" in page
+    assert "Nein." in page
+    assert not made.responses.exists()
+    owner.post(url, {"pasted": rows})
+    assert made.responses.get().text == "Ja."
+    shown = owner.get(page_of("manage_candidate", made)).content.decode()
+    assert "1 of 4 prompts answered." in shown
+
+
+def test_generated_answers_are_not_uploaded(owner: Client, arena_of_one: Arena, team: Team) -> None:
+    made = make_candidate(arena_of_one, "ours", team=team, endpoint="scripted", model="writer-1")
+    page = owner.post(page_of("upload_answers", made), {"pasted": "id,answer\np0,Ja."})
+    assert b"are generated at scripted" in page.content
+    assert not made.responses.exists()

@@ -1,0 +1,178 @@
+"""Issuing comparisons: what a rater gets next."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from arena.models import Candidate, Comparison, Pair, PairDemand, Prompt
+from arena.services import comparisons, voting
+from arena.services.comparisons import TIME_TO_VOTE
+from arena.services.pairs import publish_pair_weights, sync_pairs
+from tests.factories import make_arena, make_person
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+def issue(arena, rater, **kwargs):
+    return comparisons.next_comparison(arena=arena, rater=rater, now=NOW, **kwargs)
+
+
+def vote_through(arena, rater):
+    """Vote until nothing is left; return the comparisons in order."""
+    seen = []
+    while comparison := issue(arena, rater):
+        voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=NOW)
+        seen.append(comparison)
+    return seen
+
+
+def test_a_comparison_has_one_prompt_and_two_candidates():
+    arena = make_arena()
+    comparison = issue(arena, make_person())
+    assert comparison.left != comparison.right
+    assert comparison.left_response.prompt == comparison.right_response.prompt == comparison.prompt
+    assert comparison.expires_at == NOW + TIME_TO_VOTE
+
+
+def test_a_rater_gets_no_two_responses_twice_in_either_order():
+    arena, rater = make_arena(3, 4), make_person()
+    seen = [
+        frozenset([c.left_response_id, c.right_response_id]) for c in vote_through(arena, rater)
+    ]
+    assert len(seen) == len(set(seen)) == 3 * 4
+
+
+def test_a_reload_shows_the_pair_that_is_waiting():
+    arena, rater = make_arena(), make_person()
+    assert issue(arena, rater) == issue(arena, rater)
+
+
+def test_the_pair_fetched_ahead_is_another_one_and_is_the_next():
+    arena, rater = make_arena(), make_person()
+    first = issue(arena, rater)
+    ahead = issue(arena, rater, exclude=first)
+    assert ahead != first
+    assert issue(arena, rater, exclude=first) == ahead
+    voting.cast_vote(comparison=first, rater=rater, outcome="left", now=NOW)
+    assert issue(arena, rater) == ahead
+
+
+def test_the_two_sides_of_every_pair_differ_by_at_most_one():
+    arena = make_arena(4, 5)
+    for _ in range(7):
+        vote_through(arena, make_person())
+    left = Counter(Comparison.objects.values_list("left", "right"))
+    for pair in Pair.objects.all():
+        shown = left[pair.low_id, pair.high_id], left[pair.high_id, pair.low_id]
+        assert shown == (pair.low_left, pair.high_left)
+        assert abs(shown[0] - shown[1]) <= 1
+        assert sum(shown) == 35
+
+
+def test_the_sides_cannot_be_foretold_from_the_first_showing():
+    """Of each two showings the first is a coin's; 30 coins that agree would be a fault."""
+    arena, rater = make_arena(2, 60), make_person()
+    low = Pair.objects.get().low_id
+    went_left = [comparison.left_id == low for comparison in vote_through(arena, rater)]
+    assert len(set(went_left[::2])) == 2
+    assert all(a != b for a, b in zip(went_left[::2], went_left[1::2], strict=True))
+
+
+def test_the_stored_probability_is_of_what_was_left_to_draw():
+    arena, rater = make_arena(3, 1), make_person()
+    pairs = list(Pair.objects.order_by("pk"))
+    weights = {(p.low_id, p.high_id): w for p, w in zip(pairs, [1.0, 2.0, 5.0], strict=True)}
+    publish_pair_weights(arena=arena, weights=weights)
+    left_over = 8.0
+    for comparison in vote_through(arena, rater):
+        ids = tuple(sorted([comparison.left_id, comparison.right_id]))
+        assert comparison.draw_probability == pytest.approx(weights[ids] / left_over)
+        left_over -= weights[ids]
+
+
+def test_a_pair_without_weight_is_never_drawn():
+    arena = make_arena(3, 5)
+    pair = Pair.objects.first()
+    publish_pair_weights(arena=arena, weights={(pair.low_id, pair.high_id): 0.0})
+    drawn = vote_through(arena, make_person())
+    assert len(drawn) == 10
+    assert {pair.low_id, pair.high_id} not in [{c.left_id, c.right_id} for c in drawn]
+
+
+def test_weights_decide_how_often_a_pair_comes():
+    arena = make_arena(3, 1)
+    pair = Pair.objects.first()
+    publish_pair_weights(arena=arena, weights={(pair.low_id, pair.high_id): 18.0})
+    first = [issue(arena, make_person()) for _ in range(60)]
+    favoured = sum({c.left_id, c.right_id} == {pair.low_id, pair.high_id} for c in first)
+    assert favoured > 40  # expected 54 of 60
+
+
+def test_an_expired_pair_is_not_shown_to_its_rater_again():
+    arena, rater = make_arena(2, 1), make_person()
+    issue(arena, rater)
+    later = NOW + TIME_TO_VOTE + timedelta(seconds=1)
+    assert comparisons.next_comparison(arena=arena, rater=rater, now=later) is None
+
+
+def test_an_undone_pair_goes_to_another_rater():
+    arena, rater, other = make_arena(2, 1), make_person(), make_person()
+    comparison = issue(arena, rater)
+    voting.cast_vote(comparison=comparison, rater=rater, outcome="left", now=NOW)
+    voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
+    assert PairDemand.objects.get().remaining == 1
+    assert issue(arena, rater) is None
+    again = issue(arena, other)
+    assert again.prompt == comparison.prompt
+    assert again.draw_probability == comparison.draw_probability
+    assert PairDemand.objects.get().remaining == 0
+
+
+def test_a_comparison_is_flagged_when_an_answer_names_its_model():
+    arena = make_arena(2, 1)
+    response = arena.candidates.first().responses.get()
+    response.names_itself = True
+    response.save()
+    assert issue(arena, make_person()).names_itself
+
+
+def test_prompts_that_only_one_candidate_answers_are_never_shown():
+    arena = make_arena(2, 2)
+    arena.candidates.first().responses.first().delete()
+    sync_pairs(arena=arena)
+    assert len(vote_through(arena, make_person())) == 1
+
+
+def test_an_arena_of_one_candidate_has_nothing_to_show():
+    assert issue(make_arena(1, 3), make_person()) is None
+
+
+def test_what_is_retired_is_shown_no_more_even_if_waiting():
+    arena, rater = make_arena(3, 1), make_person()
+    waiting = issue(arena, rater)
+    Candidate.objects.filter(pk=waiting.left_id).update(retired_at=NOW)
+    sync_pairs(arena=arena)
+    following = issue(arena, rater)
+    assert following != waiting
+    assert waiting.left_id not in (following.left_id, following.right_id)
+
+
+def test_a_retired_prompt_is_neither_left_nor_seen():
+    arena, rater = make_arena(2, 2), make_person()
+    comparison = issue(arena, rater)
+    voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=NOW)
+    Prompt.objects.filter(pk=comparison.prompt_id).update(retired_at=NOW)
+    sync_pairs(arena=arena)
+    assert issue(arena, rater).prompt != comparison.prompt
+
+
+def test_a_rater_who_saw_all_demanded_gets_a_pair_by_weight():
+    arena, rater = make_arena(2, 30), make_person()
+    for _ in range(8):
+        comparison = issue(arena, rater)
+        voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=NOW)
+        voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
+    assert issue(arena, rater) is not None

@@ -1,0 +1,114 @@
+"""A team's stage for tests of its trail: whatever may be done something with."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.actors import CLI, Actor
+from arena.models import (
+    ApiToken,
+    Arena,
+    Candidate,
+    Invitation,
+    Membership,
+    Role,
+    Run,
+    Team,
+    Vote,
+    Webhook,
+)
+from arena.services import notices, runs, teams
+from judges.services.planning import OrderOptions, prepare_order
+from judges.services.registry import spec_named
+from judges.services.runs import order_run
+from tests.arena.generation import order as order_answers
+from tests.factories import make_arena, make_empty_team, make_variant, make_vote
+
+NOW = timezone.now()
+HOOK = "https://hooks.example.org/"
+
+
+@dataclass
+class Stage:
+    """A team with an arena, its owner, and an operator who looks in."""
+
+    team: Team
+    owner: User
+    operator: User
+    arena: Arena
+    now: datetime = NOW
+
+    @property
+    def by(self) -> Actor:
+        return Actor(user=self.owner)
+
+    @property
+    def candidate(self) -> Candidate:
+        """The team's own, which has answered every prompt."""
+        return self.arena.candidates.order_by("pk")[0]
+
+    def variant(self, **fields: Any) -> Candidate:
+        """A candidate that nothing was made with yet."""
+        made_of = {"endpoint": "scripted", "model": "scripted-1"} | fields
+        return make_variant(team=self.team, arena=self.arena, **made_of)
+
+    def membership(self) -> Membership:
+        """The owner's."""
+        return Membership.objects.get(team=self.team, user=self.owner)
+
+    def join(self, role: str = Role.MEMBER) -> Membership:
+        return Membership.objects.create(
+            team=self.team, user=User.objects.create_user("mary"), role=role
+        )
+
+    def invite(self) -> Invitation:
+        return teams.create_invitation(
+            team=self.team, role=Role.MEMBER, note="", by=self.by, now=self.now
+        )[0]
+
+    def token(self) -> ApiToken:
+        return teams.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
+
+    def webhook(self) -> Webhook:
+        return notices.add_webhook(team=self.team, url=HOOK, by=self.by)
+
+    def vote(self, **fields: Any) -> Vote:
+        left, right = self.arena.candidates.order_by("pk")
+        return make_vote(self.arena, left, right, "left", **fields)
+
+    def answers(self) -> Run:
+        return order_answers(self.variant(), by=self.by)
+
+    def judgements(self) -> Run:
+        wanted = OrderOptions(1, "all")
+        order = prepare_order(arena=self.arena, specs=[spec_named("scripted")], options=wanted)
+        return order_run(order=order, cap=None, by=self.by, now=self.now)
+
+    def paused(self, run: Run) -> Run:
+        runs.pause(run=run, by=CLI)
+        run.refresh_from_db()
+        return run
+
+    def desk(self, page: str, sent: dict[str, Any], *args: Any) -> None:
+        """Have the operator send a page of the admin."""
+        client = Client()
+        client.force_login(self.operator)
+        answer = client.post(reverse(f"admin:arena_{page}", args=args), sent)
+        assert answer.status_code == 302, answer.content.decode()
+
+    def choose(self, model: str, action: str, row: Any) -> None:
+        """Have the operator do something with a row that was chosen in the admin."""
+        self.desk(f"{model}_changelist", {"action": action, "_selected_action": [row.pk]})
+
+
+def set_stage() -> Stage:
+    """An arena with two candidates and two prompts, all answered."""
+    team = make_empty_team(slug="acme", name="Acme", budget=10**12)
+    owner = User.objects.create_user("ann")
+    Membership.objects.create(team=team, user=owner, role=Role.OWNER)
+    return Stage(team, owner, User.objects.create_superuser("boss"), make_arena(2, 2, team=team))

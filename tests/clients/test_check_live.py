@@ -1,0 +1,140 @@
+"""`ringside.py check` with a Ringside that answers, and a judge that works while it waits."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from arena.actors import Actor
+from arena.endpoints import Endpoint, ModelPrice
+from arena.models import Arena, Prompt, Rater, Response, Run, Team, Vote
+from arena.services.pairs import sync_pairs
+from arena.services.teams import create_token
+from clients.python import ringside
+from judges.models import Judgement
+from ranking.services.pair_weights import pair_facts
+from tests.factories import make_arena, make_team, make_vote
+from tests.judges.fake_server import FakeServer, prefers
+from tests.judges.helpers import LOCAL, work_off
+from tests.ranking.helpers import publish
+
+BASELINE, CANDIDATE = "candidate-0", "candidate-1"
+THE_BASELINES = "-0 of somebody"  # what stands in its answers alone
+
+Check = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(autouse=True)
+def no_queue(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards are published and calls made where the test says so, and nowhere else."""
+    monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
+
+
+@pytest.fixture(autouse=True)
+def judge(settings: Any) -> Iterator[FakeServer]:
+    """A model for nothing, which finds the baseline's answers better."""
+    with FakeServer() as running:
+        running.otherwise = prefers(THE_BASELINES)
+        price = {LOCAL.partition(":")[2]: ModelPrice(0, 0)}
+        endpoint = Endpoint("local", "openai", running.base_url, timeout=5.0, prices=price)
+        settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
+        yield running
+
+
+@pytest.fixture
+def team(transactional_db: None) -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def check(
+    live_server: Any,
+    team: Team,
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Check:
+    """Run the command as the team's CI, and return its exit code and what it printed."""
+    by = Actor(user=None, display_name="a test")
+    scopes = ["read", "submit", "judge"]
+    _, token = create_token(team=team, name="CI", scopes=scopes, by=by)
+    monkeypatch.setenv("RINGSIDE_TOKEN", token)
+
+    def sleep(seconds: float) -> None:
+        """Time passes, and with it what workers do."""
+        pauses.append(seconds)
+        for run in Run.objects.filter(state=Run.State.OPEN).select_related("arena"):
+            work_off(run)
+            publish(run.arena)
+
+    monkeypatch.setattr(ringside.time, "sleep", sleep)
+
+    def run(arena: Arena, *options: str) -> tuple[int, str]:
+        two = [f"--arena={arena.slug}", f"--candidate={CANDIDATE}", f"--baseline={BASELINE}"]
+        code = ringside.main(["check", f"--url={live_server.url}", *two, *options])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def bring(arena: Arena, count: int) -> None:
+    """So many more prompts, with answers of both."""
+    candidates, before = list(arena.candidates.order_by("pk")), arena.prompts.count()
+    for i in range(before, before + count):
+        prompt = Prompt.objects.create(arena=arena, external_id=f"p{i}", text=f"Question {i}?")
+        for j, one in enumerate(candidates):
+            text = f"Answer {i}-{j} of somebody."
+            Response.objects.create(candidate=one, prompt=prompt, text=text)
+    sync_pairs(arena=arena)
+
+
+def votes_by(judge: str) -> int:
+    return Vote.objects.filter(rater__epoch__judge__name__startswith=judge).count()
+
+
+def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> None:
+    """The board tells the two apart already, and the decision does not know yet."""
+    arena = make_arena(2, 120, team=team)
+    two, other = arena.candidates.order_by("pk"), Rater.objects.create(kind="judge", name="other")
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")[:50]):
+        make_vote(arena, *two, "left" if turn < 33 else "right", prompt, other)
+    publish(arena)
+    assert pair_facts(arena=arena).separated
+
+    code, said = check(arena, "--raters=judges", "--require=known")
+    assert code == ringside.OUT_OF_TIME
+    assert "candidate-1 is probably worse than candidate-0" in said
+    assert re.search("it takes about [0-9]+ more votes", said)
+
+    code, said = check(arena, f"--judge={LOCAL}")
+    assert code == ringside.FAILED
+    assert "50 of 50 verdicts" in said
+    assert "candidate-1 loses to candidate-0" in said
+    assert votes_by(LOCAL) == 50
+
+    # The same order is the same run, and another buys nothing of what is known.
+    assert check(arena, f"--judge={LOCAL}") == (code, said)
+    code, said = check(arena, f"--judge={LOCAL}", "--per-pair=60")
+    assert code == ringside.FAILED
+    assert "includes no pairs" in said
+    assert (Run.objects.count(), Judgement.objects.count()) == (1, 50)
+
+
+def test_it_says_when_only_more_prompts_could_decide(check: Check, team: Team) -> None:
+    arena = make_arena(2, 4, team=team)
+    check(arena, f"--judge={LOCAL}", "--per-pair=4")
+    assert votes_by(LOCAL) == 4
+
+    for require, expected in ringside.UNKNOWN.items():
+        code, said = check(arena, f"--judge={LOCAL}", "--per-pair=9", f"--require={require}")
+        assert code == expected
+        assert "has already judged every prompt" in said
+        assert ringside.NOTHING_MORE in said
+    assert Run.objects.count() == 1
+
+    bring(arena, 8)
+    code, said = check(arena, f"--judge={LOCAL}", "--per-pair=9")
+    assert "8 of 8 verdicts" in said
+    assert ringside.NOTHING_MORE not in said
+    assert code == ringside.FAILED

@@ -1,0 +1,275 @@
+"""Whatever is done for a team stands in its trail: each action is done here, and found there.
+
+Those that an operator does are done in the admin or by a command, all others by their services.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from fnmatch import fnmatchcase
+
+import pytest
+from django.core.management import call_command
+
+from arena import generation_runs as answering
+from arena.actors import CLI, Actor
+from arena.files.rows import PromptRow, ResponseRow
+from arena.models import AuditEntry, Rater, Role, Run
+from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
+from judges.services import decisions
+from judges.services import runs as judge_runs
+from tests.audit_actions import actions
+from tests.audit_stage import Stage, set_stage
+from tests.factories import make_arena, make_candidate, make_empty_team
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return set_stage()
+
+
+Act = Callable[[Stage], object]
+ACTS: dict[str, Act] = {}
+
+
+def act(action: str) -> Callable[[Act], Act]:
+    """Note that a function does what the trail calls `action`."""
+
+    def noted(function: Act) -> Act:
+        ACTS[action] = function
+        return function
+
+    return noted
+
+
+# -- Teams -----------------------------------------------------------------------------------------
+
+ACTS |= {
+    "made the team": lambda on: teams.create_team(name="Another", by=on.by),
+    "renamed the team": lambda on: teams.rename_team(team=on.team, name="Acme 2", by=on.by),
+    "changed a role": lambda on: teams.change_role(
+        membership=on.join(), role=Role.VIEWER, by=on.by, now=on.now
+    ),
+    "removed a member": lambda on: teams.remove_member(membership=on.join(), by=on.by, now=on.now),
+    "set the budget": lambda on: on.desk("team_change", {"budget_in_dollars": "5"}, on.team.pk),
+    "made an invitation": lambda on: on.invite(),
+    "revoked an invitation": lambda on: teams.revoke_invitation(
+        invitation=on.invite(), by=on.by, now=on.now
+    ),
+    "joined the team": lambda on: teams.accept_invitation(
+        invitation=on.invite(), by=Actor(user=on.operator), now=on.now
+    ),
+    "made a token": lambda on: on.token(),
+    "revoked a token": lambda on: teams.revoke_token(token=on.token(), by=on.by, now=on.now),
+    "added a webhook": lambda on: on.webhook(),
+    "removed a webhook": lambda on: notices.remove_webhook(
+        webhook=on.webhook(), by=on.by, now=on.now
+    ),
+    "tested a webhook": lambda on: notices.send_test(webhook=on.webhook(), by=on.by, now=on.now),
+}
+
+
+@act("left the team")
+def leave(on: Stage) -> None:
+    on.join(Role.OWNER)
+    teams.remove_member(membership=on.membership(), by=on.by, now=on.now)
+
+
+@act("switched notices by e-mail on")
+def switch_on(on: Stage) -> None:
+    theirs = on.membership()
+    notices.set_notices_by_email(membership=theirs, wanted=False, by=CLI)
+    notices.set_notices_by_email(membership=theirs, wanted=True, by=on.by)
+
+
+@act("switched notices by e-mail off")
+def switch_off(on: Stage) -> None:
+    theirs = on.membership()
+    notices.set_notices_by_email(membership=theirs, wanted=True, by=CLI)
+    notices.set_notices_by_email(membership=theirs, wanted=False, by=on.by)
+
+
+# -- Arenas ----------------------------------------------------------------------------------------
+
+ACTS |= {
+    "made an arena": lambda on: arenas.create_team_arena(team=on.team, by=on.by, name="New"),
+    "changed an arena": lambda on: arenas.update_arena(arena=on.arena, by=on.by, name="New"),
+    "deleted an arena": lambda on: call_command("delete_arena", on.arena.slug, yes=True),
+    "ordered votes of people": lambda on: on.choose("arena", "order_votes", on.arena),
+    "cancelled a run of people": lambda on: on.choose(
+        "run", "cancel", runs.order_people_run(arena=on.arena, per_pair=1, by=on.by)
+    ),
+    "voided votes": lambda on: on.choose("vote", "void", on.vote()),
+}
+
+
+@act("gave the team an arena")
+def give(on: Stage) -> None:
+    arena = make_arena(0, 0)
+    sent = {"name": arena.name, "team": on.team.pk}
+    on.desk("arena_change", sent, arena.pk)
+
+
+@act("blocked a rater")
+def block(on: Stage) -> None:
+    rater = Rater.objects.create(kind=Rater.Kind.PERSON, arena=on.arena, name="bot")
+    call_command("void_rater", str(rater.pk), reason="a script")
+
+
+# -- Prompts ---------------------------------------------------------------------------------------
+
+
+@act("brought in prompts")
+def bring(on: Stage) -> None:
+    prompts.upsert_prompts(arena=on.arena, rows=[PromptRow(1, "New?")], by=on.by)
+
+
+@act("added a prompt")
+def add(on: Stage) -> None:
+    sent = {"arena": on.arena.pk, "external_id": "new", "text": "New?", "variables": "{}"}
+    on.desk("prompt_add", sent)
+
+
+@act("changed a prompt")
+def change(on: Stage) -> None:
+    bring(on)
+    prompt = on.arena.prompts.get(text="New?")
+    prompts.revise_prompt(prompt=prompt, by=on.by, text="Newer?")
+
+
+@act("retired a prompt")
+def retire(on: Stage) -> None:
+    prompts.retire_prompt(prompt=on.arena.prompts.all()[0], by=on.by, now=on.now)
+
+
+@act("brought back a prompt")
+def bring_back(on: Stage) -> None:
+    prompt = on.arena.prompts.all()[0]
+    prompts.retire_prompt(prompt=prompt, by=on.by, now=on.now)
+    prompts.bring_back_prompt(prompt=prompt, by=on.by)
+
+
+# -- Candidates ------------------------------------------------------------------------------------
+
+ACTS |= {
+    "registered a candidate": lambda on: candidates.register_candidate(
+        arena=on.arena, team=on.team, by=on.by, now=on.now, name="New"
+    ),
+    "changed a candidate": lambda on: candidates.revise_candidate(
+        candidate=on.variant(), by=on.by, now=on.now, notes="New."
+    ),
+    "wrote the next version of a candidate": lambda on: candidates.revise_candidate(
+        candidate=on.candidate, by=on.by, now=on.now, notes="New."
+    ),
+    "retired a candidate": lambda on: candidates.retire_candidate(
+        candidate=on.candidate, by=on.by, now=on.now
+    ),
+    "uploaded answers": lambda on: responses.upsert_responses(
+        candidate=on.variant(endpoint=""), rows=[ResponseRow(1, "Yes.", "p0")], by=on.by
+    ),
+    "ordered answers": lambda on: on.answers(),
+    "chose a baseline": lambda on: decisions.choose_baseline(
+        team=on.team, arena=on.arena, candidate=on.candidate, by=on.by, now=on.now
+    ),
+}
+
+
+@act("retired a guest's candidate")
+def send_away(on: Stage) -> None:
+    guests = make_empty_team(slug="guests", name="Guests")
+    theirs = make_candidate(on.arena, "theirs", team=guests)
+    candidates.retire_candidate(candidate=theirs, by=on.by, now=on.now)
+
+
+@act("disclosed a candidate")
+def disclose(on: Stage) -> None:
+    on.variant(disclosed_at=None, private_until=on.now - timedelta(days=1))
+    candidates.disclose_due(now=on.now)
+
+
+# -- Runs ------------------------------------------------------------------------------------------
+
+ACTS |= {
+    "ordered a run of judges": lambda on: on.judgements(),
+    "paused a run of answers": lambda on: answering.pause(run=on.answers(), by=on.by),
+    "paused a run of judges": lambda on: judge_runs.pause(run=on.judgements(), by=on.by),
+    "cancelled a run of answers": lambda on: answering.cancel(
+        run=on.answers(), by=on.by, now=on.now
+    ),
+    "cancelled a run of judges": lambda on: on.choose("run", "cancel", on.judgements()),
+    "resumed a run of answers": lambda on: answering.resume(
+        run=on.paused(on.answers()), by=on.by, now=on.now
+    ),
+    "resumed a run of judges": lambda on: judge_runs.resume(
+        run=on.paused(on.judgements()), by=on.by, now=on.now
+    ),
+}
+
+
+@act("asked failed answers again")
+def ask_answers_again(on: Stage) -> None:
+    run = on.answers()
+    run.calls.update(state="failed", finished_at=on.now)
+    Run.objects.filter(pk=run.pk).update(state="done")
+    answering.retry_failed(run=run, by=on.by, now=on.now)
+
+
+@act("asked failed verdicts again")
+def ask_verdicts_again(on: Stage) -> None:
+    run = on.judgements()
+    run.judgements.update(state="failed", settled_at=on.now)
+    Run.objects.filter(pk=run.pk).update(state="done")
+    judge_runs.retry_failed(run=run, by=on.by, now=on.now)
+
+
+# -- What the trail says ---------------------------------------------------------------------------
+
+BY = {
+    "boss": {
+        "added a prompt",
+        "cancelled a run of judges",
+        "cancelled a run of people",
+        "gave the team an arena",
+        "joined the team",
+        "ordered votes of people",
+        "set the budget",
+        "voided votes",
+    },
+    "an operator, by a command": {"blocked a rater", "deleted an arena"},
+    "a rule of the arena": {"disclosed a candidate"},
+}
+
+
+def who_did(action: str) -> str:
+    return next((name for name, theirs in BY.items() if action in theirs), "ann")
+
+
+@pytest.mark.parametrize("action", sorted(ACTS))
+def test_whoever_does_something_for_a_team_is_in_its_trail(stage: Stage, action: str) -> None:
+    ACTS[action](stage)
+    entry = AuditEntry.objects.get(action=action, by=who_did(action))
+    assert (entry.team == stage.team) is (action != "made the team")
+
+
+def test_every_action_that_is_written_anywhere_is_done_here() -> None:
+    undone = {
+        f"{action} ({where})"
+        for action, where in actions().items()
+        if not any(fnmatchcase(done, action) for done in ACTS)
+    }
+    assert not undone
+
+
+def test_the_actions_are_found_however_they_are_written() -> None:
+    """As a keyword, in a variable, handed on by a function, and with something filled in."""
+    found = actions()
+    for action in ("made a token", "left the team", "changed a prompt", "paused *"):
+        assert action in found
+    assert len(found) > 35
+
+
+def test_what_a_receiver_removes_is_in_the_trail(stage: Stage) -> None:
+    notice = notices.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
+    notices._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
+    assert AuditEntry.objects.get(by="its receiver").action == "removed a webhook"
