@@ -10,8 +10,7 @@ from judges.services.decisions import write_decisions
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
 from tests.arena.teams import person
 from tests.factories import make_arena, make_vote
-from tests.judges.deciding import candidates_of, make_team, team_arena
-from tests.judges.helpers import order, work_off
+from tests.judges.helpers import candidates_of, make_team, order, team_arena, work_off
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -25,26 +24,26 @@ def decision(caller: Caller, arena: Arena, **asked: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_verdict_is_about_the_candidate_that_is_named(team: Team, clear: Arena) -> None:
-    old, new = candidates_of(clear)
+def test_the_verdict_is_about_the_candidate_that_is_named(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
     caller = token_of(team, "read")
-    better = decision(caller, clear, candidate=new.pk, baseline=old.pk)
-    worse = decision(caller, clear, candidate=old.pk, baseline=new.pk)
+    better = decision(caller, clear_lead, candidate=new.pk, baseline=old.pk)
+    worse = decision(caller, clear_lead, candidate=old.pk, baseline=new.pk)
     assert (better["verdict"], worse["verdict"]) == ("better", "worse")
     assert better["candidate"] == worse["baseline"] == {"id": new.pk, "name": str(new)}
     assert better["sentence"].startswith(f"{new} beats {old}: ")
     assert better["wins_low"] < better["wins"] < better["wins_high"]
     assert better["elo"] == pytest.approx(-worse["elo"])
-    cast = clear.votes.count()
+    cast = clear_lead.votes.count()
     assert (better["votes"], better["between"], better["votes_to_go"]) == (cast, cast, None)
-    snapshot = clear.boards.get(raters="people", category="").snapshots.get()
+    snapshot = clear_lead.boards.get(raters="people", category="").snapshots.get()
     assert better["snapshot"] == snapshot.pk
-    assert better["page"].startswith(f"http://testserver/teams/help/arenas/{clear.slug}/?")
+    assert better["page"].startswith(f"http://testserver/teams/help/arenas/{clear_lead.slug}/?")
 
 
-def test_it_says_what_the_page_says(team: Team, clear: Arena) -> None:
+def test_it_says_what_the_page_says(team: Team, clear_lead: Arena) -> None:
     caller = member_of(team, "viewer")
-    found = decision(caller, clear)
+    found = decision(caller, clear_lead)
     page = caller.client.get(found["page"]).content.decode()
     assert found["sentence"].split(":")[0] in page
 
@@ -59,31 +58,31 @@ def test_what_is_not_known_stays_unknown_and_says_what_is_missing(team: Team) ->
     assert found["cost_to_go"] == 0  # a script costs nothing
 
 
-def test_votes_of_scripts_are_called_so(team: Team, clear: Arena) -> None:
-    work_off(order(clear, "scripted:scripted-1", per_pair=10))
-    publish(clear)
+def test_votes_of_scripts_are_called_so(team: Team, clear_lead: Arena) -> None:
+    work_off(order(clear_lead, "scripted:scripted-1", per_pair=10))
+    publish(clear_lead)
     caller = token_of(team, "read")
-    found = decision(caller, clear, raters="judges")
+    found = decision(caller, clear_lead, raters="judges")
     assert found["scripted"] is True
     assert "Demo only: these votes come from a script" in found["sentence"]
-    people = decision(caller, clear)
+    people = decision(caller, clear_lead)
     assert people["scripted"] is False
     assert "scripted" not in people["sentence"]
 
 
-def test_nothing_changed_is_304_and_a_new_snapshot_is_not(team: Team, clear: Arena) -> None:
-    caller, path = token_of(team, "read"), f"arenas/{clear.slug}/decision/"
+def test_nothing_changed_is_304_and_a_new_snapshot_is_not(team: Team, clear_lead: Arena) -> None:
+    caller, path = token_of(team, "read"), f"arenas/{clear_lead.slug}/decision/"
     known = caller.get(path)["ETag"]
     assert caller.get(path, If_None_Match=known).status_code == 304
-    old, new = candidates_of(clear)
-    make_vote(clear, new, old, "left", clear.prompts.first())
-    publish(clear)
+    old, new = candidates_of(clear_lead)
+    make_vote(clear_lead, new, old, "left", clear_lead.prompts.first())
+    publish(clear_lead)
     changed = caller.get(path, If_None_Match=known)
-    assert (changed.status_code, changed.json()["votes"]) == (200, clear.votes.count())
+    assert (changed.status_code, changed.json()["votes"]) == (200, clear_lead.votes.count())
 
 
-def test_judges_and_people_are_asked_apart(team: Team, clear: Arena) -> None:
-    found = decision(token_of(team, "read"), clear, raters="judges")
+def test_judges_and_people_are_asked_apart(team: Team, clear_lead: Arena) -> None:
+    found = decision(token_of(team, "read"), clear_lead, raters="judges")
     assert (found["verdict"], found["votes"], found["computed_at"]) == ("unknown", 0, None)
     assert found["sentence"].startswith("By LLM-judge votes, no votes yet: ")
 
@@ -99,21 +98,21 @@ def test_before_there_are_two_candidates_it_says_so(team: Team) -> None:
     assert "candidate-0 is the only candidate so far" in found["sentence"]
 
 
-def test_a_team_in_another_s_arena_asks_for_itself(team: Team, clear: Arena) -> None:
+def test_a_team_in_another_s_arena_asks_for_itself(team: Team, clear_lead: Arena) -> None:
     guests = make_team("Guests", "guests")
-    clear.open_to_teams = True
-    clear.save()
-    hidden = undisclosed(clear, team=guests)
-    baseline = candidates_of(clear)[0].pk
+    clear_lead.open_to_teams = True
+    clear_lead.save()
+    hidden = undisclosed(clear_lead, team=guests)
+    baseline = candidates_of(clear_lead)[0].pk
     for caller in (token_of(guests, "read"), member_of(guests)):
-        found = decision(caller, clear, baseline=baseline)
+        found = decision(caller, clear_lead, baseline=baseline)
         assert (found["team"], found["candidate"]["name"]) == ("guests", "secret-recipe")
-    theirs = decision(token_of(team, "read"), clear, baseline=hidden.pk)
+    theirs = decision(token_of(team, "read"), clear_lead, baseline=hidden.pk)
     assert theirs["baseline"]["name"] == f"Undisclosed {hidden.pk}"
 
 
-def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear: Arena) -> None:
-    path = f"arenas/{clear.slug}/decision/?team=help"
+def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear_lead: Arena) -> None:
+    path = f"arenas/{clear_lead.slug}/decision/?team=help"
     assert Caller(user=person()).get(path).status_code == 404
     assert token_of(make_team("Others", "others")).get(path).status_code == 404
     assert Caller().get(path).status_code == 404
@@ -135,17 +134,17 @@ def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear: Arena) -> None
     ],
 )
 def test_what_is_asked_for_and_not_there_is_told(
-    team: Team, clear: Arena, asked: str, status: int
+    team: Team, clear_lead: Arena, asked: str, status: int
 ) -> None:
-    answer = token_of(team, "read").get(f"arenas/{clear.slug}/decision/?{asked}")
+    answer = token_of(team, "read").get(f"arenas/{clear_lead.slug}/decision/?{asked}")
     assert answer.status_code == status
 
 
-def test_the_two_may_be_named_by_their_names(team: Team, clear: Arena) -> None:
-    old, new = candidates_of(clear)
+def test_the_two_may_be_named_by_their_names(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
     caller = token_of(team, "read")
-    by_name = decision(caller, clear, candidate=new.own_name, baseline=old.own_name)
-    assert by_name == decision(caller, clear, candidate=new.pk, baseline=old.pk)
+    by_name = decision(caller, clear_lead, candidate=new.own_name, baseline=old.own_name)
+    assert by_name == decision(caller, clear_lead, candidate=new.pk, baseline=old.pk)
 
 
 def next_version(arena: Arena) -> Candidate:
@@ -165,38 +164,38 @@ def refused(team: Team, arena: Arena, asked: str) -> str:
     return str(error["detail"])
 
 
-def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear: Arena) -> None:
-    _, first = candidates_of(clear)
-    second = next_version(clear)
-    said = refused(team, clear, f"candidate={first.name}")
+def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear_lead: Arena) -> None:
+    _, first = candidates_of(clear_lead)
+    second = next_version(clear_lead)
+    said = refused(team, clear_lead, f"candidate={first.name}")
     assert f"{first.pk} ({first.name}), {second.pk} ({first.name} v2)" in said
     caller = token_of(team, "read")
     for asked in (f"{first.name} v2", second.pk):
-        assert decision(caller, clear, candidate=asked)["candidate"]["id"] == second.pk
+        assert decision(caller, clear_lead, candidate=asked)["candidate"]["id"] == second.pk
     second.retired_at = timezone.now()
     second.save()
-    assert decision(caller, clear, candidate=first.name)["candidate"]["id"] == first.pk
+    assert decision(caller, clear_lead, candidate=first.name)["candidate"]["id"] == first.pk
 
 
-def test_what_is_not_there_is_told_with_what_is(team: Team, clear: Arena) -> None:
-    old, new = candidates_of(clear)
-    said = refused(team, clear, "baseline=in-production")
+def test_what_is_not_there_is_told_with_what_is(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
+    said = refused(team, clear_lead, "baseline=in-production")
     assert said.startswith("There is no baseline 'in-production' here. Choose from: ")
     assert f"{old.pk} ({old.name}), {new.pk} ({new.name})" in said
 
 
-def test_the_baseline_is_no_candidate_against_itself(team: Team, clear: Arena) -> None:
-    old, _ = candidates_of(clear)
-    said = refused(team, clear, f"candidate={old.pk}&baseline={old.pk}")
+def test_the_baseline_is_no_candidate_against_itself(team: Team, clear_lead: Arena) -> None:
+    old, _ = candidates_of(clear_lead)
+    said = refused(team, clear_lead, f"candidate={old.pk}&baseline={old.pk}")
     assert said == f"{old.name} is the baseline itself."
 
 
-def test_an_undisclosed_name_is_no_way_to_ask(team: Team, clear: Arena) -> None:
-    hidden = undisclosed(clear, team=make_team("Guests", "guests"))
-    said = refused(team, clear, "baseline=secret-recipe")
+def test_an_undisclosed_name_is_no_way_to_ask(team: Team, clear_lead: Arena) -> None:
+    hidden = undisclosed(clear_lead, team=make_team("Guests", "guests"))
+    said = refused(team, clear_lead, "baseline=secret-recipe")
     assert "secret-recipe'" in said
     assert said.count("secret-recipe") == 1
-    found = decision(token_of(team, "read"), clear, baseline=f"Undisclosed {hidden.pk}")
+    found = decision(token_of(team, "read"), clear_lead, baseline=f"Undisclosed {hidden.pk}")
     assert found["baseline"]["id"] == hidden.pk
 
 
@@ -212,15 +211,15 @@ def test_a_candidate_that_loses_every_time_is_worse(team: Team) -> None:
     assert (found["votes"], found["between"], found["votes_to_go"]) == (8, 8, None)
 
 
-def test_a_category_without_votes_is_not_all_prompts(team: Team, clear: Arena) -> None:
-    clear.prompts.create(external_id="new", text="New?", category="fresh")
-    found = decision(token_of(team, "read"), clear, category="fresh")
+def test_a_category_without_votes_is_not_all_prompts(team: Team, clear_lead: Arena) -> None:
+    clear_lead.prompts.create(external_id="new", text="New?", category="fresh")
+    found = decision(token_of(team, "read"), clear_lead, category="fresh")
     assert (found["category"], found["verdict"], found["snapshot"]) == ("fresh", "unknown", None)
     assert found["sentence"].startswith("On “fresh” prompts, no votes yet")
 
 
-def test_since_when_the_verdict_is_known(team: Team, clear: Arena) -> None:
+def test_since_when_the_verdict_is_known(team: Team, clear_lead: Arena) -> None:
     caller = token_of(team, "read")
-    assert decision(caller, clear)["known_since"] is None
+    assert decision(caller, clear_lead)["known_since"] is None
     write_decisions(now=timezone.now(), seen={})
-    assert decision(caller, clear)["known_since"] is not None
+    assert decision(caller, clear_lead)["known_since"] is not None

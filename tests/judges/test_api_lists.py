@@ -10,15 +10,9 @@ from django.test import Client
 
 from arena.models import Arena, Run, Team
 from tests.arena.rest import ROOT, Caller, team_arena, token_of
-from tests.arena.teams import make_team
 from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Team:
-    return make_team()
 
 
 @pytest.fixture

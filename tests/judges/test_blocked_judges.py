@@ -16,8 +16,7 @@ from judges.services.calls import judge_call
 from judges.services.runs import pause_blocked_judges, resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.pages import signed_in
+from tests.judges.helpers import LOCAL, order, signed_in, work_off
 
 pytestmark = pytest.mark.django_db
 SECOND = "scripted:scripted-1"

@@ -13,9 +13,15 @@ from arena.models import Arena, Run
 from judges.models import Calibration, Judge, Label, LabelSet
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, fails, prefers
-from tests.judges.helpers import LOCAL
-from tests.judges.labelled import is_judging, judging, pair_row, write
-from tests.judges.test_calibrating import shown, vote
+from tests.judges.helpers import (
+    LOCAL,
+    is_judging,
+    judging,
+    pair_row,
+    show_pair,
+    vote_on,
+    write_labels,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
@@ -27,7 +33,7 @@ def calibrate(*arguments: Any, judge: str = "scripted") -> str:
 
 
 def labels(folder: Path, n: int = 20) -> Path:
-    return write(folder, [pair_row(i) for i in range(n)])
+    return write_labels(folder, [pair_row(i) for i in range(n)])
 
 
 @pytest.mark.usefixtures("worker")
@@ -120,7 +126,7 @@ def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeS
 def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> None:
     arena, ann = make_arena(2, 6), make_person()
     for number in range(5):
-        vote(shown(arena, ann, number), ann, "left")
+        vote_on(show_pair(arena, ann, number), ann, "left")
     local.otherwise = judging(prefers("-0 of"))
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
@@ -169,7 +175,7 @@ def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
 
 
 def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
-    path = write(tmp_path, [pair_row(0), pair_row(1, label="first")])
+    path = write_labels(tmp_path, [pair_row(0), pair_row(1, label="first")])
     with pytest.raises(CommandError, match="line 2, label: is 'first'"):
         calibrate("--labels", path)
     assert not LabelSet.objects.exists()
@@ -178,7 +184,7 @@ def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_worker")
 def test_a_judge_that_cannot_read_these_labels_is_refused(tmp_path: Path) -> None:
-    single = write(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
+    single = write_labels(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
     with pytest.raises(CommandError, match="compares two answers"):
         calibrate("--labels", single)
     with pytest.raises(CommandError, match="needs a reference"):

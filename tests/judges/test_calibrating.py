@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.calls.runs import cancel_run
-from arena.models import Comparison, Rater, Vote
+from arena.models import Comparison, Vote
 from judges.models import Calibration, Epoch, Judgement
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.label_runs import order_label_run
@@ -17,8 +17,17 @@ from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import order_run
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.labelled import ask, epoch_of, pair_row, stored
+from tests.judges.helpers import (
+    LOCAL,
+    ask_about,
+    epoch_of,
+    order,
+    pair_row,
+    show_pair,
+    store_labels,
+    vote_on,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,8 +38,8 @@ def measured(epoch: Any, labels_in: Any) -> Calibration:
 
 def test_a_judge_that_agrees_with_people_is_trusted(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
+    ask_about(epoch, labels_in)
     report = measured(epoch, labels_in).report
     assert report["states"]["voted"] == 40
     assert report["against_all"]["decisive"]["value"] == 1
@@ -46,8 +55,8 @@ def test_a_judge_that_looks_at_the_order_abstains_and_is_not_trusted(
     tmp_path: Path, local: FakeServer
 ) -> None:
     local.otherwise = better_is("A")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(10)]), epoch_of()
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(10)]), epoch_of()
+    ask_about(epoch, labels_in)
     calibration = measured(epoch, labels_in)
     assert calibration.report["states"]["abstained"] == 10
     assert calibration.report["first_position"]["value"] == 1
@@ -59,8 +68,8 @@ def test_a_judge_that_looks_at_the_order_abstains_and_is_not_trusted(
 
 def test_states_without_a_verdict_are_no_ties(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = says("I would rather not say.")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(3)]), epoch_of()
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(3)]), epoch_of()
+    ask_about(epoch, labels_in)
     report = measured(epoch, labels_in).report
     assert report["states"]["unreadable"] + report["states"]["refused"] == 3
     assert sum(row["tie"] for row in report["confusion"].values()) == 0
@@ -69,8 +78,8 @@ def test_states_without_a_verdict_are_no_ties(tmp_path: Path, local: FakeServer)
 
 def test_several_samples_of_one_item_are_repeats(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(6)]), epoch_of()
-    ask(epoch, labels_in, samples=(0, 1, 2))
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(6)]), epoch_of()
+    ask_about(epoch, labels_in, samples=(0, 1, 2))
     report = measured(epoch, labels_in).report
     assert (report["repeats"]["value"], report["repeats"]["n_values"]) == (1, 18)
     assert report["n_items"] == 6
@@ -79,26 +88,26 @@ def test_several_samples_of_one_item_are_repeats(tmp_path: Path, local: FakeServ
 
 def test_what_was_asked_is_not_asked_again(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
-    ask(epoch, labels_in)
-    assert ask(epoch, labels_in) == []
-    ask(epoch, labels_in, samples=(0, 1))
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
+    ask_about(epoch, labels_in)
+    assert ask_about(epoch, labels_in) == []
+    ask_about(epoch, labels_in, samples=(0, 1))
     assert Call.objects.count() == len(local.requests) == 16
 
 
 def test_what_a_cancelled_run_left_is_asked_by_the_next(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
     items = list(labels_in.items.all())
     run = order_label_run(epoch=epoch, items=items, cap=None, now=timezone.now())
     cancel_run(run_id=run.pk, now=timezone.now())
-    (then,) = ask(epoch, labels_in)
+    (then,) = ask_about(epoch, labels_in)
     assert (then.state, then.votes_wanted) == ("done", 4)
     assert set(Judgement.objects.values_list("run", "state")) == {(then.pk, "voted")}
 
 
 def test_without_any_verdict_there_is_nothing_to_measure(tmp_path: Path, local: FakeServer) -> None:
-    labels_in = stored(tmp_path, [pair_row(0)])
+    labels_in = store_labels(tmp_path, [pair_row(0)])
     with pytest.raises(JudgeError, match="nothing to measure"):
         measured(epoch_of(), labels_in)
     assert not Calibration.objects.exists()
@@ -107,13 +116,13 @@ def test_without_any_verdict_there_is_nothing_to_measure(tmp_path: Path, local: 
 def test_the_newest_measurement_decides_on_trust(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     epoch = epoch_of()
-    good = stored(tmp_path, [pair_row(i) for i in range(40)])
-    ask(epoch, good)
+    good = store_labels(tmp_path, [pair_row(i) for i in range(40)])
+    ask_about(epoch, good)
     assert measured(epoch, good).trusted
     turned = {"1": "2", "2": "1"}
     rows = [pair_row(i) for i in range(40)]
-    wrong = stored(tmp_path, [row | {"label": turned[row["label"]]} for row in rows])
-    ask(epoch, wrong)
+    wrong = store_labels(tmp_path, [row | {"label": turned[row["label"]]} for row in rows])
+    ask_about(epoch, wrong)
     assert not measured(epoch, wrong).trusted
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
@@ -123,22 +132,22 @@ def test_the_same_model_under_another_rubric_stands_beside_it(
     tmp_path: Path, local: FakeServer
 ) -> None:
     rows = [pair_row(i, reference=f"It turns, {i}.") for i in range(12)]
-    labels_in = stored(tmp_path, rows)
+    labels_in = store_labels(tmp_path, rows)
     plain, informed, direct = (
         epoch_of(),
         epoch_of(f"{LOCAL}@pairwise-reference"),
         epoch_of(f"{LOCAL}@score-1-4"),
     )
     local.otherwise = better_is("TIE")
-    ask(plain, labels_in)
+    ask_about(plain, labels_in)
     local.otherwise = prefers("GOOD")
-    ask(informed, labels_in)
+    ask_about(informed, labels_in)
     beside = measured(informed, labels_in).report["beside"]
     assert [one["what"] for one in beside] == ["with reference minus without reference"]
     assert beside[0]["difference"]["three_way"]["value"] == 1
     assert beside[0]["difference"]["only_first_decides"] == 12
     local.otherwise = scores_by("GOOD")
-    ask(direct, labels_in)
+    ask_about(direct, labels_in)
     report = measured(plain, labels_in).report
     assert {one["what"] for one in report["beside"]} == {
         "without reference minus with reference",
@@ -162,35 +171,13 @@ def scores_by(sign: str) -> Any:
 # -- An arena's votes ------------------------------------------------------------------------------
 
 
-def vote(comparison: Comparison, rater: Rater, outcome: str) -> None:
-    Vote.objects.create(
-        arena=comparison.arena, comparison=comparison, rater=rater, outcome=outcome, tallied=False
-    )
-
-
-def shown(arena: Any, rater: Rater, number: int, *, turned: bool = False) -> Comparison:
-    """One pair of the arena's responses to a prompt, as this rater sees it."""
-    prompt = arena.prompts.order_by("pk")[number]
-    responses = list(prompt.responses.order_by("pk"))[:2]
-    left, right = responses[::-1] if turned else responses
-    return Comparison.objects.create(
-        arena=arena,
-        rater=rater,
-        prompt=prompt,
-        left=left.candidate,
-        right=right.candidate,
-        left_response=left,
-        right_response=right,
-    )
-
-
 def test_people_s_votes_are_measured_whatever_side_they_saw(local: FakeServer) -> None:
     arena = make_arena(2, 8)
     local.otherwise = prefers("-0 of")  # the first candidate's answers
     ann, bob = make_person(), make_person()
     for number in range(8):
-        vote(shown(arena, ann, number), ann, "left")
-        vote(shown(arena, bob, number, turned=True), bob, "right" if number else "tie")
+        vote_on(show_pair(arena, ann, number), ann, "left")
+        vote_on(show_pair(arena, bob, number, turned=True), bob, "right" if number else "tie")
     spec, epoch = spec_named(LOCAL), epoch_of()
     wanted = order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0")
     assert wanted is not None
@@ -209,7 +196,7 @@ def test_only_what_people_voted_on_is_ordered_and_a_limit_draws_by_seed(local: F
     arena = make_arena(3, 8)
     ann = make_person()
     for number in range(6):
-        vote(shown(arena, ann, number), ann, "left")
+        vote_on(show_pair(arena, ann, number), ann, "left")
     chosen = {"arena": arena, "spec": spec_named(LOCAL), "epoch": None}
     whole = order_of_voted(**chosen, limit=None, seed="0")
     assert whole is not None
@@ -228,7 +215,7 @@ def test_an_answer_of_its_own_family_is_marked(local: FakeServer) -> None:
     arena.candidates.filter(name="candidate-0").update(model="judge-7b-2024")
     ann = make_person()
     for number in range(6):
-        vote(shown(arena, ann, number), ann, "right")
+        vote_on(show_pair(arena, ann, number), ann, "right")
     spec, epoch = spec_named(LOCAL), epoch_of()
     assert order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0") is None
     local.otherwise = prefers("-0 of")
@@ -247,13 +234,13 @@ def test_contradictions_among_three_candidates_are_counted(
     local: FakeServer, beats: set[tuple[int, int]], transitive: int
 ) -> None:
     arena, ann = make_arena(3, 4), make_person()
-    vote(shown(arena, ann, 0), ann, "left")
+    vote_on(show_pair(arena, ann, 0), ann, "left")
     run = work_off(order(arena, LOCAL, per_pair=4))
     place = {pk: i for i, pk in enumerate(arena.candidates.order_by("pk").values_list(flat=True))}
     for judgement in run.judgements.select_related("comparison"):
         comparison = judgement.comparison
         sides = (place[comparison.left_id], place[comparison.right_id])
-        vote(comparison, epoch_of().rater, "left" if sides in beats else "right")
+        vote_on(comparison, epoch_of().rater, "left" if sides in beats else "right")
     report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
     assert report["transitivity"] == {"triads": 1, "transitive": transitive, "share": transitive}
 
@@ -269,7 +256,7 @@ def test_a_jury_is_measured_by_what_it_decided() -> None:
             arena=arena, rater=ann, prompt=one.prompt, left=one.left, right=one.right,
             left_response=one.left_response, right_response=one.right_response,
         )  # fmt: skip
-        vote(again, ann, said)
+        vote_on(again, ann, said)
     jury = Epoch.objects.get(judge__protocol="jury")
     report = measure_arena(epoch=jury, arena=arena, now=timezone.now()).report
     assert report["n_items"] == decided.count()
@@ -282,7 +269,7 @@ def test_in_an_arena_the_answer_shown_first_is_known_whatever_side_it_has(
 ) -> None:
     arena, ann = make_arena(2, 8), make_person()
     for number in range(8):
-        vote(shown(arena, ann, number), ann, "left")
+        vote_on(show_pair(arena, ann, number), ann, "left")
     local.otherwise = better_is("A")
     run = work_off(order(arena, LOCAL, per_pair=8))
     sides = {one.comparison.left_id for one in run.judgements.select_related("comparison")}

@@ -8,7 +8,7 @@ import pytest
 from judges.core.calibration.pairs import calibrate_pairs
 from judges.core.calibration.scores import calibrate_scores
 from judges.core.calibration.trust import assess_trust
-from tests.judges.calibration_items import pair, score
+from tests.judges.helpers import pair_item, score_item
 
 pytestmark = pytest.mark.data
 LETTERS = {"1": "l", "2": "r", "tie": "t"}
@@ -25,7 +25,7 @@ def labelled(data_dir):
 
 def items_of(rows, verdict):
     return [
-        pair(
+        pair_item(
             i,
             LETTERS[row["label"]],
             verdict(row),
@@ -77,7 +77,7 @@ def test_one_label_per_item_cannot_say_what_people_reach(labelled):
 def test_three_runs_of_a_judge_have_the_published_alphas(data_dir):
     rows = rows_of(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
     runs = [[float(value) for value in row["gpt4_scores_3_runs"]] for row in rows]
-    items = [score(i, [], run[0], repeats=tuple(run[1:])) for i, run in enumerate(runs)]
+    items = [score_item(i, [], run[0], repeats=tuple(run[1:])) for i, run in enumerate(runs)]
     found = calibrate_scores(items).repeats
     alphas = [round(alpha.value, 4) for alpha in (found.nominal, found.ordinal, found.interval)]
     assert alphas == [0.5822, 0.7234, 0.8075]

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from judges.core.calibration.pairs import paired_difference
-from tests.judges.calibration_items import OUTCOMES, pair, pairs
+from tests.judges.helpers import OUTCOMES, pair_item, pair_items
 
 SIDES = {"left", "right"}
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs(), st.data())
+@given(pair_items(), st.data())
 def test_differences_are_counted_on_the_labels_that_both_settled(items, data):
     others = [rejudged(item, data.draw(st.sampled_from([*OUTCOMES, None]))) for item in items]
     found = paired_difference(items, others, n_resamples=20)
@@ -41,10 +41,13 @@ def assert_difference(found, met):
 
 
 def test_mcnemar_counts_items_by_their_majority():
-    first = [pair(i, "llr", "left") for i in range(12)] + [pair("a", "llr", "right")]
-    second = [pair(i, "llr", "right") for i in range(12)] + [pair("a", "llr", "left")]
-    first += [pair("b", "lr", "left"), pair("c", "l", "left")]  # no majority; the other abstains
-    second += [pair("b", "lr", "right"), pair("c", "l", None)]
+    first = [pair_item(i, "llr", "left") for i in range(12)] + [pair_item("a", "llr", "right")]
+    second = [pair_item(i, "llr", "right") for i in range(12)] + [pair_item("a", "llr", "left")]
+    first += [
+        pair_item("b", "lr", "left"),
+        pair_item("c", "l", "left"),
+    ]  # no majority; the other abstains
+    second += [pair_item("b", "lr", "right"), pair_item("c", "l", None)]
     found = paired_difference(first, second)
     assert (found.only_first_right, found.only_second_right) == (12, 1)
     assert found.p == pytest.approx(binomtest(1, 13).pvalue)
@@ -55,7 +58,9 @@ def test_mcnemar_counts_items_by_their_majority():
 
 
 def test_items_of_one_set_alone_are_counted_and_left_out():
-    found = paired_difference([pair(0), pair(1)], [pair(1), pair(2), pair(3)])
+    found = paired_difference(
+        [pair_item(0), pair_item(1)], [pair_item(1), pair_item(2), pair_item(3)]
+    )
     assert (found.n_items, found.left_out) == (1, 3)
 
 
@@ -68,10 +73,10 @@ def test_nothing_in_common_is_said_in_words():
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ([pair(0, "l")], [pair(0, "r")], "Item 0: its labels or its prompt differ"),
-        ([pair(0)], [pair(0, cluster="x")], "Item 0: its labels or its prompt differ"),
-        ([pair(0), pair(0)], [], "Item 0 occurs more than once"),
-        ([], [pair(0), pair(0)], "Item 0 occurs more than once"),
+        ([pair_item(0, "l")], [pair_item(0, "r")], "Item 0: its labels or its prompt differ"),
+        ([pair_item(0)], [pair_item(0, cluster="x")], "Item 0: its labels or its prompt differ"),
+        ([pair_item(0), pair_item(0)], [], "Item 0 occurs more than once"),
+        ([], [pair_item(0), pair_item(0)], "Item 0 occurs more than once"),
     ],
 )
 def test_sets_that_do_not_match_are_refused(first, second, message):

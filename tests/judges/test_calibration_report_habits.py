@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from judges.core.calibration.pairs import calibrate_pairs
 from ranking.stats.agreement import krippendorff_alpha
-from tests.judges.calibration_items import OUTCOMES, pair, pairs
+from tests.judges.helpers import OUTCOMES, pair_item, pair_items
 
 SIDES = ("left", "right")
 
@@ -15,7 +15,7 @@ def report(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_flips_and_first_places_are_plain_counts(items):
     found = report(items)
     both = [(i.forward, i.reverse) for i in items if i.forward and i.reverse]
@@ -30,7 +30,7 @@ def test_flips_and_first_places_are_plain_counts(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_preferences_are_counted_on_the_same_labels_for_judge_and_people(items):
     found = report(items)
     for preference, mark in [
@@ -55,7 +55,7 @@ def test_preferences_are_counted_on_the_same_labels_for_judge_and_people(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_repeats_count_with_the_verdict_itself(items):
     found = report(items).repeats
     runs = [[said for said in (i.verdict, *i.repeats) if said] for i in items]
@@ -70,7 +70,7 @@ def test_repeats_count_with_the_verdict_itself(items):
 
 
 def test_a_judge_that_always_takes_the_first_flips_every_time():
-    items = [pair(i, "l", None, forward="left", reverse="right") for i in range(30)]
+    items = [pair_item(i, "l", None, forward="left", reverse="right") for i in range(30)]
     found = report(items)
     assert (found.flips.value, found.first_position.value) == (1, 1)
     assert found.first_position.low > 0.85
@@ -78,16 +78,16 @@ def test_a_judge_that_always_takes_the_first_flips_every_time():
 
 
 def test_a_judge_fond_of_its_family_prefers_it_more_than_people_do():
-    items = [pair(i, "lr", "left", own_family="left") for i in range(20)]
-    items += [pair(f"r{i}", "lr", "left", own_family="right") for i in range(5)]
+    items = [pair_item(i, "lr", "left", own_family="left") for i in range(20)]
+    items += [pair_item(f"r{i}", "lr", "left", own_family="right") for i in range(5)]
     found = report(items).own_family
     assert found.judge.value == pytest.approx(0.8)
     assert found.people.value == pytest.approx(0.5)
     assert found.difference.low > 0
-    assert report([pair(0)]).own_family.judge.reason.endswith("about its own family.")
+    assert report([pair_item(0)]).own_family.judge.reason.endswith("about its own family.")
 
 
 def test_runs_that_all_agree_say_that_chance_cannot_be_told():
-    found = report([pair(i, repeats=("left", "left")) for i in range(4)]).repeats
+    found = report([pair_item(i, repeats=("left", "left")) for i in range(4)]).repeats
     assert (found.value, found.n_items, found.n_values) == (None, 4, 12)
     assert found.reason.startswith("All values are the same")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import calibrate_pairs
 from ranking.stats.agreement import cohen_kappa
-from tests.judges.calibration_items import OUTCOMES, pair, pairs
+from tests.judges.helpers import OUTCOMES, pair_item, pair_items
 
 SIDES = ("left", "right")
 
@@ -50,7 +50,7 @@ def unanimous(labels):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_each_agreement_is_counted_label_by_label(items):
     found = report(items)
     for agreement, choose in [
@@ -69,7 +69,7 @@ def test_each_agreement_is_counted_label_by_label(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_people_are_compared_pair_by_pair_on_the_items_the_judge_settled(items):
     found = report(items)
     for people, everywhere in [(found.people, False), (found.people_everywhere, True)]:
@@ -85,7 +85,7 @@ def test_people_are_compared_pair_by_pair_on_the_items_the_judge_settled(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_the_longer_answer_is_a_judge_of_its_own(items):
     found = report(items).longer
     labels = [(item, said) for item in items for said in three_way(item)]
@@ -104,7 +104,7 @@ def assert_lift(found, met):
 
 
 @settings(deadline=None, max_examples=60)
-@given(pairs())
+@given(pair_items())
 def test_counts_are_plain_counts(items):
     found = report(items)
     assert found.n_items == len(items) == sum(found.states.values())
@@ -118,7 +118,7 @@ def test_counts_are_plain_counts(items):
 
 
 @settings(deadline=None, max_examples=40)
-@given(pairs())
+@given(pair_items())
 def test_a_category_is_a_report_of_its_own_items(items):
     found = report(items)
     assert [row.category for row in found.categories] == sorted({i.category for i in items})
@@ -132,7 +132,7 @@ def test_a_category_is_a_report_of_its_own_items(items):
 
 
 @settings(deadline=None, max_examples=30)
-@given(pairs())
+@given(pair_items())
 def test_swapping_all_sides_changes_no_figure_but_the_confusion(items):
     turned = report([swapped(item) for item in items])
     found = report(items)
@@ -166,7 +166,7 @@ def values(part):
 
 
 @settings(deadline=None, max_examples=40)
-@given(pairs())
+@given(pair_items())
 def test_every_report_is_json_without_nan(items):
     found = report(items)
     text = json.dumps(found.to_json(), allow_nan=False)
@@ -174,7 +174,13 @@ def test_every_report_is_json_without_nan(items):
 
 
 def test_three_readings_of_people_side_by_side():
-    items = [pair(0, "lll"), pair(1, "llr"), pair(2, "rrl"), pair(3, "lr"), pair(4, "l")]
+    items = [
+        pair_item(0, "lll"),
+        pair_item(1, "llr"),
+        pair_item(2, "rrl"),
+        pair_item(3, "lr"),
+        pair_item(4, "l"),
+    ]
     found = report(items)
     assert found.against_all.decisive.value == pytest.approx(8 / 12)
     assert found.against_all.decisive.n == 12
@@ -184,7 +190,7 @@ def test_three_readings_of_people_side_by_side():
 
 
 def test_both_bad_is_a_tie_three_ways_and_never_a_side():
-    found = report([pair(0, "b", "tie"), pair(1, "b", "left"), pair(2, "bt", "tie")])
+    found = report([pair_item(0, "b", "tie"), pair_item(1, "b", "left"), pair_item(2, "bt", "tie")])
     assert found.against_all.decisive.n == 0
     assert found.against_all.three_way.value == pytest.approx(3 / 4)
     assert found.where_all_agree.three_way.value == 1
@@ -193,8 +199,8 @@ def test_both_bad_is_a_tie_three_ways_and_never_a_side():
 
 def test_a_missing_verdict_is_neither_a_tie_nor_a_miss():
     states = ["abstained", "unreadable", "refused", "too_long", "failed"]
-    none = [pair(i, "t", None, state=state) for i, state in enumerate(states)]
-    found = report([*none, pair("x", "l")])
+    none = [pair_item(i, "t", None, state=state) for i, state in enumerate(states)]
+    found = report([*none, pair_item("x", "l")])
     assert found.against_all.three_way.n == 1
     assert found.confusion["tie"]["none"] == 5
     assert (found.abstention.value, found.abstention.n) == (0.5, 2)
@@ -202,7 +208,7 @@ def test_a_missing_verdict_is_neither_a_tie_nor_a_miss():
 
 
 def test_one_label_per_item_leaves_people_unknown_with_the_reason():
-    found = report([pair(i) for i in range(20)])
+    found = report([pair_item(i) for i in range(20)])
     assert found.people.decisive.value is None
     assert found.people.decisive.reason.startswith("No item that counts here has two people")
     assert found.where_all_agree.decisive.value is None
@@ -218,7 +224,7 @@ def test_nothing_at_all_is_a_report_of_reasons():
 
 
 def test_items_of_one_prompt_are_not_independent():
-    items = [pair(i, "l" if i % 3 else "r") for i in range(60)]
+    items = [pair_item(i, "l" if i % 3 else "r") for i in range(60)]
     apart = report(items, n_resamples=500).against_all.decisive
     together = [
         replace(item, cluster=str(i // 6 % 2 * 5 + i // 12)) for i, item in enumerate(items)
@@ -230,7 +236,7 @@ def test_items_of_one_prompt_are_not_independent():
 
 
 def test_the_level_widens_every_interval():
-    items = [pair(i, "l" if i % 3 else "r") for i in range(60)]
+    items = [pair_item(i, "l" if i % 3 else "r") for i in range(60)]
     wide, narrow = (report(items, level=level, n_resamples=500) for level in (0.99, 0.8))
     assert wide.level == 0.99
     assert wide.against_all.decisive.low < narrow.against_all.decisive.low
@@ -241,7 +247,7 @@ def test_the_level_widens_every_interval():
 def test_five_thousand_items_take_less_than_two_seconds():
     letters = ["lll", "llr", "rrt", "b", "rl"]
     items = [
-        pair(
+        pair_item(
             i,
             letters[i % 5],
             OUTCOMES[i % 7 % 3],
@@ -263,22 +269,22 @@ def seconds(items):
 
 
 BAD = [
-    (lambda: pair("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is none of"),
-    (lambda: pair("x", state="skipped"), "Item x: the state 'skipped' is none of"),
-    (lambda: pair("x", state="failed"), "Item x: there is a verdict where, and only where"),
-    (lambda: pair("x", "l", None, state="voted"), "Item x: there is a verdict where"),
-    (lambda: pair("x", forward="A"), "Item x: the verdict 'A'"),
-    (lambda: pair("x", own_family="tie"), "Item x: own_family"),
-    (lambda: pair("x", length_left=-1), "Item x: a length"),
+    (lambda: pair_item("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is none of"),
+    (lambda: pair_item("x", state="skipped"), "Item x: the state 'skipped' is none of"),
+    (lambda: pair_item("x", state="failed"), "Item x: there is a verdict where, and only where"),
+    (lambda: pair_item("x", "l", None, state="voted"), "Item x: there is a verdict where"),
+    (lambda: pair_item("x", forward="A"), "Item x: the verdict 'A'"),
+    (lambda: pair_item("x", own_family="tie"), "Item x: own_family"),
+    (lambda: pair_item("x", length_left=-1), "Item x: a length"),
     (lambda: labelled(("a", "best")), "Item x: the label 'best' is none of"),
     (lambda: labelled(("a", "left"), ("a", "tie")), "Item x: one rater labelled it more than once"),
-    (lambda: calibrate_pairs([pair("x"), pair("x")]), "Item x occurs more than once"),
+    (lambda: calibrate_pairs([pair_item("x"), pair_item("x")]), "Item x occurs more than once"),
     (lambda: calibrate_pairs([], level=2), "confidence must be between"),
 ]
 
 
 def labelled(*labels: tuple[str, str]) -> PairItem:
-    return replace(pair("x"), labels=labels)
+    return replace(pair_item("x"), labels=labels)
 
 
 @pytest.mark.parametrize(("call", "message"), BAD)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from judges.core.calibration.scores import calibrate_scores
 from ranking.stats.agreement import krippendorff_alpha
-from tests.judges.calibration_items import score, scores
+from tests.judges.helpers import score_item, score_items
 
 
 def report(items, **how):
@@ -32,7 +32,7 @@ def assert_follows(found, rows):
 
 
 @settings(deadline=None, max_examples=60)
-@given(scores())
+@given(score_items())
 def test_all_raters_their_average_and_where_they_agree_stand_side_by_side(items):
     found = report(items)
     done = [item for item in items if item.score is not None]
@@ -48,7 +48,7 @@ def test_all_raters_their_average_and_where_they_agree_stand_side_by_side(items)
 
 
 @settings(deadline=None, max_examples=60)
-@given(scores())
+@given(score_items())
 def test_people_are_compared_with_one_another_both_ways_round(items):
     found = report(items).people
     told = [[s for _, s in i.labels] for i in items if i.score is not None]
@@ -65,7 +65,7 @@ def test_people_are_compared_with_one_another_both_ways_round(items):
 
 
 @settings(deadline=None, max_examples=60)
-@given(scores())
+@given(score_items())
 def test_alpha_over_runs_counts_the_score_itself(items):
     found = report(items).repeats
     runs = [[s for s in (i.score, *i.repeats) if s is not None] for i in items]
@@ -81,7 +81,7 @@ def test_alpha_over_runs_counts_the_score_itself(items):
 
 
 @settings(deadline=None, max_examples=40)
-@given(scores())
+@given(score_items())
 def test_every_report_is_json_without_nan(items):
     found = report(items)
     again = json.loads(json.dumps(found.to_json(), allow_nan=False))
@@ -99,45 +99,45 @@ def test_a_report_with_nan_is_not_written():
 
 @pytest.mark.slow
 def test_five_thousand_items_take_less_than_two_seconds():
-    items = [score(i, [i % 5, i % 3], float(i % 4), length=i % 17) for i in range(5000)]
+    items = [score_item(i, [i % 5, i % 3], float(i % 4), length=i % 17) for i in range(5000)]
     start = time.process_time()
     calibrate_scores(items)
     assert time.process_time() - start < 2
 
 
 def test_keeping_only_what_people_agree_on_flatters_the_judge():
-    agreed = [score(i, [i % 5, i % 5], float(i % 5), cluster=str(i)) for i in range(20)]
-    hard = [score(f"h{i}", [i % 5, (i + 3) % 5], float((i + 1) % 5)) for i in range(20)]
+    agreed = [score_item(i, [i % 5, i % 5], float(i % 5), cluster=str(i)) for i in range(20)]
+    hard = [score_item(f"h{i}", [i % 5, (i + 3) % 5], float((i + 1) % 5)) for i in range(20)]
     found = report(agreed + hard)
     assert found.where_all_agree.pearson.value == pytest.approx(1)
     assert found.against_all.pearson.value < found.against_average.pearson.value < 1
 
 
 def test_length_is_a_baseline_that_the_judge_is_held_against():
-    wordy = [score(i, [i % 5], float(i % 5), length=100 * (i % 5) + i) for i in range(40)]
+    wordy = [score_item(i, [i % 5], float(i % 5), length=100 * (i % 5) + i) for i in range(40)]
     found = report(wordy, n_resamples=200)
     assert found.length.pearson.value > 0.99
     assert found.length.lift.value == pytest.approx(1 - found.length.pearson.value)
     assert found.length.lift.n == 40
-    equal = report([score(i, [i % 5], float(i % 4)) for i in range(40)])
+    equal = report([score_item(i, [i % 5], float(i % 4)) for i in range(40)])
     assert equal.length.pearson.value is None
     assert equal.length.lift.value == pytest.approx(equal.against_all.pearson.value)
 
 
 def test_one_score_per_item_leaves_people_unknown_with_the_reason():
-    found = report([score(i, [i % 5], float(i % 4)) for i in range(40)])
+    found = report([score_item(i, [i % 5], float(i % 4)) for i in range(40)])
     assert found.people.pearson.reason.startswith("No item that the judge has scored has scores")
     assert found.people.mean_absolute_difference is None
     assert found.where_all_agree.pearson.value is None
 
 
 BAD = [
-    (lambda: score("x", [1], None, state="done"), "Item x: there is a verdict where"),
-    (lambda: score("x", [1], 2.0, state="voted"), "Item x: the state 'voted' is none of done"),
-    (lambda: score("x", [1], float("nan")), "Item x: a score must be a finite number"),
-    (lambda: score("x", [float("inf")], 1.0), "Item x: a score must be a finite number"),
-    (lambda: score("x", [1], 1.0, length=-1), "Item x: a length"),
-    (lambda: calibrate_scores([score("x", [1], 1.0)] * 2), "Item x occurs more than once"),
+    (lambda: score_item("x", [1], None, state="done"), "Item x: there is a verdict where"),
+    (lambda: score_item("x", [1], 2.0, state="voted"), "Item x: the state 'voted' is none of done"),
+    (lambda: score_item("x", [1], float("nan")), "Item x: a score must be a finite number"),
+    (lambda: score_item("x", [float("inf")], 1.0), "Item x: a score must be a finite number"),
+    (lambda: score_item("x", [1], 1.0, length=-1), "Item x: a length"),
+    (lambda: calibrate_scores([score_item("x", [1], 1.0)] * 2), "Item x occurs more than once"),
 ]
 
 

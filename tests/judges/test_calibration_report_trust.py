@@ -8,7 +8,7 @@ from judges.core.calibration.pairs import calibrate_pairs
 from judges.core.calibration.scores import calibrate_scores
 from judges.core.calibration.trust import assess_trust
 from ranking.stats.bootstrap import Estimate
-from tests.judges.calibration_items import pair, score
+from tests.judges.helpers import pair_item, score_item
 
 
 def known(value, low, n=200):
@@ -94,7 +94,7 @@ def test_a_judge_that_is_right_is_trusted_and_one_that_counts_characters_is_not(
 
     def items(verdicts):
         return [
-            pair(i, right[i][0], said, length_left=length[i][0], length_right=length[i][1])
+            pair_item(i, right[i][0], said, length_left=length[i][0], length_right=length[i][1])
             for i, said in enumerate(verdicts)
         ]
 
@@ -105,7 +105,7 @@ def test_a_judge_that_is_right_is_trusted_and_one_that_counts_characters_is_not(
 
 
 def test_a_judge_that_says_what_length_says_is_not_trusted_however_often_it_agrees():
-    items = [pair(i, "l" if i % 10 else "r", "left") for i in range(300)]
+    items = [pair_item(i, "l" if i % 10 else "r", "left") for i in range(300)]
     found = assess_trust(calibrate_pairs(items))
     assert not found.trusted
     assert "no less than the 75.0 %" in found.reasons[0]
@@ -114,7 +114,9 @@ def test_a_judge_that_says_what_length_says_is_not_trusted_however_often_it_agre
 
 def test_a_judge_of_scores_is_trusted_by_what_it_ranks_not_by_how_strict_it_is():
     strict = [
-        score(i, [i % 5 + 1, (i % 5 + i // 40) % 5 + 1], i % 5 - 2.0 + i % 2 / 4, length=i * 7 % 50)
+        score_item(
+            i, [i % 5 + 1, (i % 5 + i // 40) % 5 + 1], i % 5 - 2.0 + i % 2 / 4, length=i * 7 % 50
+        )
         for i in range(80)
     ]
     assert assess_trust(calibrate_scores(strict)).reasons

@@ -25,8 +25,17 @@ from judges.services.drift import (
 )
 from judges.services.registry import JudgeError
 from tests.judges.fake_server import FakeServer, prefers
-from tests.judges.helpers import LOCAL, beat, work_off
-from tests.judges.labelled import ask, epoch_of, judging, pair_row, stored, write
+from tests.judges.helpers import (
+    LOCAL,
+    ask_about,
+    check_drift,
+    epoch_of,
+    judging,
+    pair_row,
+    store_labels,
+    work_off,
+    write_labels,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
@@ -36,9 +45,9 @@ NOW = timezone.now()
 def canary(tmp_path: Path, local: FakeServer) -> DriftCheckSet:
     """A canary of 30 pairs, whose baseline is asked and evaluated; the judge is right on all."""
     local.otherwise = judging(prefers("GOOD"))
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(30)])
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(30)])
     made = start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=10**9, now=NOW)
-    beat(NOW)
+    check_drift(NOW)
     return made
 
 
@@ -63,8 +72,8 @@ def test_the_same_day_nothing_more_is_asked(canary: DriftCheckSet) -> None:
 
 
 def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: DriftCheckSet) -> None:
-    first = beat(NOW + timedelta(days=1))
-    second = beat(NOW + timedelta(days=2))
+    first = check_drift(NOW + timedelta(days=1))
+    second = check_drift(NOW + timedelta(days=2))
     assert whys() == ["baseline", "daily", "daily"]
     assert [one.run.judgements.count() for one in (first, second)] == [20, 20]
     drawn = [set(one.run.judgements.values_list("item", flat=True)) for one in (first, second)]
@@ -73,21 +82,21 @@ def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Drift
 
 
 def test_all_is_asked_again_after_a_week(canary: DriftCheckSet) -> None:
-    beat(NOW + timedelta(days=1))
-    weekly = beat(NOW + timedelta(days=7))
+    check_drift(NOW + timedelta(days=1))
+    weekly = check_drift(NOW + timedelta(days=7))
     assert (weekly.why, weekly.n) == ("weekly", 30)
 
 
 def test_another_fingerprint_is_checked_at_once_and_only_once(
     canary: DriftCheckSet, tmp_path: Path, local: FakeServer
 ) -> None:
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(100, 103)])
-    ask(epoch_of(), labels_in)
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(100, 103)])
+    ask_about(epoch_of(), labels_in)
     run_drift_checks(now=NOW)
     assert whys() == ["baseline"]
     local.otherwise = judging(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
-    ask(epoch_of(), labels_in, samples=(1,))
-    check = beat(NOW)
+    ask_about(epoch_of(), labels_in, samples=(1,))
+    check = check_drift(NOW)
     assert (check.why, check.n, check.alarm) == ("changed", 30, False)
     run_drift_checks(now=NOW)
     assert whys() == ["baseline", "changed"]
@@ -123,7 +132,7 @@ def test_a_beat_that_is_killed_leaves_nothing_half_done(
         with pytest.raises(KeyboardInterrupt):
             run_drift_checks(now=NOW + timedelta(days=1))
     assert (Run.objects.count(), Call.objects.count()) == before
-    assert beat(NOW + timedelta(days=1)).n == 20
+    assert check_drift(NOW + timedelta(days=1)).n == 20
 
 
 def test_a_check_under_way_holds_back_the_next_one(canary: DriftCheckSet) -> None:
@@ -167,7 +176,7 @@ def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
 def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
     tmp_path: Path, local: FakeServer
 ) -> None:
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(230)])
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(230)])
     made = start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
     assert DriftCheck.objects.get().run.judgements.count() == 200
     assert [one.pk for one in drift_check_items(made)] == [
@@ -176,7 +185,7 @@ def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
 
 
 def test_scores_make_no_canary(tmp_path: Path, local: FakeServer) -> None:
-    labels_in = stored(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
+    labels_in = store_labels(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
     with pytest.raises(JudgeError, match="labelled pairs"):
         start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
     assert not DriftCheckSet.objects.exists()
@@ -191,12 +200,12 @@ def test_setting_the_same_again_changes_the_cap_and_keeps_the_baseline(
 
 
 def test_another_set_has_a_baseline_of_its_own(canary: DriftCheckSet, tmp_path: Path) -> None:
-    other = stored(tmp_path, [pair_row(i) for i in range(50, 60)])
+    other = store_labels(tmp_path, [pair_row(i) for i in range(50, 60)])
     later = NOW + timedelta(hours=1)
     start_drift_checks(epoch=epoch_of(), labels_in=other, cap=7, now=later)
-    check = beat(later)
+    check = check_drift(later)
     assert (check.why, check.sample, check.n) == ("baseline", 1001, 10)
-    assert beat(NOW + timedelta(days=1, hours=1)).n == 10
+    assert check_drift(NOW + timedelta(days=1, hours=1)).n == 10
 
 
 def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: DriftCheckSet) -> None:
@@ -207,7 +216,7 @@ def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: DriftCheckSet)
     run_drift_checks(now=NOW + timedelta(days=8))
     assert whys() == ["baseline", "daily"]
     start_drift_checks(epoch=epoch_of(), labels_in=canary.label_set, cap=10**9, now=NOW)
-    assert beat(NOW + timedelta(days=8)).why == "weekly"
+    assert check_drift(NOW + timedelta(days=8)).why == "weekly"
 
 
 # -- The command and the task ----------------------------------------------------------------------
@@ -223,7 +232,7 @@ def listed(*arguments: Any) -> str:
 def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = judging(prefers("GOOD"))
     assert "No judge has drift checks" in listed()
-    path = write(tmp_path, [pair_row(i) for i in range(10)])
+    path = write_labels(tmp_path, [pair_row(i) for i in range(10)])
     said = listed(LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")
     assert "10 pairs of labels.jsonl, $0.50 per check; last check on" in said
     assert "(baseline), in progress" in said

@@ -15,8 +15,7 @@ from judges.models import DriftCheck, Epoch, LabelSet
 from judges.services.drift import run_drift_checks, start_drift_checks
 from judges.services.labels import add_labels, read_labels
 from tests.judges.fake_server import FakeServer, prefers
-from tests.judges.helpers import work_off
-from tests.judges.labelled import epoch_of, pair_row, stored, write
+from tests.judges.helpers import epoch_of, pair_row, store_labels, work_off, write_labels
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 NOW = timezone.now()
@@ -46,7 +45,7 @@ def at_once(work: Callable[[], Any], threads: int = 4) -> list[Any]:
 
 def test_beats_that_meet_make_one_check_and_one_epoch(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(40)])
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(40)])
     start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
     work_off(DriftCheck.objects.get().run)
     at_once(lambda: run_drift_checks(now=NOW))
@@ -63,7 +62,7 @@ def test_beats_that_meet_make_one_check_and_one_epoch(tmp_path: Path, local: Fak
 
 
 def test_a_file_that_is_read_twice_at_once_is_stored_once(tmp_path: Path) -> None:
-    file = read_labels(write(tmp_path, [pair_row(i) for i in range(50)]))
+    file = read_labels(write_labels(tmp_path, [pair_row(i) for i in range(50)]))
     sets = at_once(lambda: add_labels(file=file, name="labels").pk)
     assert len(set(sets)) == 1
     assert LabelSet.objects.get().items.count() == 50

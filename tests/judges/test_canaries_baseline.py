@@ -11,8 +11,7 @@ from judges.models import DriftCheck, DriftCheckSet, Epoch, LabelSet
 from judges.services.calls import judge_call
 from judges.services.drift import run_drift_checks, start_drift_checks, stop_drift_checks
 from tests.judges.fake_server import FakeServer, prefers, says
-from tests.judges.helpers import beat
-from tests.judges.labelled import epoch_of, judging, pair_row, stored
+from tests.judges.helpers import check_drift, epoch_of, judging, pair_row, store_labels
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now().replace(hour=12)
@@ -23,7 +22,7 @@ DAY = timedelta(days=1)
 def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
     """Thirty pairs, and a judge that is right on all of them."""
     local.otherwise = judging(prefers("GOOD"))
-    return stored(tmp_path, [pair_row(i) for i in range(30)])
+    return store_labels(tmp_path, [pair_row(i) for i in range(30)])
 
 
 def set_on(pairs: LabelSet, now: datetime = NOW) -> DriftCheckSet:
@@ -40,10 +39,10 @@ def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
     set_on(pairs)
     cancel_run(run_id=DriftCheck.objects.get().run_id, now=NOW)
     run_drift_checks(now=NOW)
-    beat(NOW + DAY)
+    check_drift(NOW + DAY)
     assert checks() == [("baseline", 0), ("baseline", 30)]
     local.otherwise = judging(prefers(", in my view"))
-    assert beat(NOW + 2 * DAY).alarm
+    assert check_drift(NOW + 2 * DAY).alarm
     assert Epoch.objects.count() == 2
 
 
@@ -57,7 +56,7 @@ def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(pairs: Lab
     cancel_run(run_id=run.pk, now=NOW)
     run_drift_checks(now=NOW)
     assert checks() == [("baseline", 10)]
-    assert beat(NOW + DAY).why == "baseline"
+    assert check_drift(NOW + DAY).why == "baseline"
     assert checks() == [("baseline", 10), ("baseline", 30)]
 
 
@@ -65,10 +64,10 @@ def test_setting_it_again_after_a_stop_begins_the_baseline_at_once(pairs: LabelS
     made = set_on(pairs)
     stop_drift_checks(judge=made.judge, now=NOW)
     set_on(pairs, NOW + timedelta(minutes=1))
-    again = beat(NOW + timedelta(minutes=2))
+    again = check_drift(NOW + timedelta(minutes=2))
     assert checks() == [("baseline", 0), ("baseline", 30)]
     assert again.run.state == "done"
-    assert beat(NOW + DAY).why == "daily"
+    assert check_drift(NOW + DAY).why == "daily"
 
 
 def test_setting_it_twice_waits_for_the_baseline_under_way(pairs: LabelSet) -> None:
@@ -83,9 +82,9 @@ def test_a_baseline_without_any_verdict_is_asked_anew_once_a_day(
     local.otherwise = judging(says("I would rather not."))
     set_on(pairs)
     for minutes in (0, 60, 120):
-        beat(NOW + timedelta(minutes=minutes))
+        check_drift(NOW + timedelta(minutes=minutes))
     assert checks() == [("baseline", 0)]
     local.otherwise = judging(prefers("GOOD"))
-    beat(NOW + DAY)
+    check_drift(NOW + DAY)
     assert checks() == [("baseline", 0), ("baseline", 30)]
-    assert beat(NOW + 8 * DAY).n == 30
+    assert check_drift(NOW + 8 * DAY).n == 30

@@ -11,8 +11,7 @@ from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, LabelSet
 from judges.services.drift import run_drift_checks, start_drift_checks
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.labelled import epoch_of, judging, pair_row, stored
+from tests.judges.helpers import LOCAL, epoch_of, judging, order, pair_row, store_labels, work_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now().replace(hour=12)
@@ -21,7 +20,7 @@ NOW = timezone.now().replace(hour=12)
 @pytest.fixture
 def pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
     local.otherwise = judging(prefers("GOOD"))
-    return stored(tmp_path, [pair_row(i) for i in range(10)])
+    return store_labels(tmp_path, [pair_row(i) for i in range(10)])
 
 
 def watched(pairs: LabelSet, judge: str = LOCAL) -> DriftCheckSet:

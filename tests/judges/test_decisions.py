@@ -22,7 +22,7 @@ from ranking.board_data import BoardQuery
 from ranking.comparison import read_difference_boards
 from ranking.stats.differences import Lead
 from tests.factories import make_arena, make_vote
-from tests.judges.deciding import candidates_of, join, make_team, team_arena, vote
+from tests.judges.helpers import candidates_of, join, make_team, team_arena, vote_by_strength
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -64,7 +64,7 @@ def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
     arena = team_arena(team, CLEAR)
     publish(arena)
     decide()
-    vote(arena, CLEAR, each=4, seed=9)
+    vote_by_strength(arena, CLEAR, each=4, seed=9)
     publish(arena)
     assert decide() == 0
     assert (Decision.objects.count(), Notice.objects.count()) == (1, 1)
@@ -74,7 +74,7 @@ def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5))
     publish(arena)
     assert decide() == 1
-    vote(arena, (0.0, -1.5), each=400)
+    vote_by_strength(arena, (0.0, -1.5), each=400)
     publish(arena)
     assert decide() == 1
     assert list(Decision.objects.order_by("pk").values_list("lead", flat=True)) == [
@@ -89,7 +89,7 @@ def test_whatever_turns_round_again_is_told_again(team: Team) -> None:
     publish(arena)
     decide()
     for strength, each in ((-1.5, 400), (1.5, 1200)):
-        vote(arena, (0.0, strength), each=each)
+        vote_by_strength(arena, (0.0, strength), each=each)
         publish(arena)
         assert decide() == 1
         assert decide() == 0
@@ -198,7 +198,7 @@ def test_retired_candidates_and_arenas_without_a_team_are_left_alone(team: Team)
     arena.candidates.filter(pk=candidates_of(arena)[1].pk).update(retired_at=timezone.now())
     publish(arena)
     operators = make_arena(2, 50)
-    vote(operators, CLEAR)
+    vote_by_strength(operators, CLEAR)
     publish(operators)
     assert decide() == 0
 

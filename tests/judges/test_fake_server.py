@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -22,12 +21,6 @@ from tests.judges.fake_server import (
 )
 
 THREADS, REQUESTS, LATENCY = 32, 160, 0.2
-
-
-@pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with FakeServer() as running:
-        yield running
 
 
 def clients(server: FakeServer) -> list[Provider]:

@@ -14,8 +14,7 @@ from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import JudgeError
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
-from tests.judges.labelled import ask, epoch_of, pair_row, stored
-from tests.judges.test_calibrating import shown, vote
+from tests.judges.helpers import ask_about, epoch_of, pair_row, show_pair, store_labels, vote_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
@@ -43,7 +42,7 @@ def test_the_answers_that_people_liked_most_are_the_real_ones() -> None:
     arena = make_arena(2, 4)
     for number in range(4):
         ann = make_person()
-        vote(shown(arena, ann, number), ann, "right" if number else "left")
+        vote_on(show_pair(arena, ann, number), ann, "right" if number else "left")
     made = make_honeypots(arena=arena, seed="1")
     real = {
         item.prompt: item.response_1 if item.trap_side == "right" else item.response_2
@@ -73,7 +72,7 @@ def test_an_arena_without_answers_has_no_traps() -> None:
 def test_a_judge_with_open_eyes_falls_into_none(local: FakeServer) -> None:
     local.otherwise = prefers("of somebody.")  # padded copies hold it too, and tie
     made, epoch = make_honeypots(arena=make_arena(2, 12), seed="1"), epoch_of()
-    ask(epoch, made)
+    ask_about(epoch, made)
     report = measured(epoch, made)
     assert (report["n_items"], report["states"]["voted"]) == (48, 48)
     assert (report["false_wins"]["value"], report["false_wins"]["n"]) == (0, 48)
@@ -84,7 +83,7 @@ def test_a_judge_with_open_eyes_falls_into_none(local: FakeServer) -> None:
 def test_traps_alone_make_nobody_trusted(local: FakeServer) -> None:
     local.otherwise = prefers("of somebody.")
     made, epoch = make_honeypots(arena=make_arena(2, 12), seed="1"), epoch_of()
-    ask(epoch, made)
+    ask_about(epoch, made)
     measured(epoch, made)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
@@ -95,12 +94,12 @@ def test_a_judge_that_believes_what_an_answer_claims_is_not_trusted(
     tmp_path: Path, local: FakeServer
 ) -> None:
     local.otherwise = prefers("GOOD")
-    labels_in, epoch = stored(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
+    ask_about(epoch, labels_in)
     assert measure_labels(epoch=epoch, labels_in=labels_in, now=NOW).trusted
     made = make_honeypots(arena=make_arena(2, 12), seed="1")
     local.otherwise = believes
-    ask(epoch, made)
+    ask_about(epoch, made)
     report = measured(epoch, made)
     forged = next(one for one in report["traps"] if one["trap"] == "forged")
     assert (forged["false_wins"]["value"], forged["n_items"]) == (1, 12)
@@ -122,7 +121,7 @@ def believes(body: dict[str, Any]) -> Any:
 def test_what_was_not_decided_is_missing_and_no_false_win(local: FakeServer) -> None:
     local.otherwise = better_is("A")
     made, epoch = make_honeypots(arena=make_arena(2, 6), seed="1"), epoch_of()
-    ask(epoch, made)
+    ask_about(epoch, made)
     report = measured(epoch, made)
     assert (report["states"]["abstained"], report["false_wins"]["n"]) == (24, 0)
     assert report["false_wins"]["value"] is None

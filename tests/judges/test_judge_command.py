@@ -2,7 +2,6 @@
 
 import io
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
-from arena.endpoints import ModelPrice
 from arena.models import Arena, Capability, Import, Run, Vote
 from judges import tasks
 from judges.management.commands import judge as command
@@ -115,18 +113,6 @@ def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: Fake
 
 PAID = "local:judge-7b-2024-07-01"
 DOLLAR = 10**9
-
-
-@pytest.fixture
-def paid(local: FakeServer, settings: Any) -> FakeServer:
-    """The server, for a dollar per million tokens."""
-    price = {PAID.removeprefix("local:"): ModelPrice(DOLLAR, DOLLAR)}
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
-    known = {"endpoint": "local", "model": PAID.removeprefix("local:")}
-    Capability.objects.create(**known, probed_at=timezone.now())
-    local.otherwise = better_is("TIE")
-    return local
 
 
 @pytest.fixture

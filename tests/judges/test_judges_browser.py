@@ -12,8 +12,7 @@ from playwright.sync_api import expect
 from arena.models import Arena, Run, Vote
 from judges.models import Judgement
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.test_judges_page import labels, measured, registered
+from tests.judges.helpers import ask_and_measure, make_labels, order, registered, work_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -149,7 +148,7 @@ def pages(arena: Arena, live_server: Any) -> dict[str, str]:
     going = order(arena, "scripted:scripted-1@pairwise-note")
     Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
     epoch = registered("scripted:scripted-1")
-    measured(epoch, labels())
+    ask_and_measure(epoch, make_labels())
     one = done.judgements.filter(state="voted").first()
     slug = arena.slug
     found = {

@@ -7,81 +7,43 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Run
 from judges.models import (
     Calibration,
     DriftCheck,
     DriftCheckSet,
-    Epoch,
     Judge,
     Judgement,
-    Label,
-    LabelItem,
     LabelSet,
-    RunJudge,
 )
 from judges.services.calibration import measure_labels
-from judges.services.honeypots import make_honeypots, measure_honeypots
+from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
 from judges.services.registry import (
-    Switches,
     begin_next_epoch,
-    register_judge,
     register_jury,
-    spec_named,
 )
 from judges.services.verdicts import give_feedback
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import signed_in, text
+from tests.judges.helpers import (
+    ask_and_measure,
+    make_labels,
+    order,
+    page_text,
+    registered,
+    signed_in,
+    with_run,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
-ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
-
-
-def registered(name: str = "scripted", **switches: Any) -> Epoch:
-    return tried(register_judge(spec=spec_named(name, Switches(**switches))))
-
-
-def tried(epoch: Epoch) -> Epoch:
-    """Asked on labelled items, so that whoever reads the page may know of it."""
-    RunJudge.objects.create(run=Run.objects.create(kind=Run.Kind.JUDGE), epoch=epoch)
-    return epoch
-
-
-def labels(kind: str = "pairs", n: int = 12) -> LabelSet:
-    made = LabelSet.objects.create(name=f"{kind} <b>of</b> ours", kind=kind, digest=kind)
-    for number in range(n):
-        second = {} if kind == "scores" else {"response_2": f"{ANSWERS[1]} {number}"}
-        item = LabelItem.objects.create(
-            labels_in=made,
-            key=str(number),
-            prompt=f"Why {number}?",
-            response_1=f"{ANSWERS[0]} {number}",
-            category=f"<i>kind</i> {number % 2}",
-            **second,
-        )
-        for person in ("ann", "bob"):
-            said = {"score": float(number % 4 + 1)}
-            if kind == "pairs":
-                said = {"outcome": "left" if number % 3 else "tie"}
-            Label.objects.create(item=item, rater=person, **said)
-    return made
-
-
-def measured(epoch: Epoch, label_set: LabelSet) -> Calibration:
-    items, now = list(label_set.items.order_by("pk")), timezone.now()
-    work_off(order_label_run(epoch=epoch, items=items, cap=None, now=now))
-    measure = measure_honeypots if label_set.kind == "honeypots" else measure_labels
-    return measure(epoch=epoch, labels_in=label_set, now=now)
 
 
 def board(client: Client) -> str:
-    return text(client, reverse("judges"))
+    return page_text(client, reverse("judges"))
 
 
 def page(client: Client, judge: Judge) -> str:
-    return text(client, judge.get_absolute_url())
+    return page_text(client, judge.get_absolute_url())
 
 
 # -- The leaderboard -------------------------------------------------------------------------------
@@ -108,7 +70,7 @@ def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
 
 def test_what_was_measured_stands_in_the_row(client: Client) -> None:
     epoch = registered()
-    found = measured(epoch, labels()).report["against_all"]["decisive"]
+    found = ask_and_measure(epoch, make_labels()).report["against_all"]["decisive"]
     html = board(client)
     assert f"n = {found['n']}" in html
     assert f"{found['value']:.0%}" in html
@@ -117,7 +79,7 @@ def test_what_was_measured_stands_in_the_row(client: Client) -> None:
 
 def test_a_trusted_judge_is_called_so(client: Client) -> None:
     epoch = registered()
-    measured(epoch, labels())
+    ask_and_measure(epoch, make_labels())
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
     html = board(client)
@@ -127,7 +89,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
 
 def test_juries_stand_below(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    jury = tried(register_jury(members=members)).judge
+    jury = with_run(register_jury(members=members)).judge
     html = board(client)
     assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
 
@@ -141,7 +103,7 @@ def test_the_leaderboard_takes_as_many_queries_however_many_judges(
 ) -> None:
     for number in range(judges):
         name = f"scripted:scripted-{number % 3 + 1}@{RUBRICS[number // 3]}"
-        measured(registered(name), labels() if not number else the_labels())
+        ask_and_measure(registered(name), make_labels() if not number else the_labels())
     with django_assert_num_queries(6):
         board(client)
 
@@ -173,7 +135,7 @@ def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
 
 def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Client) -> None:
     epoch = registered()
-    report = measured(epoch, labels()).report
+    report = ask_and_measure(epoch, make_labels()).report
     html = page(client, epoch.judge)
     for words in (
         "Judge and all labels",
@@ -198,7 +160,7 @@ def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
     client: Client,
 ) -> None:
     epoch = registered()
-    one = measured(epoch, labels())
+    one = ask_and_measure(epoch, make_labels())
     counts = dict(enumerate(["left", "right", "tie", "none"], start=1))
     shuffled = {
         row: {name: 10 * number + place for place, name in sorted(counts.items(), reverse=True)}
@@ -216,7 +178,7 @@ def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
 
 def test_scores_are_shown_with_their_correlations(client: Client) -> None:
     epoch = registered("scripted:scripted-1@score-1-4")
-    measured(epoch, labels("scores"))
+    ask_and_measure(epoch, make_labels("scores"))
     html = page(client, epoch.judge)
     for words in (
         "Pearson",
@@ -231,24 +193,24 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
 
 def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
     epoch = registered()
-    measured(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
+    ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
     html = page(client, epoch.judge)
     for words in ("Empty answer", "“As above”", "padded", "forged verdict", "Honeypot failures"):
         assert words in html
 
 
 def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> None:
-    epoch, other, both = registered(), registered("scripted@score-1-4"), labels()
-    measured(other, both)
-    measured(epoch, both)
+    epoch, other, both = registered(), registered("scripted@score-1-4"), make_labels()
+    ask_and_measure(other, both)
+    ask_and_measure(epoch, both)
     html = page(client, epoch.judge)
     assert "Same model, different setup" in html
     assert "Pairwise minus direct assessment" in html
 
 
 def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: Client) -> None:
-    epoch, both = registered(), labels()
-    measured(epoch, both)
+    epoch, both = registered(), make_labels()
+    ask_and_measure(epoch, both)
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
     html = page(client, epoch.judge)
     assert html.count('class="judge-calibration"') == 1
@@ -256,7 +218,7 @@ def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: C
 
 
 def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
-    epoch, both = registered(), labels()
+    epoch, both = registered(), make_labels()
     run = work_off(
         order_label_run(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
     )
@@ -291,7 +253,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    html = page(client, tried(register_jury(members=members)).judge)
+    html = page(client, with_run(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
     assert "Not calibrated" not in html

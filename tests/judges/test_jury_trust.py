@@ -7,7 +7,7 @@ from judges.models import Calibration, Epoch
 from judges.services.calibration import settle_juries_with, settle_trust, trust_problems
 from judges.services.registry import begin_next_epoch, register_jury
 from tests.factories import make_arena
-from tests.judges.labelled import epoch_of
+from tests.judges.helpers import epoch_of
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()

@@ -1,13 +1,10 @@
 """What a run buys."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import combinations
-from threading import Event, Thread
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from arena.actors import CLI
@@ -32,14 +29,13 @@ from judges.services.planning import (
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import (
     RunWriter,
-    one_order_at_a_time,
     order_run,
     resume_unfinished,
     unfinished_run,
 )
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.helpers import LOCAL, order, somebody_ordering, work_off
 
 pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted"
@@ -240,27 +236,6 @@ def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_r
 
 
 # -- Two commands at once --------------------------------------------------------------------------
-
-
-@contextmanager
-def somebody_ordering(arena: Arena) -> Iterator[None]:
-    """Another process, as far as the lock can tell."""
-    held, done = Event(), Event()
-
-    def hold() -> None:
-        with one_order_at_a_time(arena=arena):
-            held.set()
-            done.wait(10)
-        connection.close()
-
-    thread = Thread(target=hold)
-    thread.start()
-    try:
-        assert held.wait(10)
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 @pytest.mark.django_db(transaction=True)

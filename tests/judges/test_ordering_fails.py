@@ -19,8 +19,7 @@ from tests.arena.rest import token_of
 from tests.deadlocks import Other, deadlock, failing
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
-from tests.judges.helpers import LOCAL, order
-from tests.judges.test_ordering import somebody_ordering
+from tests.judges.helpers import LOCAL, order, somebody_ordering
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CAP = 10**9

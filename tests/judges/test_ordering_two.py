@@ -11,21 +11,14 @@ from arena.models import Arena, Candidate, Rater, Team
 from judges.models import Judgement
 from ranking.services.pair_weights import pair_facts
 from tests.arena.rest import team_arena, token_of
-from tests.arena.teams import make_team
 from tests.factories import make_vote
-from tests.judges.pages import signed_in
-from tests.judges.test_order_page import ask
+from tests.judges.helpers import quote_page, signed_in
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
 
 SCRIPTED = "scripted:scripted-1"
 PROMPTS = 120
-
-
-@pytest.fixture
-def team() -> Team:
-    return make_team()
 
 
 def judged(
@@ -46,7 +39,7 @@ def pairs_of(candidates: list[Candidate]) -> Iterable[tuple[Candidate, Candidate
     return ((a, b) for i, a in enumerate(candidates) for b in candidates[i + 1 :])
 
 
-def post(team: Team, arena: Arena, **body: Any) -> Any:
+def quote_by_api(team: Team, arena: Arena, **body: Any) -> Any:
     usual = {"judges": [SCRIPTED], "per_pair": 50, "dry_run": True}
     return token_of(team).post(f"arenas/{arena.slug}/judge-runs/", usual | body)
 
@@ -67,12 +60,12 @@ def test_two_that_the_board_tells_apart_are_judged_until_their_decision_is_known
     assert len(pair_facts(arena=arena).separated) == 1
     assert verdict(team, arena, two) == "unknown"
 
-    quote = post(team, arena, candidates=ids(two)).json()
+    quote = quote_by_api(team, arena, candidates=ids(two)).json()
     assert (quote["comparisons"], quote["left_out"]) == (50, [])
     # What the judge was asked is not bought twice, and more of the same order is other prompts.
-    post(team, arena, candidates=ids(two), dry_run=False, cap=1)
+    quote_by_api(team, arena, candidates=ids(two), dry_run=False, cap=1)
     assert Judgement.objects.values("responses").distinct().count() == 50
-    post(team, arena, candidates=ids(two), dry_run=False, cap=1)
+    quote_by_api(team, arena, candidates=ids(two), dry_run=False, cap=1)
     assert Judgement.objects.values("responses").distinct().count() == 100
 
 
@@ -80,43 +73,45 @@ def test_two_that_the_board_tells_apart_are_judged_until_their_decision_is_known
 def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) -> None:
     arena, two = judged(team, won, lost)
     assert verdict(team, arena, two) == "worse"
-    refused = post(team, arena, candidates=ids(two))
+    refused = quote_by_api(team, arena, candidates=ids(two))
     assert refused.status_code == 422
     assert refused.json()["type"] == "urn:ringside:problem:nothing-to-do"
     assert refused.json()["detail"] == (
         "This order includes no pairs. The LLM-judge votes already show a conclusive difference "
         "between the two; left out unless ordered again."
     )
-    assert post(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50
+    assert quote_by_api(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50
 
 
 def test_a_jury_asks_what_juries_know(team: Team) -> None:
     arena, two = judged(team, 90, 10, kind="jury")
     both = [SCRIPTED, "scripted:scripted-2"]
     assert verdict(team, arena, two, "juries") == "worse"
-    assert post(team, arena, candidates=ids(two)).status_code == 200
-    assert "jury votes" in post(team, arena, candidates=ids(two), judges=both).json()["detail"]
+    assert quote_by_api(team, arena, candidates=ids(two)).status_code == 200
+    assert (
+        "jury votes" in quote_by_api(team, arena, candidates=ids(two), judges=both).json()["detail"]
+    )
 
 
 def test_two_of_many_are_two_alone(team: Team) -> None:
     arena, candidates = judged(team, 33, 17, n_candidates=3)
     assert len(pair_facts(arena=arena).separated) > 0
-    everybody = post(team, arena).json()
+    everybody = quote_by_api(team, arena).json()
     for two in pairs_of(candidates):
-        assert post(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
+        assert quote_by_api(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
     assert "clear leader by the LLM-judge votes" in str(everybody)
 
 
 def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:
     arena, two = judged(team, 33, 17)
     assert "50 comparisons" in quoted(arena)
-    page = ask(signed_in("boss", staff=True), arena, candidates=ids(two), per_pair="50")
+    page = quote_page(signed_in("boss", staff=True), arena, candidates=ids(two), per_pair="50")
     assert "<strong>1 pair</strong>, 50 comparisons" in page
 
     known, _ = judged(team, 90, 10)
     with pytest.raises(CommandError, match=r"conclusive difference.*; --again includes them"):
         quoted(known)
-    page = ask(signed_in("chief", staff=True), known)
+    page = quote_page(signed_in("chief", staff=True), known)
     assert "Tick “Include pairs with a clear lead”" in page
 
 

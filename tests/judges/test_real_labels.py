@@ -13,8 +13,7 @@ from judges.models import Epoch, LabelSet
 from judges.services.calibration import measure_labels
 from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.fake_server import FakeServer, completion
-from tests.judges.helpers import LOCAL
-from tests.judges.labelled import ask, epoch_of, stored
+from tests.judges.helpers import LOCAL, ask_about, epoch_of, store_labels
 
 pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.django_db]
 PROMETHEUS = f"{LOCAL}@prometheus-absolute-reference"
@@ -71,8 +70,11 @@ class Replay:
 
 def measured(rows: list[dict[str, Any]], folder: Path, local: FakeServer) -> dict[str, Any]:
     local.otherwise = Replay(rows)
-    labels_in, epoch = stored(folder, [taken_apart(row) for row in rows]), epoch_of(PROMETHEUS)
-    ask(epoch, labels_in, samples=(0, 1, 2))
+    labels_in, epoch = (
+        store_labels(folder, [taken_apart(row) for row in rows]),
+        epoch_of(PROMETHEUS),
+    )
+    ask_about(epoch, labels_in, samples=(0, 1, 2))
     assert len(local.requests) == 3 * len(rows)
     return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now()).report
 
@@ -108,8 +110,8 @@ def test_all_replayed_runs_have_the_published_alphas(
 
 
 def against_length(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    labels_in, epoch = stored(folder, rows), epoch_of("scripted")
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(folder, rows), epoch_of("scripted")
+    ask_about(epoch, labels_in)
     return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now()).report
 
 

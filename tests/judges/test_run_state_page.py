@@ -7,8 +7,7 @@ from django.test import Client
 
 from arena.models import Run
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import run_url, text
+from tests.judges.helpers import order, page_text, run_url, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +27,7 @@ def stand(run: Run, state: str) -> None:
 def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str, said: str) -> None:
     run = order(make_arena(), "scripted")
     stand(run, state)
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     assert f'data-run="{state}">{badge} </span>' in html
     reasons = ("yet. <a", "is paused.", "ended without")
     assert [one for one in reasons if one in html] == [one for one in reasons if one in said]
@@ -37,13 +36,13 @@ def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str,
 
 def test_the_list_calls_an_open_run_running(client: Client) -> None:
     run = order(make_arena(), "scripted")
-    html = text(client, run_url(run).rsplit("/", 2)[0] + "/")
+    html = page_text(client, run_url(run).rsplit("/", 2)[0] + "/")
     assert 'data-run="open">Running </span>' in html
 
 
 def test_no_row_of_a_jury_ends_in_a_dot(client: Client) -> None:
     run = work_off(order(make_arena(), "scripted:scripted-1", "scripted:scripted-2"))
     run.judgements.update(state="refused", outcome="", score=None, flipped=False)
-    facts = re.findall(r'verdict-facts"> (.*?) </span> </a> </li>', text(client, run_url(run)))
+    facts = re.findall(r'verdict-facts"> (.*?) </span> </a> </li>', page_text(client, run_url(run)))
     assert facts
     assert all(re.fullmatch(r"<span>[^<·]+</span>", one) for one in facts), facts

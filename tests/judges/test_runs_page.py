@@ -10,8 +10,7 @@ from arena.actors import CLI
 from arena.models import Arena, Run
 from arena.services.runs import order_people_run
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, signed_in, text
+from tests.judges.helpers import hide_arena, order, page_text, signed_in, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +24,7 @@ def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
     old = work_off(order(arena, "scripted:scripted-1"))
     new = order(arena, "scripted:scripted-1", "scripted:scripted-2")
     Run.objects.filter(pk=old.pk).update(cap=5 * 10**9, settled=10**8)
-    html = text(signed_in("boss", staff=True), url(arena))
+    html = page_text(signed_in("boss", staff=True), url(arena))
     assert html.index(f"Run {new.pk}<") < html.index(f"Run {old.pk}<")
     assert "2 of 2" in html
     assert f"0 of {new.judgements.count()}" in html
@@ -35,28 +34,28 @@ def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
 
 
 def test_an_arena_without_runs_says_so(client: Client) -> None:
-    assert "No judge runs yet." in text(client, url(make_arena()))
+    assert "No judge runs yet." in page_text(client, url(make_arena()))
 
 
 def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
     arena = make_arena(2, 2)
     order_people_run(arena=arena, per_pair=1, by=CLI)
     order(make_arena(2, 2), "scripted")
-    assert "No judge runs yet." in text(client, url(arena))
+    assert "No judge runs yet." in page_text(client, url(arena))
 
 
 def test_a_hidden_arena_has_no_list(client: Client) -> None:
     arena = make_arena()
-    hide(arena)
+    hide_arena(arena)
     assert client.get(url(arena)).status_code == 404
 
 
 def test_only_staff_are_led_to_the_order(client: Client) -> None:
     arena = make_arena()
     order_url = reverse("order_run", args=[arena.slug])
-    assert order_url not in text(client, url(arena))
-    assert order_url not in text(signed_in("ann"), url(arena))
-    assert order_url in text(signed_in("boss", staff=True), url(arena))
+    assert order_url not in page_text(client, url(arena))
+    assert order_url not in page_text(signed_in("ann"), url(arena))
+    assert order_url in page_text(signed_in("boss", staff=True), url(arena))
 
 
 RUBRICS = ["pairwise", "pairwise-note"]
@@ -71,4 +70,4 @@ def test_the_list_takes_as_many_queries_however_many_runs(
         both = [f"scripted:scripted-{n}@{RUBRICS[number // 2]}" for n in (number % 2 + 1, 3)]
         order(arena, *both, per_pair=1)
     with django_assert_num_queries(4):
-        text(client, url(arena))
+        page_text(client, url(arena))

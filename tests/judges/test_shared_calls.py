@@ -24,8 +24,7 @@ from judges.services.registry import JudgeError, begin_next_epoch, spec_named
 from judges.services.runs import resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.labelled import epoch_of, pair_row, stored
+from tests.judges.helpers import LOCAL, epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 DIRECT = "scripted@score-1-4"
@@ -116,7 +115,7 @@ def test_nothing_is_taken_from_an_open_run() -> None:
 
 
 def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> None:
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(5)])
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(5)])
     epoch, now = epoch_of(), timezone.now()
     items = list(labels_in.items.order_by("pk"))
     paused = order_label_run(epoch=epoch, items=items, cap=10**9, now=now)

@@ -19,9 +19,7 @@ from judges.services.label_runs import order_label_run
 from judges.services.runs import one_label_run_at_a_time, resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import order, work_off
-from tests.judges.labelled import epoch_of, pair_row
-from tests.judges.labelled import stored as stored_labels
+from tests.judges.helpers import epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -29,13 +27,9 @@ DOLLAR = 10**9
 
 
 @pytest.fixture
-def team() -> Team:
-    return Team.objects.create(slug="acme", name="Acme", budget=10 * DOLLAR)
-
-
-@pytest.fixture
 def run(team: Team, local: FakeServer) -> Run:
     """A run of two verdicts, of which one has failed with its call."""
+    Team.objects.update(budget=10 * DOLLAR)
     local.otherwise = better_is("TIE")
     run = order(make_arena(2, 2, team=team))
     Run.objects.filter(pk=run.pk).update(cap=DOLLAR)
@@ -189,7 +183,7 @@ def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
 @pytest.fixture
 def cut_short(tmp_path: Path, local: FakeServer) -> Run:
     """A run on labelled items that nobody is writing any more."""
-    items = list(stored_labels(tmp_path, [pair_row(i) for i in range(3)]).items.all())
+    items = list(store_labels(tmp_path, [pair_row(i) for i in range(3)]).items.all())
     trial = order_label_run(epoch=epoch_of(), items=items, cap=DOLLAR, now=NOW)
     Run.objects.filter(pk=trial.pk).update(state="ordered", votes_wanted=9)
     return stored(trial)

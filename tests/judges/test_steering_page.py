@@ -9,16 +9,10 @@ from django.urls import reverse
 from arena.models import Run
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, run_url, signed_in, text
+from tests.judges.helpers import hide_arena, order, page_text, run_url, signed_in, work_off
 
 pytestmark = pytest.mark.django_db
 CENT = 10**7
-
-
-@pytest.fixture
-def staff() -> Client:
-    return signed_in("boss", staff=True)
 
 
 def steer(client: Client, run: Run, action: str, **fields: Any) -> str:
@@ -36,7 +30,7 @@ def test_only_staff_may(name: str, action: str) -> None:
     client = signed_in(name) if name else Client()
     url = reverse("steer_run", args=[run.pk])
     assert client.post(url, {"action": action}).status_code == 403
-    assert url not in text(client, run_url(run))
+    assert url not in page_text(client, run_url(run))
     run.refresh_from_db()
     assert run.state == "open"
 
@@ -53,7 +47,7 @@ def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
 def test_a_run_at_its_cap_goes_on_with_a_new_one(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", cap=5 * CENT, settled=5 * CENT)
-    assert 'name="cap" min="0" step="any" inputmode="decimal" value="0.05"' in text(
+    assert 'name="cap" min="0" step="any" inputmode="decimal" value="0.05"' in page_text(
         staff, run_url(run)
     )
     steer(staff, run, "resume", cap="0.10")
@@ -78,7 +72,7 @@ def test_a_cancelled_run_keeps_its_verdicts_and_takes_no_more_orders(staff: Clie
 
 
 def test_cancelling_asks_first(staff: Client) -> None:
-    html = text(staff, run_url(order(make_arena(2, 2), "scripted")))
+    html = page_text(staff, run_url(order(make_arena(2, 2), "scripted")))
     assert "<details" in html
     assert html.index("resume a cancelled run") < html.index("Yes, cancel run")
 
@@ -92,14 +86,14 @@ def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> No
     run.judgements.filter(pk=one.pk).update(state="failed")
     run.calls.filter(pk=one.forward_id).update(state="failed", error="HTTP 500")
     asked = len(local.requests)
-    assert "Retry 1 failure" in text(staff, run_url(run))
+    assert "Retry 1 failure" in page_text(staff, run_url(run))
     steer(staff, run, "ask_again")
     assert run.state == "open"
     work_off(run)
     assert run.state == "done"
     assert len(local.requests) == asked + 1
     assert run.calls.count() == calls
-    assert "Retry 1 failure" not in text(staff, run_url(run))
+    assert "Retry 1 failure" not in page_text(staff, run_url(run))
 
 
 def test_what_cannot_be_done_to_a_run_is_said(staff: Client) -> None:
@@ -109,6 +103,6 @@ def test_what_cannot_be_done_to_a_run_is_said(staff: Client) -> None:
 
 def test_runs_of_hidden_arenas_are_not_there(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    hide(run.arena)
+    hide_arena(run.arena)
     url = reverse("steer_run", args=[run.pk])
     assert staff.post(url, {"action": "cancel"}).status_code == 404

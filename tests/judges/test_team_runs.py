@@ -1,6 +1,5 @@
 """Judges in a team's arena: who may order and steer runs, whose budget pays, what is noted."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.calls.models import Capability
-from arena.endpoints import ModelPrice
 from arena.errors import ServiceError
 from arena.models import Arena, Membership, Run, Team
 from arena.services.runs import committed_by
@@ -19,10 +17,8 @@ from judges.reports import list_standings
 from judges.services import runs as judge_runs
 from judges.services.registry import JudgeError
 from tests.factories import make_arena
-from tests.judges.fake_server import FakeServer, better_is, fails
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.pages import QUOTE, run_url, text
-from tests.judges.test_order_page import order_it
+from tests.judges.fake_server import FakeServer, fails
+from tests.judges.helpers import LOCAL, QUOTE, order, order_on_page, page_text, run_url, work_off
 
 pytestmark = pytest.mark.django_db
 DOLLAR = 10**9
@@ -31,24 +27,8 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def team() -> Team:
-    return Team.objects.create(slug="acme", name="Acme")
-
-
-@pytest.fixture
 def arena(team: Team) -> Arena:
     return make_arena(2, 2, team=team)
-
-
-@pytest.fixture
-def paid(local: FakeServer, settings: Any) -> FakeServer:
-    """The server, for a dollar per million tokens."""
-    price = {MODEL: ModelPrice(DOLLAR, DOLLAR)}
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
-    Capability.objects.create(endpoint="local", model=MODEL, probed_at=NOW)
-    local.otherwise = better_is("TIE")
-    return local
 
 
 def person(team: Team | None = None, role: str = "member") -> Any:
@@ -73,11 +53,11 @@ def trail(team: Team) -> list[tuple[str, str]]:
 
 def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
     ann = person(team)
-    answer = order_it(browser(ann), arena)
+    answer = order_on_page(browser(ann), arena)
     run = Run.objects.get()
     assert answer.url.startswith(run_url(run))
     assert (run.team, run.created_by, run.cap) == (team, ann, None)
-    assert trail(team) == [("member of Acme", "ordered a run of judges")]
+    assert trail(team) == [("member of Help centre", "ordered a run of judges")]
     assert team.audit_entries.get().details["cap"] == "nothing to pay"
 
 
@@ -95,15 +75,15 @@ def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena: Ar
 
 def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> None:
     client, page = browser(person(team)), reverse("order_run", args=[arena.slug])
-    assert "Acme pays, but has no budget yet." in text(client, page)
+    assert "Help centre pays, but has no budget yet." in page_text(client, page)
     Team.objects.update(budget=5 * DOLLAR)
     Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
-    assert "Acme pays, with $3.00 left in its budget." in text(client, page)
+    assert "Help centre pays, with $3.00 left in its budget." in page_text(client, page)
 
 
 def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
     staff = browser(get_user_model().objects.create_user("boss", is_staff=True))
-    assert "budget" not in text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
+    assert "budget" not in page_text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
 
 
 def test_an_order_beyond_the_budget_is_refused_before_any_request(
@@ -111,9 +91,11 @@ def test_an_order_beyond_the_budget_is_refused_before_any_request(
 ) -> None:
     Capability.objects.all().delete()
     Team.objects.update(budget=DOLLAR)
-    answer = order_it(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
+    answer = order_on_page(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
     page = answer.content.decode()
-    assert "This may cost up to $1.50, but Acme has $1.00 left of its budget of $1.00." in page
+    assert (
+        "This may cost up to $1.50, but Help centre has $1.00 left of its budget of $1.00." in page
+    )
     assert not Run.objects.exists()
     assert paid.requests == []
     assert trail(team) == []
@@ -126,7 +108,7 @@ def test_an_order_within_the_budget_takes_its_cap_of_it(
     run = order(arena, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
     assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
-    with pytest.raises(JudgeError, match=r"Acme has .* left of its budget"):
+    with pytest.raises(JudgeError, match=r"Help centre has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 
 
@@ -155,15 +137,15 @@ def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> Non
 def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> None:
     run = order(arena, "scripted")
     steer(browser(person(team)), run, "pause")
-    page = text(Client(), run_url(run))
+    page = page_text(Client(), run_url(run))
     assert "The arena’s team can see why." in page
-    assert "Paused by the team." in text(browser(person(team, "viewer")), run_url(run))
-    assert "member of Acme" not in page
+    assert "Paused by the team." in page_text(browser(person(team, "viewer")), run_url(run))
+    assert "member of Help centre" not in page
 
 
 def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena: Arena) -> None:
     run, viewer = order(arena, "scripted"), browser(person(team, "viewer"))
-    assert reverse("steer_run", args=[run.pk]) not in text(viewer, run_url(run))
+    assert reverse("steer_run", args=[run.pk]) not in page_text(viewer, run_url(run))
     assert steer(viewer, run, "cancel").status_code == 403
 
 
@@ -200,7 +182,7 @@ def test_failures_are_asked_again_within_the_budget(
         judge_runs.retry_failed(run=run, by=by, now=NOW)
     Team.objects.update(budget=DOLLAR)
     judge_runs.retry_failed(run=run, by=by, now=NOW)
-    assert trail(team)[-1] == ("member of Acme", "asked failed verdicts again")
+    assert trail(team)[-1] == ("member of Help centre", "asked failed verdicts again")
 
 
 def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
@@ -218,7 +200,7 @@ def test_criteria_are_changed_by_members_and_noted(team: Team, arena: Arena) -> 
     browser(person(team)).post(page, {"criteria": "Short answers."})
     arena.refresh_from_db()
     assert arena.criteria == "Short answers."
-    assert trail(team) == [("member of Acme", "changed an arena")]
+    assert trail(team) == [("member of Help centre", "changed an arena")]
 
 
 # -- What others learn of it -----------------------------------------------------------------------
@@ -262,7 +244,7 @@ def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena
     label = "scripted:scripted-1@pairwise"
     choice = f'name="registered" value="{label}'
     pages = [
-        text(browser(person(whose)), reverse("order_run", args=[where.slug]))
+        page_text(browser(person(whose)), reverse("order_run", args=[where.slug]))
         for whose, where in ((team, arena), (other, theirs))
     ]
     assert [choice in page for page in pages] == [True, False]

@@ -17,16 +17,15 @@ from judges.services.registry import begin_next_epoch
 from judges.services.verdicts import give_feedback
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, prefers
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.labelled import ask, epoch_of, pair_row, stored
+from tests.judges.helpers import LOCAL, ask_about, epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 
 
 def calibrated(folder: Path, judge: str, n: int = 40) -> Any:
-    labels_in, epoch = stored(folder, [pair_row(i) for i in range(n)]), epoch_of(judge)
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(folder, [pair_row(i) for i in range(n)]), epoch_of(judge)
+    ask_about(epoch, labels_in)
     return measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
 
 
@@ -40,7 +39,7 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
     epoch = calibration.epoch
     made = make_honeypots(arena=make_arena(2, 6), seed="1")
     local.otherwise = prefers("of somebody.")
-    ask(epoch, made)
+    ask_about(epoch, made)
     traps = measure_honeypots(epoch=epoch, labels_in=made, now=NOW)
     judgement = epoch.judgements.first()
     ann = User.objects.create_user("ann")

@@ -20,8 +20,7 @@ from judges.views import verdicts
 from judges.views.access import marks_url
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, says
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, signed_in, text, verdict_url
+from tests.judges.helpers import hide_arena, order, page_text, signed_in, verdict_url, work_off
 
 pytestmark = pytest.mark.django_db
 HX = {"HX-Request": "true"}
@@ -33,7 +32,7 @@ def judged(arena: Arena, *judges: str, **fields: Any) -> tuple[Run, Judgement]:
 
 
 def page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
-    return text(client, verdict_url(run, one.pk, **query))
+    return page_text(client, verdict_url(run, one.pk, **query))
 
 
 # -- What it says ----------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def test_names_are_sent_only_to_whoever_asks(client: Client) -> None:
     assert "<summary>Candidates</summary>" in html
     assert "candidate-" not in html
     assert str(one.comparison.key) not in html
-    shown = text(client, verdict_url(run, one.pk, names=1), headers=HX)
+    shown = page_text(client, verdict_url(run, one.pk, names=1), headers=HX)
     assert "candidate-0" in shown
     assert "<html" not in shown
     assert "candidate-0" in page(client, run, one, names=1)
@@ -210,8 +209,8 @@ def test_verdicts_of_one_moment_are_each_passed_once(client: Client) -> None:
     ids = list(run.judgements.order_by("pk").values_list("pk", flat=True))
     for before, after in pairwise(ids):
         here, there = (verdict_url(run, pk) for pk in (before, after))
-        assert re.search(rf'rel="next" href="{there}"', text(client, here))
-        assert re.search(rf'rel="prev" href="{here}"', text(client, there))
+        assert re.search(rf'rel="next" href="{there}"', page_text(client, here))
+        assert re.search(rf'rel="prev" href="{here}"', page_text(client, there))
 
 
 def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client: Client) -> None:
@@ -220,7 +219,7 @@ def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client
     assert client.get(verdict_url(other, one.pk)).status_code == 404
     assert client.get(verdict_url(other, other.judgements.get().pk)).status_code == 404
     assert client.get(verdict_url(run, one.pk, state="rubbish")).status_code == 404
-    hide(run.arena)
+    hide_arena(run.arena)
     assert client.get(verdict_url(run, one.pk)).status_code == 404
 
 
@@ -252,7 +251,7 @@ def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
         one.comparison.right_response_id,
     }
     assert mine.draw_probability is None
-    html = text(client, answer.url)
+    html = page_text(client, answer.url)
     assert str(mine.key) in html
     assert "candidate-" not in html
     client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
@@ -275,7 +274,7 @@ def test_whoever_has_seen_the_names_gets_no_vote_on_them(
 ) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
     assert vote_url(run, one) in page(client, run, one)
-    shown = text(client, verdict_url(run, one.pk, names=1), headers=headers)
+    shown = page_text(client, verdict_url(run, one.pk, names=1), headers=headers)
     assert "You’ve seen which candidates these are" in shown
     assert vote_url(run, one) not in shown
     html = client.post(vote_url(run, one), follow=True).content.decode()
@@ -395,7 +394,7 @@ def trial_urls(run: Run) -> list[str]:
 
 def test_staff_read_trials_with_their_texts(trial: Run) -> None:
     boss = signed_in("boss", staff=True)
-    listed, run, verdict = (text(boss, url) for url in trial_urls(trial))
+    listed, run, verdict = (page_text(boss, url) for url in trial_urls(trial))
     assert f"Run {trial.pk}" in listed
     assert "trial on labelled items" in run
     assert "&lt;b&gt;Why?" in run
