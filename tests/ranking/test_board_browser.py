@@ -7,9 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Response
-from ranking.services.leases import open_arena
-from tests.factories import make_arena
-from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.helpers import cast, make_voted_arena, publish
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,9 +18,7 @@ pytestmark = [
 
 @pytest.fixture
 def published() -> Arena:
-    arena = make_arena(4, 4, slug="support", name="Support answers")
-    fill(arena)
-    open_arena(arena_id=arena.pk)
+    arena = make_voted_arena(4)
     publish(arena)
     return arena
 

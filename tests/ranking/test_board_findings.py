@@ -16,25 +16,9 @@ from arena.models import Arena, Candidate
 from ranking.models import Snapshot
 from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import publish, words
-from tests.ranking.test_combined import contest
+from tests.ranking.helpers import STYLE, make_judged_arena, publish, words
 
 pytestmark = pytest.mark.django_db
-
-STYLE: dict[str, Any] = {
-    "features": [
-        {"name": "words", "label": "Length in words", "coefficient": 60.0, "low": 30.0}
-        | {"high": 90.0, "deviation": 0.5, "reason": ""},
-        {"name": "headings", "label": "Headings", "coefficient": -20.0, "low": -30.0}
-        | {"high": -10.0, "deviation": 0.25, "reason": ""},
-        {"name": "list_items", "label": "List items", "coefficient": 5.0, "low": -9.0}
-        | {"high": 19.0, "deviation": 0.5, "reason": ""},
-        {"name": "bold", "label": "Bold words", "coefficient": None, "low": None}
-        | {"high": None, "deviation": 0.0, "reason": "It is the same in every vote."},
-    ],
-    "reason": "",
-    "n_votes": 1234,
-}
 
 
 class Board:
@@ -344,7 +328,7 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
 def test_a_published_combined_board_is_offered_and_explained(
     client: Client, trusted_judge: Any
 ) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     publish(arena)
     assert "raters=combined" in client.get(f"/a/{arena.slug}/").content.decode()
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()

@@ -8,10 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
 from ranking.models import Snapshot
-from ranking.services.leases import drop_pages, open_arena
-from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, publish
-from tests.ranking.test_board_findings import STYLE
+from ranking.services.leases import drop_pages
+from tests.factories import make_vote
+from tests.ranking.helpers import STYLE, make_voted_arena, publish
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,11 +23,9 @@ PAGES = ("", "methodology/")
 @pytest.fixture
 def told() -> Arena:
     """Four ranked candidates, one that always lost, one without votes, and every finding."""
-    arena = make_arena(4, 4, slug="support", name="Support answers")
-    fill(arena)
+    arena = make_voted_arena(4)
     loser, _ = (arena.candidates.create(name=f"a-candidate-with-a-long-name-{i}") for i in "xy")
     make_vote(arena, arena.candidates.all()[0], loser, "left", arena.prompts.first())
-    open_arena(arena_id=arena.pk)
     snapshot = publish(arena)
     ranked = list(snapshot.standings.exclude(rank=None).order_by("rank"))
     ids = [standing.candidate_id for standing in ranked]

@@ -1,6 +1,5 @@
 """The history of scores: a chart, its twin as a table, and which candidates are in them."""
 
-import html
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,46 +11,21 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate
-from ranking.models import Snapshot, Standing
+from ranking.models import Snapshot
 from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
-from tests.ranking.helpers import cast, markup, publish
+from tests.ranking.helpers import cast, get_page, make_past, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(client: Client, query: str = "", slug: str = "support") -> str:
-    response = client.get(f"/a/{slug}/history/{query}")
-    assert response.status_code == 200
-    return str(response.content.decode())
-
-
-def words(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+def history_page(client: Client, query: str = "", slug: str = "support") -> str:
+    return get_page(client, f"/a/{slug}/history/{query}")
 
 
 def rows_of(page: str) -> list[str]:
     body = page.split("<tbody>")[1].split("</tbody>")[0]
     return [words(row) for row in body.split("</tr>")[:-1]]
-
-
-def make_past(snapshot: Snapshot, hours: float, by: float = 0.0, **fields: Any) -> Snapshot:
-    """An older snapshot of the same board, with scores lower `by` so many Elo."""
-    standings = list(snapshot.standings.all())
-    older = Snapshot.objects.get(pk=snapshot.pk)
-    older.pk = None
-    older.is_current, older.is_history = False, True
-    older.published_at = snapshot.published_at - timedelta(hours=hours)
-    for name, value in fields.items():
-        setattr(older, name, value)
-    older.save()
-    for standing in standings:
-        standing.pk, standing.snapshot = None, older
-        for name in ("score", "low", "high"):
-            if getattr(standing, name) is not None:
-                setattr(standing, name, getattr(standing, name) - by)
-    Standing.objects.bulk_create(standings)
-    return older
 
 
 @pytest.fixture
@@ -69,7 +43,7 @@ def old(arena: Arena) -> Snapshot:
 def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     client: Client, old: Snapshot
 ) -> None:
-    page = page_of(client)
+    page = history_page(client)
     assert len(re.findall(r'<polyline class="line line-\d"', page)) == 3
     standings = list(old.standings.order_by("rank", "candidate__name"))
     now, before = rows_of(page)
@@ -85,7 +59,7 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
 
 
 def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old: Snapshot) -> None:
-    page = page_of(client)
+    page = history_page(client)
     labels = page.split('class="history-labels"')[1].split("</svg>")[0]
     assert re.findall(r"line-(\d)", labels) == ["0", "1", "2"]
     assert [f"candidate-{i}" in labels for i in range(3)] == [True] * 3
@@ -96,8 +70,8 @@ def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old
 def test_only_a_single_candidate_has_a_band(client: Client, old: Snapshot) -> None:
     first = old.standings.order_by("rank").first()
     assert first is not None
-    assert "<polygon" not in page_of(client)
-    page = page_of(client, f"?candidate={first.candidate_id}")
+    assert "<polygon" not in history_page(client)
+    page = history_page(client, f"?candidate={first.candidate_id}")
     assert page.count('<polygon class="band"') == 1
     assert page.count("<polyline") == 1
     assert "The band is the 95 % interval." in page
@@ -106,12 +80,14 @@ def test_only_a_single_candidate_has_a_band(client: Client, old: Snapshot) -> No
 
 def test_candidates_are_chosen_in_the_address(client: Client, old: Snapshot) -> None:
     a, b, c = (s.candidate_id for s in old.standings.order_by("candidate"))
-    page = page_of(client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²")
+    page = history_page(
+        client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²"
+    )
     assert page.count("<polyline") == 2
     assert set(re.findall(r'value="(\d+)"\s+checked', page)) == {str(a), str(c)}
     assert f'value="{b}">' in markup(page)
     for nobody in ("?candidate=999999", f"?candidate={10**30}", "?candidate=", "?candidate=-1"):
-        assert page_of(client, nobody).count("<polyline") == 3
+        assert history_page(client, nobody).count("<polyline") == 3
 
 
 def test_the_first_ten_by_score_are_shown(client: Client) -> None:
@@ -120,13 +96,13 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
     for i, standing in enumerate(snapshot.standings.order_by("-candidate")):
         snapshot.standings.filter(pk=standing.pk).update(score=1200 - i, rank=i + 1)
     make_past(snapshot, 1)
-    page = page_of(client)
+    page = history_page(client)
     assert page.count("<polyline") == 10
     assert page.count(" checked") == 10
     assert "candidate-12" in page.split("<thead>")[1].split("</thead>")[0]
     assert "candidate-2<" not in page.split("<thead>")[1].split("</thead>")[0]
     everybody = "&".join(f"candidate={c.pk}" for c in arena.candidates.all())
-    many = page_of(client, f"?{everybody}")
+    many = history_page(client, f"?{everybody}")
     assert many.count("<polyline") == 10
     assert "at most 10 candidates" in many
     assert "at most 10 candidates" not in page
@@ -138,7 +114,7 @@ def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
     gap = Snapshot.objects.get(published_at=old.published_at - timedelta(hours=12))
     first = old.standings.order_by("candidate")[0].candidate_id
     gap.standings.filter(candidate=first).update(score=None, rank=None, low=None, high=None)
-    page = page_of(client, f"?candidate={first}")
+    page = history_page(client, f"?candidate={first}")
     assert page.count("<polyline") == 2
     assert page.count("<polygon") == 2
     assert "no score" in rows_of(page)[3]
@@ -146,7 +122,7 @@ def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
 
 def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
     publish(arena)
-    page = page_of(client)
+    page = history_page(client)
     assert "only one snapshot so far" in page
     assert "<polyline" not in page
     assert len(rows_of(page)) == 1
@@ -156,8 +132,8 @@ def test_only_kept_snapshots_and_the_current_one_count(client: Client, old: Snap
     make_past(old, 2, is_history=False)
     other = old.board.arena.boards.get(category="category-0").snapshots.get()
     make_past(other, 5)
-    assert len(rows_of(page_of(client))) == 2
-    assert len(rows_of(page_of(client, "?category=category-0"))) == 2
+    assert len(rows_of(history_page(client))) == 2
+    assert len(rows_of(history_page(client, "?category=category-0"))) == 2
 
 
 def test_many_snapshots_are_thinned_at_even_times() -> None:
@@ -180,7 +156,7 @@ def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.Monk
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)
-    assert "Showing 4 of 9 snapshots" in words(page_of(client))
+    assert "Showing 4 of 9 snapshots" in words(history_page(client))
 
 
 def test_names_are_escaped(client: Client, old: Snapshot) -> None:
@@ -219,13 +195,13 @@ def test_a_new_page_takes_few_queries_and_a_stored_one_takes_one(
 @pytest.mark.parametrize("n_candidates", [0, 1, 3])
 def test_without_scores_the_page_says_so(client: Client, n_candidates: int) -> None:
     publish(make_arena(n_candidates, slug="empty"))
-    assert "No candidate has a score on this leaderboard yet." in page_of(client, slug="empty")
+    assert "No candidate has a score on this leaderboard yet." in history_page(client, slug="empty")
 
 
 def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -> None:
-    assert "The first leaderboard is being computed" in page_of(client)
+    assert "The first leaderboard is being computed" in history_page(client)
     publish(arena)
-    assert "No LLM-judge votes here yet." in page_of(client, "?raters=judges")
+    assert "No LLM-judge votes here yet." in history_page(client, "?raters=judges")
     assert client.get("/a/support/history/?category=no-such").status_code == 404
     pk = arena.candidates.all()[0].pk
     missing = client.get(f"/a/support/history/?category=no-such&candidate={pk}")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
 from typing import Any
 
 import pytest
@@ -16,15 +15,14 @@ from ranking.models import Snapshot, Standing
 from ranking.views.compare import Disagreement
 from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, markup, publish
+from tests.ranking.helpers import fill, get_page, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/side-by-side/"
 
 
-def text(client: Client, address: str = ADDRESS) -> str:
-    raw = client.get(address).content.decode()
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", raw)).split())
+def page_words(client: Client, address: str = ADDRESS) -> str:
+    return words(get_page(client, address))
 
 
 def names(client: Client, address: str = ADDRESS) -> list[str]:
@@ -49,15 +47,15 @@ def judged(arena: Arena, judge: Rater) -> Arena:
 
 
 def test_one_kind_of_voters_has_nothing_beside_it(client: Client, arena: Arena) -> None:
-    assert "first leaderboard is being computed" in text(client)
+    assert "first leaderboard is being computed" in page_words(client)
     publish(arena)
-    assert "Only people have voted here so far." in text(client)
+    assert "Only people have voted here so far." in page_words(client)
     assert "side-by-side" not in client.get("/a/support/").content.decode()
 
 
 def test_nobody_has_voted(client: Client) -> None:
     publish(make_arena(2, 1, slug="support"))
-    assert "No votes here yet." in text(client)
+    assert "No votes here yet." in page_words(client)
 
 
 def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: Arena) -> None:
@@ -71,7 +69,7 @@ def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: A
 
 
 def test_each_board_has_its_score_interval_and_rank(client: Client, judged: Arena) -> None:
-    page = text(client)
+    page = page_words(client)
     for raters in ("people", "judges"):
         standing = Standing.objects.get(
             snapshot__board__raters=raters,
@@ -93,14 +91,14 @@ def test_the_correlations_are_those_of_the_scores(client: Client, judged: Arena)
         scores[raters] = dict(snapshot.standings.values_list("candidate", "score"))
     found = rank_correlation(scores["people"], scores["judges"])
     told = f"{found.kendall:.2f} {found.spearman:.2f} 3".replace("-", "−")
-    page = text(client)
+    page = page_words(client)
     assert f"People and judges {told}" in page
     assert "People and combined 1.00 1.00 3" in page  # nobody is trusted: it is people's board
     assert "Judges and combined" in page
 
 
 def test_the_largest_difference_is_marked_and_can_come_first(client: Client, judged: Arena) -> None:
-    page = text(client)
+    page = page_words(client)
     assert page.count("Largest difference ") == 2  # the link, and one row
     assert "(significant" in page
     first = names(client, f"{ADDRESS}?order=difference")[0]
@@ -122,7 +120,7 @@ def test_a_candidate_without_a_score_somewhere_is_said_to_have_none(
             make_vote(judged, new, other, "left", prompt)
             make_vote(judged, new, other, "right", prompt)
     publish(judged)
-    page = text(client)
+    page = page_words(client)
     assert "No score by judges yet." in page
     assert "rank different sets of candidates" in page
 
@@ -139,7 +137,7 @@ def test_juries_stand_beside_the_others(client: Client, judged: Arena, jury: Rat
     fill(judged, rater=jury)
     set_trust(rater_id=jury.pk, trusted=True, now=timezone.now())
     publish(judged)
-    page = text(client)
+    page = page_words(client)
     for pair in ("People and juries", "Judges and juries", "Juries and combined"):
         assert pair in page
     assert "Juries: same score (not significant)." in page  # they vote as people did

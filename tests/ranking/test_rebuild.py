@@ -11,8 +11,7 @@ from arena.models import Arena
 from ranking.models import Board, ClusterTally, EloCheckpoint, Tally, TallyDelta
 from ranking.services import cluster_tallies
 from ranking.tallies import VoteCounts
-from tests.ranking.helpers import cast, publish
-from tests.ranking.tallies import claim, drift
+from tests.ranking.helpers import cast, claim, drift, publish
 
 pytestmark = pytest.mark.django_db
 

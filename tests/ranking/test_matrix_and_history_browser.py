@@ -7,9 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena
-from tests.factories import make_arena
-from tests.ranking.helpers import fill, publish
-from tests.ranking.test_history_page import make_past
+from tests.ranking.helpers import make_past, make_voted_arena, publish
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,8 +19,7 @@ pytestmark = [
 @pytest.fixture
 def published() -> Arena:
     """Twelve candidates, one of them with a name that knows no end, and four snapshots."""
-    arena = make_arena(12, 4, slug="support", name="Support answers")
-    fill(arena, rounds=1)
+    arena = make_voted_arena(12, rounds=1)
     arena.candidates.filter(name="candidate-3").update(name="a-name-without-an-end-" * 8)
     snapshot = publish(arena)
     for hours in (2, 5, 9):

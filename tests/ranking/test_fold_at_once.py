@@ -14,9 +14,9 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Vote
-from arena.services.voting import void_vote
-from ranking.models import ArenaRefresh
+from arena.models import Arena, Rater, Vote
+from arena.services.voting import set_trust, void_vote
+from ranking.models import ArenaRefresh, TalliedTrust, TallyMember
 from ranking.services import fold as fold_service
 from ranking.services import leases, rebuild
 from ranking.services.leases import RefreshLeaseLostError
@@ -28,7 +28,7 @@ SHORT = timedelta(seconds=0.3)  # of the leases here: they are taken over all th
 
 
 @pytest.fixture
-def contest(monkeypatch: pytest.MonkeyPatch) -> Arena:
+def voted_arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
     monkeypatch.setattr(fold_service, "BATCH", 7)
     monkeypatch.setattr(leases, "LEASE", SHORT)
     arena = make_voted_arena()
@@ -77,7 +77,7 @@ def vote(arena: Arena, chance: random.Random) -> Vote:
     return make_vote(arena, left, right, outcome, chance.choice(list(arena.prompts.all())))
 
 
-def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(contest: Arena) -> None:
+def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(voted_arena: Arena) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite's writers wait for one another: ids are in the order of commits")
     written, go_on = threading.Event(), threading.Event()
@@ -85,19 +85,19 @@ def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(contest: Arena) 
 
     def slow() -> None:
         with transaction.atomic():
-            ids.append(vote(contest, random.Random(1)).pk)
+            ids.append(vote(voted_arena, random.Random(1)).pk)
             written.set()
             go_on.wait(10)
 
     thread = in_thread(slow)
     assert written.wait(10)
-    newer = vote(contest, random.Random(2)).pk
-    fold_once(contest)
+    newer = vote(voted_arena, random.Random(2)).pk
+    fold_once(voted_arena)
     assert Vote.objects.in_tallies().filter(pk=newer).exists()
     go_on.set()
     thread.join()
     assert ids[0] < newer
-    settle_and_check(contest)
+    settle_and_check(voted_arena)
     assert Vote.objects.in_tallies().filter(pk=ids[0]).exists()
 
 
@@ -125,19 +125,21 @@ def folder(arena: Arena, until: float) -> None:
 
 
 @pytest.mark.slow
-def test_voters_voiders_and_many_folders_at_once_lose_and_double_nothing(contest: Arena) -> None:
+def test_voters_voiders_and_many_folders_at_once_lose_and_double_nothing(
+    voted_arena: Arena,
+) -> None:
     until = time.monotonic() + 2
     works = [
-        partial(voter, contest, 1, until),
-        partial(voter, contest, 2, until),
-        partial(voider, contest, until),
-        *[partial(folder, contest, until)] * 3,
+        partial(voter, voted_arena, 1, until),
+        partial(voter, voted_arena, 2, until),
+        partial(voider, voted_arena, until),
+        *[partial(folder, voted_arena, until)] * 3,
     ]
     threads = [in_thread(work) for work in works]
     for thread in threads:
         thread.join()
-    assert Vote.objects.filter(arena=contest).count() > 50
-    settle_and_check(contest)
+    assert Vote.objects.filter(arena=voted_arena).count() > 50
+    settle_and_check(voted_arena)
 
 
 def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
@@ -158,20 +160,64 @@ def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
             connection.close()
 
 
-def test_sessions_killed_in_the_midst_of_folding_lose_and_double_nothing(contest: Arena) -> None:
+def test_sessions_killed_in_the_midst_of_folding_lose_and_double_nothing(
+    voted_arena: Arena,
+) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("only a server can end a session from outside")
     chance, rater = random.Random(3), make_person()
-    candidates, prompt = list(contest.candidates.all()), contest.prompts.first()
+    candidates, prompt = list(voted_arena.candidates.all()), voted_arena.prompts.first()
     for _ in range(200):
-        make_vote(contest, *chance.sample(candidates, 2), "left", prompt, rater)
+        make_vote(voted_arena, *chance.sample(candidates, 2), "left", prompt, rater)
     sessions: list[int] = []
     broken: list[str] = []
-    thread = in_thread(partial(fold_and_note, contest, sessions, broken))
+    thread = in_thread(partial(fold_and_note, voted_arena, sessions, broken))
     while thread.is_alive():
         time.sleep(chance.random() / 10)
         if sessions and len(broken) < 6:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_terminate_backend(%s)", [sessions[-1]])
     assert len(broken) >= 3
-    settle_and_check(contest)
+    settle_and_check(voted_arena)
+
+
+# -- Trust that changes meanwhile ------------------------------------------------------------------
+
+
+def judging(arena: Arena, raters: list[Rater], seed: int, until: float) -> None:
+    chance = random.Random(seed)
+    while time.monotonic() < until:
+        with transaction.atomic():
+            left, right = chance.sample(list(arena.candidates.all()), 2)
+            prompt = chance.choice([None, *arena.prompts.all()])
+            outcome = chance.choice(["left", "right", "tie", "both_bad"])
+            make_vote(arena, left, right, outcome, prompt, chance.choice(raters))
+        time.sleep(chance.random() / 50)
+
+
+def truster(raters: list[Rater], until: float) -> None:
+    chance = random.Random(3)
+    while time.monotonic() < until:
+        rater = chance.choice(raters)
+        set_trust(rater_id=rater.pk, trusted=chance.random() < 0.5, now=timezone.now())
+        time.sleep(0.03)
+
+
+@pytest.mark.slow
+def test_no_flip_is_lost_and_no_vote_counted_twice(voted_arena: Arena) -> None:
+    kinds = [Rater.Kind.JUDGE, Rater.Kind.JUDGE, Rater.Kind.JURY]
+    raters = [Rater.objects.create(kind=kind, name=f"rater {i}") for i, kind in enumerate(kinds)]
+    until = time.monotonic() + 2
+    works = [
+        partial(judging, voted_arena, raters, 1, until),
+        partial(judging, voted_arena, raters, 2, until),
+        partial(voider, voted_arena, until),
+        partial(truster, raters, until),
+        *[partial(folder, voted_arena, until)] * 2,
+    ]
+    for thread in [in_thread(work) for work in works]:
+        thread.join()
+    settle_and_check(voted_arena)  # whom the tallies of the trusted count is part of that
+    trusted = TallyMember.objects.trusted().filter(tally__arena=voted_arena)
+    counted = TalliedTrust.objects.filter(arena=voted_arena)
+    assert set(counted.values_list("rater")) == set(trusted.values_list("rater"))

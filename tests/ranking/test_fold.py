@@ -15,8 +15,17 @@ from ranking.services import cluster_tallies
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
 from tests.factories import make_person, make_vote
-from tests.ranking.helpers import cast, fill, publish
-from tests.ranking.tallies import claim, counted, drift, fold, hidden_import, reveal
+from tests.ranking.helpers import (
+    cast,
+    claim,
+    counted,
+    drift,
+    fill,
+    fold,
+    hidden_import,
+    publish,
+    reveal,
+)
 
 pytestmark = pytest.mark.django_db
 

@@ -7,25 +7,25 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import set_trust, void_vote
+from arena.services.voting import void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import fold as fold_service
 from ranking.services import rebuild
 from ranking.services.leases import RefreshLeaseLostError
 from ranking.tallies import VoteCounts
-from tests.ranking.helpers import cast, publish, seconds
-from tests.ranking.tallies import claim, drift, fold, hidden_import
+from tests.ranking.helpers import (
+    cast,
+    claim,
+    counted,
+    drift,
+    fold,
+    hidden_import,
+    publish,
+    seconds,
+    set_trusted,
+)
 
 pytestmark = pytest.mark.django_db
-
-
-def trust(rater: Rater, trusted: bool = True) -> None:
-    set_trust(rater_id=rater.pk, trusted=trusted, now=timezone.now())
-
-
-def counted(arena: Arena, raters: str, category: str = "") -> int:
-    tally = Tally.objects.filter(arena=arena, raters=raters, category=category).first()
-    return int(VoteCounts.of_bytes(tally.cells).votes.sum()) if tally else 0
 
 
 def is_behind(arena: Arena) -> bool:
@@ -39,7 +39,7 @@ def test_old_votes_count_from_the_refresh_after_trust_was_given(arena: Arena, ju
     cast(arena, rater=judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 0
-    trust(judge)
+    set_trusted(judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == counted(arena, "judges") == 1
     assert counted(arena, "trusted_judges", "category-0") == 1
@@ -61,7 +61,7 @@ def test_new_votes_of_the_trusted_are_added_as_they_come(
 def test_a_withdrawn_trust_takes_all_votes_out(arena: Arena, trusted_judge: Rater) -> None:
     cast(arena, rater=trusted_judge)
     fold(arena)
-    trust(trusted_judge, False)
+    set_trusted(trusted_judge, False)
     fold(arena)
     tally = Tally.objects.get(arena=arena, raters="trusted_judges", category="")
     assert (counted(arena, "trusted_judges"), tally.n_raters) == (0, 0)
@@ -80,7 +80,7 @@ def test_only_the_votes_of_the_trusted_are_counted(arena: Arena, trusted_judge: 
 
 
 def test_a_jury_is_no_person_and_no_judge(arena: Arena, jury: Rater) -> None:
-    trust(jury)
+    set_trusted(jury)
     cast(arena, rater=jury)
     fold(arena)
     found = {raters: counted(arena, raters) for raters in ("people", "judges", "juries")}
@@ -109,7 +109,7 @@ def test_a_vote_voided_before_its_judge_was_trusted_is_not_taken_out_twice(
     cast(arena, rater=judge)
     fold(arena)
     void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
-    trust(judge)
+    set_trusted(judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 1
     assert drift(arena) == []
@@ -125,7 +125,7 @@ def test_trust_that_changes_during_a_fold_waits_and_is_found(
 
     def follow_then_trust(**named: Any) -> None:
         sync_trust(**named)
-        trust(judge)
+        set_trusted(judge)
 
     monkeypatch.setattr(rebuild, "sync_trust", follow_then_trust)
     fold(arena)
@@ -135,7 +135,7 @@ def test_trust_that_changes_during_a_fold_waits_and_is_found(
     fold(arena)
     assert counted(arena, "trusted_judges") == 1
     assert not is_behind(arena)
-    trust(judge, False)
+    set_trusted(judge, False)
     assert is_behind(arena)
     fold(arena)
     assert not is_behind(arena)
@@ -151,7 +151,7 @@ def test_a_fold_that_reads_after_the_flip_still_goes_by_what_the_tallies_count(
     token, before = claim(arena), rebuild.tallied_trust(arena.pk)
     for _ in range(26):
         fold_service._add_cast(arena.pk, token, before)
-    trust(judge)
+    set_trusted(judge)
     fold_service.fold(arena_id=arena.pk, token=token)
     assert counted(arena, "trusted_judges") == 3
     assert drift(arena) == []
@@ -162,7 +162,7 @@ def test_a_recount_that_is_killed_has_changed_nothing(
 ) -> None:
     cast(arena, rater=judge)
     fold(arena)
-    trust(judge)
+    set_trusted(judge)
     correct_tallies = rebuild.correct_tallies
 
     def die(**named: Any) -> None:
@@ -196,7 +196,7 @@ def test_drift_of_the_tallies_of_the_trusted_is_found_and_mended(
 def test_trust_that_waits_is_no_drift(arena: Arena, judge: Rater) -> None:
     cast(arena, rater=judge)
     fold(arena)
-    trust(judge)
+    set_trusted(judge)
     assert drift(arena) == []
     assert counted(arena, "trusted_judges") == 0
 

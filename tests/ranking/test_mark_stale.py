@@ -11,16 +11,14 @@ from arena.signals import announce, votes_changed
 from ranking.models import ArenaRefresh, Board, BoardPage, BothBad, Snapshot
 from ranking.services import fit as fit_service
 from ranking.services import leases, refresh
-from tests.ranking.helpers import cast, publish, seconds
+from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def hidden(arena: Arena) -> Import:
-    return Import.objects.create(
-        arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
-    )
+    return hidden_import(arena, n_votes=0)
 
 
 def settle(arena: Arena) -> None:
@@ -33,16 +31,11 @@ def is_behind(arena: Arena) -> bool:
     return ArenaRefresh.objects.behind(later).filter(arena=arena).exists()
 
 
-def reveal(hidden: Import, began: float = 600) -> None:
-    """Show the import, stamped with a time that lies before the newest refresh."""
-    Import.objects.filter(pk=hidden.pk).update(revealed_at=timezone.now() - seconds(began))
-
-
 def test_hidden_votes_are_not_seen_before_they_are_revealed(arena: Arena, hidden: Import) -> None:
     cast(arena, source=hidden, source_row=1)
     settle(arena)
     assert not is_behind(arena)
-    reveal(hidden)
+    reveal(hidden, ago=600)
     assert is_behind(arena)
 
 
@@ -83,7 +76,7 @@ def test_votes_revealed_during_a_refresh_reach_the_board(
     real = fit_service.fit
 
     def reveal_and_fit(*arguments: Any) -> fit_service.Scores:
-        reveal(hidden)
+        reveal(hidden, ago=600)
         votes_changed.send(sender=None, arena_id=arena.pk, reason="import")
         return real(*arguments)
 

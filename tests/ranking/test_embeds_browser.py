@@ -9,8 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
-from tests.factories import make_arena
-from tests.ranking.helpers import fill, publish
+from tests.ranking.helpers import make_voted_arena, publish
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,8 +20,7 @@ pytestmark = [
 
 @pytest.fixture
 def published() -> Arena:
-    arena = make_arena(4, 4, slug="support", name="Support answers & more")
-    fill(arena)
+    arena = make_voted_arena(4, name="Support answers & more")
     publish(arena)
     return arena
 
