@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from arena.endpoints import Endpoint, ModelPrice
-from tests.judges.fake_server import FakeServer, better_is
+from tests.judges.fake_server import FakeServer, better_is, prefers
 
 
 class Free(dict[str, ModelPrice]):
@@ -78,6 +79,15 @@ def paid(db: None, local: FakeServer, settings: Any) -> FakeServer:
     Capability.objects.create(endpoint="local", model=model, probed_at=timezone.now())
     local.otherwise = better_is("TIE")
     return local
+
+
+@pytest.fixture
+def thirty_pairs(db: None, tmp_path: Path, local: FakeServer) -> Any:
+    """Thirty labelled pairs; the judge is right on all of them."""
+    from tests.judges.helpers import judging, pair_row, store_labels
+
+    local.otherwise = judging(prefers("GOOD"))
+    return store_labels(tmp_path, [pair_row(i) for i in range(30)])
 
 
 @pytest.fixture

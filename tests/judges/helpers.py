@@ -135,6 +135,10 @@ def pair_row(number: int, label: str = "", **fields: Any) -> dict[str, Any]:
     return row | {"label": label or ("1" if left else "2")} | fields
 
 
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def write_labels(folder: Path, rows: Sequence[dict[str, Any]], name: str = "labels.jsonl") -> Path:
     path = folder / name
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

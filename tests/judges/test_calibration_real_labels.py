@@ -1,6 +1,5 @@
 """Reports on real labels and real replies, against plain counts of the files."""
 
-import json
 from collections import Counter
 
 import pytest
@@ -8,19 +7,15 @@ import pytest
 from judges.core.calibration.pairs import calibrate_pairs
 from judges.core.calibration.scores import calibrate_scores
 from judges.core.calibration.trust import assess_trust
-from tests.judges.helpers import pair_item, score_item
+from tests.judges.helpers import pair_item, read_jsonl, score_item
 
 pytestmark = pytest.mark.data
 LETTERS = {"1": "l", "2": "r", "tie": "t"}
 
 
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def labelled(data_dir):
-    return rows_of(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
+    return read_jsonl(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
 
 
 def items_of(rows, verdict):
@@ -75,7 +70,7 @@ def test_one_label_per_item_cannot_say_what_people_reach(labelled):
 
 
 def test_three_runs_of_a_judge_have_the_published_alphas(data_dir):
-    rows = rows_of(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
+    rows = read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
     runs = [[float(value) for value in row["gpt4_scores_3_runs"]] for row in rows]
     items = [score_item(i, [], run[0], repeats=tuple(run[1:])) for i, run in enumerate(runs)]
     found = calibrate_scores(items).repeats

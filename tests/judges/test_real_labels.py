@@ -1,6 +1,5 @@
 """Real replies and real labels, through files, calls and a stored report."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from judges.models import Epoch, LabelSet
 from judges.services.calibration import measure_labels
 from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.fake_server import FakeServer, completion
-from tests.judges.helpers import LOCAL, ask_about, epoch_of, store_labels
+from tests.judges.helpers import LOCAL, ask_about, epoch_of, read_jsonl, store_labels
 
 pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.django_db]
 PROMETHEUS = f"{LOCAL}@prometheus-absolute-reference"
@@ -25,18 +24,14 @@ HEADINGS = {
 }
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture
 def assessed(data_dir: Path) -> list[dict[str, Any]]:
-    return rows_of(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
+    return read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
 
 
 @pytest.fixture
 def labelled(data_dir: Path) -> list[dict[str, Any]]:
-    rows = rows_of(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
+    rows = read_jsonl(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
     return [row for row in rows if row["response_1"].strip() and row["response_2"].strip()]
 
 

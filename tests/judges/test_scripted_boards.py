@@ -3,9 +3,13 @@
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from arena.models import Arena
-from tests.factories import make_arena
+from arena.models import Arena, Candidate
+from arena.services.candidates import disclose_due
+from judges.models import Judge
+from judges.services.registry import register_judge, spec_named
+from tests.factories import make_arena, make_vote
 from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
 
@@ -58,3 +62,17 @@ def test_boards_of_people_are_not(arena: Arena) -> None:
     pages = shown(arena, "people")
     assert not [name for name, page in pages.items() if "scripted" in page.lower()]
     assert WARNING not in shown(arena, "combined")["board"]
+
+
+# -- Disclosure ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("endpoint", "disclosed"), [("scripted", 0), ("acme", 1)])
+def test_votes_of_scripted_judges_disclose_nobody(endpoint: str, disclosed: int) -> None:
+    arena = make_arena(2)
+    left, right = arena.candidates.order_by("pk")
+    epoch = register_judge(spec=spec_named("scripted"))
+    Judge.objects.update(endpoint=endpoint)
+    Candidate.objects.filter(pk=left.pk).update(disclosed_at=None, private_until_votes=1)
+    make_vote(arena, left, right, "left", rater=epoch.rater)
+    assert disclose_due(now=timezone.now()) == disclosed

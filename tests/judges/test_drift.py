@@ -15,7 +15,7 @@ from arena.calls.pricing import set_price
 from arena.endpoints import Endpoint
 from arena.models import Run
 from judges import tasks
-from judges.models import DriftCheck, DriftCheckSet, Epoch
+from judges.models import DriftCheck, DriftCheckSet, Epoch, LabelSet
 from judges.services.drift import (
     begin_drift_check_if_due,
     drift_check_items,
@@ -42,11 +42,9 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def canary(tmp_path: Path, local: FakeServer) -> DriftCheckSet:
-    """A canary of 30 pairs, whose baseline is asked and evaluated; the judge is right on all."""
-    local.otherwise = judging(prefers("GOOD"))
-    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(30)])
-    made = start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=10**9, now=NOW)
+def checked_judge(thirty_pairs: LabelSet) -> DriftCheckSet:
+    """Drift checks whose baseline is asked and evaluated; the judge is right on all pairs."""
+    made = start_drift_checks(epoch=epoch_of(), labels_in=thirty_pairs, cap=10**9, now=NOW)
     check_drift(NOW)
     return made
 
@@ -55,7 +53,9 @@ def whys() -> list[str]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
-def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(canary: DriftCheckSet) -> None:
+def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(
+    checked_judge: DriftCheckSet,
+) -> None:
     check = DriftCheck.objects.get()
     assert (check.why, check.sample, check.n, check.alarm) == ("baseline", 1000, 30, False)
     assert check.evaluated_at is not None
@@ -65,13 +65,15 @@ def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(canary: DriftC
     assert (epoch.model_returned, epoch.fingerprint) == ("judge-7b-2024-07-01", "fp_1")
 
 
-def test_the_same_day_nothing_more_is_asked(canary: DriftCheckSet) -> None:
+def test_the_same_day_nothing_more_is_asked(checked_judge: DriftCheckSet) -> None:
     for hours in range(3):
         run_drift_checks(now=NOW.replace(hour=20) + timedelta(hours=hours))
     assert whys() == ["baseline"]
 
 
-def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: DriftCheckSet) -> None:
+def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(
+    checked_judge: DriftCheckSet,
+) -> None:
     first = check_drift(NOW + timedelta(days=1))
     second = check_drift(NOW + timedelta(days=2))
     assert whys() == ["baseline", "daily", "daily"]
@@ -81,14 +83,14 @@ def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(canary: Drift
     assert (first.n, first.p, first.alarm, first.changed) == (20, 1, False, 0)
 
 
-def test_all_is_asked_again_after_a_week(canary: DriftCheckSet) -> None:
+def test_all_is_asked_again_after_a_week(checked_judge: DriftCheckSet) -> None:
     check_drift(NOW + timedelta(days=1))
     weekly = check_drift(NOW + timedelta(days=7))
     assert (weekly.why, weekly.n) == ("weekly", 30)
 
 
 def test_another_fingerprint_is_checked_at_once_and_only_once(
-    canary: DriftCheckSet, tmp_path: Path, local: FakeServer
+    checked_judge: DriftCheckSet, tmp_path: Path, local: FakeServer
 ) -> None:
     labels_in = store_labels(tmp_path, [pair_row(i) for i in range(100, 103)])
     ask_about(epoch_of(), labels_in)
@@ -113,15 +115,15 @@ def renamed(answer: Any, model: str) -> Any:
     return other
 
 
-def test_two_beats_make_one_check(canary: DriftCheckSet) -> None:
+def test_two_beats_make_one_check(checked_judge: DriftCheckSet) -> None:
     later = NOW + timedelta(days=1)
-    assert begin_drift_check_if_due(check_set_id=canary.pk, now=later) is not None
-    assert begin_drift_check_if_due(check_set_id=canary.pk, now=later) is None
+    assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is not None
+    assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is None
     assert whys() == ["baseline", "daily"]
 
 
 def test_a_beat_that_is_killed_leaves_nothing_half_done(
-    canary: DriftCheckSet, monkeypatch: pytest.MonkeyPatch
+    checked_judge: DriftCheckSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(**facts: Any) -> None:
         raise KeyboardInterrupt
@@ -135,14 +137,14 @@ def test_a_beat_that_is_killed_leaves_nothing_half_done(
     assert check_drift(NOW + timedelta(days=1)).n == 20
 
 
-def test_a_check_under_way_holds_back_the_next_one(canary: DriftCheckSet) -> None:
+def test_a_check_under_way_holds_back_the_next_one(checked_judge: DriftCheckSet) -> None:
     run_drift_checks(now=NOW + timedelta(days=1))
     run_drift_checks(now=NOW + timedelta(days=9))
     assert whys() == ["baseline", "daily"]
 
 
 def test_a_check_that_reaches_its_cap_pauses_and_says_so(
-    canary: DriftCheckSet, local: FakeServer, settings: Any, caplog: pytest.LogCaptureFixture
+    checked_judge: DriftCheckSet, local: FakeServer, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_price(
         endpoint="local",
@@ -164,7 +166,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
 
 
 def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
-    canary: DriftCheckSet, settings: Any, caplog: pytest.LogCaptureFixture
+    checked_judge: DriftCheckSet, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint = Endpoint("local", "openai", "http://127.0.0.1:9/v1")
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
@@ -192,14 +194,16 @@ def test_scores_make_no_canary(tmp_path: Path, local: FakeServer) -> None:
 
 
 def test_setting_the_same_again_changes_the_cap_and_keeps_the_baseline(
-    canary: DriftCheckSet,
+    checked_judge: DriftCheckSet,
 ) -> None:
-    same = start_drift_checks(epoch=epoch_of(), labels_in=canary.label_set, cap=7, now=NOW)
-    assert (same.pk, same.cap) == (canary.pk, 7)
+    same = start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=7, now=NOW)
+    assert (same.pk, same.cap) == (checked_judge.pk, 7)
     assert whys() == ["baseline"]
 
 
-def test_another_set_has_a_baseline_of_its_own(canary: DriftCheckSet, tmp_path: Path) -> None:
+def test_another_set_has_a_baseline_of_its_own(
+    checked_judge: DriftCheckSet, tmp_path: Path
+) -> None:
     other = store_labels(tmp_path, [pair_row(i) for i in range(50, 60)])
     later = NOW + timedelta(hours=1)
     start_drift_checks(epoch=epoch_of(), labels_in=other, cap=7, now=later)
@@ -208,14 +212,14 @@ def test_another_set_has_a_baseline_of_its_own(canary: DriftCheckSet, tmp_path: 
     assert check_drift(NOW + timedelta(days=1, hours=1)).n == 10
 
 
-def test_a_stopped_canary_is_silent_until_it_is_set_again(canary: DriftCheckSet) -> None:
+def test_a_stopped_canary_is_silent_until_it_is_set_again(checked_judge: DriftCheckSet) -> None:
     run_drift_checks(now=NOW + timedelta(days=1))
-    assert stop_drift_checks(judge=canary.judge, now=NOW)
-    assert not stop_drift_checks(judge=canary.judge, now=NOW)
+    assert stop_drift_checks(judge=checked_judge.judge, now=NOW)
+    assert not stop_drift_checks(judge=checked_judge.judge, now=NOW)
     assert DriftCheck.objects.order_by("pk").last().run.state == "cancelled"
     run_drift_checks(now=NOW + timedelta(days=8))
     assert whys() == ["baseline", "daily"]
-    start_drift_checks(epoch=epoch_of(), labels_in=canary.label_set, cap=10**9, now=NOW)
+    start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=10**9, now=NOW)
     assert check_drift(NOW + timedelta(days=8)).why == "weekly"
 
 
