@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
+from tests.ranking.stats.helpers import SOFT, votes
 
 
 def test_equal_votes_are_folded_whichever_side_they_were_on():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.pairing import PRIOR, pair_weights
+from tests.ranking.stats.helpers import SOFT, votes
 
 ELO = 400 / np.log(10)
 

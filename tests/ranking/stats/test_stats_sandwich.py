@@ -9,7 +9,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.sandwich import Sandwich
 
 
-def arena(n=300):
+def weighted_votes(n=300):
     rng = np.random.default_rng(2)
     left = rng.integers(0, 5, n)
     right = (left + rng.integers(1, 5, n)) % 5
@@ -30,28 +30,28 @@ def written_out(left, right, score, weight, cluster):
 
 def test_clusters_are_summed_before_they_are_squared(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 7)  # so that the blocks of clusters must add up
-    votes = arena()
+    votes = weighted_votes()
     fit = Sandwich().fit(Battles.from_arrays(*votes))
     assert fit.covariance_ == pytest.approx(written_out(*votes), rel=1e-8, abs=1e-12)
     assert fit.n_clusters_ == 30
 
 
 def test_without_clusters_each_vote_is_its_own():
-    left, right, score, weight, _ = arena()
+    left, right, score, weight, _ = weighted_votes()
     fit = Sandwich().fit(Battles.from_arrays(left, right, score, weight))
     expected = written_out(left, right, score, weight, np.arange(len(left)))
     assert fit.covariance_ == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
 def test_the_interval_is_t_quantiles_wide():
-    fit = Sandwich().fit(Battles.from_arrays(*arena()))
+    fit = Sandwich().fit(Battles.from_arrays(*weighted_votes()))
     t = 2.045230  # 29 degrees of freedom
     assert fit.high_ - fit.ratings_ == pytest.approx(t * fit.standard_errors_, rel=1e-6)
     assert fit.ratings_ - fit.low_ == pytest.approx(t * fit.standard_errors_, rel=1e-6)
 
 
 def test_errors_with_an_anchor_are_those_of_the_difference_to_it():
-    fit = Sandwich(model=BradleyTerry(anchor=1)).fit(Battles.from_arrays(*arena()))
+    fit = Sandwich(model=BradleyTerry(anchor=1)).fit(Battles.from_arrays(*weighted_votes()))
     c = fit.covariance_
     assert np.isnan(fit.standard_errors_[1])
     assert fit.standard_errors_[3] == pytest.approx(

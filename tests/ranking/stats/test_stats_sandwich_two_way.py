@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import NoInterval
 from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+from tests.ranking.stats.helpers import SOFT, votes
 
 
-def arena(n=300, n_prompts=30, n_raters=12):
+def crossed_votes(n=300, n_prompts=30, n_raters=12):
     rng = np.random.default_rng(2)
     left = rng.integers(0, 5, n)
     right = (left + rng.integers(1, 5, n)) % 5
@@ -37,7 +37,7 @@ def one_way(left, right, score, weight, keys):
 
 @pytest.mark.parametrize("dropped", [0, 40])
 def test_it_is_both_ways_less_what_was_counted_twice(dropped):
-    left, right, score, prompt, rater = arena(900)
+    left, right, score, prompt, rater = crossed_votes(900)
     weight = np.random.default_rng(3).integers(1, 3, 900)
     weight[:dropped] = 0
     pairs = list(zip(prompt.tolist(), rater.tolist(), strict=True))
@@ -75,7 +75,7 @@ def test_negative_eigenvalues_become_zero():
 
 
 def test_a_second_way_within_the_first_adds_nothing():
-    left, right, score, prompt, _ = arena()
+    left, right, score, prompt, _ = crossed_votes()
     one = Sandwich().fit(Battles.from_arrays(left, right, score, cluster=prompt))
     within = prompt * 10 + np.arange(300) % 3  # every one of these has one prompt
     for second in (within, np.arange(300), prompt):
@@ -136,7 +136,7 @@ def test_counts_are_repeated_rows(v, seed):
 
 
 def test_the_unranked_take_no_part():
-    left, right, score, prompt, rater = arena()
+    left, right, score, prompt, rater = crossed_votes()
     known = TwoWaySandwich().fit(left, right, score, prompt, rater)
     more = TwoWaySandwich().fit(
         np.r_[left, 5], np.r_[right, 0], np.r_[score, 1], np.r_[prompt, -99], np.r_[rater, 99]
@@ -151,7 +151,7 @@ def test_the_unranked_take_no_part():
     [(0.5, 30, NoInterval.NO_DECISIVE_VOTE), (1, 4, NoInterval.FEW_CLUSTERS)],
 )
 def test_where_chance_cannot_be_measured_there_is_no_interval(score, few, reason):
-    left, right, _, prompt, rater = arena()
+    left, right, _, prompt, rater = crossed_votes()
     scores = np.where(np.arange(300) % 2, score, 1 - score)
     fit = TwoWaySandwich().fit(left, right, scores, prompt, rater % few)
     assert fit.reason_ is reason

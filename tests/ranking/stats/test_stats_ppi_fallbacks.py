@@ -4,27 +4,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stats_judge import K, arena, bare, fit
 
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import Status
 from ranking.stats.intervals import NoInterval
 from ranking.stats.ppi import Labelled, NoGain, PredictionPowered, Unlabelled
 from ranking.stats.sandwich import Sandwich
+from tests.ranking.stats.helpers import K, fit_combined, judged_votes, without_weights
 
 
 def test_weights_of_next_to_nothing_do_no_harm():
-    people, judge = arena()
+    people, judge = judged_votes()
     light = judge | {"weight": np.where(judge["left"] == 2, 1e-200, judge["weight"])}
-    model = fit(people, light)
+    model = fit_combined(people, light)
     assert model.no_gain_ is None
     assert np.isfinite(model.low_).all()
 
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_a_lambda_of_0_is_the_board_of_people_alone(plain):
-    people, judge = map(bare, arena()) if plain else arena()
-    model = fit(people, judge, tuning=0.0)
+    people, judge = map(without_weights, judged_votes()) if plain else judged_votes()
+    model = fit_combined(people, judge, tuning=0.0)
     battles = Labelled.from_arrays(**people, n_candidates=K).battles
     alone, ratings = Sandwich().fit(battles), BradleyTerry().fit(battles).ratings_
     assert model.ratings_ == pytest.approx(ratings, abs=1e-9)
@@ -34,20 +34,20 @@ def test_a_lambda_of_0_is_the_board_of_people_alone(plain):
 
 
 def test_the_covariance_runs_into_that_of_people_alone():
-    people, judge = arena()
-    model = fit(people, judge, tuning=1e-9)
+    people, judge = judged_votes()
+    model = fit_combined(people, judge, tuning=1e-9)
     assert model.lambda_ == 1e-9
     assert model.standard_errors_ == pytest.approx(model.people_.standard_errors_, rel=1e-7)
 
 
 def test_judge_only_pairs_and_candidates_change_nothing():
-    people, judge = map(bare, arena())
+    people, judge = map(without_weights, judged_votes())
     known = (people["left"] != 4) & (people["right"] != 4)
     people = {key: value[known] for key, value in people.items()}
     outside = (judge["left"] == 4) | (judge["right"] == 4)
     inside = {key: value[~outside] for key, value in judge.items()}
     assert outside.any()
-    both, less = fit(people, judge, tuning=0.5), fit(people, inside, tuning=0.5)
+    both, less = fit_combined(people, judge, tuning=0.5), fit_combined(people, inside, tuning=0.5)
     assert both.status_[4] is Status.NO_VOTES
     assert both.ratings_ == pytest.approx(less.ratings_, nan_ok=True)
     assert both.standard_errors_ == pytest.approx(less.standard_errors_, nan_ok=True)
@@ -94,24 +94,28 @@ def test_sides_may_be_compared_like_with_like():
 
 
 def test_a_useless_judge_leaves_the_board_of_people():
-    people, judge = map(bare, arena())
+    people, judge = map(without_weights, judged_votes())
     rng = np.random.default_rng(4)
     turned = people | {"predicted": 1 - np.where(rng.random(250) < 0.9, people["score"], 0.5)}
-    model = fit(turned, judge)  # it says the opposite, which a lambda of 0 or more cannot use
+    model = fit_combined(
+        turned, judge
+    )  # it says the opposite, which a lambda of 0 or more cannot use
     assert (model.lambda_, model.no_gain_) == (0.0, NoGain.UNINFORMATIVE)
     assert model.ratings_.tolist() == model.people_.ratings_.tolist()
     assert model.low_ == pytest.approx(model.people_.low_)
-    undecided = fit(people | {"predicted": np.full(250, 0.5)}, judge | {"predicted": [0.5] * 900})
+    undecided = fit_combined(
+        people | {"predicted": np.full(250, 0.5)}, judge | {"predicted": [0.5] * 900}
+    )
     assert undecided.no_gain_ is NoGain.UNINFORMATIVE
 
 
 def test_people_whom_no_judge_has_followed_are_not_lost():
-    people, judge = map(bare, arena())
-    model = fit(people | {"predicted": np.full(250, np.nan)}, judge)
+    people, judge = map(without_weights, judged_votes())
+    model = fit_combined(people | {"predicted": np.full(250, np.nan)}, judge)
     assert model.no_gain_ is NoGain.NOTHING_SHARED
     assert model.high_ == pytest.approx(model.people_.high_)
     empty = {key: [] for key in judge} | {"n_candidates": K}
-    assert fit(people, empty).no_gain_ is NoGain.NOTHING_SHARED
+    assert fit_combined(people, empty).no_gain_ is NoGain.NOTHING_SHARED
 
 
 def test_a_correction_beyond_all_votes_falls_back_to_people():
@@ -126,8 +130,8 @@ def test_a_correction_beyond_all_votes_falls_back_to_people():
 
 
 def test_an_anchor_has_no_error():
-    people, judge = arena()
-    model = fit(people, judge, model=BradleyTerry(anchor=2, center=1500))
+    people, judge = judged_votes()
+    model = fit_combined(people, judge, model=BradleyTerry(anchor=2, center=1500))
     assert model.ratings_[2] == 1500
     assert np.isnan(model.standard_errors_).tolist() == [False, False, True, False, False]
     c, e = model.covariance_, model.standard_errors_
@@ -175,23 +179,23 @@ def test_hopeless_votes_come_back_with_the_reason(left, right, score, n, reason)
 
 
 def test_samples_that_do_not_match_are_refused():
-    people, judge = arena()
+    people, judge = judged_votes()
     with pytest.raises(ValueError, match="cluster must be given for both"):
-        fit(people, bare(judge))
+        fit_combined(people, without_weights(judge))
     with pytest.raises(ValueError, match="unlabelled has 9 candidates where labelled has 5"):
-        fit(people, judge | {"n_candidates": 9})
+        fit_combined(people, judge | {"n_candidates": 9})
     with pytest.raises(ValueError, match=r"tuning must be from 0 to 1 or None, not 1\.5"):
-        fit(people, judge, tuning=1.5)
+        fit_combined(people, judge, tuning=1.5)
     with pytest.raises(ValueError, match="tuning must be"):
-        fit(people, judge, tuning=float("nan"))
+        fit_combined(people, judge, tuning=float("nan"))
     with pytest.raises(ValueError, match="confidence must be"):
-        fit(people, judge, confidence=1.0)
+        fit_combined(people, judge, confidence=1.0)
 
 
 def test_hyperparameters_stay_as_they_were_given():
     model = BradleyTerry(anchor=1)
     estimator = PredictionPowered(confidence=0.9, tuning=0.5, model=model, by_side=True)
-    labelled, unlabelled = (dict(c) for c in arena())
+    labelled, unlabelled = (dict(c) for c in judged_votes())
     fitted = estimator.fit(Labelled.from_arrays(**labelled), Unlabelled.from_arrays(**unlabelled))
     assert fitted is estimator
     assert (estimator.confidence, estimator.tuning, estimator.by_side) == (0.9, 0.5, True)
@@ -201,7 +205,7 @@ def test_hyperparameters_stay_as_they_were_given():
 
 @given(seed=st.integers(0, 10_000), echo=st.floats(-1, 2), factor=st.floats(0.1, 10))
 def test_sides_names_order_and_the_unit_of_weights_are_no_matter(seed, echo, factor):
-    people, judge = arena(n=60, n_judge=150, seed=seed, echo=echo)
+    people, judge = judged_votes(n=60, n_judge=150, seed=seed, echo=echo)
     rng = np.random.default_rng(seed)
     name = rng.permutation(K)
 
@@ -216,7 +220,7 @@ def test_sides_names_order_and_the_unit_of_weights_are_no_matter(seed, echo, fac
         columns |= {"weight": columns["weight"] * factor, "cluster": 7 * columns["cluster"] - 3}
         return {key: value[order] for key, value in columns.items()}
 
-    one, two = fit(people, judge), fit(other(people), other(judge))
+    one, two = fit_combined(people, judge), fit_combined(other(people), other(judge))
     assert two.lambda_ == pytest.approx(one.lambda_, abs=1e-6)
     assert two.ratings_[name] == pytest.approx(one.ratings_, abs=1e-4, nan_ok=True)
     assert two.low_[name] == pytest.approx(one.low_, abs=1e-4, nan_ok=True)
@@ -224,8 +228,8 @@ def test_sides_names_order_and_the_unit_of_weights_are_no_matter(seed, echo, fac
 
 @given(seed=st.integers(0, 10_000), echo=st.floats(-2, 3), n=st.integers(5, 60))
 def test_the_board_is_never_wider_for_a_judge(seed, echo, n):
-    people, judge = arena(n=n, n_judge=100, seed=seed, echo=echo)
-    model = fit(people, judge)
+    people, judge = judged_votes(n=n, n_judge=100, seed=seed, echo=echo)
+    model = fit_combined(people, judge)
     if model.reason_ is None:
         assert model.gain_ >= 1
         assert 0 <= model.lambda_ <= 1

@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
@@ -18,6 +17,7 @@ from ranking.stats.robustness import (
     least,
     measure_robustness,
 )
+from tests.ranking.stats.helpers import SOFT, votes
 
 
 def drawn(seed, n, strengths, ties=0.2):
