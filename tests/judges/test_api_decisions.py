@@ -48,7 +48,7 @@ def test_it_says_what_the_page_says(team: Team, clear_lead: Arena) -> None:
     assert found["sentence"].split(":")[0] in page
 
 
-def test_what_is_not_known_stays_unknown_and_says_what_is_missing(team: Team) -> None:
+def test_unknown_figures_say_what_is_missing(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.3))
     publish(arena)
     work_off(order(arena, "scripted:scripted-1", per_pair=1))

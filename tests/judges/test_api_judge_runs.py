@@ -94,7 +94,7 @@ def test_a_name_that_no_order_takes_is_refused(
 # -- Ordering --------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_what_an_order_would_cost_and_writes_nothing(
+def test_dry_run_quotes_and_writes_nothing(
     team: Team, arena: Arena, two_dollar_model: None
 ) -> None:
     answer = post(token_of(team, "judge"), arena, judges=[PAID], per_pair=1, dry_run=True)

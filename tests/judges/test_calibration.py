@@ -51,7 +51,7 @@ def test_a_judge_that_agrees_with_people_is_trusted(tmp_path: Path, local: FakeS
     assert epoch.rater.trusted_at is not None
 
 
-def test_a_judge_that_looks_at_the_order_abstains_and_is_not_trusted(
+def test_position_biased_judge_abstains_and_is_not_trusted(
     tmp_path: Path, local: FakeServer
 ) -> None:
     local.otherwise = better_is("A")
@@ -192,7 +192,7 @@ def test_people_s_votes_are_measured_whatever_side_they_saw(local: FakeServer) -
     assert order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0") is None
 
 
-def test_only_what_people_voted_on_is_ordered_and_a_limit_draws_by_seed(local: FakeServer) -> None:
+def test_only_voted_pairs_are_ordered_and_a_limit_draws_by_seed(local: FakeServer) -> None:
     arena = make_arena(3, 8)
     ann = make_person()
     for number in range(6):
@@ -264,9 +264,7 @@ def test_a_jury_is_measured_by_what_it_decided() -> None:
     assert report["money"]["verdicts"] > decided.count()
 
 
-def test_in_an_arena_the_answer_shown_first_is_known_whatever_side_it_has(
-    local: FakeServer,
-) -> None:
+def test_first_shown_answer_is_known_whatever_its_side(local: FakeServer) -> None:
     arena, ann = make_arena(2, 8), make_person()
     for number in range(8):
         vote_on(show_pair(arena, ann, number), ann, "left")

@@ -42,7 +42,7 @@ def as_shown(body: dict[str, Any]) -> Sent:
     return completion(f"So.\nVERDICT-{nonce_of(body)}: {' > '.join(letters).upper()}")
 
 
-def test_a_list_ranked_as_shown_prefers_the_first_position_every_time(local: FakeServer) -> None:
+def test_list_ranked_as_shown_prefers_the_first_position(local: FakeServer) -> None:
     local.otherwise = as_shown
     arena = make_arena(4, 6)
     for judgement in asked(arena, f"{LOCAL}@listwise").judgements.all():
@@ -55,7 +55,7 @@ def test_a_list_ranked_as_shown_prefers_the_first_position_every_time(local: Fak
     assert (report["first_position"]["value"], report["flips"]["value"]) == (1, 1)
 
 
-def test_votes_on_drawn_and_on_imported_pairs_speak_for_and_against_a_judge() -> None:
+def test_votes_on_drawn_and_imported_pairs_measure_a_judge() -> None:
     arena = make_arena(2, 2)
     drawn, imported = asked(arena, "scripted").judgements.all()
     vote_like(drawn, issued_at=timezone.now(), draw_probability=0.5)
@@ -63,9 +63,7 @@ def test_votes_on_drawn_and_on_imported_pairs_speak_for_and_against_a_judge() ->
     assert voted_on(arena).keys() == {drawn.responses, imported.responses}
 
 
-def test_a_vote_that_was_asked_for_beside_a_verdict_says_nothing_of_the_judge(
-    client: Client,
-) -> None:
+def test_votes_requested_beside_verdicts_do_not_measure(client: Client) -> None:
     arena = make_arena(2, 2)
     run = asked(arena, "scripted")
     judgement = run.judgements.filter(state="voted").first()

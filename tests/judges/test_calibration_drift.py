@@ -17,7 +17,7 @@ def test_a_judge_that_stays_the_same_rings_no_alarm():
 
 
 @pytest.mark.parametrize("worse", [True, False])
-def test_worse_and_better_both_ring_because_either_is_another_judge(worse):
+def test_worse_and_better_verdicts_both_raise_an_alarm(worse):
     before, now = right(set()), right(set(range(8)))
     found = drift_alarm(before, now) if worse else drift_alarm(now, before)
     assert found.alarm

@@ -31,7 +31,7 @@ def test_flips_and_first_places_are_plain_counts(items):
 
 @settings(deadline=None, max_examples=60)
 @given(pair_items())
-def test_preferences_are_counted_on_the_same_labels_for_judge_and_people(items):
+def test_length_preference_uses_the_same_labels_for_both(items):
     found = report(items)
     for preference, mark in [
         (found.picks_longer, lambda item: item.longer),
@@ -77,7 +77,7 @@ def test_a_judge_that_always_takes_the_first_flips_every_time():
     assert found.first_position.n == 60
 
 
-def test_a_judge_fond_of_its_family_prefers_it_more_than_people_do():
+def test_preference_for_own_family_exceeds_that_of_people():
     items = [pair_item(i, "lr", "left", own_family="left") for i in range(20)]
     items += [pair_item(f"r{i}", "lr", "left", own_family="right") for i in range(5)]
     found = report(items).own_family

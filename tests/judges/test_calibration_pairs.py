@@ -72,7 +72,7 @@ def test_each_agreement_is_counted_label_by_label(items):
 
 @settings(deadline=None, max_examples=60)
 @given(pair_items())
-def test_people_are_compared_pair_by_pair_on_the_items_the_judge_settled(items):
+def test_people_are_compared_on_items_the_judge_settled(items):
     found = report(items)
     for people, everywhere in [(found.people, False), (found.people_everywhere, True)]:
         three, two = [], []
@@ -209,7 +209,7 @@ def test_a_missing_verdict_is_neither_a_tie_nor_a_miss():
     assert dict(found.states) == dict.fromkeys(["voted", *states], 1)
 
 
-def test_one_label_per_item_leaves_people_unknown_with_the_reason():
+def test_one_label_per_item_leaves_people_unknown():
     found = report([pair_item(i) for i in range(20)])
     assert found.people.decisive.value is None
     assert found.people.decisive.reason.startswith("No item that counts here has two people")

@@ -51,7 +51,7 @@ def test_longer_wins_is_what_a_plain_count_of_the_file_says(labelled):
     print(f"longer wins: {hits} of {sided} = {hits / sided:.4f}; {same} of 734 = {same / 734:.4f}")
 
 
-def test_a_judge_that_counts_characters_agrees_so_often_and_is_not_trusted(labelled):
+def test_character_counter_is_not_trusted(labelled):
     said = {"1": "left", "2": "right", "tie": "tie"}
     found = calibrate_pairs(items_of(labelled, lambda row: said[plainly_longer(row)]))
     assert found.against_all.decisive == found.longer.decisive

@@ -33,7 +33,7 @@ def assert_follows(found, rows):
 
 @settings(deadline=None, max_examples=60)
 @given(score_items())
-def test_all_raters_their_average_and_where_they_agree_stand_side_by_side(items):
+def test_all_raters_their_mean_and_agreed_items_are_reported(items):
     found = report(items)
     done = [item for item in items if item.score is not None]
     assert_follows(found.against_all, [(i.score, s) for i in done for _, s in i.labels])
@@ -124,7 +124,7 @@ def test_length_is_a_baseline_that_the_judge_is_held_against():
     assert equal.length.lift.value == pytest.approx(equal.against_all.pearson.value)
 
 
-def test_one_score_per_item_leaves_people_unknown_with_the_reason():
+def test_one_score_per_item_leaves_people_unknown():
     found = report([score_item(i, [i % 5], float(i % 4)) for i in range(40)])
     assert found.people.pearson.reason.startswith("No item that the judge has scored has scores")
     assert found.people.mean_absolute_difference is None

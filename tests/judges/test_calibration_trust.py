@@ -88,7 +88,7 @@ def test_the_reasons_are_sentences_with_the_numbers():
     )
 
 
-def test_a_judge_that_is_right_is_trusted_and_one_that_counts_characters_is_not():
+def test_right_judge_is_trusted_and_character_counter_is_not():
     right = ["left" if i % 2 else "right" for i in range(60)]
     length = [(20, 10) if i % 3 else (10, 20) for i in range(60)]
 
@@ -104,7 +104,7 @@ def test_a_judge_that_is_right_is_trusted_and_one_that_counts_characters_is_not(
     assert not assess_trust(calibrate_pairs(items(counted))).trusted
 
 
-def test_a_judge_that_says_what_length_says_is_not_trusted_however_often_it_agrees():
+def test_judge_that_follows_length_is_not_trusted():
     items = [pair_item(i, "l" if i % 10 else "r", "left") for i in range(300)]
     found = assess_trust(calibrate_pairs(items))
     assert not found.trusted
@@ -112,7 +112,7 @@ def test_a_judge_that_says_what_length_says_is_not_trusted_however_often_it_agre
     assert "without a lower bound" in found.reasons[1]
 
 
-def test_a_judge_of_scores_is_trusted_by_what_it_ranks_not_by_how_strict_it_is():
+def test_trust_in_scores_rests_on_ranking_not_strictness():
     strict = [
         score_item(
             i, [i % 5 + 1, (i % 5 + i // 40) % 5 + 1], i % 5 - 2.0 + i % 2 / 4, length=i * 7 % 50

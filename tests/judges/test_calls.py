@@ -35,9 +35,7 @@ def the_judgement() -> Judgement:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_verdict_that_survives_the_swap_is_one_vote_of_the_judges_rater(
-    local: FakeServer, side: str
-) -> None:
+def test_consistent_verdict_is_one_vote_of_the_judge(local: FakeServer, side: str) -> None:
     run = one_comparison()
     judgement = the_judgement()
     better = getattr(judgement.comparison, f"{side}_response")
@@ -134,9 +132,7 @@ def test_what_came_of_a_call_is_written_down(local: FakeServer) -> None:
     assert call.finished_at is not None
 
 
-def test_both_orders_are_asked_with_temperature_zero_and_nonces_of_their_own(
-    local: FakeServer,
-) -> None:
+def test_both_orders_use_temperature_zero_and_own_nonces(local: FakeServer) -> None:
     work_off(one_comparison())
     assert [body["temperature"] for body in local.requests] == [0, 0]
     assert len({fake_server.nonce_of(body) for body in local.requests}) == 2
@@ -180,7 +176,7 @@ def test_a_wrong_key_pauses_the_run_at_once_and_says_why(local: FakeServer, stat
     assert "not for you" in run.pause_reason
 
 
-def test_a_paused_run_goes_on_where_it_was_and_pays_nothing_twice(local: FakeServer) -> None:
+def test_resumed_run_pays_nothing_twice(local: FakeServer) -> None:
     local.script.extend([better_is("TIE"), better_is("TIE"), fails(401)])
     run = work_off(order(make_arena(3, 4)))
     assert (run.state, Vote.objects.count()) == ("paused", 1)
@@ -190,9 +186,7 @@ def test_a_paused_run_goes_on_where_it_was_and_pays_nothing_twice(local: FakeSer
     assert len(local.requests) == 13
 
 
-def test_ten_failed_calls_in_a_row_pause_the_run_and_going_on_tries_them_again(
-    local: FakeServer,
-) -> None:
+def test_ten_failures_pause_the_run_and_resuming_retries(local: FakeServer) -> None:
     local.otherwise = fails(400, "out of order")
     run = work_off(order(make_arena(4, 4), per_pair=4))
     assert run.state == "paused"
@@ -228,7 +222,7 @@ def test_a_worker_that_died_in_a_call_leaves_it_to_the_next_one(
     assert the_judgement().forward.requests == 2
 
 
-def test_a_worker_that_died_before_settling_is_made_up_for_by_the_sweep(
+def test_sweep_settles_for_a_worker_that_died(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = one_comparison()
@@ -260,7 +254,7 @@ def test_a_doorbell_rung_again_makes_no_request(local: FakeServer) -> None:
     assert len(local.requests) == 2
 
 
-def test_changed_rubric_files_pause_the_run_instead_of_judging_by_other_rules(
+def test_changed_rubric_files_pause_the_run(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = one_comparison()
@@ -299,7 +293,7 @@ def test_a_key_is_in_no_row_and_no_log(
     assert key not in caplog.text
 
 
-def test_the_thread_gives_its_database_connection_back_while_the_model_thinks(
+def test_connection_is_given_back_during_the_request(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order_of_events: list[str] = []
@@ -341,7 +335,7 @@ def with_references(prompts: int, rubric: str = REFERENCED) -> Run:
     return order(arena, rubric, per_pair=prompts)
 
 
-def test_a_reference_that_was_taken_away_costs_its_own_verdict_alone(local: FakeServer) -> None:
+def test_removed_reference_costs_its_own_verdict_alone(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     run = with_references(3)
     first = run.judgements.select_related("comparison").order_by("pk").first()
@@ -376,7 +370,7 @@ def test_an_answer_that_lost_its_text_fails_with_a_sentence(local: FakeServer) -
     assert set(Call.objects.filter(state="failed").values_list("error", flat=True)) == {GONE}
 
 
-def test_a_grading_note_that_cannot_be_asked_for_ends_what_needs_it(local: FakeServer) -> None:
+def test_impossible_grading_note_ends_what_needs_it(local: FakeServer) -> None:
     run = with_references(1, f"{LOCAL}@pairwise-note")
     run.arena.prompts.update(text="")
     work_off(run)

@@ -58,9 +58,7 @@ def test_the_figures_are_those_of_the_public_comparison(team: Team, clear_lead: 
     assert "<strong>100</strong> between the two" in page
 
 
-def test_members_of_any_role_read_it_and_to_all_others_it_is_not_there(
-    team: Team, clear_lead: Arena
-) -> None:
+def test_members_of_any_role_read_it_and_others_get_404(team: Team, clear_lead: Arena) -> None:
     url = decision_url(team, clear_lead)
     for role in Role.values:
         assert SURE in page_text(join(team, role), url)
@@ -78,7 +76,7 @@ def test_a_private_arena_of_another_team_is_not_there(team: Team) -> None:
     assert Client().get(decision_url(team, arena)).status_code == 302
 
 
-def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team) -> None:
+def test_own_undisclosed_names_are_shown_others_are_hidden(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5, 0.5))
     _, new, theirs = candidates_of(arena)
     others = make_team("Others", "others")
@@ -164,7 +162,7 @@ def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear_lead: A
     assert str(won.comparison.key) not in first + second
 
 
-def test_open_differences_say_how_many_votes_and_what_they_cost_from_judges(team: Team) -> None:
+def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     client, url = join(team), decision_url(team, arena)
@@ -221,9 +219,7 @@ def _plain(cell: str) -> str:
     return " ".join(re.sub(r"<svg.*?</svg>|<[^>]*>", " ", cell, flags=re.S).split())
 
 
-def test_each_candidate_has_its_figures_and_each_category_its_own(
-    team: Team, clear_lead: Arena
-) -> None:
+def test_figures_are_shown_per_candidate_and_category(team: Team, clear_lead: Arena) -> None:
     old, new = candidates_of(clear_lead)
     for snapshot in Snapshot.objects.current().filter(board__arena=clear_lead):
         scores = {
@@ -252,9 +248,7 @@ def test_each_candidate_has_its_figures_and_each_category_its_own(
     assert (said["style_elo"], said["style_low"], said["style_high"]) == (41.0, 20.0, 60.0)
 
 
-def test_a_draft_without_votes_does_not_take_the_place_of_the_verdict(
-    team: Team, clear_lead: Arena
-) -> None:
+def test_draft_without_votes_does_not_replace_the_verdict(team: Team, clear_lead: Arena) -> None:
     draft = clear_lead.candidates.create(name="draft", team=team)
     elsewhere = clear_lead.candidates.create(name="elsewhere", team=team)
     for outcome, prompt in zip(("left", "right"), clear_lead.prompts.all(), strict=False):
@@ -323,9 +317,7 @@ def make_more(arena: Arena, team: Team, n: int) -> None:
 # -- What may be done next -------------------------------------------------------------------------
 
 
-def test_judges_are_ordered_for_the_two_on_the_page_and_for_no_more_than_they_answer(
-    team: Team,
-) -> None:
+def test_order_link_names_both_and_at_most_shared_prompts(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     old, new = candidates_of(arena)
@@ -338,9 +330,7 @@ def test_judges_are_ordered_for_the_two_on_the_page_and_for_no_more_than_they_an
     )
 
 
-def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_takes(
-    team: Team,
-) -> None:
+def test_more_prompts_are_needed_once_judges_saw_all(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     client, url = join(team), decision_url(team, arena)
@@ -422,7 +412,7 @@ def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
     assert '<td data-label="Status">conclusive</td>' in page
 
 
-def test_who_wins_on_too_few_prompts_is_told_how_many_are_missing(team: Team) -> None:
+def test_winner_on_too_few_prompts_is_told_how_many_lack(team: Team) -> None:
     page = page_text(join(team), decision_url(team, shut_out(team, 7, "right")))
     assert "Not conclusive yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
     assert "<strong>about 1</strong> between the two" in page

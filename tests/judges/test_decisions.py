@@ -34,7 +34,7 @@ def decide(**fields: Any) -> int:
     return write_decisions(**{"now": timezone.now(), "seen": {}} | fields)
 
 
-def test_a_clear_difference_is_written_with_its_notice_and_deliveries(team: Team) -> None:
+def test_clear_difference_is_written_with_notice_and_deliveries(team: Team) -> None:
     join(team, email="ann@example.com")
     Webhook.objects.create(team=team, url="https://hooks.example.com/", salt="s")
     arena = team_arena(team, CLEAR)
@@ -150,7 +150,7 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     assert decide() == 0
 
 
-def test_the_chosen_baseline_counts_and_another_one_is_another_question(team: Team) -> None:
+def test_chosen_baseline_counts_and_another_starts_anew(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5, 3.0))
     publish(arena)
     first, _, third = candidates_of(arena)
@@ -193,7 +193,7 @@ def test_undisclosed_names_are_told_to_their_own_team_alone(team: Team) -> None:
     assert "candidate-1" not in str(Notice.objects.get(team=guests).details)
 
 
-def test_retired_candidates_and_arenas_without_a_team_are_left_alone(team: Team) -> None:
+def test_retired_candidates_and_teamless_arenas_are_skipped(team: Team) -> None:
     arena = team_arena(team, CLEAR)
     arena.candidates.filter(pk=candidates_of(arena)[1].pk).update(retired_at=timezone.now())
     publish(arena)

@@ -53,9 +53,7 @@ def whys() -> list[str]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
-def test_the_baseline_is_asked_at_once_and_outside_of_the_repeats(
-    checked_judge: DriftCheckSet,
-) -> None:
+def test_baseline_is_asked_at_once_outside_of_repeats(checked_judge: DriftCheckSet) -> None:
     check = DriftCheck.objects.get()
     assert (check.why, check.sample, check.n, check.alarm) == ("baseline", 1000, 30, False)
     assert check.evaluated_at is not None
@@ -71,9 +69,7 @@ def test_the_same_day_nothing_more_is_asked(checked_judge: DriftCheckSet) -> Non
     assert whys() == ["baseline"]
 
 
-def test_a_sample_of_twenty_is_asked_on_the_next_days_another_each(
-    checked_judge: DriftCheckSet,
-) -> None:
+def test_later_days_ask_other_samples_of_twenty(checked_judge: DriftCheckSet) -> None:
     first = check_drift(NOW + timedelta(days=1))
     second = check_drift(NOW + timedelta(days=2))
     assert whys() == ["baseline", "daily", "daily"]
@@ -193,7 +189,7 @@ def test_scores_make_no_canary(tmp_path: Path, local: FakeServer) -> None:
     assert not DriftCheckSet.objects.exists()
 
 
-def test_setting_the_same_again_changes_the_cap_and_keeps_the_baseline(
+def test_setting_it_again_changes_the_cap_and_keeps_the_baseline(
     checked_judge: DriftCheckSet,
 ) -> None:
     same = start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=7, now=NOW)

@@ -37,7 +37,7 @@ def checks() -> list[tuple[str, int]]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", "n"))
 
 
-def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
+def test_cancelled_baseline_is_asked_anew_and_hears_change(
     thirty_pairs: LabelSet, local: FakeServer
 ) -> None:
     set_on(thirty_pairs)
@@ -50,9 +50,7 @@ def test_a_cancelled_baseline_is_asked_anew_and_then_hears_the_change(
     assert Epoch.objects.count() == 2
 
 
-def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(
-    thirty_pairs: LabelSet,
-) -> None:
+def test_half_asked_cancelled_baseline_does_not_count(thirty_pairs: LabelSet) -> None:
     set_on(thirty_pairs)
     run = DriftCheck.objects.get().run
     run.calls.update(due_at=timezone.now())
@@ -66,7 +64,7 @@ def test_a_baseline_that_was_half_asked_when_it_was_cancelled_is_none(
     assert checks() == [("baseline", 10), ("baseline", 30)]
 
 
-def test_setting_it_again_after_a_stop_begins_the_baseline_at_once(thirty_pairs: LabelSet) -> None:
+def test_setting_it_after_a_stop_begins_a_baseline(thirty_pairs: LabelSet) -> None:
     made = set_on(thirty_pairs)
     stop_drift_checks(judge=made.judge, now=NOW)
     set_on(thirty_pairs, NOW + timedelta(minutes=1))
@@ -131,9 +129,7 @@ def test_a_call_that_was_never_finished_does_not_hide_a_change(ten_pairs: LabelS
     assert whys() == ["baseline", "changed"]
 
 
-def test_a_call_that_was_never_finished_is_not_what_the_baseline_was_answered_by(
-    ten_pairs: LabelSet,
-) -> None:
+def test_unfinished_call_does_not_set_the_fingerprint(ten_pairs: LabelSet) -> None:
     made = start_drift_checks(epoch=epoch_of(), labels_in=ten_pairs, cap=10**9, now=NOW)
     run = made.checks.get().run
     work_off(run)
@@ -142,9 +138,7 @@ def test_a_call_that_was_never_finished_is_not_what_the_baseline_was_answered_by
     assert Epoch.objects.get().fingerprint == "fp_1"
 
 
-def test_a_server_that_never_names_the_same_twice_is_checked_once_a_day(
-    ten_pairs: LabelSet,
-) -> None:
+def test_ever_changing_fingerprint_is_checked_once_a_day(ten_pairs: LabelSet) -> None:
     watched(ten_pairs)
     calls = order(make_arena(2, 3), LOCAL, per_pair=3).calls.order_by("pk")
     for number, call in enumerate(calls):
@@ -159,7 +153,7 @@ def test_a_server_that_never_names_the_same_twice_is_checked_once_a_day(
     assert whys() == ["baseline", "changed", "changed"]
 
 
-def test_a_judge_without_its_rubric_does_not_end_the_watch_for_others(
+def test_missing_rubric_does_not_stop_checks_of_others(
     ten_pairs: LabelSet, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = watched(ten_pairs), watched(ten_pairs, "scripted")

@@ -84,7 +84,7 @@ def test_the_new_epoch_has_a_baseline_of_its_own(trusted: Epoch, local: FakeServ
     assert Epoch.objects.count() == 2
 
 
-def test_the_next_run_votes_as_the_new_epoch_and_asks_everything_again(
+def test_next_run_votes_as_the_new_epoch_and_asks_all_again(
     trusted: Epoch, local: FakeServer
 ) -> None:
     arena = make_arena(2, 3)

@@ -52,7 +52,7 @@ def test_the_answers_that_people_liked_most_are_the_real_ones() -> None:
     assert real["Question 1?"] == "Answer 1-1 of somebody."
 
 
-def test_the_same_seed_makes_the_same_set_and_another_one_another() -> None:
+def test_set_depends_on_the_seed() -> None:
     arena = make_arena(2, 6)
     first = make_honeypots(arena=arena, seed="1", prompts=3)
     assert make_honeypots(arena=arena, seed="1", prompts=3) == first
@@ -90,9 +90,7 @@ def test_traps_alone_make_nobody_trusted(local: FakeServer) -> None:
     assert "has not been calibrated against people" in trust_problems(epoch)[0]
 
 
-def test_a_judge_that_believes_what_an_answer_claims_is_not_trusted(
-    tmp_path: Path, local: FakeServer
-) -> None:
+def test_judge_that_believes_claims_is_not_trusted(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
     ask_about(epoch, labels_in)

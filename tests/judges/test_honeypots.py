@@ -24,7 +24,7 @@ def test_there_is_one_of_each_trap_beside_the_real_answer() -> None:
     assert "above" in found["as_above"].fake.lower()
 
 
-def test_a_padded_copy_is_the_answer_and_sentences_that_say_nothing() -> None:
+def test_padded_copy_is_the_answer_plus_empty_sentences() -> None:
     fake = made()["padded"].fake
     before, after = fake.split(ANSWER)
     rest = before + after

@@ -97,7 +97,7 @@ def test_the_same_command_again_continues_with_new_items() -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: FakeServer) -> None:
+def test_paused_run_is_explained_and_continued(local: FakeServer) -> None:
     arena = make_arena(3, 4)
     probed = {"endpoint": "local", "model": "judge-7b-2024-07-01", "probed_at": timezone.now()}
     Capability.objects.create(**probed)
@@ -134,7 +134,7 @@ def test_a_run_at_its_cap_goes_on_with_a_higher_one(at_its_cap: Arena) -> None:
 
 
 @pytest.mark.parametrize("cap", [[], ["--cap=0.001"], ["--cap=0.0005"]])
-def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
+def test_cap_is_neither_raised_by_itself_nor_lowered(
     at_its_cap: Arena, paid: FakeServer, cap: list[str]
 ) -> None:
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached"):
@@ -143,7 +143,7 @@ def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
     assert not paid.requests
 
 
-def test_a_cap_below_what_was_spent_is_refused_and_the_run_stays_paused(at_its_cap: Arena) -> None:
+def test_cap_below_spending_is_refused_and_run_stays_paused(at_its_cap: Arena) -> None:
     Run.objects.update(settled=DOLLAR)
     with pytest.raises(CommandError, match=r"spent or reserved \$1\.00.*cannot be \$0\.50"):
         judge(at_its_cap, "--cap=0.50", name=PAID)
@@ -185,15 +185,13 @@ def test_bad_orders_end_with_a_sentence(numbers: Any, name: str, says: str) -> N
 
 
 @pytest.mark.usefixtures("no_worker")
-def test_five_comparisons_a_pair_are_wanted_unless_said_otherwise() -> None:
+def test_default_is_five_comparisons_a_pair() -> None:
     out = io.StringIO()
     call_command("judge", make_arena(2, 9).slug, "--judge=scripted", "--dry-run", stdout=out)
     assert "1 pairs, 5 comparisons, 10 calls" in out.getvalue()
 
 
-def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clear_leads_are_named_with_the_option_again(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
     facts = PairFacts(separated=frozenset(arena.pairs.values_list("low_id", "high_id")))
     monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
@@ -203,7 +201,7 @@ def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
 
 
 @pytest.mark.usefixtures("worker")
-def test_without_a_decisive_verdict_the_habit_of_position_is_not_known(local: FakeServer) -> None:
+def test_position_habit_needs_a_decisive_verdict(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     said = judge(make_arena(2, 4), name="local:judge-7b-2024-07-01")
     assert "Chose the answer shown first: not available." in said

@@ -124,9 +124,7 @@ def test_a_button_keeps_the_focus_while_news_come_in(
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
 
 
-def test_what_is_wrong_with_an_order_is_in_sight_and_has_the_focus(
-    boss: Any, live_server: Any, arena: Arena
-) -> None:
+def test_order_errors_are_in_view_and_focused(boss: Any, live_server: Any, arena: Arena) -> None:
     boss.goto(live_server.url + reverse("order_run", args=["support"]))
     boss.get_by_label("scripted:scripted-3", exact=True).check()
     boss.get_by_label("Spending cap in dollars").fill("-1")

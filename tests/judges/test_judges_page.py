@@ -53,7 +53,7 @@ def test_without_judges_it_says_so(client: Client) -> None:
     assert "No judges yet." in board(client)
 
 
-def test_a_judge_that_nobody_measured_is_not_trusted_and_the_page_says_why(client: Client) -> None:
+def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> None:
     registered()
     html = board(client)
     assert "Not trusted yet" in html
@@ -98,7 +98,7 @@ RUBRICS = ["pairwise", "pairwise-note"]
 
 
 @pytest.mark.parametrize("judges", [1, 4])
-def test_the_leaderboard_takes_as_many_queries_however_many_judges(
+def test_leaderboard_queries_do_not_grow_with_judges(
     client: Client, django_assert_num_queries: Any, judges: int
 ) -> None:
     for number in range(judges):
@@ -133,7 +133,7 @@ def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
     assert "There is no rubric called" in page(client, judge)
 
 
-def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Client) -> None:
+def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
     epoch = registered()
     report = ask_and_measure(epoch, make_labels()).report
     html = page(client, epoch.judge)
@@ -156,9 +156,7 @@ def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Clie
     assert "<b>of</b>" not in html
 
 
-def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
-    client: Client,
-) -> None:
+def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
     epoch = registered()
     one = ask_and_measure(epoch, make_labels())
     counts = dict(enumerate(["left", "right", "tie", "none"], start=1))
@@ -208,7 +206,7 @@ def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> No
     assert "Pairwise minus direct assessment" in html
 
 
-def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: Client) -> None:
+def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> None:
     epoch, both = registered(), make_labels()
     ask_and_measure(epoch, both)
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())

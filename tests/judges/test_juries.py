@@ -61,7 +61,7 @@ def test_every_pair_is_judged_by_each_member_and_decided_once() -> None:
     assert voted == Vote.objects.filter(rater__kind=Rater.Kind.JURY).count() == run.votes_done > 5
 
 
-def test_the_jury_says_what_most_members_say_about_the_same_answers() -> None:
+def test_jury_votes_as_most_of_its_members() -> None:
     work_off(order(make_arena(3, 6), *JURY, per_pair=6))
     for verdict in JuryVerdict.objects.filter(state="voted").select_related("comparison"):
         said = verdict.judgements.filter(state="voted").values_list(
@@ -83,7 +83,7 @@ def test_what_a_member_was_asked_before_is_not_paid_again() -> None:
     assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())
 
 
-def test_the_same_jury_again_brings_new_pairs_until_none_are_left() -> None:
+def test_same_jury_gets_new_pairs_until_none_are_left() -> None:
     arena = make_arena(2, 3)
     order(arena, *JURY[:2], per_pair=2)
     assert order(arena, *JURY[:2], per_pair=2).votes_wanted == 1
@@ -134,7 +134,7 @@ def test_every_member_has_its_own_comparison_with_balanced_sides() -> None:
     assert sorted(lefts.filter(left=pk).count() for pk in set(lefts)) == [9, 9]
 
 
-def test_a_jury_whose_members_have_all_judged_before_decides_at_once() -> None:
+def test_jury_of_members_that_judged_decides_at_once() -> None:
     arena = make_arena(2, 4)
     for name in JURY[:2]:
         work_off(order(arena, name, per_pair=4))
@@ -145,7 +145,7 @@ def test_a_jury_whose_members_have_all_judged_before_decides_at_once() -> None:
     assert not run.jury_verdicts.filter(state="waiting").exists()
 
 
-def test_what_a_cancelled_run_of_the_jury_never_decided_is_decided_by_the_next() -> None:
+def test_next_run_decides_what_a_cancelled_one_left_open() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, *JURY[:2], per_pair=3)
     cancel_run(run_id=cancelled.pk, now=timezone.now())
@@ -193,7 +193,7 @@ def test_a_jury_loses_its_trust_with_the_epoch_of_a_member() -> None:
     assert "A member has changed since this jury was formed" in problem
 
 
-def test_the_jury_that_the_same_judges_make_now_is_trusted_once_it_is_measured() -> None:
+def test_re_formed_jury_is_trusted_once_measured() -> None:
     before = formed(*MEMBERS)
     begin_next_epoch(epoch=epoch_of(MEMBERS[0]), reason="It changed.", now=NOW)
     after = formed(*MEMBERS)

@@ -41,7 +41,7 @@ def said(file: LabelFile) -> list[dict[str, Any]]:
     return [item.said for item in file.items]
 
 
-def test_the_same_item_of_several_raters_is_one_item_with_several_labels(tmp_path: Path) -> None:
+def test_several_raters_label_one_item(tmp_path: Path) -> None:
     file = read_labels(
         jsonl(
             tmp_path,
@@ -92,7 +92,7 @@ def test_what_one_rater_says_twice_counts_once(tmp_path: Path) -> None:
     assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left"}]
 
 
-def test_the_same_two_answers_the_other_way_round_are_the_same_item(tmp_path: Path) -> None:
+def test_swapped_answers_are_the_same_item(tmp_path: Path) -> None:
     turned = PAIR | {"response_1": PAIR["response_2"], "response_2": PAIR["response_1"]}
     rows = [PAIR | {"rater": "ann"}, turned | {"rater": "bob", "label": "2"}]
     assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left", "bob": "left"}]
@@ -203,7 +203,7 @@ def test_another_encoding_is_said_once_for_the_file(
         read_labels(path)
 
 
-def test_a_line_cut_within_a_character_is_too_long_and_no_matter_of_encoding(
+def test_line_cut_within_a_character_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "labels.csv"

@@ -75,7 +75,7 @@ def test_without_a_model_the_scripted_judges_are_offered_first(staff: Client) ->
     assert html.index("scripted:scripted-3") < html.index("Models by name")
 
 
-def test_the_quote_stands_on_the_same_page_and_keeps_what_was_filled_in(staff: Client) -> None:
+def test_quote_keeps_what_was_filled_in(staff: Client) -> None:
     arena = make_arena(3, 4)
     html = quote_page(
         staff, arena, per_pair="3", own_family="on", quorum="", rubric="pairwise-note"
@@ -95,9 +95,7 @@ def test_the_quote_says_what_is_left_out(staff: Client) -> None:
     assert "1 answer is blank and left out." in quote_page(staff, arena)
 
 
-def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
-    staff: Client, settings: Any
-) -> None:
+def test_unknown_price_is_shown_before_the_order(staff: Client, settings: Any) -> None:
     paid = Endpoint("paid", "openai", "http://127.0.0.1:9/v1")
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": paid}
     html = quote_page(staff, make_arena(), scripted=[], typed="paid:judge-2024-07-01")
@@ -251,7 +249,7 @@ def test_a_server_that_is_down_is_said_before_a_run_is_written(
 # -- The criteria ----------------------------------------------------------------------------------
 
 
-def test_the_criteria_of_the_arena_are_edited_and_reach_the_judge(staff: Client) -> None:
+def test_edited_criteria_reach_the_judge(staff: Client) -> None:
     arena = make_arena()
     criteria = reverse("arena_criteria", args=[arena.slug])
     answer = staff.post(criteria, {"criteria": "Rhymes are better."}, follow=True)
@@ -281,7 +279,7 @@ def test_two_candidates_can_be_chosen_of_many(staff: Client) -> None:
     assert asked == {frozenset({first.pk, second.pk})}
 
 
-def test_one_candidate_alone_or_none_of_this_arena_is_refused_in_words(staff: Client) -> None:
+def test_too_few_or_foreign_candidates_are_refused(staff: Client) -> None:
     arena, other = make_arena(3, 3), make_arena(2, 3)
     mine, theirs = arena.candidates.first(), other.candidates.first()
     assert "Choose at least two candidates" in quote_page(staff, arena, candidates=[mine.pk])
@@ -307,7 +305,7 @@ def test_a_link_that_is_none_fills_nothing_in(staff: Client, query: str) -> None
     assert not re.search(r'name="candidates"[^>]*checked', html)
 
 
-def test_the_quote_says_when_there_are_fewer_prompts_than_were_asked_for(staff: Client) -> None:
+def test_quote_says_when_prompts_are_too_few(staff: Client) -> None:
     arena = make_arena(3, 4)
     html = quote_page(staff, arena, per_pair="73")
     assert "3 pairs have fewer than 73 comparisons left, so this is 12 instead of 219." in html

@@ -50,7 +50,7 @@ def responses(arena: Arena) -> list[str]:
     return list(Judgement.objects.filter(run__arena=arena).values_list("responses", flat=True))
 
 
-def test_every_pair_is_asked_about_as_often_as_ordered_in_both_orders() -> None:
+def test_every_pair_is_asked_as_ordered_in_both_orders() -> None:
     run = order(make_arena(3, 4), SCRIPTED, per_pair=2)
     pairs = Counter(
         frozenset(ids) for ids in run.comparisons.values_list("left", "right").iterator()
@@ -64,7 +64,7 @@ def test_every_pair_is_asked_about_as_often_as_ordered_in_both_orders() -> None:
         assert judgement.reverse.subject == f"{right},{left}"
 
 
-def test_calls_never_exceed_the_cap_and_the_cap_cuts_rounds_not_pairs() -> None:
+def test_cap_on_calls_cuts_rounds_not_pairs() -> None:
     run = order(make_arena(4, 5), SCRIPTED, per_pair=3, max_calls=15)
     pairs = Counter(
         frozenset(ids) for ids in run.comparisons.values_list("left", "right").iterator()
@@ -73,7 +73,7 @@ def test_calls_never_exceed_the_cap_and_the_cap_cuts_rounds_not_pairs() -> None:
     assert sorted(pairs.values()) == [1, 1, 1, 1, 1, 2]
 
 
-def test_the_same_order_again_brings_new_items_until_none_are_left() -> None:
+def test_same_order_brings_new_items_until_none_are_left() -> None:
     arena = make_arena(2, 5)
     for _ in range(2):
         order(arena, SCRIPTED, per_pair=2)
@@ -98,7 +98,7 @@ def test_the_pair_judged_least_comes_first() -> None:
     assert frozenset((first.left_id, first.right_id)) not in seen
 
 
-def test_heavier_pairs_come_first_and_pairs_of_no_weight_are_not_bought() -> None:
+def test_heavier_pairs_come_first_and_weightless_never() -> None:
     arena = make_arena(3, 2)
     low, middle, high = arena.candidates.order_by("pk")
     publish_pair_weights(
@@ -116,7 +116,7 @@ def test_sides_are_balanced_per_pair() -> None:
         assert abs(pair.low_left - pair.high_left) == 1
 
 
-def test_each_comparison_is_issued_to_the_judge_and_knows_how_its_pair_was_drawn() -> None:
+def test_comparisons_store_judge_and_draw_probability() -> None:
     run = order(make_arena(3, 3), SCRIPTED, per_pair=1)
     epoch = Judgement.objects.all()[0].epoch
     for comparison in run.comparisons.all():
@@ -155,7 +155,7 @@ def test_what_cannot_be_bought_is_said_and_leaves_no_run(
     assert not Run.objects.exists()
 
 
-def test_no_two_responses_are_ordered_twice_by_two_orders_at_the_same_moment() -> None:
+def test_simultaneous_orders_never_buy_the_same_pair() -> None:
     arena = make_arena(2, 4)
     late = prepare_order(arena=arena, specs=[spec_named(SCRIPTED)], options=OrderOptions(4))
     first = order(arena, SCRIPTED, per_pair=2)
@@ -164,9 +164,7 @@ def test_no_two_responses_are_ordered_twice_by_two_orders_at_the_same_moment() -
     assert sorted(responses(arena)) == sorted(pick.responses for pick in late.picks)
 
 
-def test_an_order_that_was_cut_short_goes_on_with_what_was_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_interrupted_order_goes_on_with_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
     with monkeypatch.context() as patch:
         patch.setattr(runs, "open_run", lambda run: None)
@@ -187,7 +185,7 @@ def test_no_candidates_pair_is_left_out() -> None:
 # -- What a cancelled run never asked --------------------------------------------------------------
 
 
-def test_what_a_cancelled_run_never_asked_is_free_for_the_next_order() -> None:
+def test_items_a_cancelled_run_never_asked_are_free() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, SCRIPTED, per_pair=3)
     cancel_people_run(run=cancelled, by=CLI, now=timezone.now())
@@ -213,7 +211,7 @@ def test_what_a_cancelled_run_paid_for_is_not_paid_again(local: FakeServer) -> N
     assert cancelled.judgements.get() == settled
 
 
-def test_a_call_that_had_failed_when_its_run_was_cancelled_is_tried_again() -> None:
+def test_failed_call_of_a_cancelled_run_is_tried_again() -> None:
     arena = make_arena(2, 1)
     cancelled = order(arena, SCRIPTED)
     Call.objects.filter(pk=cancelled.judgements.get().forward_id).update(
@@ -224,7 +222,7 @@ def test_a_call_that_had_failed_when_its_run_was_cancelled_is_tried_again() -> N
     assert set(Call.objects.values_list("state", flat=True)) == {"done"}
 
 
-def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_run() -> None:
+def test_reused_comparison_stores_the_new_draw_probability() -> None:
     arena = make_arena(3, 2)
     cancel_people_run(run=order(arena, SCRIPTED, per_pair=1), by=CLI, now=timezone.now())
     run = order(arena, SCRIPTED, per_pair=2, max_calls=8)
@@ -239,7 +237,7 @@ def test_a_cancelled_run_s_comparison_tells_how_its_pair_was_drawn_for_the_new_r
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
+def test_run_being_written_is_not_opened_by_another_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arena = make_arena(2, 2)
@@ -257,9 +255,7 @@ def test_a_run_that_is_being_written_is_not_opened_by_a_second_command(
     assert resume_unfinished(run=run, now=timezone.now()).state == "open"
 
 
-def test_nothing_is_added_to_a_run_that_was_opened_or_cancelled_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_opened_or_cancelled_runs_grow_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     write, arena = runs.write_comparisons, make_arena(2, 4)
 
     def then_cancel(*, writer: RunWriter, picks: Sequence[PlannedComparison]) -> None:
@@ -302,13 +298,13 @@ def test_an_arena_with_judgements_can_be_deleted() -> None:
     assert not Run.objects.exists()
 
 
-def test_a_scripted_judge_is_asked_about_answers_that_a_script_wrote() -> None:
+def test_scripted_judge_may_judge_scripted_answers() -> None:
     arena = make_arena(2, 3)
     arena.candidates.update(model="scripted-1", endpoint="scripted")
     assert order(arena, "scripted").votes_wanted == 2
 
 
-def test_whose_model_a_guest_s_undisclosed_candidate_is_shows_in_no_quote() -> None:
+def test_quotes_hide_models_of_undisclosed_candidates() -> None:
     arena = make_arena(2, 3)
     guest = Team.objects.create(slug="guests", name="Guests")
     hidden = arena.candidates.first()

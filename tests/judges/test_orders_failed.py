@@ -87,7 +87,7 @@ def test_the_sweep_gives_up_what_a_killed_process_was_writing(left_behind: Run) 
     assert committed_by(left_behind.team) == 0
 
 
-def test_the_next_order_gives_it_up_and_takes_over_what_was_written(left_behind: Run) -> None:
+def test_next_order_cancels_it_and_takes_over_its_items(left_behind: Run) -> None:
     run = order(left_behind.in_arena, cap=CAP)
     assert (states(), run.votes_wanted) == (["cancelled", "open"], 2)
 
@@ -100,7 +100,7 @@ def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
     assert states() == ["cancelled"]
 
 
-def test_trouble_after_the_run_is_open_does_not_make_the_order_look_failed(
+def test_error_after_opening_does_not_fail_the_order(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "settle_waiting_juries", failing(lambda now: None))
@@ -125,7 +125,7 @@ def test_the_api_says_what_may_be_sent_again_and_it_can_be(
     assert (made.status_code, Run.objects.filter(state="open").count()) == (201, 1)
 
 
-def test_whoever_counts_pairs_waits_for_the_batch_that_takes_sides_of_them(
+def test_counting_pairs_waits_for_the_open_batch(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each locks many pairs, in an order of its own."""

@@ -53,9 +53,7 @@ def ids(candidates: list[Candidate]) -> list[int]:
     return [one.pk for one in candidates]
 
 
-def test_two_that_the_board_tells_apart_are_judged_until_their_decision_is_known(
-    team: Team,
-) -> None:
+def test_pair_with_clear_lead_is_judged_until_decided(team: Team) -> None:
     arena, two = judged(team, 33, 17)
     assert len(pair_facts(arena=arena).separated) == 1
     assert verdict(team, arena, two) == "unknown"

@@ -66,7 +66,7 @@ def test_of_9660_real_answers_one_holds_a_mark(data_dir: Path) -> None:
     assert sum(normalise(text) != neutralise(text) for text in texts) == 1
 
 
-def test_without_a_reference_two_passages_are_left_out_and_nothing_else() -> None:
+def test_without_a_reference_only_two_passages_are_left_out() -> None:
     what = Material("", "", "Why?", ("So.",), reference="It is so.", rubric=RUBRIC)
     full = user_text("prometheus-absolute-reference", what)
     shorter = full.replace(", a reference answer that gets a score of 5,", ",").replace(

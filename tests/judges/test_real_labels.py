@@ -132,7 +132,7 @@ def check_lengths(report: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     assert {one["category"] for one in report["categories"]} == {row["scenario"] for row in rows}
 
 
-def test_longer_wins_as_often_as_a_plain_count_of_the_labels_says(
+def test_share_won_by_the_longer_equals_a_plain_count(
     labelled: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     check_lengths(against_length(labelled[:60], tmp_path), labelled[:60])

@@ -22,7 +22,7 @@ def test_scripted_needs_neither_key_nor_model() -> None:
     assert epoch.rater.kind == Rater.Kind.JUDGE
 
 
-def test_the_same_judge_by_any_of_its_names_is_one_judge_with_one_rater() -> None:
+def test_any_name_of_a_judge_is_one_judge_with_one_rater() -> None:
     first = register_judge(spec=spec_named("scripted"))
     for name in ("scripted:scripted-1", "scripted:scripted-1@pairwise", str(first)):
         assert register_judge(spec=spec_named(name)) == first

@@ -79,7 +79,7 @@ def test_only_the_open_epoch_stands_on_the_board(tmp_path: Path, local: FakeServ
     assert (row.epoch, row.calibration, row.verdicts) == (then, None, 0)
 
 
-def test_the_board_takes_as_many_queries_for_three_judges_as_for_one(
+def test_board_queries_do_not_grow_with_judges(
     tmp_path: Path, local: FakeServer, django_assert_num_queries: Any
 ) -> None:
     for judge in ("scripted", "scripted:scripted-2", LOCAL):
@@ -109,9 +109,7 @@ def test_a_page_holds_every_epoch_with_what_was_measured_in_it(
     assert NOW - page.drift_checks.set_at < timedelta(seconds=1)
 
 
-def test_the_newest_measurement_stands_on_the_board_whatever_its_kind(
-    tmp_path: Path, local: FakeServer
-) -> None:
+def test_newest_measurement_of_any_kind_is_on_the_board(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     first = calibrated(tmp_path, LOCAL, n=6)
     pearson = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "n_clusters": 9, "reason": ""}

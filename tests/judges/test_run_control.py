@@ -67,7 +67,7 @@ def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
     assert trail() == ["paused a run of judges", "cancelled a run of judges"]
 
 
-def test_a_command_lets_no_run_go_on_that_was_cancelled_meanwhile(run: Run) -> None:
+def test_command_resumes_no_run_cancelled_meanwhile(run: Run) -> None:
     judge_runs.pause(run=run, by=CLI)
     seen = stored(run)
     judge_runs.cancel(run=run, by=CLI, now=NOW)
@@ -76,7 +76,7 @@ def test_a_command_lets_no_run_go_on_that_was_cancelled_meanwhile(run: Run) -> N
     assert failures() == 1
 
 
-def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resumed(
+def test_cancelled_half_written_run_is_not_resumed(
     team: Team, local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -91,9 +91,7 @@ def test_a_run_whose_ordering_was_cut_short_and_that_was_cancelled_is_not_resume
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
-def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
-    run: Run, state: str
-) -> None:
+def test_failures_of_a_reopened_run_are_not_retried(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state="done")
     seen = stored(run)
     Run.objects.filter(pk=run.pk).update(state=state)
@@ -102,9 +100,7 @@ def test_failures_of_a_run_that_was_reopened_meanwhile_are_not_asked_again(
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
-def test_a_run_that_is_reopened_while_its_failures_are_looked_at_is_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_reopened_during_retry_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at its state and the change somebody else may still be faster."""
     Run.objects.filter(pk=run.pk).update(state="done")
 
@@ -117,7 +113,7 @@ def test_a_run_that_is_reopened_while_its_failures_are_looked_at_is_refused(
     assert (failures(), trail()) == (1, [])
 
 
-def test_a_run_that_was_closed_meanwhile_is_neither_paused_nor_cancelled(run: Run) -> None:
+def test_run_closed_meanwhile_is_not_paused_or_cancelled(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done")
     with pytest.raises(ServiceError, match="done: it cannot be paused"):
         judge_runs.pause(run=run, by=CLI)
@@ -152,7 +148,7 @@ def test_what_a_state_does_not_allow_is_refused(run: Run, state: str, action: st
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
-def test_a_cap_below_what_is_spent_is_refused_and_names_what_is_to_blame(run: Run) -> None:
+def test_cap_below_spending_is_refused_and_names_the_field(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="paused", settled=DOLLAR // 2)
     with pytest.raises(ServiceError, match="spent or reserved") as refusal:
         judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=1)
@@ -160,7 +156,7 @@ def test_a_cap_below_what_is_spent_is_refused_and_names_what_is_to_blame(run: Ru
     assert (stored(run).state, stored(run).cap, failures(), trail()) == ("paused", DOLLAR, 1, [])
 
 
-def test_a_run_that_goes_on_asks_its_failures_again_and_the_trail_says_so(run: Run) -> None:
+def test_resumed_run_retries_failures_and_records_it(run: Run) -> None:
     judge_runs.pause(run=run, by=CLI)
     judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).cap, failures()) == (2 * DOLLAR, 0)
@@ -189,12 +185,12 @@ def cut_short(tmp_path: Path, local: FakeServer) -> Run:
     return stored(trial)
 
 
-def test_a_run_on_labelled_items_whose_ordering_was_cut_short_goes_on(cut_short: Run) -> None:
+def test_half_written_label_run_goes_on(cut_short: Run) -> None:
     judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
 
 
-def test_a_run_on_labelled_items_that_is_being_written_is_not_opened(cut_short: Run) -> None:
+def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL gives its lock to the same session twice.")
     with (

@@ -62,7 +62,7 @@ def test_a_cap_that_cannot_be_leaves_the_run_paused(staff: Client, cap: str) -> 
     assert (run.state, run.cap) == ("paused", 5 * CENT)
 
 
-def test_a_cancelled_run_keeps_its_verdicts_and_takes_no_more_orders(staff: Client) -> None:
+def test_cancelled_run_keeps_verdicts_and_cannot_resume(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     steer(staff, run, "cancel")
     assert run.state == "cancelled"

@@ -48,7 +48,7 @@ def test_the_news_are_the_upper_part_alone(client: Client) -> None:
     assert "hx-swap-oob" not in html
 
 
-def test_the_news_of_another_state_bring_other_buttons_and_say_so(client: Client) -> None:
+def test_new_state_brings_other_buttons_and_says_so(client: Client) -> None:
     run = work_off(order(make_arena(2, 2), "scripted"))
     html = page_text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
     assert 'hx-swap-oob="innerHTML"' in html
@@ -152,9 +152,7 @@ def test_two_judges_boards_are_compared_when_somebody_asks(client: Client) -> No
     assert "Spearman" not in page_text(client, run_url(second, beside="rubbish"))
 
 
-def test_there_is_no_page_for_hidden_arenas_other_arenas_and_runs_of_people(
-    client: Client,
-) -> None:
+def test_hidden_arenas_and_runs_of_people_have_no_page(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     elsewhere = reverse("judge_run", args=[make_arena(2, 2).slug, run.pk])
     people = order_people_run(arena=run.arena, per_pair=1, by=CLI)
@@ -174,9 +172,7 @@ def test_the_page_takes_as_many_queries_however_many_verdicts(
         page_text(client, run_url(run))
 
 
-def test_a_run_says_by_what_criteria_it_judged_and_whether_they_have_changed(
-    client: Client,
-) -> None:
+def test_run_shows_its_criteria_and_whether_they_changed(client: Client) -> None:
     arena = make_arena(2, 2)
     set_criteria(arena=arena, criteria="Rhymes are better.")
     run = work_off(order(arena, "scripted"))

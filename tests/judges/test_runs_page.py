@@ -19,7 +19,7 @@ def url(arena: Arena) -> str:
     return reverse("judge_runs", args=[arena.slug])
 
 
-def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
+def test_runs_are_listed_newest_first_with_progress_and_cost() -> None:
     arena = make_arena(2, 4)
     old = work_off(order(arena, "scripted:scripted-1"))
     new = order(arena, "scripted:scripted-1", "scripted:scripted-2")

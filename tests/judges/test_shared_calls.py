@@ -52,9 +52,7 @@ def stop(run: Run, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "pause"])
 @pytest.mark.parametrize(("judge", "calls"), [(DIRECT, 2), ("scripted@pairwise-note", 3)])
-def test_a_run_makes_itself_what_the_run_that_was_to_make_it_never_will(
-    judge: str, calls: int, how: str
-) -> None:
+def test_run_makes_calls_that_a_dead_run_never_will(judge: str, calls: int, how: str) -> None:
     arena = make_arena(3, 1)
     first = order(arena, judge, per_pair=1, max_calls=calls)
     second = order(arena, judge, per_pair=1)
@@ -75,9 +73,7 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
     assert not jury.jury_verdicts.filter(state="waiting").exists()
 
 
-def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sweep_takes_over_a_bounded_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adoption, "AT_MOST", 1)
     arena = make_arena(4, 1)
     paused = order(arena, DIRECT, per_pair=1, max_calls=3)
@@ -91,7 +87,7 @@ def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
     assert second.state == "done"
 
 
-def test_a_run_that_waits_for_its_own_votes_makes_a_call_before_one_whose_jury_waits() -> None:
+def test_run_that_needs_votes_goes_before_a_waiting_jury() -> None:
     arena = make_arena(3, 1)
     member = order(arena, DIRECT, per_pair=1, max_calls=2)
     jury = order(arena, DIRECT, "scripted:scripted-2@score-1-4", pairs="all", like_run=member)
@@ -190,7 +186,7 @@ def like(arena: Arena, judge: str, run: Run, **fields: Any) -> Run:
     return order(arena, judge, per_pair=2, like_run=run, **fields)
 
 
-def test_what_another_run_asked_is_left_out_where_it_cannot_be_judged() -> None:
+def test_unjudgeable_items_of_another_run_are_left_out() -> None:
     arena = make_arena(2, 2)
     Prompt.objects.filter(arena=arena, external_id="p0").update(reference="42")
     run = work_off(order(arena, "scripted", per_pair=2))

@@ -86,7 +86,7 @@ def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
     assert "budget" not in page_text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
 
 
-def test_an_order_beyond_the_budget_is_refused_before_any_request(
+def test_order_beyond_the_budget_is_refused_at_once(
     team: Team, arena: Arena, paid: FakeServer
 ) -> None:
     Capability.objects.all().delete()
@@ -221,9 +221,7 @@ def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: 
     assert committed_by(team) == 96 * DOLLAR
 
 
-def test_judges_of_private_arenas_are_named_and_counted_to_the_team_alone(
-    team: Team, arena: Arena
-) -> None:
+def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena: Arena) -> None:
     work_off(order(arena, "scripted"))
     work_off(order(make_arena(2, 2), "scripted:scripted-2", per_pair=1))
     work_off(order(arena, "scripted:scripted-2"))

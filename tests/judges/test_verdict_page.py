@@ -103,9 +103,7 @@ def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: 
     assert "<strong>bold</strong>" in html
 
 
-def test_the_second_turn_of_a_judge_that_was_not_understood_is_shown(
-    client: Client, local: FakeServer
-) -> None:
+def test_repair_turn_is_shown(client: Client, local: FakeServer) -> None:
     local.script.extend([says("Hm."), better_is("A"), better_is("B")])
     run, one = judged(make_arena(2, 1))
     html = page(client, run, one)
@@ -156,7 +154,7 @@ def test_places_in_a_list_are_those_of_the_two_answers(client: Client) -> None:
     assert f"Left answer in place {left}, right answer in place {right} of 4" in html
 
 
-def test_soft_verdicts_show_their_probabilities_in_the_sides_of_the_page(client: Client) -> None:
+def test_soft_verdict_probabilities_follow_the_page_s_sides(client: Client) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
     verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
     Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
@@ -213,7 +211,7 @@ def test_verdicts_of_one_moment_are_each_passed_once(client: Client) -> None:
         assert re.search(rf'rel="prev" href="{here}"', page_text(client, there))
 
 
-def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client: Client) -> None:
+def test_verdict_page_needs_its_own_run_and_a_settled_state(client: Client) -> None:
     run, one = judged(make_arena(2, 1), "scripted")
     other = order(make_arena(2, 1), "scripted")
     assert client.get(verdict_url(other, one.pk)).status_code == 404
@@ -283,7 +281,7 @@ def test_whoever_has_seen_the_names_gets_no_vote_on_them(
     assert not Comparison.objects.filter(rater__kind="person").exists()
 
 
-def test_names_seen_with_one_judges_verdict_are_known_with_anothers(client: Client) -> None:
+def test_names_seen_with_one_judge_spoil_others_verdicts(client: Client) -> None:
     arena = make_arena(2, 1)
     first, one = judged(arena, "scripted")
     second, other = judged(arena, "scripted:scripted-2")
@@ -292,7 +290,7 @@ def test_names_seen_with_one_judges_verdict_are_known_with_anothers(client: Clie
     assert not Comparison.objects.filter(rater__kind="person").exists()
 
 
-def test_names_of_one_pair_spoil_no_other_pair_and_nobody_elses_vote(client: Client) -> None:
+def test_seen_names_spoil_only_that_pair_and_reader(client: Client) -> None:
     run, one = judged(make_arena(2, 2), "scripted")
     page(client, run, one, names=1)
     other = run.judgements.exclude(pk=one.pk).get()
@@ -343,7 +341,7 @@ def mark(client: Client, run: Run, one: Judgement, said: str, **kwargs: Any) -> 
     return client.post(marks_url(run, one.pk), {"mark": said}, **kwargs)
 
 
-def test_a_signed_in_person_marks_the_reasoning_and_may_change_it() -> None:
+def test_signed_in_people_rate_reasoning_and_may_change_it() -> None:
     ann = signed_in("ann")
     run, one = judged(make_arena(2, 1), "scripted")
     assert page(ann, run, one).count('aria-pressed="true"') == 0

@@ -138,7 +138,7 @@ def test_whose_votes_and_which_prompts_come_first() -> None:
     assert headline("B", "A", known, raters="people").startswith("B beats A")
 
 
-def test_without_a_trusted_judge_a_combined_board_is_said_to_be_people_s() -> None:
+def test_combined_board_without_trusted_judges_is_people_s() -> None:
     known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_known=True)
     both = headline("B", "A", known, raters="combined")
     assert both.startswith("By human and LLM-judge votes combined, B beats A")
@@ -157,7 +157,7 @@ shares = st.lists(st.floats(0.001, 0.999), min_size=3, max_size=3).map(sorted)
 
 
 @given(ends=shares, known=st.booleans(), to_go=st.none() | st.integers(1, 100_000))
-def test_it_is_never_sure_where_the_interval_spans_a_half_and_its_numbers_are_those_given(
+def test_headline_is_never_sure_across_a_half(
     ends: list[float], known: bool, to_go: int | None
 ) -> None:
     low, wins, high = ends

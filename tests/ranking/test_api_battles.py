@@ -109,9 +109,7 @@ def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> Non
     assert keys(since=yesterday) == {key(new), key(judged)}
 
 
-def test_what_one_lost_against_another_is_found_whichever_side_it_stood_on(
-    client: Client, quiet: Arena
-) -> None:
+def test_losses_are_found_whichever_side_the_loser_had(client: Client, quiet: Arena) -> None:
     first, second, third = (one.pk for one in quiet.candidates.order_by("pk"))
     cast = {
         "lost on the left": vote_on(quiet, 0, 1, "right", prompt=0),
@@ -151,7 +149,7 @@ def test_battles_come_with_their_texts_where_they_are_asked_for(
     assert unknown["texts"] == {"prompt": None, "left": None, "right": None}
 
 
-def test_the_answers_of_an_undisclosed_candidate_are_its_team_s_own(quiet: Arena) -> None:
+def test_answers_of_undisclosed_candidates_are_hidden(quiet: Arena) -> None:
     owners, others = make_team(), make_team()
     Candidate.objects.filter(arena=quiet, name="candidate-1").update(
         team=owners, disclosed_at=None, private_until_votes=100
@@ -211,7 +209,7 @@ def test_votes_that_do_not_count_are_not_there(client: Client, quiet: Arena) -> 
     assert lines(client, "dpo.jsonl") == []
 
 
-def test_people_have_a_pseudonym_in_each_arena_and_judges_their_names(
+def test_people_have_pseudonyms_per_arena_and_judges_names(
     client: Client, quiet: Arena, judge: Rater
 ) -> None:
     user = get_user_model().objects.create_user("jane.doe", "jane@example.org")

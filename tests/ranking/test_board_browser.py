@@ -60,7 +60,7 @@ def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) 
     assert set(widths.values()) == {390}, widths
 
 
-def test_the_header_is_one_line_of_links_as_large_as_a_thumb_on_a_phone(
+def test_header_on_a_phone_is_one_line_of_large_links(
     browser: Any, addresses: dict[str, str]
 ) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
@@ -142,7 +142,7 @@ def test_without_javascript_the_chart_and_the_table_are_there(
     context.close()
 
 
-def test_the_interactive_chart_comes_when_asked_for_and_from_here_alone(
+def test_interactive_chart_loads_on_demand_from_this_site(
     page: Any, addresses: dict[str, str], live_server: Any
 ) -> None:
     asked: list[str] = []

@@ -56,7 +56,7 @@ def board(client: Client, arena: Arena) -> Board:
     return Board(client, arena)
 
 
-def test_a_snapshot_without_findings_has_a_page_without_their_lines(board: Board) -> None:
+def test_snapshot_without_findings_has_none_of_their_lines(board: Board) -> None:
     page = board.says()
     for line in (
         "Lead over next",
@@ -100,7 +100,7 @@ def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
     assert "any of the top 3 could be first." in board.says(leader=None)
 
 
-def test_newer_votes_take_the_badge_from_who_is_no_longer_in_front(board: Board) -> None:
+def test_badge_leaves_a_leader_that_newer_votes_overtook(board: Board) -> None:
     board.ranks((1, 3), (1, 1), (2, 3))
     page = board.says(leader=board.ranked[1].pk)
     assert "★" not in page
@@ -203,7 +203,7 @@ def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> Non
     assert "barely narrow" in board.says(combined=told | {"gain": 1.01})
 
 
-def test_intervals_that_have_not_seen_every_vote_say_so_and_when_they_will(board: Board) -> None:
+def test_stale_intervals_say_so_and_when_they_are_renewed(board: Board) -> None:
     assert "Intervals include" not in board.page()
     made = board.snapshot.measured_at
     assert made is not None

@@ -24,9 +24,7 @@ from tests.ranking.helpers import cast, make_voted_arena, markup, publish, words
 pytestmark = pytest.mark.django_db
 
 
-def test_a_board_shows_standings_intervals_and_what_they_stand_on(
-    client: Client, arena: Arena
-) -> None:
+def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena) -> None:
     publish(arena)
     page = client.get("/a/support/").text
     assert "Support answers" in page
@@ -38,7 +36,7 @@ def test_a_board_shows_standings_intervals_and_what_they_stand_on(
     assert "/a/support/vote/" in page
 
 
-def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
+def test_stored_page_costs_one_query_and_new_one_up_to_nine(
     client: Client,
     arena: Arena,
     django_assert_num_queries: Callable[..., Any],
@@ -391,9 +389,7 @@ LANDMARK = re.compile(r'<(?:section|[a-z]+ [^>]*role="region")[^>]*aria-labelled
 
 
 @pytest.mark.parametrize("page", ["", "history/", "candidates/{candidate}/"])
-def test_a_section_and_what_scrolls_in_it_are_not_two_landmarks_of_one_name(
-    client: Client, page: str
-) -> None:
+def test_no_two_landmarks_share_a_name(client: Client, page: str) -> None:
     arena = make_voted_arena()
     publish(arena)
     address = page.format(candidate=arena.candidates.earliest("pk").pk)

@@ -135,9 +135,7 @@ def test_a_candidate_that_nobody_voted_on_has_a_page(client: Client) -> None:
     assert "Not on any leaderboard yet." in page
 
 
-def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(
-    client: Client, arena: Arena
-) -> None:
+def test_hidden_or_foreign_candidate_is_not_found(client: Client, arena: Arena) -> None:
     hidden = Import.objects.create(
         arena=arena, file_name="f", sha256="0" * 64, format="native", started_at=timezone.now()
     )
@@ -147,7 +145,7 @@ def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(
         assert client.get(f"/a/{arena.slug}/candidates/{pk}/").status_code == 404
 
 
-def test_the_page_takes_the_same_few_queries_however_many_votes_there_are(
+def test_queries_do_not_grow_with_votes(
     client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
     publish(arena)

@@ -22,7 +22,7 @@ from ranking.views.charts import (
 )
 
 
-def test_the_best_comes_first_and_every_mark_lies_inside_the_plot() -> None:
+def test_best_comes_first_and_marks_lie_inside_the_plot() -> None:
     chart = interval_chart([ChartMark("low", 900, 850, 940), ChartMark("high", 1100, 1050, 1170)])
     assert chart is not None
     assert [row.label for row in chart.rows] == ["high", "low"]
@@ -75,7 +75,7 @@ def series(label: str, *scores: float | None, days: float = 1) -> Series:
     )
 
 
-def test_points_run_from_edge_to_edge_and_higher_scores_stand_higher() -> None:
+def test_points_span_the_plot_and_higher_scores_stand_higher() -> None:
     chart = line_chart([series("a", 1000, 1100, 1050)])
     assert chart is not None
     points = [tuple(map(float, p.split(","))) for p in chart.lines[0].pieces[0].split()]

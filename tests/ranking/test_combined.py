@@ -24,7 +24,7 @@ def widths(snapshot: Snapshot) -> float:
     return mean(s.high - s.low for s in snapshot.standings.all())
 
 
-def test_there_is_one_only_where_people_and_judges_have_both_voted(trusted_judge: Rater) -> None:
+def test_combined_board_needs_votes_of_people_and_judges(trusted_judge: Rater) -> None:
     arena = make_judged_arena(None)
     publish(arena)
     assert not Snapshot.objects.filter(board__raters="combined").exists()
@@ -100,7 +100,7 @@ def numbers(snapshot: Snapshot) -> dict[int, tuple[Any, ...]]:
     return {row[0]: row for row in snapshot.standings.values_list(*names)}
 
 
-def test_while_no_judge_is_trusted_it_is_peoples_board_to_the_digit(judge: Rater) -> None:
+def test_without_trusted_judges_it_equals_people_s_board(judge: Rater) -> None:
     arena = make_judged_arena(judge)
     both, alone = combined(arena), publish(arena)
     assert numbers(both) == numbers(alone)
@@ -121,7 +121,7 @@ def test_it_follows_peoples_board_while_no_judge_is_trusted(judge: Rater) -> Non
     assert numbers(both) == numbers(publish(arena))
 
 
-def test_trust_given_and_withdrawn_makes_it_anew_without_any_new_vote(judge: Rater) -> None:
+def test_changed_trust_makes_it_anew_without_new_votes(judge: Rater) -> None:
     arena = make_judged_arena(judge)
     without = combined(arena)
     set_trusted(judge)

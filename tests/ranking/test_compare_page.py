@@ -128,7 +128,7 @@ def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> 
         assert board.votes_to_separate(upper, lower) == (two.words if two.votes else "")
 
 
-def test_how_much_their_own_votes_carry_is_what_is_lost_without_them(apart: Arena) -> None:
+def test_weight_of_direct_votes_is_what_is_lost_without_them(apart: Arena) -> None:
     publish(apart)
     a, b, _ = ids(apart)
     board = differences()

@@ -57,7 +57,7 @@ def test_seen_from_the_other_side_it_is_the_same(arena: Arena) -> None:
     assert read(arena).difference(a, b, forecast=False).votes_to_go is None
 
 
-def test_the_interval_among_answers_of_one_style_takes_both_at_their_worst(arena: Arena) -> None:
+def test_style_interval_takes_both_at_their_worst(arena: Arena) -> None:
     snapshot = publish(arena)
     a, b = two(arena)
     scores = {
@@ -95,7 +95,7 @@ def test_without_matrices_it_waits(arena: Arena) -> None:
     assert (gap.lead, gap.reason, gap.elo) == (Lead.NOT_COMPARABLE, STILL_COUNTING, None)
 
 
-def test_categories_stand_beside_and_an_unknown_one_is_all_prompts(arena: Arena) -> None:
+def test_categories_are_listed_and_unknown_means_all_prompts(arena: Arena) -> None:
     publish(arena)
     found = read_difference_boards(arena, BoardQuery(category="category-1"))
     assert found.query == BoardQuery("people", "category-1")
@@ -159,7 +159,7 @@ def test_one_tie_between_them_and_both_have_scores() -> None:
     assert not read(arena).difference(first.pk, second.pk).is_shut_out
 
 
-def test_two_apart_from_the_ranked_that_tied_once_are_no_shut_out() -> None:
+def test_unranked_pair_with_a_tie_is_no_shut_out() -> None:
     arena = make_arena(5, 9)
     *ranked, fourth, fifth = arena.candidates.order_by("pk")
     for turn, prompt in enumerate(arena.prompts.all()):

@@ -79,7 +79,7 @@ def test_what_is_free_instant_or_unranked_has_no_such_figure() -> None:
         ([(1000.0, costs(1)), (None, costs(0.5))], []),
     ],
 )
-def test_candidates_that_no_other_beats_on_score_and_price_are_marked(
+def test_candidates_undominated_on_score_and_price_are_marked(
     candidates: list[tuple[float | None, CostAndSpeed]], expected: list[int]
 ) -> None:
     assert marked(*candidates) == expected
@@ -148,7 +148,7 @@ def test_means_are_over_the_answers_of_which_something_is_known(priced: Arena) -
     assert third not in found
 
 
-def test_an_answer_of_which_tokens_alone_are_known_counts_with_them(arena: Arena) -> None:
+def test_answer_with_only_tokens_known_counts_them(arena: Arena) -> None:
     first = arena.candidates.order_by("pk")[0]
     answers = first.responses.order_by("prompt")
     known = ((100, 10), (200, None), (None, 40), (None, None))

@@ -109,7 +109,7 @@ def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
     assert elo_service.add_intervals(board_id=snapshot.board_id, now=now + timedelta(hours=1))
 
 
-def test_a_snapshot_whose_intervals_are_being_made_outlives_newer_ones(arena: Arena) -> None:
+def test_snapshot_with_intervals_under_way_is_kept(arena: Arena) -> None:
     publish(arena)
     cast(arena)
     claimed = publish(arena)

@@ -52,9 +52,7 @@ def elsewhere(published: Arena, live_server: Any) -> Iterator[str]:
     server.server_close()
 
 
-def test_another_site_shows_the_badge_and_the_board_and_nothing_else(
-    page: Any, elsewhere: str
-) -> None:
+def test_other_sites_show_only_the_badge_and_the_board(page: Any, elsewhere: str) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.goto(elsewhere, wait_until="networkidle")

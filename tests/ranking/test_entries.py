@@ -50,9 +50,7 @@ def secret(arena: Arena, team: Team) -> Candidate:
     return candidate
 
 
-def test_each_team_is_told_with_its_versions_its_retired_and_its_undisclosed(
-    arena: Arena, team: Team
-) -> None:
+def test_teams_list_versions_retired_and_undisclosed(arena: Arena, team: Team) -> None:
     make = Candidate.objects.create
     make(arena=arena, team=team, name="B")
     make(arena=arena, team=team, name="B", version=2, retired_at=timezone.now())
@@ -63,9 +61,7 @@ def test_each_team_is_told_with_its_versions_its_retired_and_its_undisclosed(
     assert (operators.team, operators.names, operators.retired) == (None, 3, 0)
 
 
-def test_shares_are_of_peoples_votes_and_of_the_weights_that_pairs_are_drawn_by(
-    arena: Arena, judge: Any
-) -> None:
+def test_shares_are_of_people_s_votes_and_of_pair_weights(arena: Arena, judge: Any) -> None:
     fill(arena, rounds=1, rater=judge)  # no vote of people
     publish(arena)
     low, _, high = arena.candidates.order_by("pk")
@@ -151,9 +147,7 @@ def test_every_team_s_row_counts_what_it_entered(
     assert cells_of(section, "The site’s administrators") == ["2", "2", "0", "0"]
 
 
-def test_how_often_each_is_shown_stands_on_the_page_with_nothing_to_open(
-    client: Client, arena: Arena
-) -> None:
+def test_shares_are_visible_without_opening_anything(client: Client, arena: Arena) -> None:
     publish(arena)
     late = Candidate.objects.create(arena=arena, name="late")
     for _ in range(4):

@@ -117,7 +117,7 @@ def test_a_file_counts_when_it_is_revealed_and_in_steps(
     assert drift(arena) == []
 
 
-def test_a_vote_of_a_file_that_is_voided_half_way_is_taken_out_after_all(
+def test_vote_voided_during_its_import_is_taken_out(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold_service, "BATCH", 3)

@@ -125,9 +125,7 @@ def folder(arena: Arena, until: float) -> None:
 
 
 @pytest.mark.slow
-def test_voters_voiders_and_many_folders_at_once_lose_and_double_nothing(
-    voted_arena: Arena,
-) -> None:
+def test_concurrent_votes_voids_and_folds_count_once(voted_arena: Arena) -> None:
     until = time.monotonic() + 2
     works = [
         partial(voter, voted_arena, 1, until),
@@ -160,9 +158,7 @@ def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
             connection.close()
 
 
-def test_sessions_killed_in_the_midst_of_folding_lose_and_double_nothing(
-    voted_arena: Arena,
-) -> None:
+def test_killed_folds_lose_and_double_nothing(voted_arena: Arena) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("only a server can end a session from outside")
     chance, rater = random.Random(3), make_person()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 # -- Intervals that are made less often ----------------------------------------------------------
 
 
-def test_costly_intervals_are_borrowed_and_say_which_votes_they_have_seen(
+def test_borrowed_intervals_say_which_votes_they_cover(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = publish(arena)
@@ -69,7 +69,7 @@ def test_refreshing_an_arena_that_is_gone_does_nothing() -> None:
 # -- What must not come between votes and their board ------------------------------------------
 
 
-def test_intervals_that_cannot_be_made_are_not_asked_for_all_the_time(
+def test_failing_intervals_are_retried_rarely(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(arena)
@@ -122,7 +122,7 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
         assert standing.rank_low <= standing.rank <= standing.rank_high <= 2
 
 
-def test_a_new_target_moves_the_weights_though_no_board_has_changed(arena: Arena) -> None:
+def test_new_target_error_moves_the_pair_weights(arena: Arena) -> None:
     for _ in range(20):
         cast(arena)
     publish(arena)

@@ -46,7 +46,7 @@ def test_a_voided_vote_is_nothing_to_look_for(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize(("reason", "looks"), [("vote", False), ("import", True), ("void", True)])
-def test_a_reveal_and_a_void_are_noted_in_the_database_and_a_vote_only_rings(
+def test_reveals_and_voids_mark_the_arena_and_votes_only_ring(
     arena: Arena,
     rings: list[int],
     django_capture_on_commit_callbacks: Any,

@@ -64,9 +64,7 @@ def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) 
     assert set(widths.values()) == {390}, widths
 
 
-def test_the_headings_of_the_matrix_stay_while_it_scrolls_in_its_box(
-    browser: Any, addresses: dict[str, str]
-) -> None:
+def test_matrix_headings_stay_while_it_scrolls(browser: Any, addresses: dict[str, str]) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 500}, is_mobile=True)
     page = context.new_page()
     page.goto(addresses["matrix"])

@@ -85,9 +85,7 @@ def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
     assert matrix_page(client).count('#comparisons"') == 4  # the pairs that met, from both sides
 
 
-def test_a_cell_of_a_category_opens_the_comparisons_of_that_category(
-    client: Client, arena: Arena
-) -> None:
+def test_cell_of_a_category_links_to_its_comparisons(client: Client, arena: Arena) -> None:
     publish(arena)
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
     page = matrix_page(client, "?category=category-0")
@@ -170,7 +168,7 @@ def test_names_are_escaped(client: Client, uneven: Arena) -> None:
     assert "&lt;script&gt;&quot;x&quot;" in page
 
 
-def test_a_new_page_takes_at_most_six_queries_and_a_stored_one_takes_one(
+def test_stored_page_takes_one_query_and_new_one_up_to_six(
     client: Client,
     arena: Arena,
     django_assert_num_queries: Callable[..., Any],
@@ -237,9 +235,7 @@ def test_an_arena_without_votes_has_a_clear_page(
     assert client.get("/a/empty/matrix/?show=predicted").status_code == 200
 
 
-def test_before_the_first_board_and_before_its_matrices_the_page_says_so(
-    client: Client, arena: Arena
-) -> None:
+def test_page_says_when_board_or_matrices_are_missing(client: Client, arena: Arena) -> None:
     assert "The first leaderboard is being computed" in matrix_page(client)
     publish(arena)
     SnapshotMatrices.objects.all().delete()
@@ -261,7 +257,7 @@ def test_an_arena_that_is_hidden_or_not_there_has_none(client: Client, arena: Ar
         assert client.post(f"/a/support/{name}/").status_code == 405
 
 
-def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: Arena) -> None:
+def test_candidates_without_intervals_have_no_covariance(arena: Arena) -> None:
     publish(arena)
     matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
     matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
@@ -281,7 +277,7 @@ def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneve
     assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
 
 
-def test_a_candidate_that_has_left_the_board_leaves_the_covariance(arena: Arena) -> None:
+def test_departed_candidate_leaves_the_covariance(arena: Arena) -> None:
     snapshot = publish(arena)
     matrices = snapshot.matrices
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))

@@ -53,7 +53,7 @@ def test_pairs_are_separated_as_the_comparison_of_two_says() -> None:
     assert 0 < len(told) < 10
 
 
-def test_neighbours_are_those_of_the_board_and_it_has_the_last_word() -> None:
+def test_neighbours_follow_the_board() -> None:
     arena = ladder(3)
     snapshot = publish(arena)
     order = list(snapshot.standings.order_by("rank").values_list("candidate", flat=True))

@@ -49,7 +49,7 @@ def refused(path: Path, *arguments: str) -> str:
     return str(caught.value)
 
 
-def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) -> None:
+def test_json_holds_scores_and_their_uncertainty(votes: Path) -> None:
     found = ranked(votes)
     assert found["n_votes"] == 18
     assert [row["candidate"] for row in found["standings"]] == ["A", "B", "C"]
@@ -63,7 +63,7 @@ def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) 
     assert found["choix_difference"] < 1e-4
 
 
-def test_a_candidate_with_few_votes_of_its_own_has_a_score_and_no_interval(votes: Path) -> None:
+def test_candidate_with_few_votes_has_no_interval(votes: Path) -> None:
     votes.write_text(ROUND + "A,D,tie,p0,w0\nD,B,left,p1,w1\n")
     rows = {row["candidate"]: row for row in ranked(votes)["standings"]}
     assert rows["D"]["score"] is not None

@@ -140,7 +140,7 @@ def test_a_board_of_juries_counts_juries_alone(
     assert (found["raters"], found["n_votes"]) == ("juries", 2)
 
 
-def test_judges_with_juries_but_without_people_are_shown_judges_first(
+def test_without_people_judges_come_before_juries(
     client: Client, arena: Arena, judge: Rater, jury: Rater
 ) -> None:
     arena.votes.all().delete()

@@ -54,7 +54,7 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
 
 
 @pytest.mark.slow
-def test_a_refresh_of_the_crowds_votes_leaves_most_of_five_seconds(
+def test_refresh_of_the_crowd_s_votes_takes_under_five_seconds(
     board: Any, django_assert_max_num_queries: Any
 ) -> None:
     arena = Arena.objects.get(slug="llmfao")

@@ -192,7 +192,7 @@ def test_who_lost_the_lease_publishes_nothing(
     assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
 
 
-def test_a_fit_that_the_second_opinion_contradicts_is_not_published(
+def test_fit_that_choix_contradicts_is_not_published(
     arena: Arena, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = publish(arena)

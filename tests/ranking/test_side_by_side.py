@@ -111,9 +111,7 @@ def test_the_largest_difference_is_marked_and_can_come_first(client: Client, jud
     assert names(client, f"{ADDRESS}?order=nonsense") == names(client)
 
 
-def test_a_candidate_without_a_score_somewhere_is_said_to_have_none(
-    client: Client, judged: Arena
-) -> None:
+def test_candidate_without_a_score_is_shown_as_such(client: Client, judged: Arena) -> None:
     new = Candidate.objects.create(arena=judged, name="newcomer")
     for prompt in judged.prompts.all():
         for other in judged.candidates.exclude(pk=new.pk):

@@ -108,7 +108,7 @@ def test_clustered_errors_are_those_of_the_votes(columns, some_unknown):
     np.testing.assert_allclose(mine.ratings_, BradleyTerry().fit(ours).ratings_)
 
 
-def test_votes_without_a_prompt_are_clustered_by_rater_from_forty_on():
+def test_votes_without_prompts_cluster_by_rater_from_forty():
     n = 45
     left, right = np.full(n, 3), np.full(n, 5)
     columns = (left, right, np.arange(n) % 2, np.full(n, np.nan), np.zeros(n, int))

@@ -102,9 +102,7 @@ def test_a_voided_vote_of_the_trusted_leaves_both_tallies(
     assert drift(arena) == []
 
 
-def test_a_vote_voided_before_its_judge_was_trusted_is_not_taken_out_twice(
-    arena: Arena, judge: Rater
-) -> None:
+def test_vote_voided_before_trust_is_not_taken_out_twice(arena: Arena, judge: Rater) -> None:
     vote = cast(arena, rater=judge)
     cast(arena, rater=judge)
     fold(arena)
@@ -141,7 +139,7 @@ def test_trust_that_changes_during_a_fold_waits_and_is_found(
     assert not is_behind(arena)
 
 
-def test_a_fold_that_reads_after_the_flip_still_goes_by_what_the_tallies_count(
+def test_fold_after_a_flip_follows_what_tallies_count(
     arena: Arena, judge: Rater, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trust is given between two batches: the first was added without, none is counted twice."""

@@ -55,9 +55,7 @@ def order_two() -> list[Run]:
     ]
 
 
-def test_kills_a_flush_and_a_crash_lose_no_answer_and_pay_none_twice(
-    installation: Installation,
-) -> None:
+def test_kills_flush_and_crash_lose_no_answer_and_pay_once(installation: Installation) -> None:
     server = installation.server
     log = server.otherwise = Log()
     runs = order_two()

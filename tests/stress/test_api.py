@@ -75,7 +75,7 @@ def test_a_forged_address_gets_no_more_reads(serve: Any) -> None:
 # -- The same key, many times at once --------------------------------------------------------------
 
 
-def test_each_key_is_carried_out_once_and_everybody_gets_its_answer(serve: Any) -> None:
+def test_each_key_runs_once_and_everybody_gets_its_answer(serve: Any) -> None:
     secret = secret_of(make_team())
     answers: list[Answer] = []
 

@@ -36,9 +36,7 @@ class Log:
         return self._answer(body)
 
 
-def test_20_kills_a_flush_and_a_crash_lose_nothing_and_pay_nothing_twice(
-    installation: Installation,
-) -> None:
+def test_20_kills_flush_and_crash_lose_nothing_and_pay_once(installation: Installation) -> None:
     server = installation.server
     log = server.otherwise = Log(prefers("-0 of", seconds=SECONDS))
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)

@@ -36,9 +36,7 @@ class Votes:
             time.sleep(AWAY / VOTERS / VOTES_EACH)
 
 
-def test_a_broker_that_is_away_loses_no_judgement_and_holds_up_no_voter(
-    installation: Installation,
-) -> None:
+def test_absent_broker_loses_no_judgement_and_delays_no_vote(installation: Installation) -> None:
     installation.server.otherwise = prefers("-0 of", seconds=0.2)
     arena = make_arena(3, PROMPTS)
     voters = people(arena, VOTERS, pairs_each=VOTES_EACH)

@@ -54,7 +54,7 @@ def test_interval_alpha_survives_a_far_zero():
     assert krippendorff_alpha(unit, None, value + 2**40, "interval") == pytest.approx(near)
 
 
-def test_equal_values_leave_alpha_unknown_whatever_their_rounding():
+def test_equal_values_leave_alpha_unknown():
     assert math.isnan(krippendorff_alpha([0, 0, 0], None, [0.1, 0.1, 0.1], "interval"))
     assert math.isnan(krippendorff_alpha([], None, []))
     assert math.isnan(krippendorff_alpha([0, 1, 2], None, [1, 2, 3]))

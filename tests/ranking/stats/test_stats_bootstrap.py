@@ -51,7 +51,7 @@ def test_no_replicate_is_drawn_twice(monkeypatch):
     assert len(np.unique(Bootstrap(n_resamples=100).fit(clustered()).samples_[:, 0])) == 100
 
 
-def test_neither_threads_nor_the_world_s_random_state_change_a_number():
+def test_threads_and_global_random_state_change_nothing():
     battles = clustered()
     one = Bootstrap(n_resamples=130).fit(battles)
     np.random.seed(5)
@@ -82,7 +82,7 @@ def test_its_errors_are_those_of_the_sandwich(battles):
     assert errors == pytest.approx(Sandwich().fit(battles).standard_errors_, rel=0.1)
 
 
-def test_folded_votes_are_resampled_like_votes_with_clusters_of_their_own():
+def test_folded_votes_resample_like_separate_clusters():
     left, right, score, _ = clustered_votes(n_votes=400)
     alone = Battles.from_arrays(left, right, score, cluster=np.arange(400))
     folded = Bootstrap(n_resamples=3000).fit(Battles.from_arrays(left, right, score))
@@ -168,7 +168,7 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 6, 11])
-def test_a_sparse_board_of_300_candidates_has_intervals_and_no_failure(seed):
+def test_sparse_board_of_300_candidates_has_intervals(seed):
     """Replicates far from the estimate, where a whole Newton step would leave the numbers."""
     rng = np.random.default_rng(0)
     for _ in range(seed + 1):

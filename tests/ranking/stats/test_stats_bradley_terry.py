@@ -168,7 +168,7 @@ def test_doubled_weights_leave_the_ratings(v):
 
 @given(votes(connected=False))
 @settings(max_examples=200)
-def test_whatever_the_votes_numbers_are_given_to_the_ranked_alone(v):
+def test_only_ranked_candidates_get_numbers(v):
     model = BradleyTerry().fit(Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n))
     ranked = np.array([status is Status.RANKED for status in model.status_])
     assert np.array_equal(np.isfinite(model.ratings_), ranked)

@@ -79,7 +79,7 @@ def test_of_two_pools_the_larger_is_ranked():
     assert np.isnan(model.ratings_).tolist() == [True, True, False, False, False]
 
 
-def test_of_two_pools_of_one_size_the_one_with_more_votes_is_ranked():
+def test_equal_pools_rank_the_one_with_more_votes():
     assert fit([(0, 1, 0.5), (2, 3, 0.5), (2, 3, 1.0)], 4).components_.tolist() == [1, 1, 0, 0]
 
 
@@ -114,7 +114,7 @@ def test_by_prompt_from_forty_on():
     assert not found.note
 
 
-def test_with_fewer_prompts_by_prompt_and_pair_and_the_board_says_so():
+def test_fewer_prompts_cluster_by_prompt_and_pair():
     found = choose_clusters(LEFT, RIGHT, prompt=np.arange(120) % 39)
     assert found.rule == "prompt_pair"
     assert found.these_prompts_only
@@ -144,7 +144,7 @@ def test_one_unknown_prompt_makes_the_prompts_unknown():
     assert choose_clusters(LEFT, RIGHT, prompt=prompt).rule == "vote"
 
 
-def test_votes_on_known_prompts_share_them_and_the_others_their_rater():
+def test_votes_cluster_by_known_prompt_or_else_by_rater():
     prompt, rater = np.repeat(np.arange(40), 3), np.arange(120) % 5
     prompt[[7, 12, 20]] = -1  # of the raters 2, 2 and 0
     found = choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater)
@@ -154,7 +154,7 @@ def test_votes_on_known_prompts_share_them_and_the_others_their_rater():
     assert groups(found.codes) == 42
 
 
-def test_a_vote_of_nobody_and_on_nothing_known_makes_all_votes_independent():
+def test_vote_without_prompt_and_rater_means_independent():
     prompt, rater = np.repeat(np.arange(40), 3), np.arange(120)
     prompt[7] = rater[7] = -1
     assert choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater).rule == "vote"

@@ -64,7 +64,7 @@ def test_among_the_settled_only_the_votes_so_far_matter():
     assert np.ptp((weights * np.sqrt(counts + 1))[off]) < 1e-12
 
 
-def test_weights_are_in_proportion_to_what_a_vote_takes_off_the_variance():
+def test_weights_are_proportional_to_variance_reduction():
     truth = np.array([0.9, 0.4, 0, -0.3, -1.0])
     wins = played(400, truth)
     wins[4] = wins[:, 4] = 0

@@ -141,7 +141,7 @@ def test_the_tuned_lambda_has_the_least_trace():
     )
 
 
-def test_a_judge_that_votes_as_people_do_counts_as_so_many_more_people():
+def test_perfect_judge_counts_as_that_many_people():
     rng = np.random.default_rng(5)
     strength = np.linspace(-0.5, 0.5, K)
     left = rng.integers(0, K, 8000)
@@ -192,7 +192,7 @@ def test_errors_name_the_argument_and_the_row(wrong, message):
             Unlabelled.from_arrays(**arguments)
 
 
-def test_votes_of_no_weight_and_verdicts_that_are_none_are_left_out():
+def test_weightless_votes_and_missing_verdicts_are_left_out():
     assert len(Labelled.from_arrays(**GOOD, weight=[0, 1])) == 1
     assert len(Labelled.from_arrays(**GOOD)) == 2
     assert len(Unlabelled.from_arrays(GOOD["left"], GOOD["right"], GOOD["predicted"])) == 1
@@ -213,7 +213,7 @@ def test_draw_weights_undo_the_draw():
     assert np.bincount(pair, weight) / 20_000 == pytest.approx(0.25, abs=0.02)
 
 
-def test_a_pair_that_was_hardly_ever_drawn_does_not_speak_for_all():
+def test_weight_of_a_rarely_drawn_pair_is_capped():
     weight = draw_weights([0.5, 0.5, 0.5, 1e-300], largest=4)
     assert weight / weight[0] == pytest.approx([1, 1, 1, 4])
     assert len(draw_weights([])) == 0
@@ -226,7 +226,7 @@ def test_what_is_no_probability_of_a_draw_is_refused(chance):
 
 
 @pytest.mark.parametrize("largest", [0.5, np.nan, np.inf])
-def test_the_largest_weight_is_finite_and_no_cut_below_the_median(largest):
+def test_largest_weight_is_finite_and_at_least_one(largest):
     with pytest.raises(ValueError, match="largest must be a finite number from 1"):
         draw_weights([0.5], largest)
 

@@ -133,7 +133,7 @@ def test_far_ahead_it_takes_many_and_they_are_found():
     assert measure_robustness(battles, most=found.votes).votes == found.votes
 
 
-def test_clusters_and_weights_are_folded_over_and_rows_found_again():
+def test_folding_over_clusters_and_weights_finds_the_rows():
     rng = np.random.default_rng(4)
     plain = drawn(5, 400, [0.3, 0.2, 0, -0.1])
     rows = np.repeat(np.arange(len(plain.count)), plain.count)

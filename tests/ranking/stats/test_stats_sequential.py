@@ -59,9 +59,7 @@ def test_few_clusters_make_it_harder_to_know() -> None:
 
 
 @given(gap=gaps, error=errors, n_clusters=st.integers(2, 30))
-def test_nothing_is_known_from_fewer_clusters_than_a_shut_out_takes(
-    gap: float, error: float, n_clusters: int
-) -> None:
+def test_too_few_clusters_decide_nothing(gap: float, error: float, n_clusters: int) -> None:
     watched = SequentialTest(gap, error, n_clusters)
     assert watched.clusters_to_go == max(0, 8 - n_clusters)
     if n_clusters < 8:
@@ -69,7 +67,7 @@ def test_nothing_is_known_from_fewer_clusters_than_a_shut_out_takes(
         assert not CompleteSeparation(n_clusters).is_decided
 
 
-def test_below_twenty_clusters_the_error_is_that_of_independent_votes_at_least() -> None:
+def test_under_twenty_clusters_error_is_at_least_independent() -> None:
     assert SequentialTest.measured(0.8, 0.01, 0.25, 19) == SequentialTest(0.8, 0.5, 19)
     assert SequentialTest.measured(0.8, 0.6, 0.25, 19) == SequentialTest(0.8, 0.6, 19)
     assert SequentialTest.measured(0.8, 0.1, 0.25, 20) == SequentialTest(0.8, 0.1, 20)
@@ -97,13 +95,13 @@ def test_after_so_many_votes_it_is_known_and_not_before(
     assert not after((votes - 1) * (1 - 1e-9)).is_decided
 
 
-def test_known_needs_no_more_votes_and_level_ones_more_than_can_be_told() -> None:
+def test_decided_needs_no_votes_and_level_needs_unknowably_many() -> None:
     assert SequentialTest(0.5, 0.1).votes_to_go(0.01) == 0
     assert SequentialTest(0.0, 0.1).votes_to_go(0.01) is None
     assert SequentialTest(0.1, 0.2).votes_to_go(0.04, most=10) is None
 
 
-def test_of_two_equals_few_are_ever_called_different_however_often_one_looks() -> None:
+def test_equals_are_rarely_called_different_when_watched() -> None:
     rng = np.random.default_rng(8)
     votes = np.arange(20, 2001, 20)
     walks = rng.choice([-1.0, 1.0], (400, 2000)).cumsum(axis=1)[:, votes - 1] * 2 / votes

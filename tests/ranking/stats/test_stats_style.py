@@ -211,7 +211,7 @@ def known(model):
 
 
 @given(small_votes(), st.randoms(use_true_random=False))
-def test_sides_and_names_do_not_matter_and_weights_and_counts_are_repeats(v, random):
+def test_sides_and_names_are_symmetric_and_weights_repeat(v, random):
     n = int(max(v.left.max(), v.right.max())) + 1
     order = list(range(n))
     random.shuffle(order)
@@ -247,7 +247,7 @@ def test_features_without_news_are_told_and_the_rest_is_fitted():
     assert model.standard_errors_ == pytest.approx(alone.standard_errors_)
 
 
-def test_features_that_follow_from_one_another_leave_the_scores_alone():
+def test_collinear_features_leave_the_scores_alone():
     v = styled_votes()
     alone = fitted(v)
     length, bold = v.features.T
@@ -282,7 +282,7 @@ def test_style_that_explains_all_votes_has_no_coefficient():
     assert all(reason.reason.endswith(".") for reason in NoStyle)
 
 
-def test_that_there_is_no_maximum_is_told_long_before_the_last_step(monkeypatch):
+def test_missing_maximum_is_detected_early(monkeypatch):
     passes, derivatives = [], StyledVotes.derivatives
 
     def counted(self, x):
