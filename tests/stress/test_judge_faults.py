@@ -26,7 +26,7 @@ from tests.judges.fake_server import (
 )
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import BILLED, Installation
+from tests.stress.installation import BILLED, Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 PROMPTS = 25

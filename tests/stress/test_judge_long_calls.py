@@ -13,7 +13,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, Sent, prefers
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import BILLED, Installation
+from tests.stress.installation import BILLED, Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 # The broker hands a message out again after two seconds, to whoever asks.

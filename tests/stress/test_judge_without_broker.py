@@ -14,7 +14,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import prefers
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import Installation
+from tests.stress.installation import Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 AWAY = 30.0
