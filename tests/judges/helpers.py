@@ -1,5 +1,6 @@
 """Builders for the tests of judges: runs, labels, calibration items, teams with votes, pages."""
 
+import io
 import json
 import random
 import re
@@ -13,6 +14,7 @@ from threading import Event, Thread
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -89,6 +91,13 @@ def check_drift(now: datetime) -> DriftCheck:
     run_drift_checks(now=now)
     check.refresh_from_db()
     return check
+
+
+def run_command(*arguments: Any) -> str:
+    """What a management command prints."""
+    out = io.StringIO()
+    call_command(*map(str, arguments), stdout=out, stderr=out)
+    return out.getvalue()
 
 
 def expire_leases(run: Run) -> None:
@@ -319,13 +328,15 @@ def make_team(name: str = "Help centre", slug: str = "help") -> Team:
     return Team.objects.create(name=name, slug=slug)
 
 
-def join(team: Team, role: str = Role.MEMBER, name: str = "", **fields: Any) -> Client:
-    """A browser of somebody new who is in the team."""
+def make_member(team: Team, role: str = Role.MEMBER, name: str = "", **fields: Any) -> Any:
     user = get_user_model().objects.create_user(name or f"{role}-of-{team.slug}", **fields)
     Membership.objects.create(team=team, user=user, role=role)
-    client = Client()
-    client.force_login(user)
-    return client
+    return user
+
+
+def join(team: Team, role: str = Role.MEMBER, name: str = "", **fields: Any) -> Client:
+    """A browser of somebody new who is in the team."""
+    return browser_of(make_member(team, role, name, **fields))
 
 
 def team_arena(team: Team, strengths: tuple[float, ...] = (0.0, 0.0), **fields: Any) -> Arena:
@@ -379,8 +390,12 @@ def verdict_url(run: Run, judgement: int, **query: Any) -> str:
 
 
 def signed_in(name: str, *, staff: bool = False) -> Client:
+    return browser_of(get_user_model().objects.create_user(name, is_staff=staff))
+
+
+def browser_of(user: Any) -> Client:
     client = Client()
-    client.force_login(get_user_model().objects.create_user(name, is_staff=staff))
+    client.force_login(user)
     return client
 
 
@@ -389,6 +404,11 @@ def page_text(client: Client, url: str, **kwargs: Any) -> str:
     answer = client.get(url, **kwargs)
     assert answer.status_code == 200, answer.status_code
     return " ".join(answer.content.decode().split())
+
+
+def steer(client: Client, run: Run, action: str, **fields: Any) -> Any:
+    """Press a button of the run's page."""
+    return client.post(reverse("steer_run", args=[run.pk]), {"action": action} | fields)
 
 
 def hide_arena(arena: Arena) -> None:

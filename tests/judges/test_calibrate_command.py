@@ -1,12 +1,11 @@
 """`manage.py calibrate`, with the queue worked off by a stand-in."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from arena.calls.models import Call
 from arena.models import Arena, Run
@@ -18,6 +17,7 @@ from tests.judges.helpers import (
     is_judging,
     judging,
     pair_row,
+    run_command,
     show_pair,
     vote_on,
     write_labels,
@@ -27,9 +27,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def calibrate(*arguments: Any, judge: str = "scripted") -> str:
-    out = io.StringIO()
-    call_command("calibrate", judge, *map(str, arguments), stdout=out, stderr=out)
-    return out.getvalue()
+    return run_command("calibrate", judge, *arguments)
 
 
 def labels(folder: Path, n: int = 20) -> Path:

@@ -1,13 +1,12 @@
 """A canary hears a judge change: a baseline, checks when they are due, an alarm, a new epoch."""
 
-import io
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.utils import timezone
 
 from arena.calls.models import Call
@@ -32,6 +31,7 @@ from tests.judges.helpers import (
     epoch_of,
     judging,
     pair_row,
+    run_command,
     store_labels,
     work_off,
     write_labels,
@@ -158,7 +158,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
     run_drift_checks(now=NOW + timedelta(days=2))
     assert "its run has paused. The cap" in caplog.text
     assert whys() == ["baseline", "daily"]
-    assert "paused: The cap" in listed()
+    assert "paused: The cap" in run_command("canary")
 
 
 def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
@@ -222,25 +222,19 @@ def test_a_stopped_canary_is_silent_until_it_is_set_again(checked_judge: DriftCh
 # -- The command and the task ----------------------------------------------------------------------
 
 
-def listed(*arguments: Any) -> str:
-    out = io.StringIO()
-    call_command("canary", *map(str, arguments), stdout=out, stderr=out)
-    return out.getvalue()
-
-
 @pytest.mark.usefixtures("no_worker")
 def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = judging(prefers("GOOD"))
-    assert "No judge has drift checks" in listed()
+    assert "No judge has drift checks" in run_command("canary")
     path = write_labels(tmp_path, [pair_row(i) for i in range(10)])
-    said = listed(LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")
+    said = run_command("canary", LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")
     assert "10 pairs of labels.jsonl, $0.50 per check; last check on" in said
     assert "(baseline), in progress" in said
     work_off(Run.objects.get())
     tasks.watch_canaries()
-    assert "(baseline), 10 verdicts" in listed()
-    assert "Drift checks of" in listed(LOCAL, "--stop")
-    assert "stopped on" in listed()
+    assert "(baseline), 10 verdicts" in run_command("canary")
+    assert "Drift checks of" in run_command("canary", LOCAL, "--stop")
+    assert "stopped on" in run_command("canary")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +250,7 @@ def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> 
 @pytest.mark.usefixtures("local")
 def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
     with pytest.raises(CommandError, match=says):
-        listed(*arguments)
+        run_command("canary", *arguments)
 
 
 def test_the_beat_knows_the_watch(settings: Any) -> None:

@@ -1,18 +1,17 @@
 """An order of two candidates alone buys votes until their decision is known."""
 
-import io
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from arena.models import Arena, Candidate, Rater, Team
 from judges.models import Judgement
 from ranking.services.pair_weights import pair_facts
 from tests.arena.rest import team_arena, token_of
 from tests.factories import make_vote
-from tests.judges.helpers import quote_page, signed_in
+from tests.judges.helpers import quote_page, run_command, signed_in
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -21,7 +20,7 @@ SCRIPTED = "scripted:scripted-1"
 PROMPTS = 120
 
 
-def judged(
+def make_judged_arena(
     team: Team, won: int, lost: int, *, n_candidates: int = 2, kind: str = "judge"
 ) -> tuple[Arena, list[Candidate]]:
     """An arena where every two candidates met so often, and the earlier one won so many."""
@@ -54,7 +53,7 @@ def ids(candidates: list[Candidate]) -> list[int]:
 
 
 def test_pair_with_clear_lead_is_judged_until_decided(team: Team) -> None:
-    arena, two = judged(team, 33, 17)
+    arena, two = make_judged_arena(team, 33, 17)
     assert len(pair_facts(arena=arena).separated) == 1
     assert verdict(team, arena, two) == "unknown"
 
@@ -69,7 +68,7 @@ def test_pair_with_clear_lead_is_judged_until_decided(team: Team) -> None:
 
 @pytest.mark.parametrize(("won", "lost"), [(90, 10), (50, 0)])
 def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) -> None:
-    arena, two = judged(team, won, lost)
+    arena, two = make_judged_arena(team, won, lost)
     assert verdict(team, arena, two) == "worse"
     refused = quote_by_api(team, arena, candidates=ids(two))
     assert refused.status_code == 422
@@ -82,7 +81,7 @@ def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) 
 
 
 def test_a_jury_asks_what_juries_know(team: Team) -> None:
-    arena, two = judged(team, 90, 10, kind="jury")
+    arena, two = make_judged_arena(team, 90, 10, kind="jury")
     both = [SCRIPTED, "scripted:scripted-2"]
     assert verdict(team, arena, two, "juries") == "worse"
     assert quote_by_api(team, arena, candidates=ids(two)).status_code == 200
@@ -92,7 +91,7 @@ def test_a_jury_asks_what_juries_know(team: Team) -> None:
 
 
 def test_two_of_many_are_two_alone(team: Team) -> None:
-    arena, candidates = judged(team, 33, 17, n_candidates=3)
+    arena, candidates = make_judged_arena(team, 33, 17, n_candidates=3)
     assert len(pair_facts(arena=arena).separated) > 0
     everybody = quote_by_api(team, arena).json()
     for two in pairs_of(candidates):
@@ -101,19 +100,17 @@ def test_two_of_many_are_two_alone(team: Team) -> None:
 
 
 def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:
-    arena, two = judged(team, 33, 17)
-    assert "50 comparisons" in quoted(arena)
+    arena, two = make_judged_arena(team, 33, 17)
+    assert "50 comparisons" in quote_by_command(arena)
     page = quote_page(signed_in("boss", staff=True), arena, candidates=ids(two), per_pair="50")
     assert "<strong>1 pair</strong>, 50 comparisons" in page
 
-    known, _ = judged(team, 90, 10)
+    known, _ = make_judged_arena(team, 90, 10)
     with pytest.raises(CommandError, match=r"conclusive difference.*; --again includes them"):
-        quoted(known)
+        quote_by_command(known)
     page = quote_page(signed_in("chief", staff=True), known)
     assert "Tick “Include pairs with a clear lead”" in page
 
 
-def quoted(arena: Arena) -> str:
-    out = io.StringIO()
-    call_command("judge", arena.slug, "--judge=scripted", "--per-pair=50", "--dry-run", stdout=out)
-    return out.getvalue()
+def quote_by_command(arena: Arena) -> str:
+    return run_command("judge", arena.slug, "--judge=scripted", "--per-pair=50", "--dry-run")

@@ -1,11 +1,10 @@
 """What is wrong with an order is said in words, before any money is spent."""
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from arena.calls.models import Call
 from arena.endpoints import Endpoint
@@ -13,39 +12,34 @@ from arena.models import Arena, Rater, Response, Run
 from judges.core.rubric import RubricError, load_rubric
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, fails
-from tests.judges.helpers import order, work_off
+from tests.judges.helpers import order, run_command, work_off
 
 pytestmark = pytest.mark.django_db
 MODEL = "judge-7b-2024-07-01"
 
 
-def judge(arena: Arena, *extra: str, name: str = "scripted") -> str:
-    out = io.StringIO()
-    given = (f"--judges={name}", "--per-pair=2", "--no-wait", *extra)
-    call_command("judge", arena.slug, *given, stdout=out, stderr=out)
-    return out.getvalue()
+def order_by_command(arena: Arena, *extra: str, name: str = "scripted") -> str:
+    return run_command("judge", arena.slug, f"--judges={name}", "--per-pair=2", "--no-wait", *extra)
 
 
-def refused(arena: Arena, *extra: str, says: str, **named: str) -> None:
+def expect_refusal(arena: Arena, *extra: str, says: str, **named: str) -> None:
     with pytest.raises(CommandError, match=says):
-        judge(arena, *extra, **named)
+        order_by_command(arena, *extra, **named)
     assert not Run.objects.exists()
     assert not Call.objects.exists()
 
 
-def paid(settings: Any, base_url: str, **fields: Any) -> None:
+def use_paid_endpoint(settings: Any, base_url: str, **fields: Any) -> None:
     endpoint = Endpoint("paid", "openai", base_url, timeout=1.0, **fields)
     settings.MODEL_ENDPOINTS = {"paid": endpoint}
 
 
-def priced(name: str, dollars: str = "1") -> None:
-    call_command(
-        "price", "paid", name, "--input", dollars, "--output", dollars, stdout=io.StringIO()
-    )
+def set_price(name: str, dollars: str = "1") -> None:
+    run_command("price", "paid", name, "--input", dollars, "--output", dollars)
 
 
 def test_an_unknown_rubric_is_named_with_those_that_there_are() -> None:
-    refused(
+    expect_refusal(
         make_arena(2, 2), name="scripted:scripted-1@best", says="no rubric called 'best'.*pairwise"
     )
 
@@ -61,24 +55,26 @@ def test_a_typo_in_a_placeholder_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_is_down_is_said_before_the_order(settings: Any) -> None:
-    paid(settings, "http://127.0.0.1:9/v1")
-    priced(MODEL, "0")
-    refused(make_arena(2, 2), name=f"paid:{MODEL}", says=r"cannot be asked: .*[Cc]onnect")
+    use_paid_endpoint(settings, "http://127.0.0.1:9/v1")
+    set_price(MODEL, "0")
+    expect_refusal(make_arena(2, 2), name=f"paid:{MODEL}", says=r"cannot be asked: .*[Cc]onnect")
 
 
 def test_a_wrong_key_is_said_before_the_order(server: FakeServer, settings: Any) -> None:
-    paid(settings, server.base_url)
-    priced(MODEL, "0")
+    use_paid_endpoint(settings, server.base_url)
+    set_price(MODEL, "0")
     server.otherwise = fails(401, "no such key")
-    refused(make_arena(2, 2), name=f"paid:{MODEL}", says="cannot be asked: .*no such key")
+    expect_refusal(make_arena(2, 2), name=f"paid:{MODEL}", says="cannot be asked: .*no such key")
 
 
 def test_a_missing_price_is_said_with_the_command_that_enters_it(
     server: FakeServer, settings: Any
 ) -> None:
-    paid(settings, server.base_url)
-    refused(make_arena(2, 2), "--cap=1", name=f"paid:{MODEL}", says=f"manage.py price paid {MODEL}")
-    said = judge(make_arena(2, 2), "--dry-run", name=f"paid:{MODEL}")
+    use_paid_endpoint(settings, server.base_url)
+    expect_refusal(
+        make_arena(2, 2), "--cap=1", name=f"paid:{MODEL}", says=f"manage.py price paid {MODEL}"
+    )
+    said = order_by_command(make_arena(2, 2), "--dry-run", name=f"paid:{MODEL}")
     assert "has no price" in said
 
 
@@ -96,35 +92,35 @@ def test_a_missing_price_is_said_with_the_command_that_enters_it(
 def test_a_cap_that_buys_nothing_is_refused(
     server: FakeServer, settings: Any, cap: str | None, says: str
 ) -> None:
-    paid(settings, server.base_url)
-    priced(MODEL)
+    use_paid_endpoint(settings, server.base_url)
+    set_price(MODEL)
     extra = [] if cap is None else [f"--cap={cap}"]
-    refused(make_arena(2, 2), *extra, name=f"paid:{MODEL}", says=says)
+    expect_refusal(make_arena(2, 2), *extra, name=f"paid:{MODEL}", says=says)
 
 
 def test_an_arena_with_one_candidate_has_nothing_to_compare() -> None:
-    refused(make_arena(1, 3), says="only one candidate: there is nothing to compare")
+    expect_refusal(make_arena(1, 3), says="only one candidate: there is nothing to compare")
 
 
 def test_candidates_without_answers_to_some_prompts_are_named() -> None:
     arena = make_arena(3, 4)
     lazy = arena.candidates.latest("pk")
     Response.objects.filter(candidate=lazy, prompt__external_id__in=["p0", "p1"]).delete()
-    said = judge(arena, "--dry-run")
+    said = order_by_command(arena, "--dry-run")
     assert f"{lazy.name} has no answer to 2 of 4 prompts" in said
 
 
 def test_a_huge_answer_is_announced() -> None:
     arena = make_arena(2, 2)
     Response.objects.filter(pk=Response.objects.earliest("pk").pk).update(text="x" * 200_000)
-    assert "1 answer is longer than 100,000 characters" in judge(arena, "--dry-run")
+    assert "1 answer is longer than 100,000 characters" in order_by_command(arena, "--dry-run")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t \u3000\n" * 20])
 def test_an_answer_of_white_space_is_left_out_and_said(text: str) -> None:
     arena = make_arena(2, 3)
     Response.objects.filter(pk=Response.objects.earliest("pk").pk).update(text=text)
-    said = judge(arena, "--dry-run")
+    said = order_by_command(arena, "--dry-run")
     assert "1 answer is blank" in said
     assert "2 comparisons" in said
 
@@ -140,21 +136,21 @@ def test_an_answer_of_white_space_is_left_out_and_said(text: str) -> None:
 )
 def test_other_slips_get_a_sentence_too(extra: list[str], says: str) -> None:
     name = "scripted:scripted-1,scripted:scripted-2"
-    refused(make_arena(2, 2), *extra, name=name, says=says)
+    expect_refusal(make_arena(2, 2), *extra, name=name, says=says)
 
 
 def test_a_judge_named_twice_is_no_jury() -> None:
-    refused(make_arena(2, 2), name="scripted,scripted:scripted-1", says="named twice")
+    expect_refusal(make_arena(2, 2), name="scripted,scripted:scripted-1", says="named twice")
 
 
 def test_votes_of_scripts_beside_a_real_judge_are_announced(
     server: FakeServer, settings: Any
 ) -> None:
     arena = make_arena(3, 4)
-    assert "scripted judges" not in judge(arena, "--dry-run")
+    assert "scripted judges" not in order_by_command(arena, "--dry-run")
     work_off(order(arena, "scripted", per_pair=2))
-    paid(settings, server.base_url)
-    priced(MODEL, "0")
-    said = judge(arena, "--dry-run", name=f"paid:{MODEL}")
+    use_paid_endpoint(settings, server.base_url)
+    set_price(MODEL, "0")
+    said = order_by_command(arena, "--dry-run", name=f"paid:{MODEL}")
     assert "votes by scripted judges, which judge nothing real" in said
     assert f"(ID: {Rater.objects.get(kind='judge').pk})" in said

@@ -9,15 +9,15 @@ from django.urls import reverse
 from arena.models import Run
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import hide_arena, order, page_text, run_url, signed_in, work_off
+from tests.judges.helpers import hide_arena, order, page_text, run_url, signed_in, steer, work_off
 
 pytestmark = pytest.mark.django_db
 CENT = 10**7
 
 
-def steer(client: Client, run: Run, action: str, **fields: Any) -> str:
-    url = reverse("steer_run", args=[run.pk])
-    answer = client.post(url, {"action": action} | fields, follow=True)
+def steered(client: Client, run: Run, action: str, **fields: Any) -> str:
+    """The page to which the button leads."""
+    answer = client.get(steer(client, run, action, **fields).url)
     assert answer.status_code == 200, answer.status_code
     run.refresh_from_db()
     return answer.content.decode()
@@ -37,10 +37,10 @@ def test_only_staff_may(name: str, action: str) -> None:
 
 def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    html = steer(staff, run, "pause")
+    html = steered(staff, run, "pause")
     assert run.state == "paused"
     assert "Paused by an administrator." in html
-    assert "Run resumed." in steer(staff, run, "resume")
+    assert "Run resumed." in steered(staff, run, "resume")
     assert (run.state, run.pause_reason) == ("open", "")
 
 
@@ -50,7 +50,7 @@ def test_a_run_at_its_cap_goes_on_with_a_new_one(staff: Client) -> None:
     assert 'name="cap" min="0" step="any" inputmode="decimal" value="0.05"' in page_text(
         staff, run_url(run)
     )
-    steer(staff, run, "resume", cap="0.10")
+    steered(staff, run, "resume", cap="0.10")
     assert (run.state, run.cap) == ("open", 10 * CENT)
 
 
@@ -58,17 +58,17 @@ def test_a_run_at_its_cap_goes_on_with_a_new_one(staff: Client) -> None:
 def test_a_cap_that_cannot_be_leaves_the_run_paused(staff: Client, cap: str) -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", cap=5 * CENT, settled=5 * CENT)
-    assert 'role="alert"' in steer(staff, run, "resume", cap=cap)
+    assert 'role="alert"' in steered(staff, run, "resume", cap=cap)
     assert (run.state, run.cap) == ("paused", 5 * CENT)
 
 
 def test_cancelled_run_keeps_verdicts_and_cannot_resume(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    steer(staff, run, "cancel")
+    steered(staff, run, "cancel")
     assert run.state == "cancelled"
     for action in ("pause", "resume", "cancel"):
-        assert "This run is cancelled" in steer(staff, run, action)
-    assert "retry failures once the run is finished" in steer(staff, run, "ask_again")
+        assert "This run is cancelled" in steered(staff, run, action)
+    assert "retry failures once the run is finished" in steered(staff, run, "ask_again")
 
 
 def test_cancelling_asks_first(staff: Client) -> None:
@@ -87,7 +87,7 @@ def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> No
     run.calls.filter(pk=one.forward_id).update(state="failed", error="HTTP 500")
     asked = len(local.requests)
     assert "Retry 1 failure" in page_text(staff, run_url(run))
-    steer(staff, run, "ask_again")
+    steered(staff, run, "ask_again")
     assert run.state == "open"
     work_off(run)
     assert run.state == "done"
@@ -98,7 +98,7 @@ def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> No
 
 def test_what_cannot_be_done_to_a_run_is_said(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    assert "A run can be paused, resumed, cancelled or retried." in steer(staff, run, "explode")
+    assert "A run can be paused, resumed, cancelled or retried." in steered(staff, run, "explode")
 
 
 def test_runs_of_hidden_arenas_are_not_there(staff: Client) -> None:

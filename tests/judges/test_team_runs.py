@@ -1,9 +1,6 @@
 """Judges in a team's arena: who may order and steer runs, whose budget pays, what is noted."""
 
-from typing import Any
-
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -11,14 +8,26 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.calls.models import Capability
 from arena.errors import ServiceError
-from arena.models import Arena, Membership, Run, Team
+from arena.models import Arena, Run, Team
 from arena.services.runs import committed_by
 from judges.reports import list_standings
 from judges.services import runs as judge_runs
 from judges.services.registry import JudgeError
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, fails
-from tests.judges.helpers import LOCAL, QUOTE, order, order_on_page, page_text, run_url, work_off
+from tests.judges.helpers import (
+    LOCAL,
+    QUOTE,
+    browser_of,
+    join,
+    make_member,
+    order,
+    order_on_page,
+    page_text,
+    run_url,
+    steer,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 DOLLAR = 10**9
@@ -31,19 +40,6 @@ def arena(team: Team) -> Arena:
     return make_arena(2, 2, team=team)
 
 
-def person(team: Team | None = None, role: str = "member") -> Any:
-    user = get_user_model().objects.create_user(f"{role} of {team}")
-    if team is not None:
-        Membership.objects.create(team=team, user=user, role=role)
-    return user
-
-
-def browser(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def trail(team: Team) -> list[tuple[str, str]]:
     return list(team.audit_entries.order_by("pk").values_list("by", "action"))
 
@@ -52,12 +48,12 @@ def trail(team: Team) -> list[tuple[str, str]]:
 
 
 def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
-    ann = person(team)
-    answer = order_on_page(browser(ann), arena)
+    ann = make_member(team)
+    answer = order_on_page(browser_of(ann), arena)
     run = Run.objects.get()
     assert answer.url.startswith(run_url(run))
     assert (run.team, run.created_by, run.cap) == (team, ann, None)
-    assert trail(team) == [("member of Help centre", "ordered a run of judges")]
+    assert trail(team) == [("member-of-help", "ordered a run of judges")]
     assert team.audit_entries.get().details["cap"] == "nothing to pay"
 
 
@@ -65,24 +61,21 @@ def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena: Ar
     other = Team.objects.create(slug="other", name="Other")
     arena.open_to_teams = True
     arena.save()
-    for user in (person(other, "owner"), person(team, "viewer")):
-        answer = browser(user).post(
-            reverse("order_run", args=[arena.slug]), QUOTE | {"do": "order"}
-        )
+    for client in (join(other, "owner"), join(team, "viewer")):
+        answer = client.post(reverse("order_run", args=[arena.slug]), QUOTE | {"do": "order"})
         assert answer.status_code == 403
     assert not Run.objects.exists()
 
 
 def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> None:
-    client, page = browser(person(team)), reverse("order_run", args=[arena.slug])
+    client, page = join(team), reverse("order_run", args=[arena.slug])
     assert "Help centre pays, but has no budget yet." in page_text(client, page)
     Team.objects.update(budget=5 * DOLLAR)
     Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
     assert "Help centre pays, with $3.00 left in its budget." in page_text(client, page)
 
 
-def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
-    staff = browser(get_user_model().objects.create_user("boss", is_staff=True))
+def test_nothing_is_said_of_budgets_where_operators_pay(staff: Client) -> None:
     assert "budget" not in page_text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
 
 
@@ -91,7 +84,7 @@ def test_order_beyond_the_budget_is_refused_at_once(
 ) -> None:
     Capability.objects.all().delete()
     Team.objects.update(budget=DOLLAR)
-    answer = order_on_page(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
+    answer = order_on_page(join(team), arena, scripted=[], typed=LOCAL, cap="1.50")
     page = answer.content.decode()
     assert (
         "This may cost up to $1.50, but Help centre has $1.00 left of its budget of $1.00." in page
@@ -120,12 +113,8 @@ def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena: Ar
 # -- Steering --------------------------------------------------------------------------------------
 
 
-def steer(client: Client, run: Run, action: str, **fields: Any) -> Any:
-    return client.post(reverse("steer_run", args=[run.pk]), {"action": action} | fields)
-
-
 def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> None:
-    run, client = order(arena, "scripted"), browser(person(team))
+    run, client = order(arena, "scripted"), join(team)
     for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
         assert steer(client, run, action).status_code == 302
         run.refresh_from_db()
@@ -136,22 +125,22 @@ def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> Non
 
 def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> None:
     run = order(arena, "scripted")
-    steer(browser(person(team)), run, "pause")
+    steer(join(team), run, "pause")
     page = page_text(Client(), run_url(run))
     assert "The arena’s team can see why." in page
-    assert "Paused by the team." in page_text(browser(person(team, "viewer")), run_url(run))
-    assert "member of Help centre" not in page
+    assert "Paused by the team." in page_text(join(team, "viewer"), run_url(run))
+    assert "member-of-help" not in page
 
 
 def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena: Arena) -> None:
-    run, viewer = order(arena, "scripted"), browser(person(team, "viewer"))
+    run, viewer = order(arena, "scripted"), join(team, "viewer")
     assert reverse("steer_run", args=[run.pk]) not in page_text(viewer, run_url(run))
     assert steer(viewer, run, "cancel").status_code == 403
 
 
 def test_trials_stay_the_operators(team: Team) -> None:
     trial = Run.objects.create(kind="judge", state="open")
-    owner = browser(person(team, "owner"))
+    owner = join(team, "owner")
     assert owner.get(reverse("trial_runs")).status_code == 403
     assert owner.get(reverse("trial_run", args=[trial.pk])).status_code == 403
 
@@ -159,7 +148,7 @@ def test_trials_stay_the_operators(team: Team) -> None:
 def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> None:
     Team.objects.update(budget=3)
     run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
-    by = Actor(user=person(team))
+    by = Actor(user=make_member(team))
     with pytest.raises(ServiceError, match="left of its budget"):
         judge_runs.resume(run=run, by=by, now=NOW, cap=4)
     run.refresh_from_db()
@@ -176,20 +165,20 @@ def test_failures_are_asked_again_within_the_budget(
     Team.objects.update(budget=DOLLAR)
     run = work_off(order(arena, cap=DOLLAR))
     assert (run.state, run.settled) == ("done", 0)
-    by = Actor(user=person(team))
+    by = Actor(user=make_member(team))
     Team.objects.update(budget=DOLLAR - 1)
     with pytest.raises(ServiceError, match="left of its budget"):
         judge_runs.retry_failed(run=run, by=by, now=NOW)
     Team.objects.update(budget=DOLLAR)
     judge_runs.retry_failed(run=run, by=by, now=NOW)
-    assert trail(team)[-1] == ("member of Help centre", "asked failed verdicts again")
+    assert trail(team)[-1] == ("member-of-help", "asked failed verdicts again")
 
 
 def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
     run = work_off(order(arena, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
     with pytest.raises(ServiceError, match="This run has no failures to retry"):
-        judge_runs.retry_failed(run=run, by=Actor(user=person(team)), now=NOW)
+        judge_runs.retry_failed(run=run, by=Actor(user=make_member(team)), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     assert "asked failed verdicts again" not in str(trail(team))
@@ -197,10 +186,10 @@ def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> No
 
 def test_criteria_are_changed_by_members_and_noted(team: Team, arena: Arena) -> None:
     page = reverse("arena_criteria", args=[arena.slug])
-    browser(person(team)).post(page, {"criteria": "Short answers."})
+    join(team).post(page, {"criteria": "Short answers."})
     arena.refresh_from_db()
     assert arena.criteria == "Short answers."
-    assert trail(team) == [("member of Help centre", "changed an arena")]
+    assert trail(team) == [("member-of-help", "changed an arena")]
 
 
 # -- What others learn of it -----------------------------------------------------------------------
@@ -231,7 +220,7 @@ def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena: Aren
         return {row.judge.model: row.judgements for row in list_standings(actor)}
 
     assert counted(Actor()) == {"scripted-2": 1}
-    assert counted(Actor(user=person(team))) == {"scripted-1": 2, "scripted-2": 3}
+    assert counted(Actor(user=make_member(team))) == {"scripted-1": 2, "scripted-2": 3}
 
 
 def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena: Arena) -> None:
@@ -242,7 +231,7 @@ def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena
     label = "scripted:scripted-1@pairwise"
     choice = f'name="registered" value="{label}'
     pages = [
-        page_text(browser(person(whose)), reverse("order_run", args=[where.slug]))
+        page_text(join(whose), reverse("order_run", args=[where.slug]))
         for whose, where in ((team, arena), (other, theirs))
     ]
     assert [choice in page for page in pages] == [True, False]
