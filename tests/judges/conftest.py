@@ -98,6 +98,14 @@ def team(db: None) -> Any:
 
 
 @pytest.fixture
+def arena(team: Any) -> Any:
+    """The team's arena: three candidates that answer two prompts."""
+    from tests.factories import make_arena
+
+    return make_arena(3, 2, team=team)
+
+
+@pytest.fixture
 def staff(db: None) -> Any:
     """The browser of an operator."""
     from tests.judges.helpers import signed_in

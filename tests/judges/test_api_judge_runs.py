@@ -8,7 +8,7 @@ from arena.calls.models import Call
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Run, Team
 from judges.models import Judge, Judgement
-from tests.arena.rest import Caller, team_arena, token_of
+from tests.arena.rest import Caller, token_of
 from tests.arena.teams import person
 from tests.judges.helpers import work_off
 
@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted:scripted-1"
 PAID = "paid:m-2026-01-01"
 DOLLAR = 10**9
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return team_arena(team, n_candidates=3, n_prompts=2)
 
 
 @pytest.fixture

@@ -16,11 +16,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def arena(team: Team) -> Arena:
-    return team_arena(team)
-
-
-@pytest.fixture
 def caller(team: Team) -> Caller:
     return token_of(team)
 

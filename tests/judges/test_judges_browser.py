@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(trans
 
 
 @pytest.fixture
-def arena() -> Arena:
+def support_arena() -> Arena:
     return make_arena(3, 6, slug="support", name="Support answers")
 
 
@@ -48,7 +48,7 @@ def _left_behind(request: Any) -> bool:
 
 
 def test_a_jury_is_ordered_watched_read_and_voted_beside(
-    boss: Any, live_server: Any, arena: Arena
+    boss: Any, live_server: Any, support_arena: Arena
 ) -> None:
     page = boss
     page.goto(live_server.url + reverse("judge_runs", args=["support"]))
@@ -109,9 +109,9 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
 
 
 def test_a_button_keeps_the_focus_while_news_come_in(
-    boss: Any, live_server: Any, arena: Arena
+    boss: Any, live_server: Any, support_arena: Arena
 ) -> None:
-    run = order(arena, "scripted")
+    run = order(support_arena, "scripted")
     boss.goto(live_server.url + reverse("judge_run", args=["support", run.pk]))
     boss.get_by_role("button", name="Pause").focus()
     with boss.expect_response(lambda response: "seen=open" in response.url):
@@ -124,7 +124,9 @@ def test_a_button_keeps_the_focus_while_news_come_in(
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
 
 
-def test_order_errors_are_in_view_and_focused(boss: Any, live_server: Any, arena: Arena) -> None:
+def test_order_errors_are_in_view_and_focused(
+    boss: Any, live_server: Any, support_arena: Arena
+) -> None:
     boss.goto(live_server.url + reverse("order_run", args=["support"]))
     boss.get_by_label("scripted:scripted-3", exact=True).check()
     boss.get_by_label("Spending cap in dollars").fill("-1")
@@ -139,16 +141,16 @@ def test_order_errors_are_in_view_and_focused(boss: Any, live_server: Any, arena
 
 
 @pytest.fixture
-def pages(arena: Arena, live_server: Any) -> dict[str, str]:
+def pages(support_arena: Arena, live_server: Any) -> dict[str, str]:
     """An address of every page, each with as much on it as there can be."""
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
-    done = work_off(order(arena, *jury, per_pair=4))
-    going = order(arena, "scripted:scripted-1@pairwise-note")
+    done = work_off(order(support_arena, *jury, per_pair=4))
+    going = order(support_arena, "scripted:scripted-1@pairwise-note")
     Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
     epoch = registered("scripted:scripted-1")
     ask_and_measure(epoch, make_labels())
     one = done.judgements.filter(state="voted").first()
-    slug = arena.slug
+    slug = support_arena.slug
     found = {
         "runs": reverse("judge_runs", args=[slug]),
         "done": reverse("judge_run", args=[slug, done.pk]),

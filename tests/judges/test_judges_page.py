@@ -38,11 +38,11 @@ from tests.judges.helpers import (
 pytestmark = pytest.mark.django_db
 
 
-def board(client: Client) -> str:
+def judges_page(client: Client) -> str:
     return page_text(client, reverse("judges"))
 
 
-def page(client: Client, judge: Judge) -> str:
+def judge_page(client: Client, judge: Judge) -> str:
     return page_text(client, judge.get_absolute_url())
 
 
@@ -50,12 +50,12 @@ def page(client: Client, judge: Judge) -> str:
 
 
 def test_without_judges_it_says_so(client: Client) -> None:
-    assert "No judges yet." in board(client)
+    assert "No judges yet." in judges_page(client)
 
 
 def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> None:
     registered()
-    html = board(client)
+    html = judges_page(client)
     assert "Not trusted yet" in html
     assert "It has not been calibrated against people in this epoch." in html
     assert "Not a real judge" in html
@@ -63,7 +63,7 @@ def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> No
 
 def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
     registered("local:judge-latest", unpinned=True)
-    html = board(client)
+    html = judges_page(client)
     assert "Unpinned" in html
     assert "Not a real judge" not in html
 
@@ -71,7 +71,7 @@ def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
 def test_what_was_measured_stands_in_the_row(client: Client) -> None:
     epoch = registered()
     found = ask_and_measure(epoch, make_labels()).report["against_all"]["decisive"]
-    html = board(client)
+    html = judges_page(client)
     assert f"n = {found['n']}" in html
     assert f"{found['value']:.0%}" in html
     assert "Agreement with people" in html
@@ -82,7 +82,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
     ask_and_measure(epoch, make_labels())
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
-    html = board(client)
+    html = judges_page(client)
     assert 'data-trusted="yes" >Trusted<' in html
     assert "Not trusted yet" not in html
 
@@ -90,7 +90,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
 def test_juries_stand_below(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
     jury = with_run(register_jury(members=members)).judge
-    html = board(client)
+    html = judges_page(client)
     assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
 
 
@@ -105,7 +105,7 @@ def test_leaderboard_queries_do_not_grow_with_judges(
         name = f"scripted:scripted-{number % 3 + 1}@{RUBRICS[number // 3]}"
         ask_and_measure(registered(name), make_labels() if not number else the_labels())
     with django_assert_num_queries(6):
-        board(client)
+        judges_page(client)
 
 
 def the_labels() -> LabelSet:
@@ -117,7 +117,7 @@ def the_labels() -> LabelSet:
 
 def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
     judge = registered("scripted:scripted-1@score-1-4").judge
-    html = page(client, judge)
+    html = judge_page(client, judge)
     for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
         assert part in html
     assert "Rubric prompts" in html
@@ -128,15 +128,15 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
 def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
     judge = registered().judge
     Judge.objects.filter(pk=judge.pk).update(digest="0" * 64)
-    assert "have changed since it was registered" in page(client, judge)
+    assert "have changed since it was registered" in judge_page(client, judge)
     Judge.objects.filter(pk=judge.pk).update(rubric="gone")
-    assert "There is no rubric called" in page(client, judge)
+    assert "There is no rubric called" in judge_page(client, judge)
 
 
 def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
     epoch = registered()
     report = ask_and_measure(epoch, make_labels()).report
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     for words in (
         "Judge and all labels",
         "Judge and the majority of people",
@@ -165,7 +165,7 @@ def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
         for number, row in ((3, "tie"), (2, "right"), (1, "left"))
     }
     Calibration.objects.filter(pk=one.pk).update(report=one.report | {"confusion": shuffled})
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     table = html[html.index("confusion") :]
     cells = [
         table.index(f'<td class="number">{number}</td>') for number in (11, 12, 13, 14, 21, 34)
@@ -177,7 +177,7 @@ def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
 def test_scores_are_shown_with_their_correlations(client: Client) -> None:
     epoch = registered("scripted:scripted-1@score-1-4")
     ask_and_measure(epoch, make_labels("scores"))
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     for words in (
         "Pearson",
         "Spearman",
@@ -186,13 +186,13 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
         "Answer length alone",
     ):
         assert words in html
-    assert "Pearson" in board(client)
+    assert "Pearson" in judges_page(client)
 
 
 def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
     epoch = registered()
     ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     for words in ("Empty answer", "“As above”", "padded", "forged verdict", "Honeypot failures"):
         assert words in html
 
@@ -201,7 +201,7 @@ def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> No
     epoch, other, both = registered(), registered("scripted@score-1-4"), make_labels()
     ask_and_measure(other, both)
     ask_and_measure(epoch, both)
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     assert "Same model, different setup" in html
     assert "Pairwise minus direct assessment" in html
 
@@ -210,7 +210,7 @@ def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> No
     epoch, both = registered(), make_labels()
     ask_and_measure(epoch, both)
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     assert html.count('class="judge-calibration"') == 1
     assert html.count(" · 12 items · agreement ") == 2
 
@@ -226,14 +226,14 @@ def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
         canary=canary, epoch=epoch, run=run, alarm=True, evaluated_at=timezone.now(), **check
     )
     begin_next_epoch(epoch=epoch, reason="It <b>changed</b>.", now=timezone.now())
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     assert "Drift detected" in html
     assert "&lt; 0.001" in html
     assert "It &lt;b&gt;changed&lt;/b&gt;." in html
     assert "Epoch 2" in html
     run_url = reverse("trial_run", args=[run.pk])
     assert run_url not in html
-    assert run_url in page(signed_in("boss", staff=True), epoch.judge)
+    assert run_url in judge_page(signed_in("boss", staff=True), epoch.judge)
 
 
 def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> None:
@@ -243,7 +243,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
         give_feedback(
             judgement=one, user=ann, kind="critical", holds=bool(number), now=timezone.now()
         )
-    html = page(client, run.run_judges.get().epoch.judge)
+    html = judge_page(client, run.run_judges.get().epoch.judge)
     assert "75%" in html
     assert "of 4 ratings" in html
     assert "no ratings yet" in html
@@ -251,7 +251,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
     members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    html = page(client, with_run(register_jury(members=members)).judge)
+    html = judge_page(client, with_run(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
     assert "Not calibrated" not in html

@@ -32,7 +32,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch, no_worker: None) -> None:
 
 
 @pytest.fixture
-def arena(team: Team, local: FakeServer, settings: Any) -> Arena:
+def budgeted_arena(team: Team, local: FakeServer, settings: Any) -> Arena:
     """An arena of a team that can pay for one order at a time."""
     prices = {"judge-7b-2024-07-01": ModelPrice(CAP // 100, CAP // 100)}
     priced = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
@@ -42,11 +42,11 @@ def arena(team: Team, local: FakeServer, settings: Any) -> Arena:
 
 
 @pytest.fixture
-def left_behind(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Run:
+def left_behind(budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose orderer was killed."""
     with monkeypatch.context() as patch:
         patch.setattr(runs, "open_run", lambda run: None)
-        return order(arena, cap=CAP)
+        return order(budgeted_arena, cap=CAP)
 
 
 def states() -> list[str]:
@@ -55,7 +55,7 @@ def states() -> list[str]:
 
 @pytest.mark.parametrize("error", [deadlock(), KeyboardInterrupt()], ids=["deadlock", "Ctrl-C"])
 def test_an_order_that_fails_half_way_is_given_up(
-    arena: Arena, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    budgeted_arena: Arena, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(run: Run) -> None:
         raise error
@@ -63,20 +63,20 @@ def test_an_order_that_fails_half_way_is_given_up(
     with monkeypatch.context() as patch:
         patch.setattr(runs, "open_run", fail)
         with pytest.raises(type(error)):
-            order(arena, cap=CAP)
-    assert arena.team is not None
-    assert (states(), committed_by(arena.team)) == (["cancelled"], 0)
-    run = order(arena, cap=CAP)
+            order(budgeted_arena, cap=CAP)
+    assert budgeted_arena.team is not None
+    assert (states(), committed_by(budgeted_arena.team)) == (["cancelled"], 0)
+    run = order(budgeted_arena, cap=CAP)
     assert (run.state, run.votes_wanted, Call.objects.filter(run=run).count()) == ("open", 2, 4)
 
 
 def test_a_batch_that_ends_in_a_deadlock_is_written_again(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch
+    budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the transaction of a batch, after its first writes."""
     name = "judges.services.runs._show_to_people"
     monkeypatch.setattr(name, failing(lambda *args: None, before=1))
-    run = order(arena, cap=CAP)
+    run = order(budgeted_arena, cap=CAP)
     assert (states(), run.votes_wanted, run.comparisons.count()) == (["open"], 2, 2)
 
 
@@ -101,17 +101,17 @@ def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
 
 
 def test_error_after_opening_does_not_fail_the_order(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch
+    budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "settle_waiting_juries", failing(lambda now: None))
-    assert order(arena, cap=CAP).state == "open"
+    assert order(budgeted_arena, cap=CAP).state == "open"
 
 
 @pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "one"}], ids=["no key", "key"])
 def test_the_api_says_what_may_be_sent_again_and_it_can_be(
-    arena: Arena, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    budgeted_arena: Arena, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caller, path = token_of(arena.team), f"arenas/{arena.slug}/judge-runs/"
+    caller, path = token_of(budgeted_arena.team), f"arenas/{budgeted_arena.slug}/judge-runs/"
     asked: dict[str, Any] = {"judges": [LOCAL], "per_pair": 2, "cap": 1.0}
     with monkeypatch.context() as patch:
         patch.setattr(runs, "write_comparisons", failing(runs.write_comparisons, times=9, before=1))
@@ -119,19 +119,19 @@ def test_the_api_says_what_may_be_sent_again_and_it_can_be(
     assert (failed.status_code, failed.json()["type"]) == (503, "urn:ringside:problem:busy")
     assert "Nothing was written" not in failed.json()["detail"]
     assert set(states()) <= {"cancelled"}
-    assert arena.team is not None
-    assert committed_by(arena.team) == 0
+    assert budgeted_arena.team is not None
+    assert committed_by(budgeted_arena.team) == 0
     made = caller.post(path, asked, **headers)
     assert (made.status_code, Run.objects.filter(state="open").count()) == (201, 1)
 
 
 def test_counting_pairs_waits_for_the_open_batch(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch
+    budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each locks many pairs, in an order of its own."""
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
-    other = Other(lambda: transaction.atomic(locks.lock_arena)(arena.pk))
+    other = Other(lambda: transaction.atomic(locks.lock_arena)(budgeted_arena.pk))
     waited = []
 
     def count_meanwhile(*args: Any) -> None:
@@ -140,6 +140,6 @@ def test_counting_pairs_waits_for_the_open_batch(
             waited.append(not other.ends_within(0.5))
 
     monkeypatch.setattr("judges.services.runs._show_to_people", count_meanwhile)
-    run = order(arena, cap=CAP)
+    run = order(budgeted_arena, cap=CAP)
     other.check()
     assert (waited, run.state) == ([True], "open")

@@ -18,11 +18,6 @@ WARNING = "Demo only: these votes come from a script, not real judges."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 4)
-
-
 def shown(arena: Arena, raters: str) -> dict[str, str]:
     """The pages that show scores of those raters, as a stranger sees them."""
     candidate = arena.candidates.earliest("pk").pk
@@ -44,8 +39,9 @@ def shown(arena: Arena, raters: str) -> dict[str, str]:
     ],
 )
 def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
-    arena: Arena, judges: list[str], raters: str
+    judges: list[str], raters: str
 ) -> None:
+    arena = make_arena(2, 4)
     work_off(order(arena, *judges, per_pair=4))
     publish(arena)
     pages = shown(arena, raters)
@@ -55,7 +51,8 @@ def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
     assert "(demo only: scripted votes)</title>" in pages["badge"]
 
 
-def test_boards_of_people_are_not(arena: Arena) -> None:
+def test_boards_of_people_are_not() -> None:
+    arena = make_arena(2, 4)
     fill(arena)
     work_off(order(arena, "scripted:scripted-1", per_pair=4))
     publish(arena)

@@ -36,7 +36,7 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def arena(team: Team) -> Arena:
+def arena_of_two(team: Team) -> Arena:
     return make_arena(2, 2, team=team)
 
 
@@ -47,9 +47,9 @@ def trail(team: Team) -> list[tuple[str, str]]:
 # -- Ordering --------------------------------------------------------------------------------------
 
 
-def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
+def test_a_member_orders_a_run_of_the_team(team: Team, arena_of_two: Arena) -> None:
     ann = make_member(team)
-    answer = order_on_page(browser_of(ann), arena)
+    answer = order_on_page(browser_of(ann), arena_of_two)
     run = Run.objects.get()
     assert answer.url.startswith(run_url(run))
     assert (run.team, run.created_by, run.cap) == (team, ann, None)
@@ -57,21 +57,23 @@ def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
     assert team.audit_entries.get().details["cap"] == "nothing to pay"
 
 
-def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena: Arena) -> None:
+def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena_of_two: Arena) -> None:
     other = Team.objects.create(slug="other", name="Other")
-    arena.open_to_teams = True
-    arena.save()
+    arena_of_two.open_to_teams = True
+    arena_of_two.save()
     for client in (join(other, "owner"), join(team, "viewer")):
-        answer = client.post(reverse("order_run", args=[arena.slug]), QUOTE | {"do": "order"})
+        answer = client.post(
+            reverse("order_run", args=[arena_of_two.slug]), QUOTE | {"do": "order"}
+        )
         assert answer.status_code == 403
     assert not Run.objects.exists()
 
 
-def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> None:
-    client, page = join(team), reverse("order_run", args=[arena.slug])
+def test_the_page_says_who_pays_and_what_is_left(team: Team, arena_of_two: Arena) -> None:
+    client, page = join(team), reverse("order_run", args=[arena_of_two.slug])
     assert "Help centre pays, but has no budget yet." in page_text(client, page)
     Team.objects.update(budget=5 * DOLLAR)
-    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
+    Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="open", cap=2 * DOLLAR)
     assert "Help centre pays, with $3.00 left in its budget." in page_text(client, page)
 
 
@@ -80,11 +82,11 @@ def test_nothing_is_said_of_budgets_where_operators_pay(staff: Client) -> None:
 
 
 def test_order_beyond_the_budget_is_refused_at_once(
-    team: Team, arena: Arena, paid: FakeServer
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     Capability.objects.all().delete()
     Team.objects.update(budget=DOLLAR)
-    answer = order_on_page(join(team), arena, scripted=[], typed=LOCAL, cap="1.50")
+    answer = order_on_page(join(team), arena_of_two, scripted=[], typed=LOCAL, cap="1.50")
     page = answer.content.decode()
     assert (
         "This may cost up to $1.50, but Help centre has $1.00 left of its budget of $1.00." in page
@@ -95,26 +97,26 @@ def test_order_beyond_the_budget_is_refused_at_once(
 
 
 def test_an_order_within_the_budget_takes_its_cap_of_it(
-    team: Team, arena: Arena, paid: FakeServer
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     Team.objects.update(budget=DOLLAR)
-    run = order(arena, LOCAL, cap=DOLLAR)
+    run = order(arena_of_two, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
     assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
     with pytest.raises(JudgeError, match=r"Help centre has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 
 
-def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena: Arena) -> None:
-    run = order(arena, "scripted", cap=DOLLAR)
+def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena_of_two: Arena) -> None:
+    run = order(arena_of_two, "scripted", cap=DOLLAR)
     assert (run.cap, committed_by(team)) == (None, 0)
 
 
 # -- Steering --------------------------------------------------------------------------------------
 
 
-def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> None:
-    run, client = order(arena, "scripted"), join(team)
+def test_members_steer_what_their_team_pays_for(team: Team, arena_of_two: Arena) -> None:
+    run, client = order(arena_of_two, "scripted"), join(team)
     for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
         assert steer(client, run, action).status_code == 302
         run.refresh_from_db()
@@ -123,8 +125,8 @@ def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> Non
     assert said == [f"{done} a run of judges" for done in ("paused", "resumed", "cancelled")]
 
 
-def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> None:
-    run = order(arena, "scripted")
+def test_the_public_page_of_a_run_names_no_account(team: Team, arena_of_two: Arena) -> None:
+    run = order(arena_of_two, "scripted")
     steer(join(team), run, "pause")
     page = page_text(Client(), run_url(run))
     assert "The arena’s team can see why." in page
@@ -132,8 +134,8 @@ def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> 
     assert "member-of-help" not in page
 
 
-def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena: Arena) -> None:
-    run, viewer = order(arena, "scripted"), join(team, "viewer")
+def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena_of_two: Arena) -> None:
+    run, viewer = order(arena_of_two, "scripted"), join(team, "viewer")
     assert reverse("steer_run", args=[run.pk]) not in page_text(viewer, run_url(run))
     assert steer(viewer, run, "cancel").status_code == 403
 
@@ -145,9 +147,9 @@ def test_trials_stay_the_operators(team: Team) -> None:
     assert owner.get(reverse("trial_run", args=[trial.pk])).status_code == 403
 
 
-def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> None:
+def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena_of_two: Arena) -> None:
     Team.objects.update(budget=3)
-    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
+    run = Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="paused", cap=2)
     by = Actor(user=make_member(team))
     with pytest.raises(ServiceError, match="left of its budget"):
         judge_runs.resume(run=run, by=by, now=NOW, cap=4)
@@ -159,11 +161,11 @@ def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> Non
 
 
 def test_failures_are_asked_again_within_the_budget(
-    team: Team, arena: Arena, paid: FakeServer
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     paid.otherwise = fails(500)
     Team.objects.update(budget=DOLLAR)
-    run = work_off(order(arena, cap=DOLLAR))
+    run = work_off(order(arena_of_two, cap=DOLLAR))
     assert (run.state, run.settled) == ("done", 0)
     by = Actor(user=make_member(team))
     Team.objects.update(budget=DOLLAR - 1)
@@ -174,8 +176,8 @@ def test_failures_are_asked_again_within_the_budget(
     assert trail(team)[-1] == ("member-of-help", "asked failed verdicts again")
 
 
-def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
-    run = work_off(order(arena, "scripted:scripted-1"))
+def test_without_failures_nothing_is_asked_again(team: Team, arena_of_two: Arena) -> None:
+    run = work_off(order(arena_of_two, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
     with pytest.raises(ServiceError, match="This run has no failures to retry"):
         judge_runs.retry_failed(run=run, by=Actor(user=make_member(team)), now=NOW)
@@ -184,37 +186,41 @@ def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> No
     assert "asked failed verdicts again" not in str(trail(team))
 
 
-def test_criteria_are_changed_by_members_and_noted(team: Team, arena: Arena) -> None:
-    page = reverse("arena_criteria", args=[arena.slug])
+def test_criteria_are_changed_by_members_and_noted(team: Team, arena_of_two: Arena) -> None:
+    page = reverse("arena_criteria", args=[arena_of_two.slug])
     join(team).post(page, {"criteria": "Short answers."})
-    arena.refresh_from_db()
-    assert arena.criteria == "Short answers."
+    arena_of_two.refresh_from_db()
+    assert arena_of_two.criteria == "Short answers."
     assert trail(team) == [("member-of-help", "changed an arena")]
 
 
 # -- What others learn of it -----------------------------------------------------------------------
 
 
-def private(arena: Arena) -> None:
-    arena.visibility = "private"
-    arena.save()
+def private(arena_of_two: Arena) -> None:
+    arena_of_two.visibility = "private"
+    arena_of_two.save()
 
 
-def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: Arena) -> None:
+def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(
+    team: Team, arena_of_two: Arena
+) -> None:
     Team.objects.filter(pk=team.pk).update(budget=100 * DOLLAR)
-    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=90 * DOLLAR)
+    run = Run.objects.create(
+        arena=arena_of_two, kind="judge", team=team, state="paused", cap=90 * DOLLAR
+    )
     judge_runs.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
-    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=95 * DOLLAR)
+    Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="open", cap=95 * DOLLAR)
     with pytest.raises(ServiceError, match=r"has \$4.00 left"):
         judge_runs.set_cap(run=run, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 
 
-def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena: Arena) -> None:
-    work_off(order(arena, "scripted"))
+def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena_of_two: Arena) -> None:
+    work_off(order(arena_of_two, "scripted"))
     work_off(order(make_arena(2, 2), "scripted:scripted-2", per_pair=1))
-    work_off(order(arena, "scripted:scripted-2"))
-    private(arena)
+    work_off(order(arena_of_two, "scripted:scripted-2"))
+    private(arena_of_two)
 
     def counted(actor: Actor) -> dict[str, int]:
         return {row.judge.model: row.judgements for row in list_standings(actor)}
@@ -223,15 +229,17 @@ def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena: Aren
     assert counted(Actor(user=make_member(team))) == {"scripted-1": 2, "scripted-2": 3}
 
 
-def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena: Arena) -> None:
-    work_off(order(arena, "scripted"))
-    private(arena)
+def test_judges_of_private_arenas_are_offered_to_no_other_team(
+    team: Team, arena_of_two: Arena
+) -> None:
+    work_off(order(arena_of_two, "scripted"))
+    private(arena_of_two)
     other = Team.objects.create(slug="other", name="Other")
     theirs = make_arena(2, 2, team=other)
     label = "scripted:scripted-1@pairwise"
     choice = f'name="registered" value="{label}'
     pages = [
         page_text(join(whose), reverse("order_run", args=[where.slug]))
-        for whose, where in ((team, arena), (other, theirs))
+        for whose, where in ((team, arena_of_two), (other, theirs))
     ]
     assert [choice in page for page in pages] == [True, False]

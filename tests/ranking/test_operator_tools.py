@@ -14,7 +14,7 @@ from ranking.services import fit as fit_service
 from tests.ranking.helpers import publish
 
 
-def run(*slugs: str) -> str:
+def refresh(*slugs: str) -> str:
     out = StringIO()
     call_command("refresh_boards", *slugs, stdout=out)
     return out.getvalue()
@@ -22,15 +22,15 @@ def run(*slugs: str) -> str:
 
 @pytest.mark.django_db
 def test_the_command_publishes_boards_and_says_so(arena: Arena) -> None:
-    assert run("support") == "support: 3 leaderboards published\n"
-    assert run() == "support: up to date\n"
+    assert refresh("support") == "support: 3 leaderboards published\n"
+    assert refresh() == "support: up to date\n"
     assert Snapshot.objects.current().exclude(elo_intervals_at=None).count() == 3
 
 
 @pytest.mark.django_db
 def test_the_command_names_an_arena_that_is_not_there() -> None:
     with pytest.raises(CommandError, match="There is no arena nowhere"):
-        run("nowhere")
+        refresh("nowhere")
 
 
 @pytest.mark.django_db
@@ -38,7 +38,9 @@ def test_the_command_says_what_kept_a_board_back(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit_service, "largest_difference", lambda *_: 1.0)
-    assert "0 leaderboards published, with problems: choix differs by 1.0000 Elo" in run("support")
+    assert "0 leaderboards published, with problems: choix differs by 1.0000 Elo" in refresh(
+        "support"
+    )
 
 
 @pytest.mark.slow
@@ -48,7 +50,7 @@ def test_the_command_says_what_kept_a_board_back(
 )
 def test_the_admin_lists_and_opens_every_table(client: Client, arena: Arena, table: str) -> None:
     publish(arena)
-    run()
+    refresh()
     client.get("/a/support/")
     client.force_login(User.objects.create_superuser("operator"))
     listed = client.get(f"/admin/ranking/{table}/")
