@@ -84,9 +84,9 @@ def paid(db: None, local: FakeServer, settings: Any) -> FakeServer:
 @pytest.fixture
 def thirty_pairs(db: None, tmp_path: Path, local: FakeServer) -> Any:
     """Thirty labelled pairs; the judge is right on all of them."""
-    from tests.judges.helpers import judging, pair_row, store_labels
+    from tests.judges.helpers import answer_verdicts, pair_row, store_labels
 
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     return store_labels(tmp_path, [pair_row(i) for i in range(30)])
 
 

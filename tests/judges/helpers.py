@@ -106,7 +106,7 @@ def expire_leases(run: Run) -> None:
 
 
 @contextmanager
-def somebody_ordering(arena: Arena) -> Iterator[None]:
+def order_lock_held(arena: Arena) -> Iterator[None]:
     """Another process, as far as the lock can tell."""
     held, done = Event(), Event()
 
@@ -175,16 +175,16 @@ def ask_about(
     return [work_off(run) for run in runs]
 
 
-def judging(answer: Answer) -> Answer:
+def answer_verdicts(answer: Answer) -> Answer:
     """The answer to whoever asks for a verdict, after a plain word to whoever probes the model."""
-    return lambda body: answer(body) if is_judging(body) else completion("Hello.")
+    return lambda body: answer(body) if is_verdict_request(body) else completion("Hello.")
 
 
-def is_judging(body: dict[str, Any]) -> bool:
+def is_verdict_request(body: dict[str, Any]) -> bool:
     return "VERDICT-" in body["messages"][0]["content"]
 
 
-def registered(name: str = "scripted", **switches: Any) -> Epoch:
+def register_used_judge(name: str = "scripted", **switches: Any) -> Epoch:
     return with_run(register_judge(spec=spec_named(name, Switches(**switches))))
 
 
@@ -227,7 +227,7 @@ def vote_on(comparison: Comparison, rater: Rater, outcome: str) -> None:
     )
 
 
-def show_pair(arena: Any, rater: Rater, number: int, *, turned: bool = False) -> Comparison:
+def issue_pair(arena: Any, rater: Rater, number: int, *, turned: bool = False) -> Comparison:
     """One pair of the arena's responses to a prompt, as this rater sees it."""
     prompt = arena.prompts.order_by("pk")[number]
     responses = list(prompt.responses.order_by("pk"))[:2]

@@ -154,7 +154,7 @@ def next_version(arena: Arena) -> Candidate:
     )
 
 
-def refused(team: Team, arena: Arena, asked: str) -> str:
+def refused_parameter(team: Team, arena: Arena, asked: str) -> str:
     """The sentence of a problem that names the parameter."""
     answer = token_of(team, "read").get(f"arenas/{arena.slug}/decision/?{asked}")
     assert answer.status_code == 400
@@ -167,7 +167,7 @@ def refused(team: Team, arena: Arena, asked: str) -> str:
 def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear_lead: Arena) -> None:
     _, first = candidates_of(clear_lead)
     second = next_version(clear_lead)
-    said = refused(team, clear_lead, f"candidate={first.name}")
+    said = refused_parameter(team, clear_lead, f"candidate={first.name}")
     assert f"{first.pk} ({first.name}), {second.pk} ({first.name} v2)" in said
     caller = token_of(team, "read")
     for asked in (f"{first.name} v2", second.pk):
@@ -179,20 +179,20 @@ def test_a_name_of_several_versions_is_asked_for_by_id(team: Team, clear_lead: A
 
 def test_what_is_not_there_is_told_with_what_is(team: Team, clear_lead: Arena) -> None:
     old, new = candidates_of(clear_lead)
-    said = refused(team, clear_lead, "baseline=in-production")
+    said = refused_parameter(team, clear_lead, "baseline=in-production")
     assert said.startswith("There is no baseline 'in-production' here. Choose from: ")
     assert f"{old.pk} ({old.name}), {new.pk} ({new.name})" in said
 
 
 def test_the_baseline_is_no_candidate_against_itself(team: Team, clear_lead: Arena) -> None:
     old, _ = candidates_of(clear_lead)
-    said = refused(team, clear_lead, f"candidate={old.pk}&baseline={old.pk}")
+    said = refused_parameter(team, clear_lead, f"candidate={old.pk}&baseline={old.pk}")
     assert said == f"{old.name} is the baseline itself."
 
 
 def test_an_undisclosed_name_is_no_way_to_ask(team: Team, clear_lead: Arena) -> None:
     hidden = undisclosed(clear_lead, team=make_team("Guests", "guests"))
-    said = refused(team, clear_lead, "baseline=secret-recipe")
+    said = refused_parameter(team, clear_lead, "baseline=secret-recipe")
     assert "secret-recipe'" in said
     assert said.count("secret-recipe") == 1
     found = decision(token_of(team, "read"), clear_lead, baseline=f"Undisclosed {hidden.pk}")

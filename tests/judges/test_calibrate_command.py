@@ -14,11 +14,11 @@ from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, fails, prefers
 from tests.judges.helpers import (
     LOCAL,
-    is_judging,
-    judging,
+    answer_verdicts,
+    is_verdict_request,
+    issue_pair,
     pair_row,
     run_command,
-    show_pair,
     vote_on,
     write_labels,
 )
@@ -36,7 +36,7 @@ def labels(folder: Path, n: int = 20) -> Path:
 
 @pytest.mark.usefixtures("worker")
 def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     said = calibrate("--labels", labels(tmp_path), judge=LOCAL)
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
@@ -49,18 +49,18 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
 
 @pytest.mark.usefixtures("worker")
 def test_a_second_call_only_measures_again(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     path = labels(tmp_path, 6)
     calibrate("--labels", path, judge=LOCAL)
     said = calibrate("--labels", path, judge=LOCAL)
     assert "There is nothing new to judge." in said
-    assert sum(map(is_judging, local.requests)) == Call.objects.count() == 12
+    assert sum(map(is_verdict_request, local.requests)) == Call.objects.count() == 12
     assert (Calibration.objects.count(), Run.objects.count(), Label.objects.count()) == (2, 1, 6)
 
 
 @pytest.mark.usefixtures("worker")
 def test_repeats_and_a_drawn_limit_are_asked(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     path = labels(tmp_path, 10)
     said = calibrate("--labels", path, "--limit=4", "--repeat=2", judge=LOCAL)
     assert "12 verdicts, 24 calls" in said
@@ -109,12 +109,12 @@ def test_without_a_worker_it_says_so_and_the_run_is_kept(tmp_path: Path) -> None
 @pytest.mark.usefixtures("worker")
 def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeServer) -> None:
     path = labels(tmp_path, 4)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     calibrate("--labels", path, "--limit=1", judge=LOCAL)
     local.otherwise = fails(401, "who are you")
     with pytest.raises(CommandError, match=r"paused: .*401"):
         calibrate("--labels", path, judge=LOCAL)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     said = calibrate("--labels", path, judge=LOCAL)
     assert "is unfinished (paused)" in said
     assert "4 pairs with 4 labels: voted 4." in said
@@ -124,8 +124,8 @@ def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeS
 def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> None:
     arena, ann = make_arena(2, 6), make_person()
     for number in range(5):
-        vote_on(show_pair(arena, ann, number), ann, "left")
-    local.otherwise = judging(prefers("-0 of"))
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+    local.otherwise = answer_verdicts(prefers("-0 of"))
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
     assert "Agreement with people, ties excluded: 100.0%" in said

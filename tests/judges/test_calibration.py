@@ -21,9 +21,9 @@ from tests.judges.helpers import (
     LOCAL,
     ask_about,
     epoch_of,
+    issue_pair,
     order,
     pair_row,
-    show_pair,
     store_labels,
     vote_on,
     work_off,
@@ -176,8 +176,8 @@ def test_people_s_votes_are_measured_whatever_side_they_saw(local: FakeServer) -
     local.otherwise = prefers("-0 of")  # the first candidate's answers
     ann, bob = make_person(), make_person()
     for number in range(8):
-        vote_on(show_pair(arena, ann, number), ann, "left")
-        vote_on(show_pair(arena, bob, number, turned=True), bob, "right" if number else "tie")
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+        vote_on(issue_pair(arena, bob, number, turned=True), bob, "right" if number else "tie")
     spec, epoch = spec_named(LOCAL), epoch_of()
     wanted = order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0")
     assert wanted is not None
@@ -196,7 +196,7 @@ def test_only_voted_pairs_are_ordered_and_a_limit_draws_by_seed(local: FakeServe
     arena = make_arena(3, 8)
     ann = make_person()
     for number in range(6):
-        vote_on(show_pair(arena, ann, number), ann, "left")
+        vote_on(issue_pair(arena, ann, number), ann, "left")
     chosen = {"arena": arena, "spec": spec_named(LOCAL), "epoch": None}
     whole = order_of_voted(**chosen, limit=None, seed="0")
     assert whole is not None
@@ -215,7 +215,7 @@ def test_an_answer_of_its_own_family_is_marked(local: FakeServer) -> None:
     arena.candidates.filter(name="candidate-0").update(model="judge-7b-2024")
     ann = make_person()
     for number in range(6):
-        vote_on(show_pair(arena, ann, number), ann, "right")
+        vote_on(issue_pair(arena, ann, number), ann, "right")
     spec, epoch = spec_named(LOCAL), epoch_of()
     assert order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0") is None
     local.otherwise = prefers("-0 of")
@@ -234,7 +234,7 @@ def test_contradictions_among_three_candidates_are_counted(
     local: FakeServer, beats: set[tuple[int, int]], transitive: int
 ) -> None:
     arena, ann = make_arena(3, 4), make_person()
-    vote_on(show_pair(arena, ann, 0), ann, "left")
+    vote_on(issue_pair(arena, ann, 0), ann, "left")
     run = work_off(order(arena, LOCAL, per_pair=4))
     place = {pk: i for i, pk in enumerate(arena.candidates.order_by("pk").values_list(flat=True))}
     for judgement in run.judgements.select_related("comparison"):
@@ -267,7 +267,7 @@ def test_a_jury_is_measured_by_what_it_decided() -> None:
 def test_first_shown_answer_is_known_whatever_its_side(local: FakeServer) -> None:
     arena, ann = make_arena(2, 8), make_person()
     for number in range(8):
-        vote_on(show_pair(arena, ann, number), ann, "left")
+        vote_on(issue_pair(arena, ann, number), ann, "left")
     local.otherwise = better_is("A")
     run = work_off(order(arena, LOCAL, per_pair=8))
     sides = {one.comparison.left_id for one in run.judgements.select_related("comparison")}

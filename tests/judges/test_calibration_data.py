@@ -31,7 +31,7 @@ def vote_like(judgement: Judgement, **fields: Any) -> None:
     )
 
 
-def asked(arena: Arena, judge: str) -> Run:
+def judged_run(arena: Arena, judge: str) -> Run:
     return work_off(order(arena, judge, per_pair=6))
 
 
@@ -45,7 +45,7 @@ def as_shown(body: dict[str, Any]) -> Sent:
 def test_list_ranked_as_shown_prefers_the_first_position(local: FakeServer) -> None:
     local.otherwise = as_shown
     arena = make_arena(4, 6)
-    for judgement in asked(arena, f"{LOCAL}@listwise").judgements.all():
+    for judgement in judged_run(arena, f"{LOCAL}@listwise").judgements.all():
         vote_like(judgement)
     epoch = Epoch.objects.get()
     items = arena_items(epoch, arena)
@@ -57,7 +57,7 @@ def test_list_ranked_as_shown_prefers_the_first_position(local: FakeServer) -> N
 
 def test_votes_on_drawn_and_imported_pairs_measure_a_judge() -> None:
     arena = make_arena(2, 2)
-    drawn, imported = asked(arena, "scripted").judgements.all()
+    drawn, imported = judged_run(arena, "scripted").judgements.all()
     vote_like(drawn, issued_at=timezone.now(), draw_probability=0.5)
     vote_like(imported)
     assert voted_on(arena).keys() == {drawn.responses, imported.responses}
@@ -65,7 +65,7 @@ def test_votes_on_drawn_and_imported_pairs_measure_a_judge() -> None:
 
 def test_votes_requested_beside_verdicts_do_not_measure(client: Client) -> None:
     arena = make_arena(2, 2)
-    run = asked(arena, "scripted")
+    run = judged_run(arena, "scripted")
     judgement = run.judgements.filter(state="voted").first()
     assert judgement is not None
     page = reverse("vote_on_verdict", args=[arena.slug, run.pk, judgement.pk])

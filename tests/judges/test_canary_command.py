@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from arena.models import Run
 from judges.models import DriftCheck
 from tests.judges.fake_server import FakeServer, fails, prefers
-from tests.judges.helpers import LOCAL, judging, pair_row, run_command, write_labels
+from tests.judges.helpers import LOCAL, answer_verdicts, pair_row, run_command, write_labels
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
@@ -21,14 +21,14 @@ def canary(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.usefixtures("worker")
 def test_the_first_check_is_waited_for_and_told(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert DriftCheck.objects.get().evaluated_at is not None
 
 
 @pytest.mark.usefixtures("worker")
 def test_the_same_command_again_asks_nothing_more(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     canary(tmp_path)
     assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert Run.objects.count() == 1
@@ -46,10 +46,10 @@ def test_no_wait_leaves_it_under_way(tmp_path: Path) -> None:
 def test_a_paused_first_check_goes_on_with_the_same_command(
     tmp_path: Path, local: FakeServer, settings: Any
 ) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     run_command("calibrate", LOCAL, "--labels", write_labels(tmp_path, [pair_row(99)]))
     local.otherwise = fails(401, "who are you")
     with pytest.raises(CommandError, match=r"paused: .*401"):
         canary(tmp_path)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "(baseline), 10 verdicts." in canary(tmp_path)

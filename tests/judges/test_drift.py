@@ -26,10 +26,10 @@ from judges.services.registry import JudgeError
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (
     LOCAL,
+    answer_verdicts,
     ask_about,
     check_drift,
     epoch_of,
-    judging,
     pair_row,
     run_command,
     store_labels,
@@ -49,7 +49,7 @@ def checked_judge(thirty_pairs: LabelSet) -> DriftCheckSet:
     return made
 
 
-def whys() -> list[str]:
+def reasons() -> list[str]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
@@ -66,13 +66,13 @@ def test_baseline_is_asked_at_once_outside_of_repeats(checked_judge: DriftCheckS
 def test_the_same_day_nothing_more_is_asked(checked_judge: DriftCheckSet) -> None:
     for hours in range(3):
         run_drift_checks(now=NOW.replace(hour=20) + timedelta(hours=hours))
-    assert whys() == ["baseline"]
+    assert reasons() == ["baseline"]
 
 
 def test_later_days_ask_other_samples_of_twenty(checked_judge: DriftCheckSet) -> None:
     first = check_drift(NOW + timedelta(days=1))
     second = check_drift(NOW + timedelta(days=2))
-    assert whys() == ["baseline", "daily", "daily"]
+    assert reasons() == ["baseline", "daily", "daily"]
     assert [one.run.judgements.count() for one in (first, second)] == [20, 20]
     drawn = [set(one.run.judgements.values_list("item", flat=True)) for one in (first, second)]
     assert drawn[0] != drawn[1]
@@ -91,13 +91,13 @@ def test_another_fingerprint_is_checked_at_once_and_only_once(
     labels_in = store_labels(tmp_path, [pair_row(i) for i in range(100, 103)])
     ask_about(epoch_of(), labels_in)
     run_drift_checks(now=NOW)
-    assert whys() == ["baseline"]
-    local.otherwise = judging(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
+    assert reasons() == ["baseline"]
+    local.otherwise = answer_verdicts(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
     ask_about(epoch_of(), labels_in, samples=(1,))
     check = check_drift(NOW)
     assert (check.why, check.n, check.alarm) == ("changed", 30, False)
     run_drift_checks(now=NOW)
-    assert whys() == ["baseline", "changed"]
+    assert reasons() == ["baseline", "changed"]
 
 
 def renamed(answer: Any, model: str) -> Any:
@@ -115,7 +115,7 @@ def test_two_beats_make_one_check(checked_judge: DriftCheckSet) -> None:
     later = NOW + timedelta(days=1)
     assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is not None
     assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is None
-    assert whys() == ["baseline", "daily"]
+    assert reasons() == ["baseline", "daily"]
 
 
 def test_a_beat_that_is_killed_leaves_nothing_half_done(
@@ -136,7 +136,7 @@ def test_a_beat_that_is_killed_leaves_nothing_half_done(
 def test_a_check_under_way_holds_back_the_next_one(checked_judge: DriftCheckSet) -> None:
     run_drift_checks(now=NOW + timedelta(days=1))
     run_drift_checks(now=NOW + timedelta(days=9))
-    assert whys() == ["baseline", "daily"]
+    assert reasons() == ["baseline", "daily"]
 
 
 def test_a_check_that_reaches_its_cap_pauses_and_says_so(
@@ -157,7 +157,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
     assert "cap" in run.pause_reason
     run_drift_checks(now=NOW + timedelta(days=2))
     assert "its run has paused. The cap" in caplog.text
-    assert whys() == ["baseline", "daily"]
+    assert reasons() == ["baseline", "daily"]
     assert "paused: The cap" in run_command("canary")
 
 
@@ -168,7 +168,7 @@ def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
     run_drift_checks(now=NOW + timedelta(days=1))
     assert "The price of judge-7b-2024-07-01 at local is not known" in caplog.text
-    assert whys() == ["baseline"]
+    assert reasons() == ["baseline"]
 
 
 def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
@@ -194,7 +194,7 @@ def test_setting_it_again_changes_the_cap_and_keeps_the_baseline(
 ) -> None:
     same = start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=7, now=NOW)
     assert (same.pk, same.cap) == (checked_judge.pk, 7)
-    assert whys() == ["baseline"]
+    assert reasons() == ["baseline"]
 
 
 def test_another_set_has_a_baseline_of_its_own(
@@ -214,7 +214,7 @@ def test_a_stopped_canary_is_silent_until_it_is_set_again(checked_judge: DriftCh
     assert not stop_drift_checks(judge=checked_judge.judge, now=NOW)
     assert DriftCheck.objects.order_by("pk").last().run.state == "cancelled"
     run_drift_checks(now=NOW + timedelta(days=8))
-    assert whys() == ["baseline", "daily"]
+    assert reasons() == ["baseline", "daily"]
     start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=10**9, now=NOW)
     assert check_drift(NOW + timedelta(days=8)).why == "weekly"
 
@@ -224,7 +224,7 @@ def test_a_stopped_canary_is_silent_until_it_is_set_again(checked_judge: DriftCh
 
 @pytest.mark.usefixtures("no_worker")
 def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "No judge has drift checks" in run_command("canary")
     path = write_labels(tmp_path, [pair_row(i) for i in range(10)])
     said = run_command("canary", LOCAL, "--labels", path, "--cap", "0.50", "--no-wait")

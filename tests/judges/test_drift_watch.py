@@ -15,9 +15,9 @@ from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, says
 from tests.judges.helpers import (
     LOCAL,
+    answer_verdicts,
     check_drift,
     epoch_of,
-    judging,
     order,
     pair_row,
     store_labels,
@@ -29,7 +29,7 @@ NOW = timezone.now().replace(hour=12)
 DAY = timedelta(days=1)
 
 
-def set_on(thirty_pairs: LabelSet, now: datetime = NOW) -> DriftCheckSet:
+def start_checks(thirty_pairs: LabelSet, now: datetime = NOW) -> DriftCheckSet:
     return start_drift_checks(epoch=epoch_of(), labels_in=thirty_pairs, cap=10**9, now=now)
 
 
@@ -40,18 +40,18 @@ def checks() -> list[tuple[str, int]]:
 def test_cancelled_baseline_is_asked_anew_and_hears_change(
     thirty_pairs: LabelSet, local: FakeServer
 ) -> None:
-    set_on(thirty_pairs)
+    start_checks(thirty_pairs)
     cancel_run(run_id=DriftCheck.objects.get().run_id, now=NOW)
     run_drift_checks(now=NOW)
     check_drift(NOW + DAY)
     assert checks() == [("baseline", 0), ("baseline", 30)]
-    local.otherwise = judging(prefers(", in my view"))
+    local.otherwise = answer_verdicts(prefers(", in my view"))
     assert check_drift(NOW + 2 * DAY).alarm
     assert Epoch.objects.count() == 2
 
 
 def test_half_asked_cancelled_baseline_does_not_count(thirty_pairs: LabelSet) -> None:
-    set_on(thirty_pairs)
+    start_checks(thirty_pairs)
     run = DriftCheck.objects.get().run
     run.calls.update(due_at=timezone.now())
     for judgement in run.judgements.order_by("pk")[:10]:
@@ -65,9 +65,9 @@ def test_half_asked_cancelled_baseline_does_not_count(thirty_pairs: LabelSet) ->
 
 
 def test_setting_it_after_a_stop_begins_a_baseline(thirty_pairs: LabelSet) -> None:
-    made = set_on(thirty_pairs)
+    made = start_checks(thirty_pairs)
     stop_drift_checks(judge=made.judge, now=NOW)
-    set_on(thirty_pairs, NOW + timedelta(minutes=1))
+    start_checks(thirty_pairs, NOW + timedelta(minutes=1))
     again = check_drift(NOW + timedelta(minutes=2))
     assert checks() == [("baseline", 0), ("baseline", 30)]
     assert again.run.state == "done"
@@ -75,20 +75,20 @@ def test_setting_it_after_a_stop_begins_a_baseline(thirty_pairs: LabelSet) -> No
 
 
 def test_setting_it_twice_waits_for_the_baseline_under_way(thirty_pairs: LabelSet) -> None:
-    set_on(thirty_pairs)
-    set_on(thirty_pairs, NOW + timedelta(minutes=1))
+    start_checks(thirty_pairs)
+    start_checks(thirty_pairs, NOW + timedelta(minutes=1))
     assert checks() == [("baseline", 0)]
 
 
 def test_a_baseline_without_any_verdict_is_asked_anew_once_a_day(
     thirty_pairs: LabelSet, local: FakeServer
 ) -> None:
-    local.otherwise = judging(says("I would rather not."))
-    set_on(thirty_pairs)
+    local.otherwise = answer_verdicts(says("I would rather not."))
+    start_checks(thirty_pairs)
     for minutes in (0, 60, 120):
         check_drift(NOW + timedelta(minutes=minutes))
     assert checks() == [("baseline", 0)]
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     check_drift(NOW + DAY)
     assert checks() == [("baseline", 0), ("baseline", 30)]
     assert check_drift(NOW + 8 * DAY).n == 30
@@ -99,7 +99,7 @@ def test_a_baseline_without_any_verdict_is_asked_anew_once_a_day(
 
 @pytest.fixture
 def ten_pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     return store_labels(tmp_path, [pair_row(i) for i in range(10)])
 
 
@@ -111,11 +111,11 @@ def watched(ten_pairs: LabelSet, judge: str = LOCAL) -> DriftCheckSet:
     return made
 
 
-def whys() -> list[str]:
+def reasons() -> list[str]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
-def name(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
+def name_model(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
     fields = {"model_returned": "judge-7b-2024-07-01", "fingerprint": fingerprint}
     Call.objects.filter(pk=call.pk).update(finished_at=finished_at, **fields)
 
@@ -123,17 +123,17 @@ def name(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
 def test_a_call_that_was_never_finished_does_not_hide_a_change(ten_pairs: LabelSet) -> None:
     watched(ten_pairs)
     asked, finished = order(make_arena(2, 1), LOCAL, per_pair=1).calls.order_by("pk")
-    name(asked, "fp_1", None)
-    name(finished, "fp_9", timezone.now())
+    name_model(asked, "fp_1", None)
+    name_model(finished, "fp_9", timezone.now())
     run_drift_checks(now=NOW)
-    assert whys() == ["baseline", "changed"]
+    assert reasons() == ["baseline", "changed"]
 
 
 def test_unfinished_call_does_not_set_the_fingerprint(ten_pairs: LabelSet) -> None:
     made = start_drift_checks(epoch=epoch_of(), labels_in=ten_pairs, cap=10**9, now=NOW)
     run = made.checks.get().run
     work_off(run)
-    name(run.calls.order_by("pk")[0], "fp_0", None)
+    name_model(run.calls.order_by("pk")[0], "fp_0", None)
     run_drift_checks(now=NOW)
     assert Epoch.objects.get().fingerprint == "fp_1"
 
@@ -142,15 +142,15 @@ def test_ever_changing_fingerprint_is_checked_once_a_day(ten_pairs: LabelSet) ->
     watched(ten_pairs)
     calls = order(make_arena(2, 3), LOCAL, per_pair=3).calls.order_by("pk")
     for number, call in enumerate(calls):
-        name(call, f"fp_x{number}", timezone.now() + timedelta(hours=number))
+        name_model(call, f"fp_x{number}", timezone.now() + timedelta(hours=number))
         now = NOW + timedelta(hours=number)
         run_drift_checks(now=now)
         check = DriftCheck.objects.latest("pk")
         work_off(check.run)
         run_drift_checks(now=now)
-    assert whys() == ["baseline", "changed"]
+    assert reasons() == ["baseline", "changed"]
     run_drift_checks(now=NOW + timedelta(days=1))
-    assert whys() == ["baseline", "changed", "changed"]
+    assert reasons() == ["baseline", "changed", "changed"]
 
 
 def test_missing_rubric_does_not_stop_checks_of_others(

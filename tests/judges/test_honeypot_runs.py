@@ -14,7 +14,7 @@ from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import JudgeError
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
-from tests.judges.helpers import ask_about, epoch_of, pair_row, show_pair, store_labels, vote_on
+from tests.judges.helpers import ask_about, epoch_of, issue_pair, pair_row, store_labels, vote_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
@@ -42,7 +42,7 @@ def test_the_answers_that_people_liked_most_are_the_real_ones() -> None:
     arena = make_arena(2, 4)
     for number in range(4):
         ann = make_person()
-        vote_on(show_pair(arena, ann, number), ann, "right" if number else "left")
+        vote_on(issue_pair(arena, ann, number), ann, "right" if number else "left")
     made = make_honeypots(arena=arena, seed="1")
     real = {
         item.prompt: item.response_1 if item.trap_side == "right" else item.response_2

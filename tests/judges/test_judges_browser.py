@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from arena.models import Arena, Run, Vote
 from judges.models import Judgement
 from tests.factories import make_arena
-from tests.judges.helpers import ask_and_measure, make_labels, order, registered, work_off
+from tests.judges.helpers import ask_and_measure, make_labels, order, register_used_judge, work_off
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -147,7 +147,7 @@ def pages(support_arena: Arena, live_server: Any) -> dict[str, str]:
     done = work_off(order(support_arena, *jury, per_pair=4))
     going = order(support_arena, "scripted:scripted-1@pairwise-note")
     Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
-    epoch = registered("scripted:scripted-1")
+    epoch = register_used_judge("scripted:scripted-1")
     ask_and_measure(epoch, make_labels())
     one = done.judgements.filter(state="voted").first()
     slug = support_arena.slug

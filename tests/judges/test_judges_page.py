@@ -29,7 +29,7 @@ from tests.judges.helpers import (
     make_labels,
     order,
     page_text,
-    registered,
+    register_used_judge,
     signed_in,
     with_run,
     work_off,
@@ -54,7 +54,7 @@ def test_without_judges_it_says_so(client: Client) -> None:
 
 
 def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> None:
-    registered()
+    register_used_judge()
     html = judges_page(client)
     assert "Not trusted yet" in html
     assert "It has not been calibrated against people in this epoch." in html
@@ -62,14 +62,14 @@ def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> No
 
 
 def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
-    registered("local:judge-latest", unpinned=True)
+    register_used_judge("local:judge-latest", unpinned=True)
     html = judges_page(client)
     assert "Unpinned" in html
     assert "Not a real judge" not in html
 
 
 def test_what_was_measured_stands_in_the_row(client: Client) -> None:
-    epoch = registered()
+    epoch = register_used_judge()
     found = ask_and_measure(epoch, make_labels()).report["against_all"]["decisive"]
     html = judges_page(client)
     assert f"n = {found['n']}" in html
@@ -78,7 +78,7 @@ def test_what_was_measured_stands_in_the_row(client: Client) -> None:
 
 
 def test_a_trusted_judge_is_called_so(client: Client) -> None:
-    epoch = registered()
+    epoch = register_used_judge()
     ask_and_measure(epoch, make_labels())
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
@@ -88,7 +88,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
 
 
 def test_juries_stand_below(client: Client) -> None:
-    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
+    members = [register_used_judge(f"scripted:scripted-{number}") for number in (1, 2)]
     jury = with_run(register_jury(members=members)).judge
     html = judges_page(client)
     assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
@@ -103,7 +103,7 @@ def test_leaderboard_queries_do_not_grow_with_judges(
 ) -> None:
     for number in range(judges):
         name = f"scripted:scripted-{number % 3 + 1}@{RUBRICS[number // 3]}"
-        ask_and_measure(registered(name), make_labels() if not number else the_labels())
+        ask_and_measure(register_used_judge(name), make_labels() if not number else the_labels())
     with django_assert_num_queries(6):
         judges_page(client)
 
@@ -116,7 +116,7 @@ def the_labels() -> LabelSet:
 
 
 def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
-    judge = registered("scripted:scripted-1@score-1-4").judge
+    judge = register_used_judge("scripted:scripted-1@score-1-4").judge
     html = judge_page(client, judge)
     for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
         assert part in html
@@ -126,7 +126,7 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
 
 
 def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
-    judge = registered().judge
+    judge = register_used_judge().judge
     Judge.objects.filter(pk=judge.pk).update(digest="0" * 64)
     assert "have changed since it was registered" in judge_page(client, judge)
     Judge.objects.filter(pk=judge.pk).update(rubric="gone")
@@ -134,7 +134,7 @@ def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
 
 
 def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
-    epoch = registered()
+    epoch = register_used_judge()
     report = ask_and_measure(epoch, make_labels()).report
     html = judge_page(client, epoch.judge)
     for words in (
@@ -157,7 +157,7 @@ def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
 
 
 def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
-    epoch = registered()
+    epoch = register_used_judge()
     one = ask_and_measure(epoch, make_labels())
     counts = dict(enumerate(["left", "right", "tie", "none"], start=1))
     shuffled = {
@@ -175,7 +175,7 @@ def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
 
 
 def test_scores_are_shown_with_their_correlations(client: Client) -> None:
-    epoch = registered("scripted:scripted-1@score-1-4")
+    epoch = register_used_judge("scripted:scripted-1@score-1-4")
     ask_and_measure(epoch, make_labels("scores"))
     html = judge_page(client, epoch.judge)
     for words in (
@@ -190,7 +190,7 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
 
 
 def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
-    epoch = registered()
+    epoch = register_used_judge()
     ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
     html = judge_page(client, epoch.judge)
     for words in ("Empty answer", "“As above”", "padded", "forged verdict", "Honeypot failures"):
@@ -198,7 +198,11 @@ def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
 
 
 def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> None:
-    epoch, other, both = registered(), registered("scripted@score-1-4"), make_labels()
+    epoch, other, both = (
+        register_used_judge(),
+        register_used_judge("scripted@score-1-4"),
+        make_labels(),
+    )
     ask_and_measure(other, both)
     ask_and_measure(epoch, both)
     html = judge_page(client, epoch.judge)
@@ -207,7 +211,7 @@ def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> No
 
 
 def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> None:
-    epoch, both = registered(), make_labels()
+    epoch, both = register_used_judge(), make_labels()
     ask_and_measure(epoch, both)
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
     html = judge_page(client, epoch.judge)
@@ -216,7 +220,7 @@ def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> No
 
 
 def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
-    epoch, both = registered(), make_labels()
+    epoch, both = register_used_judge(), make_labels()
     run = work_off(
         order_label_run(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
     )
@@ -250,7 +254,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
 
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
-    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
+    members = [register_used_judge(f"scripted:scripted-{number}") for number in (1, 2)]
     html = judge_page(client, with_run(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html

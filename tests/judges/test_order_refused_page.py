@@ -26,22 +26,22 @@ def paid_judge(settings: Any) -> dict[str, Any]:
     return {"scripted": [], "typed": "paid:judge-2024-07-01"}
 
 
-def landing(html: str) -> str:
+def offer_part(html: str) -> str:
     """The page from the place where the form leads to."""
     assert '/runs/new/#offer"' in html
     return html[html.index('<div id="offer" tabindex="-1">') :]
 
 
 def test_what_is_wrong_is_said_where_the_page_lands(staff: Client) -> None:
-    html = landing(quote_page(staff, make_arena(), per_pair="0"))
+    html = offer_part(quote_page(staff, make_arena(), per_pair="0"))
     assert "No run was started." in html
     assert '<a href="#id_per_pair">Comparisons per pair</a>' in html
-    assert "Choose at least one judge" in landing(quote_page(staff, make_arena(), scripted=[]))
+    assert "Choose at least one judge" in offer_part(quote_page(staff, make_arena(), scripted=[]))
 
 
 def test_an_order_that_changed_is_said_where_the_page_lands(staff: Client) -> None:
     answer = post_order(staff, make_arena(), do="order", quoted="of something else")
-    assert "has changed since it was quoted" in landing(answer.content.decode())
+    assert "has changed since it was quoted" in offer_part(answer.content.decode())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_quote_stays_when_the_cap_is_wrong(
     arena, fields = make_arena(), paid_judge(settings)
     mark = quote_mark(quote_page(staff, arena, cap="5", **fields))
     html = post_order(staff, arena, do="order", quoted=mark, cap=cap, **fields).content.decode()
-    assert said in landing(html)
+    assert said in offer_part(html)
     assert 'id="quote">Quote<' in html
     assert quote_mark(html) == mark
     assert not Run.objects.exists()
@@ -67,7 +67,7 @@ def test_a_missing_cap_is_asked_for_in_words_of_the_page(staff: Client, settings
 
 
 def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> None:
-    html = landing(quote_page(staff, make_arena(), scripted=[], cap="-1"))
+    html = offer_part(quote_page(staff, make_arena(), scripted=[], cap="-1"))
     assert "Choose at least one judge" in html
     assert 'id="quote">Quote<' not in html
 
@@ -76,7 +76,7 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
 
 
 def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
-    html = landing(quote_page(staff, make_arena(3, 2), pairs="neighbours"))
+    html = offer_part(quote_page(staff, make_arena(3, 2), pairs="neighbours"))
     assert "empty until judges have voted here" in html
     assert "Choose “All pairs” instead." in html
 
@@ -89,12 +89,12 @@ def test_pairs_told_apart_are_bought_by_the_tick_box_of_the_page(
     facts = PairFacts(separated=every)
     monkeypatch.setattr("judges.services.planning.pair_facts", lambda **_: facts)
     tick = "Tick “Include pairs with a clear lead”"
-    assert tick in landing(quote_page(staff, arena))
+    assert tick in offer_part(quote_page(staff, arena))
     assert 'id="quote">Quote<' in quote_page(staff, arena, again="on")
-    assert "and tick “Include pairs" in landing(quote_page(staff, arena, pairs="neighbours"))
+    assert "and tick “Include pairs" in offer_part(quote_page(staff, arena, pairs="neighbours"))
 
 
 def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:
-    html = landing(quote_page(staff, make_arena(1, 2), pairs="neighbours"))
+    html = offer_part(quote_page(staff, make_arena(1, 2), pairs="neighbours"))
     assert "there is nothing to compare" in html
     assert "instead" not in html

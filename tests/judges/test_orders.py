@@ -35,7 +35,7 @@ from judges.services.runs import (
 )
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, somebody_ordering, work_off
+from tests.judges.helpers import LOCAL, order, order_lock_held, work_off
 
 pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted"
@@ -244,7 +244,7 @@ def test_run_being_written_is_not_opened_by_another_command(
     with monkeypatch.context() as patch:
         patch.setattr(runs, "open_run", lambda run: None)
         run = order(arena, SCRIPTED)
-    with somebody_ordering(arena):
+    with order_lock_held(arena):
         with pytest.raises(JudgeError, match="being ordered"):
             resume_unfinished(run=run, now=timezone.now())
         with pytest.raises(JudgeError, match="being ordered"):

@@ -19,7 +19,7 @@ from tests.arena.rest import token_of
 from tests.deadlocks import Other, deadlock, failing
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
-from tests.judges.helpers import LOCAL, order, somebody_ordering
+from tests.judges.helpers import LOCAL, order, order_lock_held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CAP = 10**9
@@ -93,7 +93,7 @@ def test_next_order_cancels_it_and_takes_over_its_items(left_behind: Run) -> Non
 
 
 def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
-    with somebody_ordering(left_behind.in_arena):
+    with order_lock_held(left_behind.in_arena):
         cancel_stale_orders(now=timezone.now())
         assert states() == ["ordered"]
     cancel_stale_orders(now=timezone.now())

@@ -215,7 +215,7 @@ def test_a_list_that_will_grow_says_so(client: Client) -> None:
 # -- States ----------------------------------------------------------------------------------------
 
 
-def stand(run: Run, state: str) -> None:
+def set_state(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
 
 
@@ -229,7 +229,7 @@ def stand(run: Run, state: str) -> None:
 )
 def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str, said: str) -> None:
     run = order(make_arena(), "scripted")
-    stand(run, state)
+    set_state(run, state)
     html = page_text(client, run_url(run))
     assert f'data-run="{state}">{badge} </span>' in html
     reasons = ("yet. <a", "is paused.", "ended without")

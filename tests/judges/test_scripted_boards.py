@@ -18,7 +18,7 @@ WARNING = "Demo only: these votes come from a script, not real judges."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
-def shown(arena: Arena, raters: str) -> dict[str, str]:
+def pages_of(arena: Arena, raters: str) -> dict[str, str]:
     """The pages that show scores of those raters, as a stranger sees them."""
     candidate = arena.candidates.earliest("pk").pk
     pages = {
@@ -44,7 +44,7 @@ def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
     arena = make_arena(2, 4)
     work_off(order(arena, *judges, per_pair=4))
     publish(arena)
-    pages = shown(arena, raters)
+    pages = pages_of(arena, raters)
     for name in ("board", "embed", "home"):
         assert WARNING in pages[name], name
     assert ">scripted: " in pages["badge"]
@@ -56,9 +56,9 @@ def test_boards_of_people_are_not() -> None:
     fill(arena)
     work_off(order(arena, "scripted:scripted-1", per_pair=4))
     publish(arena)
-    pages = shown(arena, "people")
+    pages = pages_of(arena, "people")
     assert not [name for name, page in pages.items() if "scripted" in page.lower()]
-    assert WARNING not in shown(arena, "combined")["board"]
+    assert WARNING not in pages_of(arena, "combined")["board"]
 
 
 # -- Disclosure ------------------------------------------------------------------------------------

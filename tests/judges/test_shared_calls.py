@@ -123,14 +123,14 @@ def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> No
     assert set(paused.calls.values_list("state", flat=True)) == {"waiting"}
 
 
-def priced(local: FakeServer) -> None:
+def set_local_price(local: FakeServer) -> None:
     _, model = LOCAL.split(":")
     one = Decimal(1)
     set_price(endpoint="local", model=model, input_usd=one, output_usd=one, now=timezone.now())
 
 
 def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer) -> None:
-    priced(local)
+    set_local_price(local)
     arena = make_arena(2, 3)
     cancel_run(run_id=order(arena, per_pair=3, cap=10**9).pk, now=timezone.now())
     quote = quote_for(
@@ -143,7 +143,7 @@ def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer
 
 
 def test_the_cap_moves_with_the_money_that_it_allowed(local: FakeServer) -> None:
-    priced(local)
+    set_local_price(local)
     arena = make_arena(2, 1)
     first = order(arena, per_pair=1, cap=10**10)
     first.calls.update(state="failed", uncertain=10**9, requests=6)

@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def rings(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+def enqueued(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """The arenas that were rung for; no test of boards talks to a broker."""
     rung: list[int] = []
     if "stats" not in request.path.parts:

@@ -21,7 +21,7 @@ PAGES = ("", "methodology/")
 
 
 @pytest.fixture
-def told() -> Arena:
+def board_with_findings() -> Arena:
     """Four ranked candidates, one that always lost, one without votes, and every finding."""
     arena = make_voted_arena(4)
     loser, _ = (arena.candidates.create(name=f"a-candidate-with-a-long-name-{i}") for i in "xy")
@@ -50,7 +50,9 @@ def open_all(page: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, scheme: str) -> None:
+def test_axe_finds_nothing_serious(
+    page: Any, board_with_findings: Arena, live_server: Any, scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme)
     for name in PAGES:
         page.goto(f"{live_server.url}/a/support/{name}")
@@ -70,7 +72,9 @@ def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, sch
     assert "Intervals include" in shown
 
 
-def test_a_phone_scrolls_down_only(browser: Any, told: Arena, live_server: Any) -> None:
+def test_a_phone_scrolls_down_only(
+    browser: Any, board_with_findings: Arena, live_server: Any
+) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
     page = context.new_page()
     widths = {}
@@ -83,7 +87,7 @@ def test_a_phone_scrolls_down_only(browser: Any, told: Arena, live_server: Any) 
 
 
 def test_a_formula_is_reached_by_keyboard_without_javascript(
-    browser: Any, told: Arena, live_server: Any
+    browser: Any, board_with_findings: Arena, live_server: Any
 ) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -47,7 +47,7 @@ def differences() -> DifferenceBoard:
 
 
 @pytest.fixture
-def apart() -> Arena:
+def spread_arena() -> Arena:
     """Over 60 prompts a beats b five times in six; c trades wins with both."""
     arena = make_arena(3, 60, slug="support", name="Support answers")
     a, b, c = arena.candidates.order_by("pk")
@@ -59,9 +59,9 @@ def apart() -> Arena:
     return arena
 
 
-def test_two_that_are_separated(client: Client, apart: Arena) -> None:
-    snapshot = publish(apart)
-    a, b, _ = ids(apart)
+def test_two_that_are_separated(client: Client, spread_arena: Arena) -> None:
+    snapshot = publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     difference = differences().difference(a, b)
     score = {s.candidate_id: s.score for s in snapshot.standings.all()}
     assert difference.elo == pytest.approx(score[a] - score[b])
@@ -75,9 +75,9 @@ def test_two_that_are_separated(client: Client, apart: Arena) -> None:
     assert "more votes between the two" not in page
 
 
-def test_the_other_way_round_all_is_mirrored(client: Client, apart: Arena) -> None:
-    publish(apart)
-    a, b, _ = ids(apart)
+def test_the_other_way_round_all_is_mirrored(client: Client, spread_arena: Arena) -> None:
+    publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     board = differences()
     one, other = board.difference(a, b), board.difference(b, a)
     assert one.elo is not None
@@ -128,9 +128,9 @@ def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> 
         assert board.votes_to_separate(upper, lower) == (two.words if two.votes else "")
 
 
-def test_weight_of_direct_votes_is_what_is_lost_without_them(apart: Arena) -> None:
-    publish(apart)
-    a, b, _ = ids(apart)
+def test_weight_of_direct_votes_is_what_is_lost_without_them(spread_arena: Arena) -> None:
+    publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     board = differences()
     elo = board.difference(a, b).elo
     assert elo is not None

@@ -26,7 +26,7 @@ def published() -> Arena:
 
 
 @pytest.fixture
-def elsewhere(published: Arena, live_server: Any) -> Iterator[str]:
+def other_site(published: Arena, live_server: Any) -> Iterator[str]:
     """Another site, whose page shows the badge, the board, and a page that may not be framed."""
     pk = published.candidates.order_by("pk")[0].pk
     here = live_server.url
@@ -52,10 +52,10 @@ def elsewhere(published: Arena, live_server: Any) -> Iterator[str]:
     server.server_close()
 
 
-def test_other_sites_show_only_the_badge_and_the_board(page: Any, elsewhere: str) -> None:
+def test_other_sites_show_only_the_badge_and_the_board(page: Any, other_site: str) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
-    page.goto(elsewhere, wait_until="networkidle")
+    page.goto(other_site, wait_until="networkidle")
     assert page.evaluate("document.querySelector('#badge').naturalWidth") > 100
     board = page.frame_locator("#board")
     assert board.locator("tbody tr").count() == 4
@@ -64,8 +64,8 @@ def test_other_sites_show_only_the_badge_and_the_board(page: Any, elsewhere: str
     assert not page.context.cookies()
 
 
-def test_links_of_the_board_open_in_the_whole_window(page: Any, elsewhere: str) -> None:
-    page.goto(elsewhere, wait_until="networkidle")
+def test_links_of_the_board_open_in_the_whole_window(page: Any, other_site: str) -> None:
+    page.goto(other_site, wait_until="networkidle")
     page.frame_locator("#board").get_by_role("link", name="candidate-0").click()
     page.wait_for_url("**/a/support/candidates/*/")
 

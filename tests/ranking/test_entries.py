@@ -23,12 +23,12 @@ pytestmark = pytest.mark.django_db
 SECRETS = ("Top secret", "the-model", "a system prompt", "a template", "a parameter", "a note")
 
 
-def found(arena: Arena) -> list[Entrant]:
+def entrants(arena: Arena) -> list[Entrant]:
     return list_entrants(arena, Snapshot.objects.current().of_arena(arena))
 
 
 def shares(arena: Arena, name: str) -> list[float | None]:
-    entries = [entry for one in found(arena) for entry in one.entries]
+    entries = [entry for one in entrants(arena) for entry in one.entries]
     one = next(entry for entry in entries if entry.candidate.name == name)
     return [None if share is None else round(share, 3) for share in (one.ever, one.since, one.now)]
 
@@ -39,7 +39,7 @@ def team() -> Team:
 
 
 @pytest.fixture
-def secret(arena: Arena, team: Team) -> Candidate:
+def undisclosed(arena: Arena, team: Team) -> Candidate:
     """An undisclosed candidate with votes."""
     candidate = arena.candidates.order_by("pk")[1]
     candidate.team, candidate.disclosed_at, candidate.private_until_votes = team, None, 100
@@ -55,7 +55,7 @@ def test_teams_list_versions_retired_and_undisclosed(arena: Arena, team: Team) -
     make(arena=arena, team=team, name="B")
     make(arena=arena, team=team, name="B", version=2, retired_at=timezone.now())
     make(arena=arena, team=team, name="C", disclosed_at=None, private_until_votes=9)
-    acme, operators = found(arena)
+    acme, operators = entrants(arena)
     assert (acme.team, acme.names, len(acme.entries), acme.retired) == (team, 2, 3, 1)
     assert [entry.candidate.name for entry in acme.undisclosed] == ["C"]
     assert (operators.team, operators.names, operators.retired) == (None, 3, 0)
@@ -114,13 +114,17 @@ def test_the_rule_is_told_in_words(rule: dict[str, Any], says: str) -> None:
 # -- On the board ----------------------------------------------------------------------------------
 
 
-def test_the_board_lists_what_was_tried(client: Client, arena: Arena, secret: Candidate) -> None:
+def test_the_board_lists_what_was_tried(
+    client: Client, arena: Arena, undisclosed: Candidate
+) -> None:
     arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
     publish(arena)
     page = client.get("/a/support/").content.decode()
     section = page[page.index('id="tried"') :]
     assert '<th scope="row" class="name">Acme</th>' in section
-    told = f"Undisclosed {secret.pk} by Acme is undisclosed until it has 100 votes (16 so far)."
+    told = (
+        f"Undisclosed {undisclosed.pk} by Acme is undisclosed until it has 100 votes (16 so far)."
+    )
     assert told in words(section)
     assert "The site’s administrators" in section
     assert "candidate-0 archived" in words(section)
@@ -135,11 +139,11 @@ def cells_of(section: str, name: str) -> list[str]:
 
 
 def test_every_team_s_row_counts_what_it_entered(
-    client: Client, arena: Arena, secret: Candidate
+    client: Client, arena: Arena, undisclosed: Candidate
 ) -> None:
     make = Candidate.objects.create
-    make(arena=arena, team=secret.team, name="B")
-    make(arena=arena, team=secret.team, name="B", version=2, retired_at=timezone.now())
+    make(arena=arena, team=undisclosed.team, name="B")
+    make(arena=arena, team=undisclosed.team, name="B", version=2, retired_at=timezone.now())
     publish(arena)
     page = client.get("/a/support/").text
     section = page[page.index('id="tried"') :]
@@ -165,11 +169,11 @@ def test_shares_are_visible_without_opening_anything(client: Client, arena: Aren
 
 
 def test_reading_it_takes_two_queries_however_many_there_are(
-    arena: Arena, secret: Candidate, django_assert_num_queries: Callable[..., Any]
+    arena: Arena, undisclosed: Candidate, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     publish(arena)
     for number in range(12):
-        Candidate.objects.create(arena=arena, team=secret.team, name=f"more {number}")
+        Candidate.objects.create(arena=arena, team=undisclosed.team, name=f"more {number}")
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     with django_assert_num_queries(2):
         list_entrants(arena, snapshots)
@@ -194,27 +198,27 @@ def pages_of(arena: Arena, candidate: Candidate) -> list[str]:
 
 
 def test_no_page_tells_what_an_undisclosed_candidate_is(
-    client: Client, arena: Arena, secret: Candidate, judge: Any
+    client: Client, arena: Arena, undisclosed: Candidate, judge: Any
 ) -> None:
     fill(arena, rounds=1, rater=judge)
     publish(arena)
-    for page in pages_of(arena, secret):
+    for page in pages_of(arena, undisclosed):
         answer = client.get(page)
         assert answer.status_code == 200, page
         text = answer.content.decode()
         assert [told for told in SECRETS if told in text] == [], page
         if page not in ("/", "/a/support/methodology/"):
-            assert str(secret) in text or str(secret) in json.dumps(text), page
+            assert str(undisclosed) in text or str(undisclosed) in json.dumps(text), page
 
 
 def test_its_page_says_until_when_and_tells_its_team_what_it_is(
-    arena: Arena, secret: Candidate, django_user_model: Any
+    arena: Arena, undisclosed: Candidate, django_user_model: Any
 ) -> None:
     publish(arena)
     ann = django_user_model.objects.create_user("ann")
-    Membership.objects.create(team=secret.team, user=ann, role="viewer")
+    Membership.objects.create(team=undisclosed.team, user=ann, role="viewer")
     client = Client()
-    url = f"/a/support/candidates/{secret.pk}/"
+    url = f"/a/support/candidates/{undisclosed.pk}/"
     outside = client.get(url)
     assert "undisclosed until it has 100 votes (16 so far)" in outside.content.decode()
     assert "Visible to your team" not in outside.content.decode()

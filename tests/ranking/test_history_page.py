@@ -29,7 +29,7 @@ def rows_of(page: str) -> list[str]:
 
 
 @pytest.fixture
-def old(arena: Arena) -> Snapshot:
+def old_snapshot(arena: Arena) -> Snapshot:
     """A current snapshot at 12:30, and one of the day before whose scores were 40 lower."""
     snapshot = publish(arena)
     snapshot.published_at = snapshot.published_at.replace(
@@ -41,11 +41,11 @@ def old(arena: Arena) -> Snapshot:
 
 
 def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
-    client: Client, old: Snapshot
+    client: Client, old_snapshot: Snapshot
 ) -> None:
     page = history_page(client)
     assert len(re.findall(r'<polyline class="line line-\d"', page)) == 3
-    standings = list(old.standings.order_by("rank", "candidate__name"))
+    standings = list(old_snapshot.standings.order_by("rank", "candidate__name"))
     now, before = rows_of(page)
     assert now.startswith("2 Mar 2026, 12:30 24")
     assert before.startswith("1 Mar 2026, 12:30 11")
@@ -58,7 +58,9 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     assert "The table below shows the same numbers." in page
 
 
-def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old: Snapshot) -> None:
+def test_lines_differ_by_dashes_and_are_named_where_they_end(
+    client: Client, old_snapshot: Snapshot
+) -> None:
     page = history_page(client)
     labels = page.split('class="history-labels"')[1].split("</svg>")[0]
     assert re.findall(r"line-(\d)", labels) == ["0", "1", "2"]
@@ -67,8 +69,8 @@ def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old
     assert "<script>" not in page
 
 
-def test_only_a_single_candidate_has_a_band(client: Client, old: Snapshot) -> None:
-    first = old.standings.order_by("rank").first()
+def test_only_a_single_candidate_has_a_band(client: Client, old_snapshot: Snapshot) -> None:
+    first = old_snapshot.standings.order_by("rank").first()
     assert first is not None
     assert "<polygon" not in history_page(client)
     page = history_page(client, f"?candidate={first.candidate_id}")
@@ -78,8 +80,8 @@ def test_only_a_single_candidate_has_a_band(client: Client, old: Snapshot) -> No
     assert f"{first.low:.0f}–{first.high:.0f}" in rows_of(page)[0]
 
 
-def test_candidates_are_chosen_in_the_address(client: Client, old: Snapshot) -> None:
-    a, b, c = (s.candidate_id for s in old.standings.order_by("candidate"))
+def test_candidates_are_chosen_in_the_address(client: Client, old_snapshot: Snapshot) -> None:
+    a, b, c = (s.candidate_id for s in old_snapshot.standings.order_by("candidate"))
     page = history_page(
         client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²"
     )
@@ -108,11 +110,11 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
     assert "at most 10 candidates" not in page
 
 
-def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
+def test_no_score_leaves_a_gap(client: Client, old_snapshot: Snapshot) -> None:
     for hours in (12, 6, 3):
-        make_past(old, hours)
-    gap = Snapshot.objects.get(published_at=old.published_at - timedelta(hours=12))
-    first = old.standings.order_by("candidate")[0].candidate_id
+        make_past(old_snapshot, hours)
+    gap = Snapshot.objects.get(published_at=old_snapshot.published_at - timedelta(hours=12))
+    first = old_snapshot.standings.order_by("candidate")[0].candidate_id
     gap.standings.filter(candidate=first).update(score=None, rank=None, low=None, high=None)
     page = history_page(client, f"?candidate={first}")
     assert page.count("<polyline") == 2
@@ -128,9 +130,11 @@ def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
     assert len(rows_of(page)) == 1
 
 
-def test_only_kept_snapshots_and_the_current_one_count(client: Client, old: Snapshot) -> None:
-    make_past(old, 2, is_history=False)
-    other = old.board.arena.boards.get(category="category-0").snapshots.get()
+def test_only_kept_snapshots_and_the_current_one_count(
+    client: Client, old_snapshot: Snapshot
+) -> None:
+    make_past(old_snapshot, 2, is_history=False)
+    other = old_snapshot.board.arena.boards.get(category="category-0").snapshots.get()
     make_past(other, 5)
     assert len(rows_of(history_page(client))) == 2
     assert len(rows_of(history_page(client, "?category=category-0"))) == 2
@@ -159,7 +163,7 @@ def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.Monk
     assert "Showing 4 of 9 snapshots" in words(history_page(client))
 
 
-def test_names_are_escaped(client: Client, old: Snapshot) -> None:
+def test_names_are_escaped(client: Client, old_snapshot: Snapshot) -> None:
     first = Candidate.objects.filter(arena__slug="support")[0]
     Candidate.objects.filter(pk=first.pk).update(name="<script>'")
     raw = client.get("/a/support/history/?candidate=0").content.decode()
@@ -169,25 +173,25 @@ def test_names_are_escaped(client: Client, old: Snapshot) -> None:
 
 def test_a_new_page_takes_few_queries_and_a_stored_one_takes_one(
     client: Client,
-    old: Snapshot,
+    old_snapshot: Snapshot,
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
     for hours in range(1, 9):
-        make_past(old, hours)
+        make_past(old_snapshot, hours)
     with django_assert_max_num_queries(8):
         first = client.get("/a/support/history/")
     with django_assert_num_queries(1):
         second = client.get("/a/support/history/")
     assert first.content == second.content
-    pk = old.standings.all()[0].candidate_id
+    pk = old_snapshot.standings.all()[0].candidate_id
     with django_assert_max_num_queries(8):
         client.get(f"/a/support/history/?candidate={pk}")
-    assert old.board.arena.board_pages.count() == 1  # no choice of a stranger's is stored
+    assert old_snapshot.board.arena.board_pages.count() == 1  # no choice of a stranger's is stored
     again = client.get("/a/support/history/", headers={"If-None-Match": first["ETag"]})
     assert again.status_code == 304
-    cast(old.board.arena)
-    publish(old.board.arena)
+    cast(old_snapshot.board.arena)
+    publish(old_snapshot.board.arena)
     changed = client.get("/a/support/history/", headers={"If-None-Match": first["ETag"]})
     assert changed.status_code == 200
 
@@ -209,9 +213,9 @@ def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -
 
 
 def test_a_candidates_page_shows_its_history_and_leads_to_it(
-    client: Client, old: Snapshot, django_assert_max_num_queries: Callable[..., Any]
+    client: Client, old_snapshot: Snapshot, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
-    pk = old.standings.all()[0].candidate_id
+    pk = old_snapshot.standings.all()[0].candidate_id
     with django_assert_max_num_queries(9):
         page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert f'href="/a/support/history/?raters=people&amp;candidate={pk}"' in page

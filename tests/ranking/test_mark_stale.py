@@ -48,17 +48,17 @@ def test_a_voided_vote_is_nothing_to_look_for(arena: Arena) -> None:
 @pytest.mark.parametrize(("reason", "looks"), [("vote", False), ("import", True), ("void", True)])
 def test_reveals_and_voids_mark_the_arena_and_votes_only_ring(
     arena: Arena,
-    rings: list[int],
+    enqueued: list[int],
     django_capture_on_commit_callbacks: Any,
     reason: str,
     looks: bool,
 ) -> None:
     settle(arena)
-    rings.clear()
+    enqueued.clear()
     with django_capture_on_commit_callbacks(execute=True):
         announce(votes_changed, arena_id=arena.pk, reason=reason)
     assert is_behind(arena) == looks
-    assert rings == [arena.pk]
+    assert enqueued == [arena.pk]
 
 
 def test_a_cast_vote_is_announced_without_a_query(

@@ -95,24 +95,24 @@ def test_it_goes_on_ringing_after_a_flush() -> None:
 
 @pytest.mark.django_db
 def test_changed_votes_ring_once_they_are_committed(
-    arena: Arena, rings: list[int], django_capture_on_commit_callbacks: Any
+    arena: Arena, enqueued: list[int], django_capture_on_commit_callbacks: Any
 ) -> None:
-    rings.clear()
+    enqueued.clear()
     with django_capture_on_commit_callbacks(execute=True):
         announce(votes_changed, arena_id=arena.pk)
-        assert rings == []
-    assert rings == [arena.pk]
+        assert enqueued == []
+    assert enqueued == [arena.pk]
 
 
 @pytest.mark.django_db
 def test_a_new_arena_gets_its_board_and_rings(
-    arena: Arena, rings: list[int], django_capture_on_commit_callbacks: Any
+    arena: Arena, enqueued: list[int], django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         announce(arena_created, arena_id=arena.pk)
     assert Board.objects.get(arena=arena).raters == "people"
     assert ArenaRefresh.objects.filter(arena=arena).exists()
-    assert arena.pk in rings
+    assert arena.pk in enqueued
 
 
 @pytest.mark.django_db
