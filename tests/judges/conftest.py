@@ -1,7 +1,6 @@
 """A loopback model server, configured as an endpoint called `local`; commands and their workers."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +71,11 @@ def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
 def paid(db: None, local: FakeServer, settings: Any) -> FakeServer:
     """The server, for a dollar per million tokens; it finds every two answers equal."""
     from arena.calls.models import Capability
+    from tests.judges.helpers import LOCAL, price_local
 
-    model = "judge-7b-2024-07-01"
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices={model: ModelPrice(10**9, 10**9)})
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
-    Capability.objects.create(endpoint="local", model=model, probed_at=timezone.now())
+    price_local(settings, 10**9)
+    known = {"endpoint": "local", "model": LOCAL.removeprefix("local:")}
+    Capability.objects.create(**known, probed_at=timezone.now())
     local.otherwise = better_is("TIE")
     return local
 

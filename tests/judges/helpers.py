@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import combinations
 from math import exp
@@ -22,6 +23,7 @@ from django.utils import timezone
 from hypothesis import strategies as st
 
 from arena.calls.models import Call
+from arena.endpoints import Endpoint, ModelPrice
 from arena.models import (
     Arena,
     Candidate,
@@ -91,6 +93,19 @@ def check_drift(now: datetime) -> DriftCheck:
     run_drift_checks(now=now)
     check.refresh_from_db()
     return check
+
+
+def add_endpoint(settings: Any, name: str, **fields: Any) -> None:
+    """Add a model server to the operator's settings; nobody answers at its address."""
+    endpoint = Endpoint(name, "openai", **{"base_url": "http://127.0.0.1:9/v1"} | fields)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {name: endpoint}
+
+
+def price_local(settings: Any, price: int) -> None:
+    """Let a million tokens of the local judge cost so many nano-dollars."""
+    prices = {LOCAL.removeprefix("local:"): ModelPrice(price, price)}
+    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
 
 
 def run_command(*arguments: Any) -> str:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from arena.calls.models import Call
-from arena.endpoints import Endpoint, ModelPrice
+from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
 from judges.models import Judge, Judgement
 from tests.arena.rest import Caller, token_of
 from tests.arena.teams import person
-from tests.judges.helpers import work_off
+from tests.judges.helpers import add_endpoint, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -22,9 +22,7 @@ DOLLAR = 10**9
 @pytest.fixture
 def two_dollar_model(settings: Any) -> None:
     """An endpoint whose model costs a dollar for a million tokens in, and two for as many out."""
-    prices = {"m-2026-01-01": ModelPrice(DOLLAR, 2 * DOLLAR)}
-    endpoint = Endpoint("paid", "openai", base_url="http://127.0.0.1:9", prices=prices)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": endpoint}
+    add_endpoint(settings, "paid", prices={"m-2026-01-01": ModelPrice(DOLLAR, 2 * DOLLAR)})
 
 
 def post(caller: Caller, arena: Arena, **body: Any) -> Any:

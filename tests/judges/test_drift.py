@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.calls.pricing import set_price
-from arena.endpoints import Endpoint
 from arena.models import Run
 from judges import tasks
 from judges.models import DriftCheck, DriftCheckSet, Epoch, LabelSet
@@ -26,6 +25,7 @@ from judges.services.registry import JudgeError
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (
     LOCAL,
+    add_endpoint,
     answer_verdicts,
     ask_about,
     check_drift,
@@ -164,8 +164,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
 def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
     checked_judge: DriftCheckSet, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    endpoint = Endpoint("local", "openai", "http://127.0.0.1:9/v1")
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
+    add_endpoint(settings, "local")
     run_drift_checks(now=NOW + timedelta(days=1))
     assert "The price of judge-7b-2024-07-01 at local is not known" in caplog.text
     assert reasons() == ["baseline"]

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 from playwright.sync_api import expect
@@ -13,6 +12,7 @@ from arena.models import Arena, Run, Vote
 from judges.models import Judgement
 from tests.factories import make_arena
 from tests.judges.helpers import ask_and_measure, make_labels, order, register_used_judge, work_off
+from tests.ranking.helpers import open_details, serious_violations, width_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -169,12 +169,6 @@ def quote(page: Any) -> None:
     page.get_by_role("heading", name="Quote").wait_for()
 
 
-def open_all(page: Any) -> None:
-    page.evaluate(
-        "() => document.querySelectorAll('details').forEach(details => { details.open = true; })"
-    )
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str) -> None:
     boss.emulate_media(color_scheme=scheme)
@@ -182,14 +176,8 @@ def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str
         boss.goto(url)
         if name == "order":
             quote(boss)
-        open_all(boss)
-        found = Axe().run(boss).response["violations"]
-        serious = [
-            (one["id"], one["nodes"][0]["html"])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert not serious, (name, serious)
+        open_details(boss)
+        assert not serious_violations(boss), name
 
 
 def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
@@ -199,6 +187,6 @@ def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
         boss.goto(url)
         if name == "order":
             quote(boss)
-        open_all(boss)
-        widths[name] = boss.evaluate("document.documentElement.scrollWidth")
+        open_details(boss)
+        widths[name] = width_of(boss)
     assert set(widths.values()) == {390}, widths

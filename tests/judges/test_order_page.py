@@ -8,7 +8,6 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.calls.models import Price
-from arena.endpoints import Endpoint
 from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
@@ -16,6 +15,7 @@ from tests.described import undescribed
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import (
+    add_endpoint,
     hide_arena,
     order,
     order_on_page,
@@ -96,8 +96,7 @@ def test_the_quote_says_what_is_left_out(staff: Client) -> None:
 
 
 def test_unknown_price_is_shown_before_the_order(staff: Client, settings: Any) -> None:
-    paid = Endpoint("paid", "openai", "http://127.0.0.1:9/v1")
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": paid}
+    add_endpoint(settings, "paid")
     html = quote_page(staff, make_arena(), scripted=[], typed="paid:judge-2024-07-01")
     assert "price unknown" in html
     assert "manage.py price paid judge-2024-07-01" in html
@@ -236,8 +235,7 @@ def test_another_judge_is_asked_the_same(staff: Client) -> None:
 def test_a_server_that_is_down_is_said_before_a_run_is_written(
     staff: Client, settings: Any
 ) -> None:
-    down = Endpoint("down", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"down": down}
+    add_endpoint(settings, "down", timeout=0.5)
     Price.objects.create(
         endpoint="down", model="judge-2024-07-01", input_per_million=0, output_per_million=0
     )

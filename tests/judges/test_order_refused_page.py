@@ -6,20 +6,17 @@ import pytest
 from django.test import Client
 
 from arena.calls.models import Price
-from arena.endpoints import Endpoint
 from arena.models import Run
 from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
-from tests.judges.helpers import post_order, quote_mark, quote_page
+from tests.judges.helpers import add_endpoint, post_order, quote_mark, quote_page
 
 pytestmark = pytest.mark.django_db
 
 
 def paid_judge(settings: Any) -> dict[str, Any]:
     """Fields that name a judge which costs money."""
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {
-        "paid": Endpoint("paid", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
-    }
+    add_endpoint(settings, "paid", timeout=0.5)
     Price.objects.create(
         endpoint="paid", model="judge-2024-07-01", input_per_million=10**9, output_per_million=10**9
     )

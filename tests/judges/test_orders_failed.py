@@ -1,6 +1,5 @@
 """An order that fails half-way holds no money, and one that was killed does so for seconds."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
 from arena.services import locks
 from arena.services.runs import committed_by
@@ -19,7 +17,7 @@ from tests.arena.rest import token_of
 from tests.deadlocks import Other, deadlock, failing
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
-from tests.judges.helpers import LOCAL, order, order_lock_held
+from tests.judges.helpers import LOCAL, order, order_lock_held, price_local
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CAP = 10**9
@@ -34,9 +32,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch, no_worker: None) -> None:
 @pytest.fixture
 def budgeted_arena(team: Team, local: FakeServer, settings: Any) -> Arena:
     """An arena of a team that can pay for one order at a time."""
-    prices = {"judge-7b-2024-07-01": ModelPrice(CAP // 100, CAP // 100)}
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
+    price_local(settings, CAP // 100)
     Team.objects.update(budget=CAP)
     return make_arena(2, 4, team=team)
 

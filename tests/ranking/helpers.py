@@ -3,6 +3,7 @@
 import html
 import random
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -131,6 +132,36 @@ def get_page(client: Client, address: str, **query: Any) -> str:
     response = client.get(address, query or None)
     assert response.status_code == 200, response.status_code
     return str(response.text)
+
+
+# -- In a browser ----------------------------------------------------------------------------------
+
+
+def open_details(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+
+def serious_violations(page: Any) -> list[tuple[str, str]]:
+    """What axe finds wrong: the rule, and the first element that breaks it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def width_of(page: Any) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
+def page_widths(page: Any, addresses: Iterable[str]) -> dict[str, int]:
+    """How wide each page is with all its details opened."""
+    widths = {}
+    for address in addresses:
+        page.goto(address)
+        open_details(page)
+        widths[address] = width_of(page)
+    return widths
 
 
 # -- Tallies ---------------------------------------------------------------------------------------

@@ -4,13 +4,19 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
 from ranking.models import Snapshot
 from ranking.services.leases import drop_pages
 from tests.factories import make_vote
-from tests.ranking.helpers import STYLE, make_voted_arena, publish
+from tests.ranking.helpers import (
+    STYLE,
+    make_voted_arena,
+    open_details,
+    page_widths,
+    publish,
+    serious_violations,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,11 +50,6 @@ def board_with_findings() -> Arena:
     return arena
 
 
-def open_all(page: Any) -> None:
-    for details in page.locator("details").all():
-        details.evaluate("details => { details.open = true; }")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(
     page: Any, board_with_findings: Arena, live_server: Any, scheme: str
@@ -56,10 +57,8 @@ def test_axe_finds_nothing_serious(
     page.emulate_media(color_scheme=scheme)
     for name in PAGES:
         page.goto(f"{live_server.url}/a/support/{name}")
-        open_all(page)
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (name, serious)
+        open_details(page)
+        assert not serious_violations(page), name
     page.goto(f"{live_server.url}/a/support/")
     shown = page.locator("main").inner_text()
     for words in (
@@ -73,16 +72,9 @@ def test_axe_finds_nothing_serious(
 
 
 def test_a_phone_scrolls_down_only(
-    browser: Any, board_with_findings: Arena, live_server: Any
+    phone: Any, board_with_findings: Arena, live_server: Any
 ) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    widths = {}
-    for name in PAGES:
-        page.goto(f"{live_server.url}/a/support/{name}")
-        open_all(page)
-        widths[name] = page.evaluate("document.documentElement.scrollWidth")
-    context.close()
+    widths = page_widths(phone, [f"{live_server.url}/a/support/{name}" for name in PAGES])
     assert set(widths.values()) == {390}, widths
 
 

@@ -6,10 +6,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
-from tests.ranking.helpers import make_voted_arena, publish
+from tests.ranking.helpers import make_voted_arena, publish, serious_violations, width_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -77,10 +76,9 @@ def test_the_board_fits_320_pixels_in_either_scheme(
     context = browser.new_context(viewport={"width": 320, "height": 600}, color_scheme=scheme)
     page = context.new_page()
     page.goto(f"{live_server.url}/a/support/embed/")
-    width = page.evaluate("document.documentElement.scrollWidth")
+    width = width_of(page)
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    found = Axe().run(page).response["violations"]
-    serious = [one["id"] for one in found if one["impact"] in ("serious", "critical")]
+    serious = serious_violations(page)
     context.close()
     assert width == 320
     assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 28, 36)"}[scheme]

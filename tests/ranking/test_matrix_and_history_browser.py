@@ -3,11 +3,17 @@
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena
-from tests.ranking.helpers import make_past, make_voted_arena, publish
+from tests.ranking.helpers import (
+    make_past,
+    make_voted_arena,
+    open_details,
+    page_widths,
+    publish,
+    serious_violations,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,20 +53,12 @@ def test_axe_finds_nothing_serious(page: Any, addresses: dict[str, str], scheme:
     page.emulate_media(color_scheme=scheme)
     for address in addresses.values():
         page.goto(address)
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (address, serious)
+        open_details(page)
+        assert not serious_violations(page), address
 
 
-def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    widths = {}
-    for name, address in addresses.items():
-        page.goto(address)
-        widths[name] = page.evaluate("document.documentElement.scrollWidth")
-    context.close()
+def test_no_page_is_wider_than_a_phone(phone: Any, addresses: dict[str, str]) -> None:
+    widths = page_widths(phone, addresses.values())
     assert set(widths.values()) == {390}, widths
 
 

@@ -4,12 +4,18 @@ import random
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Rater
 from tests.factories import make_vote
-from tests.ranking.helpers import fill, make_voted_arena, publish, set_trusted
+from tests.ranking.helpers import (
+    fill,
+    make_voted_arena,
+    page_widths,
+    publish,
+    serious_violations,
+    set_trusted,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,18 +61,12 @@ def test_axe_finds_nothing_serious(page: Any, addresses: list[str], scheme: str)
     page.emulate_media(color_scheme=scheme)
     for address in addresses:
         page.goto(address)
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (address, serious)
+        assert not serious_violations(page), address
 
 
-def test_no_page_is_wider_than_a_phone(browser: Any, addresses: list[str]) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    for address in addresses:
-        page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
-    context.close()
+def test_no_page_is_wider_than_a_phone(phone: Any, addresses: list[str]) -> None:
+    widths = page_widths(phone, addresses)
+    assert set(widths.values()) == {390}, widths
 
 
 def test_the_order_is_chosen_and_the_table_scrolled_by_keyboard(
