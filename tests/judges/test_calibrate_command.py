@@ -140,7 +140,7 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
 
 
 @pytest.mark.usefixtures("worker")
-def test_traps_are_set_and_counted() -> None:
+def test_honeypots_are_made_and_counted() -> None:
     said = calibrate("--honeypots", make_arena(2, 6).slug, "--limit=5")
     assert "20 honeypots" in said
     assert "Honeypot failures: " in said

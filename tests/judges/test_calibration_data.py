@@ -1,4 +1,4 @@
-"""Which reading shows which answer first, and whose votes say something of a judge."""
+"""Which answer a verdict saw first, and whose votes say something of a judge."""
 
 import re
 from typing import Any

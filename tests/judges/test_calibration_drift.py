@@ -1,4 +1,4 @@
-"""The canary: whether a judge is still the one that was calibrated."""
+"""Whether a judge is still the one that was calibrated."""
 
 import pytest
 from scipy.stats import binomtest
@@ -10,7 +10,7 @@ def right(wrong, n=40):
     return {str(i): i not in wrong for i in range(n)}
 
 
-def test_a_judge_that_stays_the_same_rings_no_alarm():
+def test_a_judge_that_stays_the_same_raises_no_alarm():
     found = drift_alarm(right({1, 2}), right({2, 3}))
     assert (found.n, found.only_before, found.only_now, found.alarm) == (40, 1, 1, False)
     assert found.p == 1

@@ -246,7 +246,7 @@ def test_settling_twice_votes_once(local: FakeServer) -> None:
     assert (Vote.objects.count(), run.votes_done) == (1, 1)
 
 
-def test_a_doorbell_rung_again_makes_no_request(local: FakeServer) -> None:
+def test_a_call_enqueued_again_makes_no_request(local: FakeServer) -> None:
     work_off(one_comparison())
     for call_id in Call.objects.values_list("pk", flat=True):
         judge_call(call_id=call_id)

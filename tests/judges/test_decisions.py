@@ -1,4 +1,4 @@
-"""What becomes known is written once, and told once."""
+"""A conclusive difference is written once, and its notice is sent once."""
 
 import random
 from datetime import timedelta

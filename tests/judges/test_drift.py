@@ -1,4 +1,4 @@
-"""A canary hears a judge change: a baseline, checks when they are due, an alarm, a new epoch."""
+"""Drift checks find a changed judge: a baseline, checks when due, an alarm, a new epoch."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -181,7 +181,7 @@ def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
     ]
 
 
-def test_scores_make_no_canary(tmp_path: Path, local: FakeServer) -> None:
+def test_scores_make_no_drift_check_set(tmp_path: Path, local: FakeServer) -> None:
     labels_in = store_labels(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
     with pytest.raises(JudgeError, match="labelled pairs"):
         start_drift_checks(epoch=epoch_of(), labels_in=labels_in, cap=0, now=NOW)
@@ -207,7 +207,7 @@ def test_another_set_has_a_baseline_of_its_own(
     assert check_drift(NOW + timedelta(days=1, hours=1)).n == 10
 
 
-def test_a_stopped_canary_is_silent_until_it_is_set_again(checked_judge: DriftCheckSet) -> None:
+def test_stopped_checks_stay_silent_until_set_again(checked_judge: DriftCheckSet) -> None:
     run_drift_checks(now=NOW + timedelta(days=1))
     assert stop_drift_checks(judge=checked_judge.judge, now=NOW)
     assert not stop_drift_checks(judge=checked_judge.judge, now=NOW)

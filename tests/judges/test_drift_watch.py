@@ -1,4 +1,4 @@
-"""A canary hears nothing without a baseline: one that was cancelled or is empty is asked anew."""
+"""Drift checks need a baseline, look at other finished calls, spend little, and go on."""
 
 from datetime import datetime, timedelta
 from pathlib import Path

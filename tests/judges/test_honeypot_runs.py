@@ -1,4 +1,4 @@
-"""A judge is shown traps made of an arena's answers: who falls into them is not trusted."""
+"""A judge is shown honeypots made of an arena's answers: who prefers them is not trusted."""
 
 from collections import Counter
 from pathlib import Path
@@ -25,7 +25,7 @@ def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
     return measure_honeypots(epoch=epoch, labels_in=labels_in, now=NOW).report
 
 
-def test_every_trap_stands_on_both_sides_alike() -> None:
+def test_every_honeypot_stands_on_both_sides_alike() -> None:
     made = make_honeypots(arena=make_arena(2, 12), seed="1", prompts=8)
     sides = Counter(made.items.values_list("trap", "trap_side"))
     assert {trap for trap, _ in sides} == HONEYPOT_KINDS
@@ -62,7 +62,7 @@ def test_set_depends_on_the_seed() -> None:
     assert other.name == f"Honeypots from {arena.slug} (2)"
 
 
-def test_an_arena_without_answers_has_no_traps() -> None:
+def test_an_arena_without_answers_has_no_honeypots() -> None:
     arena: Arena = make_arena(2, 1)
     Response.objects.update(text=" ")
     with pytest.raises(JudgeError, match="no prompt with an answer"):
@@ -80,7 +80,7 @@ def test_a_judge_with_open_eyes_falls_into_none(local: FakeServer) -> None:
     assert report["trust"] == {"trusted": True, "reasons": []}
 
 
-def test_traps_alone_make_nobody_trusted(local: FakeServer) -> None:
+def test_honeypots_alone_make_nobody_trusted(local: FakeServer) -> None:
     local.otherwise = prefers("of somebody.")
     made, epoch = make_honeypots(arena=make_arena(2, 12), seed="1"), epoch_of()
     ask_about(epoch, made)
@@ -128,7 +128,7 @@ def test_what_was_not_decided_is_missing_and_no_false_win(local: FakeServer) -> 
 @pytest.mark.parametrize(
     ("share", "n", "led"), [(0.2, 50, False), (0.21, 50, True), (0.9, 9, False), (None, 0, False)]
 )
-def test_more_than_a_fifth_of_ten_traps_or_more_is_too_much(
+def test_falling_for_over_a_fifth_of_ten_honeypots_is_too_much(
     share: float | None, n: int, led: bool
 ) -> None:
     report = {"false_wins": {"value": share, "n": n}, "traps": []}

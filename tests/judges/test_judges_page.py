@@ -189,7 +189,7 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
     assert "Pearson" in judges_page(client)
 
 
-def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
+def test_honeypots_are_shown_one_kind_after_the_other(client: Client) -> None:
     epoch = register_used_judge()
     ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
     html = judge_page(client, epoch.judge)
@@ -219,7 +219,7 @@ def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> No
     assert html.count(" · 12 items · agreement ") == 2
 
 
-def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
+def test_epochs_and_alarms_are_shown(client: Client) -> None:
     epoch, both = register_used_judge(), make_labels()
     run = work_off(
         order_label_run(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())

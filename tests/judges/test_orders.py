@@ -1,4 +1,4 @@
-"""What a run buys."""
+"""Orders: which comparisons and calls a run is made of."""
 
 from collections import Counter
 from collections.abc import Sequence

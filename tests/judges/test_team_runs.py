@@ -1,4 +1,4 @@
-"""Judges in a team's arena: who may order and steer runs, whose budget pays, what is noted."""
+"""Judges in a team's arena: who may order and control runs, whose budget pays, what is noted."""
 
 import pytest
 from django.test import Client
@@ -115,7 +115,7 @@ def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena_of_
 # -- Steering --------------------------------------------------------------------------------------
 
 
-def test_members_steer_what_their_team_pays_for(team: Team, arena_of_two: Arena) -> None:
+def test_members_control_runs_that_their_team_pays_for(team: Team, arena_of_two: Arena) -> None:
     run, client = order(arena_of_two, "scripted"), join(team)
     for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
         assert steer(client, run, action).status_code == 302
@@ -134,13 +134,13 @@ def test_the_public_page_of_a_run_names_no_account(team: Team, arena_of_two: Are
     assert "member-of-help" not in page
 
 
-def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena_of_two: Arena) -> None:
+def test_viewers_see_no_buttons_and_control_nothing(team: Team, arena_of_two: Arena) -> None:
     run, viewer = order(arena_of_two, "scripted"), join(team, "viewer")
     assert reverse("steer_run", args=[run.pk]) not in page_text(viewer, run_url(run))
     assert steer(viewer, run, "cancel").status_code == 403
 
 
-def test_trials_stay_the_operators(team: Team) -> None:
+def test_label_runs_stay_the_operators(team: Team) -> None:
     trial = Run.objects.create(kind="judge", state="open")
     owner = join(team, "owner")
     assert owner.get(reverse("trial_runs")).status_code == 403

@@ -390,7 +390,7 @@ def trial_urls(run: Run) -> list[str]:
     ]
 
 
-def test_staff_read_trials_with_their_texts(trial: Run) -> None:
+def test_staff_read_label_runs_with_their_texts(trial: Run) -> None:
     boss = signed_in("boss", staff=True)
     listed, run, verdict = (page_text(boss, url) for url in trial_urls(trial))
     assert f"Run {trial.pk}" in listed

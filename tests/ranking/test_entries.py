@@ -1,4 +1,4 @@
-"""What was tried: each entry stays listed, how often it is shown, and until when it is masked."""
+"""Entries: each stays listed, with how often it is shown, and until when it is masked."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What makes an arena due for another look at its votes, and that nothing due is ever lost."""
+"""What makes the boards of an arena stale, and that no such mark is ever lost."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_a_voided_vote_is_nothing_to_look_for(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize(("reason", "looks"), [("vote", False), ("import", True), ("void", True)])
-def test_reveals_and_voids_mark_the_arena_and_votes_only_ring(
+def test_reveals_and_voids_mark_an_arena_stale_and_votes_do_not(
     arena: Arena,
     enqueued: list[int],
     django_capture_on_commit_callbacks: Any,

@@ -316,7 +316,7 @@ def test_the_sweep_finds_new_votes_voids_and_reveals(arena: Arena, queued: list[
     assert queued == [arena.pk] * 3
 
 
-def test_the_sweep_does_not_ring_during_the_pause(arena: Arena, queued: list[int]) -> None:
+def test_the_sweep_enqueues_nothing_during_the_pause(arena: Arena, queued: list[int]) -> None:
     settle(arena)
     cast(arena)
     ArenaRefresh.objects.update(not_before=timezone.now() + seconds(60))

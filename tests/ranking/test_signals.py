@@ -25,7 +25,7 @@ def wait_for(met: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_many_rings_are_one_message_per_arena() -> None:
+def test_many_calls_are_one_message_per_arena() -> None:
     sent: list[int] = []
     task = DebouncedTask(sent.append, wait=0.05)
     for _ in range(100):
@@ -37,7 +37,7 @@ def test_many_rings_are_one_message_per_arena() -> None:
     assert sent == [7, 8]
 
 
-def test_it_rings_again_after_it_has_fallen_silent() -> None:
+def test_it_sends_again_after_it_has_fallen_silent() -> None:
     sent: list[int] = []
     task = DebouncedTask(sent.append, wait=0.02)
     task.schedule(7)
@@ -61,7 +61,7 @@ def test_a_broker_that_is_away_is_logged_and_forgotten(caplog: pytest.LogCapture
     assert "refresh of arena 7 could not be queued" in caplog.text
 
 
-def test_what_was_rung_is_sent_before_the_process_ends() -> None:
+def test_waiting_messages_are_sent_before_the_process_ends() -> None:
     """A command is over long before the wait is: its ring must not die with it."""
     script = (
         "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'arena.settings';"
@@ -82,7 +82,7 @@ def test_a_broker_that_hangs_keeps_no_process_from_ending() -> None:
     assert time.monotonic() - started < 1
 
 
-def test_it_goes_on_ringing_after_a_flush() -> None:
+def test_it_goes_on_sending_after_a_flush() -> None:
     sent: list[int] = []
     task = DebouncedTask(sent.append, wait=0.02)
     task.flush()
@@ -94,7 +94,7 @@ def test_it_goes_on_ringing_after_a_flush() -> None:
 
 
 @pytest.mark.django_db
-def test_changed_votes_ring_once_they_are_committed(
+def test_changed_votes_enqueue_a_refresh_after_the_commit(
     arena: Arena, enqueued: list[int], django_capture_on_commit_callbacks: Any
 ) -> None:
     enqueued.clear()
@@ -105,7 +105,7 @@ def test_changed_votes_ring_once_they_are_committed(
 
 
 @pytest.mark.django_db
-def test_a_new_arena_gets_its_board_and_rings(
+def test_a_new_arena_gets_its_board_and_a_refresh(
     arena: Arena, enqueued: list[int], django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):

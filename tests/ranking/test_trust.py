@@ -1,4 +1,4 @@
-"""The tallies of the trusted follow trust: at once for all votes, through kills and late flips."""
+"""The tallies of trusted judges follow trust: for all votes at once, through kills and flips."""
 
 from typing import Any
 
