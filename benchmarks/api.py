@@ -27,7 +27,7 @@ WORDS_EACH = 60
 SEED = 5
 WORDS = ["order", "refund", "three", "days", "support", "answers", "question", "mail", "warranty"]
 LEAST_SHARE = 0.25
-BULK = f"Bulk upsert of {ROWS:,} answers: rows a second, of a bare bulk_create"
+BULK = f"Bulk upsert of {ROWS:,} answers: rows per second, as a share of bulk_create"
 DESK = Actor(user=None, known_as="the benchmarks")
 
 
@@ -152,6 +152,6 @@ def bulk_text(ours: Sequence[float], bare: Sequence[float]) -> str:
     return (
         f"Bulk upsert: {ROWS:,} answers of {WORDS_EACH} words in one request, each time for a new "
         f"candidate: {median(ours):.2f} s through HTTP ({min(ours):.2f} to {max(ours):.2f}), "
-        f"{median(bare):.2f} s by bulk_create of objects that are ready "
+        f"{median(bare):.2f} s by bulk_create of prepared objects "
         f"({min(bare):.2f} to {max(bare):.2f})."
     )

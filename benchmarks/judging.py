@@ -188,7 +188,7 @@ def lines(found: dict[str, Took]) -> list[Line]:
 
 def _line(what: str, took: Took, most: float) -> Line:
     least = took.seconds / took.times
-    what = f"{what}, beside calls x {LATENCY:g} s / threads = {least:.2f} s"
+    what = f"{what}, compared with calls x {LATENCY:g} s / threads = {least:.2f} s"
     return Line(what, f"at most {most:g} x", f"{took.times:.2f} x", took.times <= most)
 
 
@@ -196,14 +196,14 @@ def table(found: dict[str, Took]) -> str:
     """The section of RESULTS.md."""
     names = {
         "one": "A run by one worker",
-        "bare": "The same requests by one worker from tasks that only ask (Celery, the SDK)",
+        "bare": "The same requests by one worker, in tasks that only call (Celery, the SDK)",
         "two": "A run by two workers",
     }
     return "\n".join(
         [
-            f"{machine()}; PostgreSQL, Redis, the model server and the workers on it together. Each"
-            " comparison is judged in both orders; the time is from the first ring to the run's"
-            " end.",
+            f"{machine()}; PostgreSQL, Redis, the model server and the workers share the machine."
+            " Each comparison is judged in both orders; the time is from the first queued task to"
+            " the end of the run.",
             "",
             *targets(lines(found)),
             "",

@@ -136,14 +136,14 @@ def lines(found: Found) -> list[Line]:
     few, many = (f"{n:,}" for n in found.votes)
     return [
         Line(
-            f"Scores after {NEW_VOTES:,} new votes: time at {many} stored votes, of that at {few}",
+            f"Scores after {NEW_VOTES:,} new votes: time at {many} stored votes, relative to {few}",
             f"at most {MOST_GROWTH:g} x",
             f"{median(growth):.2f} x ({min(growth):.2f} to {max(growth):.2f})",
             median(growth) <= MOST_GROWTH,
         ),
         Line(
-            f"Clustered intervals from tallies per prompt at {many} votes, of a rebuild of the"
-            " tallies from the votes",
+            f"Clustered intervals from tallies per prompt at {many} votes, as a share of"
+            " rebuilding the tallies from the votes",
             f"at most {INTERVALS_SHARE:.0%}",
             f"{share:.0%}",
             share <= INTERVALS_SHARE,
@@ -158,7 +158,7 @@ def table(found: Found) -> str:
         (f"Refresh with scores at {few} votes, median", median(found.small)),
         (f"Refresh with scores at {many} votes, median", median(found.large)),
         (f"Reading the tallies per prompt at {many} votes", found.read),
-        ("The same, and all intervals, ranks and findings (1,000 replicates)", found.intervals),
+        ("The same, plus all intervals, ranks and findings (1,000 replicates)", found.intervals),
         (f"Rebuilding the tallies from {many} votes", found.rebuild),
     ]
     return "\n".join(

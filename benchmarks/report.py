@@ -16,7 +16,7 @@ def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
     """Requests per second as a share of another contestant's in the same round."""
     shares = _ratios(measures, name, beside, lambda measure: measure.rate)
     found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
-    what = f"{name}: requests per second, of {beside}"
+    what = f"{name}: requests per second, as a share of {beside}"
     return Line(what, f"at least {least:.0%}", found, median(shares) >= least)
 
 
@@ -25,7 +25,7 @@ def p95_line(measures: Measures, name: str, beside: str, most: float) -> Line:
     times = _ratios(measures, name, beside, lambda measure: measure.p95)
     found = f"{median(times):.2f} x ({min(times):.2f} to {max(times):.2f})"
     return Line(
-        f"{name}: p95, beside {beside}", f"at most {most:g} x", found, median(times) <= most
+        f"{name}: p95, compared with {beside}", f"at most {most:g} x", found, median(times) <= most
     )
 
 
@@ -49,12 +49,12 @@ def table(lines: Iterable[Line], measures: Measures) -> str:
     return "\n".join(
         [
             f"{_machine()}; gunicorn with 2 processes of 4 threads;"
-            f" {RATERS} connections at once, {rounds} rounds of {SECONDS:g} s for each in turn."
-            " Ratios are taken within a round: median (smallest to largest).",
+            f" {RATERS} concurrent connections, {rounds} rounds of {SECONDS:g} s each, in turn."
+            " Ratios are taken within each round: median (smallest to largest).",
             "",
             *targets(lines),
             "",
-            "Medians of the rounds beneath the ratios:",
+            "Medians over the rounds:",
             "",
             "| | requests/s | p50, ms | p95, ms |",
             "|---|---:|---:|---:|",

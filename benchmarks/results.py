@@ -9,13 +9,13 @@ from pathlib import Path
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Benchmarks
 
-Written by `make bench`, each part by its own run (`python -m benchmarks PART`). Ratios are taken in one run, in turns; seconds and megabytes are that machine's alone.
+Written by `make bench`; `python -m benchmarks PART` runs a single part. Ratios compare measurements taken in turns within one run; seconds and megabytes apply to that machine only.
 """  # noqa: E501
 # In the order of the page. A part that has not been measured has no section.
 TITLES = {
     "votes": "Votes and pages",
     "statistics": "Statistics",
-    "boards": "Boards",
+    "boards": "Leaderboards",
     "judging": "Judging",
     "api": "The API",
 }

@@ -40,9 +40,15 @@ from judges.wording import (
     why,
 )
 from ranking import record
-from ranking.board_data import SCRIPTED_NOTICE, BoardQuery, Link, counts_scripts, is_people_alone
-from ranking.comparison import (
+from ranking.board_data import (
     LONG_TEXTS,
+    SCRIPTED_NOTICE,
+    BoardQuery,
+    Link,
+    counts_scripts,
+    is_people_alone,
+)
+from ranking.comparison import (
     CandidateDifference,
     ChosenPair,
     DifferenceBoard,

@@ -18,8 +18,7 @@ from judges.services.decisions import name_for
 from judges.services.planning import MOST_JUDGES, OrderOptions
 from judges.services.registry import DEFAULT_RUBRIC, DEFAULT_SWITCHES, SCRIPTED_MODELS, Switches
 from judges.wording import QUORUM_TOO_HIGH
-from ranking.board_data import LARGEST_ID
-from ranking.comparison import LONG_TEXTS
+from ranking.board_data import LARGEST_ID, LONG_TEXTS
 
 SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [

@@ -1,20 +1,27 @@
 """What a board's page, file and API answer show: scores, findings, costs, and whose votes count."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import (
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
 from django.http import Http404
 from django.urls import reverse
 
 from arena.actors import ANONYMOUS, Actor
-from arena.models import Arena, Candidate, Rater, Response, Vote
+from arena.models import Arena, Candidate, Rater, Vote
 from arena.services.candidates import with_ballots
-from arena.validation import NANO
+from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
 from ranking.services.cluster_tallies import count_by_prompt
 from ranking.stats.bradley_terry import BradleyTerry
@@ -28,20 +35,20 @@ KINDS_OF_MODELS = {
     Raters.JURIES.value: [Rater.Kind.JURY],
     Counted.COMBINED.value: [Rater.Kind.JUDGE, Rater.Kind.JURY],
 }
-ANSWERS = 1000  # costs are given for so many answers: those of one are too small to read
-TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 COST_COLUMNS = ("price", "wins_per_dollar", "seconds", "wins_per_second")
 SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *COST_COLUMNS)
 RISING = {"rank", "name", "price", "seconds"}  # all other columns are sorted from the largest
 PAGES = {
     "board": "Leaderboard",
     "win_matrix": "Win matrix",
-    "compare": "Compare two",
+    "compare": "Head-to-head",
     "side_by_side": "Side by side",
     "history": "Score history",
     "methodology": "Methodology",
 }
+LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
 _scripted_raters: list[Q] = []
+Columns = dict[str, Any]
 
 
 def parse_id(text: str) -> int | None:
@@ -92,133 +99,6 @@ def is_people_alone(snapshot: Snapshot | None) -> bool:
         return False
     combined = (snapshot.findings or {}).get("combined") or {}
     return not combined.get("trusted", True)
-
-
-# -- Cost and speed --------------------------------------------------------------------------------
-
-# More expensive candidates often answer better, so neither score nor price alone says which one to
-# use. A score becomes the share of prompts on which the candidate is expected to beat the average
-# one of the board, and that becomes wins per dollar and wins per second of waiting.
-
-
-@dataclass(frozen=True)
-class CostAndSpeed:
-    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None where there
-    are none.
-
-    `price` is in nano-dollars for 1,000 answers. `tokens_in` are those of the request, `tokens_out`
-    those of the answer. `wins_per_dollar` and `wins_per_second` are expected wins against the
-    average candidate. `unbeaten`: no other candidate with a known price has both a higher score and
-    a lower price, or one of them equal and the other better.
-    """
-
-    price: int | None = None
-    n_priced: int = 0
-    seconds: float | None = None
-    n_timed: int = 0
-    tokens_in: float | None = None
-    tokens_out: float | None = None
-    n_counted: int = 0
-    wins_per_dollar: float | None = None
-    wins_per_second: float | None = None
-    unbeaten: bool = False
-
-    @property
-    def dollars(self) -> float | None:
-        """For 1,000 answers."""
-        return None if self.price is None else self.price / NANO
-
-
-UNKNOWN_COSTS = CostAndSpeed()
-
-
-def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
-    """Cost and speed of answers to a category's prompts, by candidate; one query."""
-    answers = Response.objects.revealed().filter(candidate__arena=arena)
-    if category:
-        answers = answers.filter(prompt__category=category)
-    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
-    rows = (
-        known.order_by()
-        .values_list("candidate")
-        .annotate(
-            Avg("cost"),
-            Count("cost"),
-            Avg("seconds"),
-            Count("seconds"),
-            Avg("tokens_in"),
-            Avg("tokens_out"),
-            n_counted=Count("pk", filter=TOKENS_KNOWN),
-        )
-    )
-    return {
-        candidate: CostAndSpeed(
-            price=None if cost is None else round(float(cost) * ANSWERS),
-            n_priced=n_priced,
-            seconds=seconds,
-            n_timed=n_timed,
-            tokens_in=None if tokens_in is None else float(tokens_in),
-            tokens_out=None if tokens_out is None else float(tokens_out),
-            n_counted=n_counted,
-        )
-        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
-    }
-
-
-def read_costs_with_scores(
-    arena: Arena, snapshot: Snapshot, standings: Iterable[Standing]
-) -> dict[int, CostAndSpeed]:
-    """The same, with wins per dollar and second by the scores of one of the arena's snapshots."""
-    costs = read_costs(arena, snapshot.board.category)
-    return add_wins(costs, standings, snapshot.settings["scale"])
-
-
-def add_wins(
-    costs: Mapping[int, CostAndSpeed], standings: Iterable[Standing], scale: float
-) -> dict[int, CostAndSpeed]:
-    """Combine scores and prices. `scale`: Elo points that stand for odds of 10 to 1."""
-    scores = {row.candidate_id: row.score for row in standings if row.score is not None}
-    if not scores:
-        return dict(costs)
-    mean = fmean(scores.values())
-    priced = [
-        (score, price)
-        for candidate, score in scores.items()
-        if (price := costs.get(candidate, UNKNOWN_COSTS).price) is not None
-    ]
-
-    def with_wins(cost: CostAndSpeed, score: float) -> CostAndSpeed:
-        wins = expected_wins(score - mean, scale)
-        return replace(
-            cost,
-            wins_per_dollar=wins * ANSWERS / cost.dollars if cost.dollars else None,
-            wins_per_second=wins / cost.seconds if cost.seconds else None,
-            unbeaten=cost.price is not None and _is_unbeaten(score, cost.price, priced),
-        )
-
-    return {
-        candidate: with_wins(cost, scores[candidate]) if candidate in scores else cost
-        for candidate, cost in costs.items()
-    }
-
-
-def expected_wins(lead: float, scale: float) -> float:
-    """The share of comparisons that a lead of so many Elo points wins: 0 to 1.
-
-    The model of Bradley and Terry: 1 / (1 + 10^(-lead / scale)).
-    """
-    return 1 / (1 + 10 ** (-lead / scale))
-
-
-def _is_unbeaten(score: float, price: int, priced: Sequence[tuple[float, int]]) -> bool:
-    """Never true of the only candidate with a price: there is nothing to compare it with."""
-    is_beaten = any(
-        other_score >= score
-        and other_price <= price
-        and (other_score, other_price) != (score, price)
-        for other_score, other_price in priced
-    )
-    return len(priced) > 1 and not is_beaten
 
 
 # -- Boards of single raters, and rank agreement ---------------------------------------------------
@@ -427,7 +307,7 @@ def page_links(
     return [*links, Link("Judge runs", reverse("judge_runs", args=[slug]), chosen=False)]
 
 
-# -- Reading a board: five queries at most ---------------------------------------------------------
+# -- Reading a board: at most three queries -------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -446,10 +326,12 @@ class BoardView(BoardLinks):
     """Everything that a board's page, CSV or JSON is made from.
 
     `elo_votes`: how many votes the Elo intervals include, None where that is all of them.
+    `candidates`: all of the arena, with the columns that the page asked for.
     """
 
     rows: list[BoardStanding]
     elo_votes: int | None = None
+    candidates: list[Any] = field(default_factory=list)
 
     @property
     def ranked(self) -> list[BoardStanding]:
@@ -510,12 +392,14 @@ def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapsho
     )
 
 
-def read_snapshots(arena: Any, query: BoardQuery) -> tuple[list[Snapshot], Snapshot | None]:
+def read_snapshots(
+    arena: Any, query: BoardQuery, columns: Columns | None = None
+) -> tuple[list[Snapshot], Snapshot | None]:
     """All current snapshots of the arena, and the one asked for, None before the first.
 
     404 where nobody has voted in such a category.
     """
-    snapshots = list(Snapshot.objects.current().of_arena(arena))
+    snapshots = list(Snapshot.objects.current().of_arena(arena).annotate(**columns or {}))
     snapshot = choose_snapshot(snapshots, query)
     if snapshot is None and query.category:
         raise Http404("There is no such leaderboard.")
@@ -527,58 +411,98 @@ def is_replaced(snapshot: Snapshot, standings: Collection[Standing]) -> bool:
     return not standings and not Snapshot.objects.filter(pk=snapshot.pk).exists()
 
 
-def read_board(arena: Any, query: BoardQuery, retry: bool = True) -> BoardView:
+def read_board(
+    arena: Any,
+    query: BoardQuery,
+    *,
+    columns: Columns | None = None,
+    candidate_columns: Columns | None = None,
+    retry: bool = True,
+) -> BoardView:
     """Read the board asked for, once more if a refresh replaces it meanwhile; 404 for unknown
-    categories."""
-    snapshots, snapshot = read_snapshots(arena, query)
+    categories.
+
+    A page that shows more than standings adds columns to the snapshots and candidates.
+    """
+    snapshots, snapshot = read_snapshots(arena, query, columns)
+    further = _older_intervals(snapshot) | (candidate_columns or {})
+    candidates = list(_with_standings(arena, snapshot).annotate(**further))
     if snapshot is None:
-        return BoardView(arena, query, None, snapshots, _list_waiting(arena))
-    standings = list(snapshot.standings.select_related("candidate", "elo_interval"))
+        rows = _list_waiting(candidates)
+        return BoardView(arena, query, None, snapshots, rows, candidates=candidates)
+    standings = _list_standings(candidates)
     if retry and is_replaced(snapshot, standings):
-        return read_board(arena, query, retry=False)
+        return read_board(
+            arena, query, columns=columns, candidate_columns=candidate_columns, retry=False
+        )
     query = replace(query, raters=snapshot.board.raters)
-    older, elo_votes = _read_older_intervals(snapshot, standings)
     costs = read_costs_with_scores(arena, snapshot, standings)
-    rows = [board_standing(standing, costs, older) for standing in standings]
-    return BoardView(arena, query, snapshot, snapshots, sort_rows(rows, query.sort), elo_votes)
+    rows = sort_rows([board_standing(row, costs) for row in standings], query.sort)
+    elo_votes = _elo_votes(snapshot, standings)
+    return BoardView(arena, query, snapshot, snapshots, rows, elo_votes, candidates)
 
 
-def _list_waiting(arena: Any) -> list[BoardStanding]:
-    """The candidates of an arena whose first board is still being computed."""
+def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
+    """The arena's candidates, each with its team and its standing in `snapshot` as `shown`."""
+    in_snapshot = Q(standings__snapshot=snapshot.pk if snapshot else None)
+    candidates = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS)
+    shown = FilteredRelation("standings", condition=in_snapshot)
+    return candidates.annotate(shown=shown).select_related("team", "shown__elo_interval")
+
+
+def _list_standings(candidates: Iterable[Any]) -> list[Standing]:
+    """The standings of those that have one; Django leaves `shown` out of the others."""
+    standings: list[Standing] = []
+    for candidate in candidates:
+        if hasattr(candidate, "shown"):
+            candidate.shown.candidate = candidate
+            standings.append(candidate.shown)
+    return standings
+
+
+def _list_waiting(candidates: Iterable[Candidate]) -> list[BoardStanding]:
+    """The active candidates of an arena whose first board is still being computed."""
     rows = [
         BoardStanding(Standing(candidate=candidate, status="no_votes"), str(candidate))
-        for candidate in Candidate.objects.active().filter(arena=arena)
+        for candidate in candidates
+        if candidate.retired_at is None
     ]
     return sort_rows(rows, "name")
 
 
-def _read_older_intervals(
-    snapshot: Snapshot, standings: Iterable[Standing]
-) -> tuple[dict[int, Any], int | None]:
-    """Until a snapshot has Elo intervals: the newest ones by candidate, and how many votes those
-    include."""
-    is_rated = any(standing.elo is not None for standing in standings)
-    if snapshot.elo_intervals_at or not is_rated:
-        return {}, None
+def _older_intervals(snapshot: Snapshot | None) -> Columns:
+    """Columns of candidates: until a snapshot has Elo intervals, the newest ones of its board."""
+    if snapshot is None or snapshot.elo_intervals_at:
+        return {}
     earlier = Snapshot.objects.filter(board=snapshot.board_id).exclude(elo_intervals_at=None)
     newest = Subquery(earlier.order_by("-published_at").values("pk")[:1])
-    intervals = EloInterval.objects.filter(standing__snapshot=newest).annotate(
-        candidate=F("standing__candidate"), n_votes=F("standing__snapshot__elo_interval_votes")
+    older = EloInterval.objects.filter(
+        standing__snapshot=newest, standing__candidate=OuterRef("pk")
     )
-    by_candidate: dict[int, Any] = {interval.candidate: interval for interval in intervals}
-    return by_candidate, next((interval.n_votes for interval in by_candidate.values()), 0)
+    columns = {
+        "older_low": "low",
+        "older_high": "high",
+        "older_votes": "standing__snapshot__elo_interval_votes",
+    }
+    return {name: Subquery(older.values(column)[:1]) for name, column in columns.items()}
 
 
-def board_standing(
-    standing: Standing,
-    costs: Mapping[int, CostAndSpeed],
-    older: Mapping[int, EloInterval] | None = None,
-) -> BoardStanding:
-    """A standing with its own Elo interval, or else with that of an `older` snapshot."""
-    pk = standing.candidate_id
-    interval = getattr(standing, "elo_interval", None) or (older or {}).get(pk)
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    return BoardStanding(standing, str(standing.candidate), low, high, costs.get(pk, UNKNOWN_COSTS))
+def _elo_votes(snapshot: Snapshot, standings: Iterable[Standing]) -> int | None:
+    """How many votes the Elo intervals shown include, None where that is all of them."""
+    rated = [row for row in standings if row.elo is not None]
+    if snapshot.elo_intervals_at or not rated:
+        return None
+    votes = [getattr(row.candidate, "older_votes", None) for row in rated]
+    return next((count for count in votes if count is not None), 0)
+
+
+def board_standing(standing: Standing, costs: Mapping[int, CostAndSpeed]) -> BoardStanding:
+    """A standing with its own Elo interval, or else with the older one of its candidate."""
+    candidate, interval = standing.candidate, getattr(standing, "elo_interval", None)
+    low = interval.low if interval else getattr(candidate, "older_low", None)
+    high = interval.high if interval else getattr(candidate, "older_high", None)
+    value = costs.get(standing.candidate_id, UNKNOWN_COSTS)
+    return BoardStanding(standing, str(candidate), low, high, value)
 
 
 def sort_rows(rows: list[BoardStanding], sort: str) -> list[BoardStanding]:

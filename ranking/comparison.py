@@ -17,6 +17,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from ranking.board_data import (
+    LONG_TEXTS,
     BoardLinks,
     BoardQuery,
     Findings,
@@ -34,7 +35,6 @@ from ranking.stats.sequential import CompleteSeparation, SequentialTest
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Floats, Ints, covariance_among
 
-LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
 NOT_ON_BOARD = "It is not on this leaderboard yet."
 STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
 WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})

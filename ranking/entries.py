@@ -5,16 +5,69 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models import (
+    Case,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    OuterRef,
+    Subquery,
+    Sum,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from arena.models import Candidate, Pair, Team
 from arena.services.candidates import votes_so_far
-from ranking.comparison import LONG_TEXTS
 from ranking.models import BothBad, Raters, Snapshot, Tally
 from ranking.tallies import VoteCounts
 
 DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
+
+
+def _weight(end: str) -> Coalesce:
+    """The weight of the pairs drawn in which a candidate is the `low` or the `high` one."""
+    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
+    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
+    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
+    return Coalesce(Subquery(total), 0.0)
+
+
+def _votes_before() -> Coalesce:
+    """How many votes people had cast when a candidate was entered."""
+    board = {"board__raters": Raters.PEOPLE, "board__category": ""}
+    earlier = Snapshot.objects.filter(
+        **board, board__arena=OuterRef("arena"), published_at__lte=OuterRef("created_at")
+    )
+    # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
+    separate = Case(
+        When(settings__both_bad=BothBad.TIE.value, then=0),
+        default=F("n_both_bad"),
+        output_field=IntegerField(),
+    )
+    before = earlier.order_by("-published_at").annotate(
+        total=ExpressionWrapper(F("n_votes") + separate, IntegerField())
+    )
+    return Coalesce(Subquery(before.values("total")[:1]), 0)
+
+
+# What `list_entrants` reads of candidates, and of snapshots: the tally of all votes of people.
+CANDIDATE_COLUMNS = {
+    "weight": _weight("low") + _weight("high"),
+    "votes_before": _votes_before(),
+    "so_far": votes_so_far(),
+}
+SNAPSHOT_COLUMNS = {
+    "cells": Subquery(
+        Tally.objects.filter(
+            arena=OuterRef("board__arena"),
+            raters=OuterRef("board__raters"),
+            category=OuterRef("board__category"),
+        )
+        .filter(raters=Raters.PEOPLE, category="")
+        .values("cells")
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -53,17 +106,14 @@ class Entrant:
         return sum(entry.candidate.retired_at is not None for entry in self.entries)
 
 
-def list_entrants(arena: Any, snapshots: Iterable[Snapshot]) -> list[Entrant]:
-    """Every team's entries, by the team's name, the administrators' own last; two queries.
+def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[Entrant]:
+    """Every team's entries, by the team's name, the administrators' own last.
 
-    `snapshots` are the arena's current ones.
+    The candidates come with `CANDIDATE_COLUMNS`, the arena's current snapshots with
+    `SNAPSHOT_COLUMNS`.
     """
-    # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
-    has_ties = any(snapshot.settings.get("both_bad") == BothBad.TIE for snapshot in snapshots)
-    total = F("n_votes") if has_ties else F("n_votes") + F("n_both_bad")
-    candidates = list(_candidates(arena, total))
-    tally = Tally.objects.filter(arena=arena, raters=Raters.PEOPLE, category="").first()
-    counts = VoteCounts.of_bytes(tally.cells) if tally else VoteCounts.none()
+    cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
+    counts = VoteCounts.of_bytes(cells) if cells else VoteCounts.none()
     votes, all_votes = _count_votes(counts), int(counts.votes.sum())
     weights = sum(candidate.weight for candidate in candidates) / 2
     entries = [
@@ -93,27 +143,6 @@ def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
         for pk, team in teams.items()
     ]
     return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
-
-
-def _candidates(arena: Any, total: Any) -> Any:
-    """With the weight of its pairs, and how many votes there were before it was entered."""
-    board = {"board__arena": arena, "board__raters": Raters.PEOPLE, "board__category": ""}
-    earlier = Snapshot.objects.filter(**board, published_at__lte=OuterRef("created_at"))
-    before = earlier.order_by("-published_at").annotate(total=total).values("total")[:1]
-    candidates = Candidate.objects.revealed().filter(arena=arena).select_related("team")
-    return candidates.defer(*LONG_TEXTS).annotate(
-        weight=_weight("low") + _weight("high"),
-        votes_before=Coalesce(Subquery(before), 0),
-        so_far=votes_so_far(),
-    )
-
-
-def _weight(end: str) -> Coalesce:
-    """The weight of the pairs drawn in which a candidate is the `low` or the `high` one."""
-    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
-    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
-    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
-    return Coalesce(Subquery(total), 0.0)
 
 
 def _count_votes(counts: VoteCounts) -> Mapping[int, int]:

@@ -67,8 +67,8 @@ WAITING = """
             JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
             WHERE c.rater_id = %s AND c.arena_id = %s AND c.id <> %s
             AND c.expires_at > %s AND c.skipped_at IS NULL
-            AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL),
-        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0)
+            AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
+        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0) AS demanded
 """
 # The pairs with prompts that the rater has not seen, with the running sum of their weights.
 PAIRS_LEFT = """
@@ -92,9 +92,11 @@ REVEALED = """
         WHERE i.id = {0}.source_id AND i.revealed_at IS NOT NULL))
 """
 ANSWERED = """
-    p.id, p.html, p.html_version,
-    low.id, low.names_itself, low.html, low.html_version,
-    high.id, high.names_itself, high.html, high.html_version
+    p.id AS prompt_id, p.html, p.html_version,
+    low.id AS low_response_id, low.names_itself AS low_names, low.html AS low_html,
+    low.html_version AS low_version,
+    high.id AS high_response_id, high.names_itself AS high_names, high.html AS high_html,
+    high.html_version AS high_version
 """
 # A prompt that both candidates answer and that the rater has not seen from them in either order.
 UNSEEN = f"""
@@ -120,22 +122,26 @@ DEMANDED = f"""
     ORDER BY random()
     LIMIT 1
 """  # noqa: S608  (made of constants alone)
-# The pair in whose share of the summed weights the random number from 0 to 1 falls.
-DRAWN = f"""
-    WITH pairs AS ({PAIRS_LEFT}),
+# What waits and, next to it, the pair in whose share of the summed weights the random number from 0
+# to 1 falls; the pair's columns are NULL where none is left.
+NEXT = f"""
+    WITH waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
     drawn AS (
         SELECT id, low_id, high_id, weight / (SELECT max(upto) FROM pairs) AS probability
         FROM pairs
         WHERE upto > %s * (SELECT max(upto) FROM pairs)
         ORDER BY upto
         LIMIT 1
+    ),
+    matchup AS (
+        SELECT d.id AS pair_id, d.low_id, d.high_id, d.probability, {ANSWERED}
+        FROM drawn d
+        JOIN arena_response low ON low.candidate_id = d.low_id {JOINED}
+        WHERE high.candidate_id = d.high_id AND {UNSEEN}
+        ORDER BY random()
+        LIMIT 1
     )
-    SELECT d.id, d.low_id, d.high_id, d.probability, {ANSWERED}
-    FROM drawn d
-    JOIN arena_response low ON low.candidate_id = d.low_id {JOINED}
-    WHERE high.candidate_id = d.high_id AND {UNSEEN}
-    ORDER BY random()
-    LIMIT 1
+    SELECT w.id, w.demanded, m.* FROM waiting w LEFT JOIN matchup m ON true
 """  # noqa: S608  (made of constants alone)
 LOW_GOES_LEFT = "CASE WHEN low_left = high_left THEN %s ELSE low_left < high_left END"
 TAKE_SIDE = f"""
@@ -151,20 +157,26 @@ ISSUE_FIELDS = [
     "arena_id",
     "rater_id",
     "prompt_id",
-    "left_id",
-    "right_id",
-    "left_response_id",
-    "right_response_id",
     "run_id",
     "draw_probability",
     "names_itself",
     "issued_at",
     "expires_at",
 ]
+SIDES = ["left_id", "right_id", "left_response_id", "right_response_id"]
 ISSUE = f"""
-    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS)})
-    VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS))})
+    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS + SIDES)})
+    VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS + SIDES))})
     RETURNING id
+"""  # noqa: S608  (made of constants alone)
+# Both in one round trip; SQLite cannot update in a WITH. Each side is given as (low, high).
+TAKE_SIDE_AND_ISSUE = f"""
+    WITH side AS ({TAKE_SIDE})
+    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS + SIDES)})
+    SELECT {", ".join(["%s"] * len(ISSUE_FIELDS))},
+        {", ".join(["CASE WHEN side.low_went_left THEN %s ELSE %s END"] * len(SIDES))}
+    FROM side
+    RETURNING id, left_id
 """  # noqa: S608  (made of constants alone)
 
 

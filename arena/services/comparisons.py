@@ -26,7 +26,7 @@ from arena.models import (
 )
 from arena.rendering import RENDERER_VERSION, render_markdown
 from arena.services.locks import retry_on_deadlock
-from arena.services.pairs import take_side
+from arena.services.pairs import flip_coin, take_side
 
 TIME_TO_VOTE = timedelta(minutes=30)
 # A rater who has seen this many of the demanded pairs gets one drawn by weight.
@@ -168,24 +168,32 @@ class Matchup:
 
 @retry_on_deadlock
 def next_comparison(
-    *, arena: Arena, rater: Rater, now: datetime, exclude: Comparison | None = None
+    *,
+    arena: Arena,
+    rater: Rater,
+    now: datetime,
+    exclude: Comparison | None = None,
+    is_locked: bool = False,
 ) -> Comparison | None:
     """Return the comparison that `rater` gets next, or None when nothing is left.
 
     An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`
     names the one on the screen when the next one is fetched ahead. A lock on the rater keeps two
-    tabs from getting the same two responses. Raises SignInFirstError and MembersOnlyError.
+    tabs from getting the same two responses; `is_locked`: this transaction has taken it. Raises
+    SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)
     with transaction.atomic(savepoint=False):
-        if connection.features.has_select_for_update:
+        if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
         on_screen = exclude.pk if exclude else 0
-        ((waiting, demanded),) = sql.rows(sql.WAITING, rater.pk, arena.pk, on_screen, now, arena.pk)
+        waits_for = rater.pk, arena.pk, on_screen, now, arena.pk
+        drawn_for = rater.pk, arena.pk, arena.pk, draw.random(), rater.pk
+        ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *waits_for, *drawn_for)
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
         demanded_one = _issue_demanded(arena, rater, now) if demanded else None
-        return demanded_one or _issue_drawn(arena, rater, now)
+        return demanded_one or _issue_drawn(arena, rater, now, drawn)
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
@@ -209,12 +217,13 @@ def _claim(demand: PairDemand) -> bool:
     return bool(still_open.update(remaining=F("remaining") - 1))
 
 
-def _issue_drawn(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
-    """Draw a pair by weight among those with prompts that this rater has not seen."""
-    row = sql.one(sql.DRAWN, rater.pk, arena.pk, arena.pk, draw.random(), rater.pk)
-    if row is None:
+def _issue_drawn(
+    arena: Arena, rater: Rater, now: datetime, drawn: Sequence[Any]
+) -> Comparison | None:
+    """Issue the pair drawn by weight among those with prompts that this rater has not seen."""
+    pair_id, low_id, high_id, probability, *answers = drawn
+    if pair_id is None:
         return None
-    pair_id, low_id, high_id, probability, *answers = row
     return _issue(arena, rater, now, pair_id, _matchup(low_id, high_id, answers), probability)
 
 
@@ -243,27 +252,43 @@ def _issue(
     run_id: int | None = None,
 ) -> Comparison:
     """Write the comparison. Sides come last: the pair's row is locked from there to the commit."""
-    low_goes_left = take_side(pair=Pair(pk=pair_id))
-    left, right = (matchup.low, matchup.high) if low_goes_left else (matchup.high, matchup.low)
     comparison = Comparison(
         key=uuid4(),
         arena=arena,
         rater=rater,
         prompt=matchup.prompt,
-        left_id=left.candidate_id,
-        right_id=right.candidate_id,
-        left_response=left,
-        right_response=right,
         run_id=run_id,
         draw_probability=probability,
-        names_itself=left.names_itself or right.names_itself,
+        names_itself=matchup.low.names_itself or matchup.high.names_itself,
         issued_at=now,
         expires_at=now + TIME_TO_VOTE,
     )
-    values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
-    ((comparison.pk,),) = sql.rows(sql.ISSUE, *values)
+    left, right = _write(comparison, pair_id, matchup.low, matchup.high)
+    comparison.left_id, comparison.right_id = left.candidate_id, right.candidate_id
+    comparison.left_response, comparison.right_response = left, right
     comparison._state.adding = False
     return comparison
+
+
+def _write(
+    comparison: Comparison, pair_id: int, low: Response, high: Response
+) -> tuple[Response, Response]:
+    """Insert the comparison, and set its id; return the responses as left and right."""
+    values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
+    forward = low.candidate_id, high.candidate_id, low.pk, high.pk
+    reverse = high.candidate_id, low.candidate_id, high.pk, low.pk
+    if connection.features.has_select_for_update:
+        sides = [value for both in zip(forward, reverse, strict=True) for value in both]
+        coin = flip_coin()
+        ((comparison.pk, left_id),) = sql.rows(
+            sql.TAKE_SIDE_AND_ISSUE, coin, coin, coin, pair_id, *values, *sides
+        )
+        low_goes_left = left_id == low.candidate_id
+    else:
+        low_goes_left = take_side(pair=Pair(pk=pair_id))
+        ids = forward if low_goes_left else reverse
+        ((comparison.pk,),) = sql.rows(sql.ISSUE, *values, *ids)
+    return (low, high) if low_goes_left else (high, low)
 
 
 # -- Issuing a chosen pair -------------------------------------------------------------------------

@@ -107,6 +107,10 @@ def publish_pair_weights(*, arena: Arena, weights: Mapping[tuple[int, int], floa
     Pair.objects.bulk_update(pairs, ["weight"], batch_size=BATCH)
 
 
+def flip_coin() -> bool:
+    return bool(draw.getrandbits(1))
+
+
 def take_side(*, pair: Pair) -> bool:
     """Count one more showing of `pair`; return whether its lower id goes left.
 
@@ -114,6 +118,6 @@ def take_side(*, pair: Pair) -> bool:
     counts of the two sides never differ by more than one. When they are equal a coin decides, so
     that the names of one showing do not reveal the sides of the next.
     """
-    coin = bool(draw.getrandbits(1))
+    coin = flip_coin()
     ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin, coin, coin, pair.pk)
     return bool(low_went_left)

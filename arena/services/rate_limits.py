@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from django.conf import settings
+from django.db import connection
 from django.http import HttpRequest
 
 from arena.db import sql
@@ -22,11 +23,27 @@ COUNT_HIT = """
 """
 
 
+# The same for a rater, whom it locks until the end of the transaction. PostgreSQL only.
+COUNT_AND_LOCK = COUNT_HIT.replace(
+    "VALUES (%s, %s, 1)",
+    "SELECT %s, %s, 1 FROM (SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE) AS rater",
+)
+
+
 def allow(*, key: str, limit: int, window: timedelta, now: datetime) -> bool:
     """Count one use of `key`; return whether it is within the `limit` of the current window."""
     with sql.single_statement():
         row = sql.one(COUNT_HIT, key, now, now - window, now - window)
     assert row is not None, "an upsert always returns its row"
+    return bool(row[0] <= limit)
+
+
+def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: datetime) -> bool:
+    """Like `allow` for a rater, whose row stays locked until the end of the transaction."""
+    if not connection.features.has_select_for_update:
+        return allow(key=key, limit=limit, window=window, now=now)
+    row = sql.one(COUNT_AND_LOCK, key, now, rater_id, now - window, now - window)
+    assert row is not None, "the rater exists, and an upsert returns its row"
     return bool(row[0] <= limit)
 
 

@@ -14,7 +14,7 @@ from arena.models import Arena, AuditEntry, Comparison, Outcome, Pair, PairDeman
 from arena.services import audit
 from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
-from arena.services.rate_limits import allow
+from arena.services.rate_limits import allow, allow_rater
 from arena.signals import announce, votes_changed
 from arena.validation import InputError, clean_name
 
@@ -98,9 +98,12 @@ def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
 
 
 def allow_comparison(*, rater: Rater, now: datetime) -> bool:
-    """Count one more comparison for `rater`; return whether it is within this minute's limit."""
-    limit = settings.VOTES_PER_MINUTE
-    return allow(key=f"issue:{rater.pk}", limit=limit, window=MINUTE, now=now)
+    """Count one more comparison for `rater`; return whether it is within this minute's limit.
+
+    In a transaction it locks the rater, as `next_comparison` does.
+    """
+    limit, key = settings.VOTES_PER_MINUTE, f"issue:{rater.pk}"
+    return allow_rater(key=key, rater_id=rater.pk, limit=limit, window=MINUTE, now=now)
 
 
 @transaction.atomic

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.views import redirect_to_login
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
@@ -236,7 +236,11 @@ def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
     if not _can_have_another(comparison.rater):
         return NextPair(wanted=True, too_fast=True)
     following = comparisons.next_comparison(
-        arena=comparison.arena, rater=comparison.rater, now=timezone.now(), exclude=comparison
+        arena=comparison.arena,
+        rater=comparison.rater,
+        now=timezone.now(),
+        exclude=comparison,
+        is_locked=connection.in_atomic_block,
     )
     return NextPair(wanted=True, comparison=following)
 

@@ -114,38 +114,40 @@ def text(found: list[tuple[Job, Row]], repeats: int, combined: int) -> str:
         )
     }
     coverage, leader, together, watched = tables.values()
+    longest = max(design.n_votes for design in WATCHED)
     return f"""\
-Seed {SEED}; NumPy {version("numpy")}. Boards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of them
-ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. {repeats:,} boards per
-row of the first two tables, with {RESAMPLES:,} bootstrap replicates each; {combined:,} per row of
-the others. The truth of each design is the Bradley-Terry fit to endlessly many such votes.
+Seed {SEED}; NumPy {version("numpy")}. Each simulated leaderboard has {COVERAGE[0].n_votes:,} votes,
+{TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. There
+are {repeats:,} leaderboards per row in the first two tables, with {RESAMPLES:,} bootstrap
+replicates each, and {combined:,} per row in the others. The truth for each design is the
+Bradley-Terry fit to an unlimited number of such votes.
 
-**95 % intervals.** Targets: bootstrap and sandwich hold the truth in 93 % to 97 % of cases; the
-simultaneous rank intervals hold all true ranks of a board at once in at least 95 %. The marginal
-ones, which the board displays, are not claimed to do so. "As if independent" is what intervals
-would do that ignore that votes belong together. In the last row the prompts are held fixed: what
-sets one prompt apart from another is then no chance, but the clusters count it as chance, so the
-intervals are wider than they need be and may hold the truth more often.
+**95 % intervals.** Targets: bootstrap and sandwich intervals contain the truth in 93 % to 97 % of
+cases; the simultaneous rank intervals contain all true ranks of a leaderboard at once in at least
+95 %. The marginal ones, which the leaderboard shows, make no such promise. "Assuming independence"
+shows intervals that ignore that votes are dependent. In the last row the prompts are fixed: the
+differences between prompts are then not due to chance, but the clusters count them as chance, so
+the intervals are wider than necessary and may contain the truth more often.
 
 {coverage}
 
-**"Clear number one" where the best are equal**, so that naming anybody is an error. Targets, with
-five or more candidates: at most 5 %; and the simultaneous rank intervals hold all true ranks in
-at least 95 %. Six equals are the hardest case for ranks, which there err exactly as often as they
-may, so that two standard errors of this simulation are allowed for. Two alone are compared just
-once, and err in 5 % by design: they are reported only.
+**Clear number one among equals**, where naming any candidate is an error. Targets, with five or
+more candidates: at most 5 % errors, and the simultaneous rank intervals contain all true ranks in
+at least 95 %. Six equal candidates are the hardest case for ranks, where the error rate is exactly
+the one allowed, so two standard errors of this simulation are tolerated. Two alone are compared
+just once, with errors in 5 % of cases by design: they are reported only.
 
 {leader}
 
-**The combined board.** Targets: its intervals hold the truth in 93 % to 97 % of cases, and are on
-average no more than 2 % wider than people's alone.
+**The combined leaderboard.** Targets: its intervals contain the truth in 93 % to 97 % of cases, and
+are on average no more than 2 % wider than with human votes alone.
 
 {together}
 
-**"Enough votes to be sure" where the two are equal**, so that either name is an error. They are
-looked at {LOOKS} times while {WATCHED[0].n_votes:,} votes come in ({WATCHED[-1].n_votes:,} where
-there are six), and whoever looks stops at the first look that tells them apart. Target: at most 5 %
-of boards.
+**Conclusive results for two equal candidates**, where calling either one better is an error. They
+are checked {LOOKS} times while {WATCHED[0].n_votes:,} votes come in ({longest:,}
+where there are six), and the team stops at the first check that separates them. Target: at most
+5 % of leaderboards.
 
 {watched}"""
 

@@ -131,11 +131,11 @@ SHOWN = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # the best is shown half as often as the
 ALIKE = (1.0,) * 6
 COVERAGE = (
     Design("independent votes", "none", 1, "vote", SIX, SHOWN),
-    Design("effects of (prompt, pair), 20 prompts", "unit", 20, "unit", SIX, SHOWN),
-    Design("effects of prompts, 40 prompts", "prompt", 40, "prompt", SIX, SHOWN),
-    Design("effects of prompts, 100 prompts", "prompt", 100, "prompt", SIX, SHOWN),
+    Design("(prompt, pair) effects, 20 prompts", "unit", 20, "unit", SIX, SHOWN),
+    Design("prompt effects, 40 prompts", "prompt", 40, "prompt", SIX, SHOWN),
+    Design("prompt effects, 100 prompts", "prompt", 100, "prompt", SIX, SHOWN),
     Design(
-        "effects of prompts, 20 prompts, about these prompts only",
+        "prompt effects, 20 prompts, results for these prompts only",
         "prompt",
         20,
         "unit",
@@ -147,10 +147,10 @@ COVERAGE = (
 TWO_LEAD = (0.4, 0.4, 0.1, 0.0, -0.3, -0.6)
 LEADERS = (
     Design("two of six, independent votes", "none", 1, "vote", TWO_LEAD, ALIKE),
-    Design("two of six, effects of (prompt, pair)", "unit", 20, "unit", TWO_LEAD, ALIKE),
-    Design("two of six, effects of prompts, 40 prompts", "prompt", 40, "prompt", TWO_LEAD, ALIKE),
+    Design("two of six, (prompt, pair) effects", "unit", 20, "unit", TWO_LEAD, ALIKE),
+    Design("two of six, prompt effects, 40 prompts", "prompt", 40, "prompt", TWO_LEAD, ALIKE),
     Design("all six, independent votes", "none", 1, "vote", ALIKE, ALIKE),
-    Design("all six, effects of prompts, 40 prompts", "prompt", 40, "prompt", ALIKE, ALIKE),
+    Design("all six, prompt effects, 40 prompts", "prompt", 40, "prompt", ALIKE, ALIKE),
     Design("two alone, independent votes", "none", 1, "vote", (0.0, 0.0), (1.0, 1.0)),
-    Design("two alone, effects of prompts, 40", "prompt", 40, "prompt", (0.0, 0.0), (1.0, 1.0)),
+    Design("two alone, prompt effects, 40", "prompt", 40, "prompt", (0.0, 0.0), (1.0, 1.0)),
 )

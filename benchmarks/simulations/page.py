@@ -16,7 +16,7 @@ Found = dict[str, float]
 
 @dataclass(frozen=True)
 class Row:
-    """One design: its name, what was found, and the names of the targets that it missed."""
+    """One design: its name, what was found, and the names of the targets it missed."""
 
     cells: tuple[str, ...]
     missed: tuple[str, ...] = ()
@@ -33,8 +33,8 @@ def table(head: str, rows: list[Row]) -> str:
 
 
 COVERAGE_HEAD = (
-    "votes | bootstrap (worst candidate) | sandwich (worst candidate) | as if independent |"
-    " all true ranks inside, simultaneous | the same, marginal"
+    "votes | bootstrap (worst candidate) | sandwich (worst candidate) | assuming independence |"
+    " all true ranks covered, simultaneous | all true ranks covered, marginal"
 )
 
 
@@ -56,8 +56,8 @@ def coverage_row(name: str, found: Found, *, cautious: bool) -> Row:
 
 
 LEADER_HEAD = (
-    "who is equal | a clear number one is named | by marginal ranks one would be |"
-    " all true ranks inside, simultaneous"
+    "equal candidates | clear number one named | number one by marginal ranks |"
+    " all true ranks covered, simultaneous"
 )
 
 
@@ -77,31 +77,34 @@ def leader_row(name: str, found: Found, *, repeats: int, claimed: bool) -> Row:
     return Row((name, *cells), tuple(missed))
 
 
-WATCHED_HEAD = "who is equal | known at some look | a 95 % interval leaves out 0 at some look"
+WATCHED_HEAD = (
+    "equal candidates | conclusive at some check | 95 % interval excludes 0 at some check"
+)
 
 
 def watched_row(name: str, found: Found) -> Row:
-    """Target: the rule errs no more often, over all looks, than an interval does at one."""
-    missed = ["known"] if found["known"] > WRONG_LEADER else []
+    """Target: over all checks the rule errs no more often than an interval does at one."""
+    missed = ["conclusive"] if found["known"] > WRONG_LEADER else []
     return Row((name, _percent(found["known"]), _percent(found["interval"])), tuple(missed))
 
 
 JUDGES = {
     "good": "good: sees what people see",
-    "abstains": "good, but says nothing where it is close",
-    "prefers_longer": "biased: for the longer answer",
-    "prefers_left": "biased: for the left side",
-    "prefers_one": "biased: for one candidate",
-    "useless": "useless: says anything",
+    "abstains": "good, but abstains on close pairs",
+    "prefers_longer": "biased towards the longer answer",
+    "prefers_left": "biased towards the left side",
+    "prefers_one": "biased towards one candidate",
+    "useless": "useless: random verdicts",
 }
 DESIGNS = {
     "votes": "independent",
-    "prompts": "effects of prompts, 60 prompts",
+    "prompts": "prompt effects, 60 prompts",
     "weighted": "weighted by the draw probabilities",
 }
 COMBINED_HEAD = (
-    "judge | people's votes | combined covers | people alone cover | width, combined over alone |"
-    " greatest in one repeat | mean weight of the judge, lambda"
+    "judge | human votes | coverage, combined | coverage, human votes only |"
+    " width, combined / human votes only | largest in one repeat |"
+    " mean weight of the judge, lambda"
 )
 
 

@@ -18,10 +18,10 @@ NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, and known to be
 # The first two of each are the equal ones.
 WATCHED = (
     Design("two, independent votes", "none", 1, "vote", LEVEL, ALIKE, 2000),
-    Design("two, effects of prompts, 40 prompts", "prompt", 40, "prompt", LEVEL, ALIKE, 2000),
-    Design("two, effects of (prompt, pair), 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2000),
-    Design("two of six, effects of prompts, 40", "prompt", 40, "prompt", SIX, (1.0,) * 6, 3000),
-    Design("two, effects of (prompt, pair), 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2000),
+    Design("two, prompt effects, 40 prompts", "prompt", 40, "prompt", LEVEL, ALIKE, 2000),
+    Design("two, (prompt, pair) effects, 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2000),
+    Design("two of six, prompt effects, 40", "prompt", 40, "prompt", SIX, (1.0,) * 6, 3000),
+    Design("two, (prompt, pair) effects, 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2000),
     Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2000),
     Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2000),
 )

@@ -40,7 +40,7 @@ def modules() -> list[str]:
 def memory(fit: Measured) -> Line:
     """What the fit needs above the arrays that it is given."""
     target, found = f"at most {LARGEST_FIT:g} MB", f"{fit.megabytes:.0f} MB"
-    what = "One fit from integer arrays: peak memory above them"
+    what = "One fit from integer arrays: peak memory above the input"
     return Line(what, target, found, fit.megabytes <= LARGEST_FIT)
 
 
@@ -51,10 +51,10 @@ def section(found: list[Line], measured: dict[Contest, list[Measured]]) -> str:
         [
             f"{results.machine()}; {packages}; one thread for linear algebra, JAX with its own"
             f" threads. {N_VOTES:,} votes x {N_CANDIDATES} candidates, {TIES:.0%} ties, popularity"
-            " skewed. Ours and theirs take turns in one process, after a first call that is not"
-            " counted; a short call is repeated within its turn: ratio of the medians (smallest to"
-            " largest of a round). A first call in a fresh process gives the memory: the peak of"
-            " its resident size above its input.",
+            " skewed. Our call and theirs take turns in one process, after a first call that is not"
+            " counted; short calls are repeated within a turn. Ratios: of the medians (smallest to"
+            " largest of a round). Memory is measured by a first call in a fresh process: its peak"
+            " resident size above the input.",
             "",
             *results.targets(found),
             "",

@@ -81,7 +81,7 @@ def lines(contest: Contest, measured: list[Measured]) -> list[Line]:
     """One line per rival: the ratio of the medians, and the smallest and largest of a round."""
     ours = measured[0].seconds
     return [
-        _line(f"{contest.what}, beside {rival.name}", rival.faster, ours, theirs.seconds)
+        _line(f"{contest.what}, compared with {rival.name}", rival.faster, ours, theirs.seconds)
         for rival, theirs in zip(contest.rivals, measured[1:], strict=True)
     ]
 

@@ -16,7 +16,7 @@ def line() -> Line:
     starts = [(_seconds("pass"), _seconds("import ranking.stats")) for _ in range(ROUNDS)]
     more = [with_it - without for without, with_it in starts]
     found = f"{median(more):.3f} s ({min(more):.3f} to {max(more):.3f})"
-    what = "import ranking.stats, beyond Python's start"
+    what = "import ranking.stats, on top of Python's start"
     return Line(what, f"at most {LONGEST:g} s", found, median(more) <= LONGEST)
 
 

@@ -20,9 +20,8 @@ from arena.services.audit import record
 from arena.services.notices import clip_sentence, notify
 from judges.models import Baseline, Decision
 from judges.wording import headline
-from ranking.board_data import SCRIPTED_NOTICE, counts_scripts
+from ranking.board_data import LONG_TEXTS, SCRIPTED_NOTICE, counts_scripts
 from ranking.comparison import (
-    LONG_TEXTS,
     CandidateDifference,
     DifferenceBoard,
     load_difference_boards,

@@ -7,7 +7,8 @@ from django.db.models import F
 from rest_framework import serializers
 
 from ranking import results
-from ranking.board_data import BoardQuery, BoardView, board_standing, read_costs_with_scores
+from ranking.board_data import BoardQuery, BoardView, board_standing
+from ranking.costs import read_costs_with_scores
 from ranking.models import Board, Counted, Snapshot
 
 COUNTS = {

@@ -31,7 +31,7 @@ from ranking.board_data import (
     read_board,
 )
 from ranking.comparison import ChosenPair, read_published
-from ranking.entries import list_entrants
+from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
 from ranking.models import Raters, Snapshot, Standing
 from ranking.views.charts import Chart, ChartMark, interval_chart
@@ -99,7 +99,7 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",
         "freshness": wording.freshness(snapshot),
         "groups": wording.groups(view.unranked),
-        "entrants": list_entrants(view.arena, view.snapshots),
+        "entrants": list_entrants(view.candidates, view.snapshots),
         **_findings_context(view),
     }
 
@@ -240,13 +240,15 @@ def index(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    return _send_board(
-        request,
-        slug,
-        "html",
-        HTML,
-        lambda view: render_to_string("ranking/board.html", board_context(view)),
-    )
+    query = BoardQuery.of(request.GET)
+
+    def make(arena: Any) -> str:
+        view = read_board(
+            arena, query, columns=SNAPSHOT_COLUMNS, candidate_columns=CANDIDATE_COLUMNS
+        )
+        return render_to_string("ranking/board.html", board_context(view))
+
+    return send_stored(request, slug, query.key("html"), HTML, make)
 
 
 @require_safe
@@ -268,7 +270,7 @@ def _send_board(
     content_type: str,
     make: Callable[[BoardView], str],
 ) -> HttpResponseBase:
-    """The board that is asked for, in one of its forms."""
+    """The board that is asked for, as a file."""
     query = BoardQuery.of(request.GET)
     return send_stored(
         request, slug, query.key(form), content_type, lambda arena: make(read_board(arena, query))

@@ -39,7 +39,7 @@ def client() -> Client:
 
 def once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
     """Have the comparisons that are issued next end in a deadlock."""
-    monkeypatch.setattr(comparisons, "take_side", failing(comparisons.take_side, times=times))
+    monkeypatch.setattr(comparisons, "_issue", failing(comparisons._issue, times=times))
 
 
 def vote(client: Client, arena: Arena) -> Any:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.rendering import MAX_TEXT_BYTES, render_markdown
+from arena.rendering import MATH_TAGS, MAX_TEXT_BYTES, TEXT_TAGS, render_markdown, sanitize
 from arena.rendering.math import to_mathml
-from arena.rendering.sanitize import MATH_TAGS, TEXT_TAGS, sanitize
 
 ATTRIBUTES_THAT_RUN_OR_LOAD = {"src", "srcset", "style", "id", "name", "action", "xlink:href"}
 

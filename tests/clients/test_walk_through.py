@@ -99,10 +99,10 @@ def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     decision = json.loads((tmp_path / "decision.json").read_text())
-    assert decision["candidate"]["name"] == "on-the-desk"
+    assert decision["candidate"]["name"] == "new-draft"
     assert decision["between"] > 0
     assert decision["sentence"].startswith("By LLM-judge votes, ")
-    assert "on-the-desk v2 against in-production in Search answers:" in done.stdout
+    assert "new-draft v2 against in-production in Search answers:" in done.stdout
     assert "Answers: 6 of 6" in done.stdout
     assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
 
@@ -129,6 +129,6 @@ def test_the_commands_of_the_readme_wait_for_the_verdict(tmp_path: Path) -> None
 
     assert done.returncode == 0, done.stdout + done.stderr
     decision = json.loads(done.stdout.strip().splitlines()[-1])
-    assert decision["candidate"]["name"] == "on-the-desk"
+    assert decision["candidate"]["name"] == "new-draft"
     assert decision["between"] == 1
     assert decision["verdict"] == "unknown"

@@ -138,7 +138,7 @@ def test_interactive_chart_loads_on_demand_from_this_site(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(addresses["board"])
     assert not [url for url in asked if "plotly" in url]
-    page.get_by_role("button", name="Interactive chart").click()
+    page.get_by_role("button", name="Show interactive chart").click()
     page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
     assert [url for url in asked if "plotly" in url]
     assert not [url for url in asked if not url.startswith((live_server.url, "data:", "blob:"))]

@@ -62,7 +62,7 @@ def test_snapshot_without_findings_has_none_of_their_lines(board: Board) -> None
         "Lead over next",
         "Style-controlled score",
         "would change number one",
-        "How consistent the votes are",
+        "Consistency of the votes",
     ):
         assert line not in page
     assert board.client.get("/a/support/results.json").json()["findings"]["leader"] is None

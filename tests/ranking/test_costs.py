@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from arena.models import Arena, Import, Response
 from arena.signals import announce, answers_changed
-from ranking.board_data import CostAndSpeed, add_wins, expected_wins, read_costs
+from ranking.costs import CostAndSpeed, add_wins, expected_wins, read_costs
 from ranking.models import Standing
 from ranking.templatetags.ranking_tags import figures
 from tests.ranking.helpers import markup, publish

@@ -17,7 +17,7 @@ from benchmarks.sample import Person
 from benchmarks.serving import Web, serving
 
 INSERT, CONSTANT = "a bare view with one INSERT", "a bare view with a string"
-VOTE, VOTE_ON, BOARD = "Vote", "Vote with the next pair", "Stored board page"
+VOTE, VOTE_ON, BOARD = "Vote", "Vote with the next pair", "Stored leaderboard page"
 GZIP = b"\x1f\x8b"
 # A turn takes 32 raters and, at 1,000 votes a second, fifty more.
 RATERS_PER_TURN = 82
@@ -37,8 +37,8 @@ class Command(BaseCommand):
             measures = _compete(web, voters, newcomers, rounds)
         lines = [
             *_speed(measures),
-            queries_line("Board page, stored", stored, 1),
-            queries_line("Board page, made anew", made_anew, 6),
+            queries_line("Leaderboard page, stored", stored, 1),
+            queries_line("Leaderboard page, recomputed", made_anew, 6),
             *map(weight_line, weights),
         ]
         text = report.table(lines, measures)

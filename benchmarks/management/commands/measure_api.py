@@ -16,8 +16,8 @@ from benchmarks.report import queries_line, rate_line
 from benchmarks.serving import Web, serving
 from ranking.models import Board
 
-BOARD, CONSTANT = "Board as JSON", "a bare view with a string"
-DECISION = "Decision page of a team"
+BOARD, CONSTANT = "Leaderboard as JSON", "a bare view with a string"
+DECISION = "A team's decision page"
 LEAST_SHARE = 0.30
 MOST_QUERIES = 12
 GZIP = b"\x1f\x8b"

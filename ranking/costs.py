@@ -1,0 +1,138 @@
+"""What a candidate's answers cost and how long they take, beside its score."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from django.db.models import Avg, Count, Q
+
+from arena.models import Arena, Response
+from arena.validation import NANO
+from ranking.models import Snapshot, Standing
+
+ANSWERS = 1000  # costs are given for so many answers: those of one are too small to read
+TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
+
+# More expensive candidates often answer better, so neither score nor price alone says which one to
+# use. A score becomes the share of prompts on which the candidate is expected to beat the average
+# one of the board, and that becomes wins per dollar and wins per second of waiting.
+
+
+@dataclass(frozen=True)
+class CostAndSpeed:
+    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None where there
+    are none.
+
+    `price` is in nano-dollars for 1,000 answers. `tokens_in` are those of the request, `tokens_out`
+    those of the answer. `wins_per_dollar` and `wins_per_second` are expected wins against the
+    average candidate. `unbeaten`: no other candidate with a known price has both a higher score and
+    a lower price, or one of them equal and the other better.
+    """
+
+    price: int | None = None
+    n_priced: int = 0
+    seconds: float | None = None
+    n_timed: int = 0
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    n_counted: int = 0
+    wins_per_dollar: float | None = None
+    wins_per_second: float | None = None
+    unbeaten: bool = False
+
+    @property
+    def dollars(self) -> float | None:
+        """For 1,000 answers."""
+        return None if self.price is None else self.price / NANO
+
+
+UNKNOWN_COSTS = CostAndSpeed()
+
+
+def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
+    """Cost and speed of answers to a category's prompts, by candidate; one query."""
+    answers = Response.objects.revealed().filter(candidate__arena=arena)
+    if category:
+        answers = answers.filter(prompt__category=category)
+    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
+    rows = (
+        known.order_by()
+        .values_list("candidate")
+        .annotate(
+            Avg("cost"),
+            Count("cost"),
+            Avg("seconds"),
+            Count("seconds"),
+            Avg("tokens_in"),
+            Avg("tokens_out"),
+            n_counted=Count("pk", filter=TOKENS_KNOWN),
+        )
+    )
+    return {
+        candidate: CostAndSpeed(
+            price=None if cost is None else round(float(cost) * ANSWERS),
+            n_priced=n_priced,
+            seconds=seconds,
+            n_timed=n_timed,
+            tokens_in=None if tokens_in is None else float(tokens_in),
+            tokens_out=None if tokens_out is None else float(tokens_out),
+            n_counted=n_counted,
+        )
+        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
+    }
+
+
+def read_costs_with_scores(
+    arena: Arena, snapshot: Snapshot, standings: Iterable[Standing]
+) -> dict[int, CostAndSpeed]:
+    """The same, with wins per dollar and second by the scores of one of the arena's snapshots."""
+    costs = read_costs(arena, snapshot.board.category)
+    return add_wins(costs, standings, snapshot.settings["scale"])
+
+
+def add_wins(
+    costs: Mapping[int, CostAndSpeed], standings: Iterable[Standing], scale: float
+) -> dict[int, CostAndSpeed]:
+    """Combine scores and prices. `scale`: Elo points that stand for odds of 10 to 1."""
+    scores = {row.candidate_id: row.score for row in standings if row.score is not None}
+    if not scores:
+        return dict(costs)
+    mean = fmean(scores.values())
+    priced = [
+        (score, price)
+        for candidate, score in scores.items()
+        if (price := costs.get(candidate, UNKNOWN_COSTS).price) is not None
+    ]
+
+    def with_wins(cost: CostAndSpeed, score: float) -> CostAndSpeed:
+        wins = expected_wins(score - mean, scale)
+        return replace(
+            cost,
+            wins_per_dollar=wins * ANSWERS / cost.dollars if cost.dollars else None,
+            wins_per_second=wins / cost.seconds if cost.seconds else None,
+            unbeaten=cost.price is not None and _is_unbeaten(score, cost.price, priced),
+        )
+
+    return {
+        candidate: with_wins(cost, scores[candidate]) if candidate in scores else cost
+        for candidate, cost in costs.items()
+    }
+
+
+def expected_wins(lead: float, scale: float) -> float:
+    """The share of comparisons that a lead of so many Elo points wins: 0 to 1.
+
+    The model of Bradley and Terry: 1 / (1 + 10^(-lead / scale)).
+    """
+    return 1 / (1 + 10 ** (-lead / scale))
+
+
+def _is_unbeaten(score: float, price: int, priced: Sequence[tuple[float, int]]) -> bool:
+    """Never true of the only candidate with a price: there is nothing to compare it with."""
+    is_beaten = any(
+        other_score >= score
+        and other_price <= price
+        and (other_score, other_price) != (score, price)
+        for other_score, other_price in priced
+    )
+    return len(priced) > 1 and not is_beaten
