@@ -85,7 +85,7 @@ def work_off(run: Run, rounds: int = 20) -> Run:
 
 
 def check_drift(now: datetime) -> DriftCheck:
-    """Begin the canary's check that is due, work it off, and evaluate it with the next beat."""
+    """Begin the drift check that is due, work it off, and evaluate it with the next beat."""
     run_drift_checks(now=now)
     check = DriftCheck.objects.order_by("pk").last()
     assert check is not None
@@ -93,6 +93,11 @@ def check_drift(now: datetime) -> DriftCheck:
     run_drift_checks(now=now)
     check.refresh_from_db()
     return check
+
+
+def drift_reasons() -> list[str]:
+    """Why each drift check was made."""
+    return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
 
 
 def add_endpoint(settings: Any, name: str, **fields: Any) -> None:

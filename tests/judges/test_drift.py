@@ -29,6 +29,7 @@ from tests.judges.helpers import (
     answer_verdicts,
     ask_about,
     check_drift,
+    drift_reasons,
     epoch_of,
     pair_row,
     run_command,
@@ -49,10 +50,6 @@ def checked_judge(thirty_pairs: LabelSet) -> DriftCheckSet:
     return made
 
 
-def reasons() -> list[str]:
-    return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
-
-
 def test_baseline_is_asked_at_once_outside_of_repeats(checked_judge: DriftCheckSet) -> None:
     check = DriftCheck.objects.get()
     assert (check.why, check.sample, check.n, check.alarm) == ("baseline", 1000, 30, False)
@@ -66,13 +63,13 @@ def test_baseline_is_asked_at_once_outside_of_repeats(checked_judge: DriftCheckS
 def test_the_same_day_nothing_more_is_asked(checked_judge: DriftCheckSet) -> None:
     for hours in range(3):
         run_drift_checks(now=NOW.replace(hour=20) + timedelta(hours=hours))
-    assert reasons() == ["baseline"]
+    assert drift_reasons() == ["baseline"]
 
 
 def test_later_days_ask_other_samples_of_twenty(checked_judge: DriftCheckSet) -> None:
     first = check_drift(NOW + timedelta(days=1))
     second = check_drift(NOW + timedelta(days=2))
-    assert reasons() == ["baseline", "daily", "daily"]
+    assert drift_reasons() == ["baseline", "daily", "daily"]
     assert [one.run.judgements.count() for one in (first, second)] == [20, 20]
     drawn = [set(one.run.judgements.values_list("item", flat=True)) for one in (first, second)]
     assert drawn[0] != drawn[1]
@@ -91,13 +88,13 @@ def test_another_fingerprint_is_checked_at_once_and_only_once(
     labels_in = store_labels(tmp_path, [pair_row(i) for i in range(100, 103)])
     ask_about(epoch_of(), labels_in)
     run_drift_checks(now=NOW)
-    assert reasons() == ["baseline"]
+    assert drift_reasons() == ["baseline"]
     local.otherwise = answer_verdicts(renamed(prefers("GOOD"), "judge-7b-2024-08-01"))
     ask_about(epoch_of(), labels_in, samples=(1,))
     check = check_drift(NOW)
     assert (check.why, check.n, check.alarm) == ("changed", 30, False)
     run_drift_checks(now=NOW)
-    assert reasons() == ["baseline", "changed"]
+    assert drift_reasons() == ["baseline", "changed"]
 
 
 def renamed(answer: Any, model: str) -> Any:
@@ -115,7 +112,7 @@ def test_two_beats_make_one_check(checked_judge: DriftCheckSet) -> None:
     later = NOW + timedelta(days=1)
     assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is not None
     assert begin_drift_check_if_due(check_set_id=checked_judge.pk, now=later) is None
-    assert reasons() == ["baseline", "daily"]
+    assert drift_reasons() == ["baseline", "daily"]
 
 
 def test_a_beat_that_is_killed_leaves_nothing_half_done(
@@ -136,7 +133,7 @@ def test_a_beat_that_is_killed_leaves_nothing_half_done(
 def test_a_check_under_way_holds_back_the_next_one(checked_judge: DriftCheckSet) -> None:
     run_drift_checks(now=NOW + timedelta(days=1))
     run_drift_checks(now=NOW + timedelta(days=9))
-    assert reasons() == ["baseline", "daily"]
+    assert drift_reasons() == ["baseline", "daily"]
 
 
 def test_a_check_that_reaches_its_cap_pauses_and_says_so(
@@ -157,7 +154,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
     assert "cap" in run.pause_reason
     run_drift_checks(now=NOW + timedelta(days=2))
     assert "its run has paused. The cap" in caplog.text
-    assert reasons() == ["baseline", "daily"]
+    assert drift_reasons() == ["baseline", "daily"]
     assert "paused: The cap" in run_command("canary")
 
 
@@ -167,7 +164,7 @@ def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
     add_endpoint(settings, "local")
     run_drift_checks(now=NOW + timedelta(days=1))
     assert "The price of judge-7b-2024-07-01 at local is not known" in caplog.text
-    assert reasons() == ["baseline"]
+    assert drift_reasons() == ["baseline"]
 
 
 def test_a_large_set_is_frozen_to_two_hundred_of_its_pairs(
@@ -193,7 +190,7 @@ def test_setting_it_again_changes_the_cap_and_keeps_the_baseline(
 ) -> None:
     same = start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=7, now=NOW)
     assert (same.pk, same.cap) == (checked_judge.pk, 7)
-    assert reasons() == ["baseline"]
+    assert drift_reasons() == ["baseline"]
 
 
 def test_another_set_has_a_baseline_of_its_own(
@@ -213,7 +210,7 @@ def test_stopped_checks_stay_silent_until_set_again(checked_judge: DriftCheckSet
     assert not stop_drift_checks(judge=checked_judge.judge, now=NOW)
     assert DriftCheck.objects.order_by("pk").last().run.state == "cancelled"
     run_drift_checks(now=NOW + timedelta(days=8))
-    assert reasons() == ["baseline", "daily"]
+    assert drift_reasons() == ["baseline", "daily"]
     start_drift_checks(epoch=epoch_of(), labels_in=checked_judge.label_set, cap=10**9, now=NOW)
     assert check_drift(NOW + timedelta(days=8)).why == "weekly"
 

@@ -17,6 +17,7 @@ from tests.judges.helpers import (
     LOCAL,
     answer_verdicts,
     check_drift,
+    drift_reasons,
     epoch_of,
     order,
     pair_row,
@@ -111,10 +112,6 @@ def watched(ten_pairs: LabelSet, judge: str = LOCAL) -> DriftCheckSet:
     return made
 
 
-def reasons() -> list[str]:
-    return list(DriftCheck.objects.order_by("pk").values_list("why", flat=True))
-
-
 def name_model(call: Call, fingerprint: str, finished_at: datetime | None) -> None:
     fields = {"model_returned": "judge-7b-2024-07-01", "fingerprint": fingerprint}
     Call.objects.filter(pk=call.pk).update(finished_at=finished_at, **fields)
@@ -126,7 +123,7 @@ def test_a_call_that_was_never_finished_does_not_hide_a_change(ten_pairs: LabelS
     name_model(asked, "fp_1", None)
     name_model(finished, "fp_9", timezone.now())
     run_drift_checks(now=NOW)
-    assert reasons() == ["baseline", "changed"]
+    assert drift_reasons() == ["baseline", "changed"]
 
 
 def test_unfinished_call_does_not_set_the_fingerprint(ten_pairs: LabelSet) -> None:
@@ -148,9 +145,9 @@ def test_ever_changing_fingerprint_is_checked_once_a_day(ten_pairs: LabelSet) ->
         check = DriftCheck.objects.latest("pk")
         work_off(check.run)
         run_drift_checks(now=now)
-    assert reasons() == ["baseline", "changed"]
+    assert drift_reasons() == ["baseline", "changed"]
     run_drift_checks(now=NOW + timedelta(days=1))
-    assert reasons() == ["baseline", "changed", "changed"]
+    assert drift_reasons() == ["baseline", "changed", "changed"]
 
 
 def test_missing_rubric_does_not_stop_checks_of_others(

@@ -36,14 +36,14 @@ def voted_arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
     return arena
 
 
-def claim(arena: Arena, lease: timedelta = SHORT) -> Any:
+def claim_briefly(arena: Arena, lease: timedelta = SHORT) -> Any:
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
     return ArenaRefresh.objects.claim(arena.pk, timezone.now(), lease)
 
 
 def fold_once(arena: Arena) -> None:
     """Fold where the lease is free; and leave the lease behind, as a killed refresh does."""
-    token = claim(arena)
+    token = claim_briefly(arena)
     if token:
         fold_service.fold(arena_id=arena.pk, token=token)
 
@@ -51,7 +51,7 @@ def fold_once(arena: Arena) -> None:
 def settle_and_check(arena: Arena) -> None:
     """At the end every live vote is in the tallies, and nothing else is."""
     time.sleep(SHORT.total_seconds() * 1.1)
-    token = claim(arena, timedelta(seconds=60))
+    token = claim_briefly(arena, timedelta(seconds=60))
     assert token
     fold_service.fold(arena_id=arena.pk, token=token)
     live = Vote.objects.live().filter(arena=arena)
