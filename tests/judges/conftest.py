@@ -1,13 +1,14 @@
 """A loopback model server, configured as an endpoint called `local`; commands and their workers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.utils.module_loading import import_string
+from django.utils import timezone
 
 from arena.endpoints import Endpoint, ModelPrice
-from tests.judges.fake_server import FakeServer
+from tests.judges.fake_server import FakeServer, better_is, prefers
 
 
 class Free(dict[str, ModelPrice]):
@@ -41,7 +42,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each call as soon as its doorbell is rung."""
-    make_call = import_string("judges.tasks.make_call")
+    from judges.tasks import make_call
+
     monkeypatch.setattr(
         make_call, "delay", lambda call_id, then_ring=False: make_call(call_id, then_ring)
     )
@@ -56,24 +58,66 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     """No doorbell, and few replicates: neither matters where boards are only read."""
-    bootstrap = import_string("ranking.stats.bootstrap.Bootstrap")
+    from ranking.stats.bootstrap import Bootstrap
+
     monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     monkeypatch.setattr(
         "ranking.services.intervals.Bootstrap",
-        lambda n, *rest, **named: bootstrap(min(n, 20), *rest, **named),
+        lambda n, *rest, **named: Bootstrap(min(n, 20), *rest, **named),
     )
 
 
 @pytest.fixture
+def paid(db: None, local: FakeServer, settings: Any) -> FakeServer:
+    """The server, for a dollar per million tokens; it finds every two answers equal."""
+    from arena.calls.models import Capability
+    from tests.judges.helpers import LOCAL, price_local
+
+    price_local(settings, 10**9)
+    known = {"endpoint": "local", "model": LOCAL.removeprefix("local:")}
+    Capability.objects.create(**known, probed_at=timezone.now())
+    local.otherwise = better_is("TIE")
+    return local
+
+
+@pytest.fixture
+def thirty_pairs(db: None, tmp_path: Path, local: FakeServer) -> Any:
+    """Thirty labelled pairs; the judge is right on all of them."""
+    from tests.judges.helpers import answer_verdicts, pair_row, store_labels
+
+    local.otherwise = answer_verdicts(prefers("GOOD"))
+    return store_labels(tmp_path, [pair_row(i) for i in range(30)])
+
+
+@pytest.fixture
 def team(db: None) -> Any:
-    make_team = import_string("tests.judges.deciding.make_team")
+    from tests.judges.helpers import make_team
+
     return make_team()
 
 
 @pytest.fixture
-def clear(team: Any) -> Any:
+def arena(team: Any) -> Any:
+    """The team's arena: three candidates that answer two prompts."""
+    from tests.factories import make_arena
+
+    return make_arena(3, 2, team=team)
+
+
+@pytest.fixture
+def staff(db: None) -> Any:
+    """The browser of an operator."""
+    from tests.judges.helpers import signed_in
+
+    return signed_in("boss", staff=True)
+
+
+@pytest.fixture
+def clear_lead(team: Any) -> Any:
     """The team's arena, where the second candidate is much better than the first."""
-    team_arena = import_string("tests.judges.deciding.team_arena")
+    from tests.judges.helpers import team_arena
+    from tests.ranking.helpers import publish
+
     arena = team_arena(team, (0.0, 1.5))
-    import_string("tests.ranking.helpers.publish")(arena)
+    publish(arena)
     return arena

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from arena.calls.models import Call
-from arena.endpoints import Endpoint, ModelPrice
+from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
 from judges.models import Judge, Judgement
-from tests.arena.rest import Caller, team_arena, token_of
-from tests.arena.teams import make_team, person
-from tests.judges.helpers import work_off
+from tests.arena.rest import Caller, token_of
+from tests.arena.teams import person
+from tests.judges.helpers import add_endpoint, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -20,21 +20,9 @@ DOLLAR = 10**9
 
 
 @pytest.fixture
-def team(db: None) -> Team:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return team_arena(team, n_candidates=3, n_prompts=2)
-
-
-@pytest.fixture
-def paid(settings: Any) -> None:
+def two_dollar_model(settings: Any) -> None:
     """An endpoint whose model costs a dollar for a million tokens in, and two for as many out."""
-    prices = {"m-2026-01-01": ModelPrice(DOLLAR, 2 * DOLLAR)}
-    endpoint = Endpoint("paid", "openai", base_url="http://127.0.0.1:9", prices=prices)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": endpoint}
+    add_endpoint(settings, "paid", prices={"m-2026-01-01": ModelPrice(DOLLAR, 2 * DOLLAR)})
 
 
 def post(caller: Caller, arena: Arena, **body: Any) -> Any:
@@ -65,7 +53,9 @@ def test_judges_that_are_known_are_listed(team: Team, arena: Arena) -> None:
     assert caller.get(f"{path}?page_size=1").json()["next"] is None
 
 
-def test_a_name_says_which_judge_an_order_would_ask(team: Team, arena: Arena, paid: None) -> None:
+def test_a_name_says_which_judge_an_order_would_ask(
+    team: Team, arena: Arena, two_dollar_model: None
+) -> None:
     caller = token_of(team, "judge")
     for name, judge in ((PAID, f"{PAID}@pairwise"), ("scripted@score-1-4", None)):
         found = caller.get(f"arenas/{arena.slug}/judges/?name={name}").json()
@@ -97,8 +87,8 @@ def test_a_name_that_no_order_takes_is_refused(
 # -- Ordering --------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_what_an_order_would_cost_and_writes_nothing(
-    team: Team, arena: Arena, paid: None
+def test_dry_run_quotes_and_writes_nothing(
+    team: Team, arena: Arena, two_dollar_model: None
 ) -> None:
     answer = post(token_of(team, "judge"), arena, judges=[PAID], per_pair=1, dry_run=True)
     found = answer.json()
@@ -109,7 +99,9 @@ def test_a_dry_run_says_what_an_order_would_cost_and_writes_nothing(
     assert not Run.objects.exists()
 
 
-def test_an_order_is_a_run_that_the_team_pays(team: Team, arena: Arena, paid: None) -> None:
+def test_an_order_is_a_run_that_the_team_pays(
+    team: Team, arena: Arena, two_dollar_model: None
+) -> None:
     team.budget = 10 * DOLLAR
     team.save()
     caller = token_of(team, "read", "judge")
@@ -189,7 +181,7 @@ def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena)
 def test_an_order_that_cannot_be_says_why_and_leaves_nothing(
     team: Team,
     arena: Arena,
-    paid: None,
+    two_dollar_model: None,
     body: dict[str, Any],
     status: int,
     pointer: str,
@@ -234,7 +226,9 @@ def test_a_run_is_paused_resumed_and_cancelled(team: Team, arena: Arena) -> None
     assert "cancelled: it cannot be paused" in late.json()["detail"]
 
 
-def test_a_cap_is_raised_within_the_budget(team: Team, arena: Arena, paid: None) -> None:
+def test_a_cap_is_raised_within_the_budget(
+    team: Team, arena: Arena, two_dollar_model: None
+) -> None:
     team.budget = 2 * DOLLAR
     team.save()
     caller = token_of(team, "judge")

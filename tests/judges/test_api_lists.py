@@ -10,20 +10,9 @@ from django.test import Client
 
 from arena.models import Arena, Run, Team
 from tests.arena.rest import ROOT, Caller, team_arena, token_of
-from tests.arena.teams import make_team
 from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Team:
-    return make_team()
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
-    return team_arena(team)
 
 
 @pytest.fixture
@@ -45,9 +34,7 @@ def lists(arena: Arena) -> dict[str, set[str]]:
     return found
 
 
-def test_every_list_refuses_what_it_does_not_know_and_names_what_it_does(
-    arena: Arena, caller: Caller
-) -> None:
+def test_lists_refuse_unknown_parameters_and_name_known_ones(arena: Arena, caller: Caller) -> None:
     asked = lists(arena)
     assert len(asked) >= 11
     for path, names in asked.items():
@@ -69,7 +56,7 @@ def test_a_misspelt_filter_does_not_find_everything(
     assert caller.get(f"arenas/{arena.slug}/{misspelt}").status_code == 400
 
 
-def test_whoever_may_not_see_an_arena_is_not_told_of_its_parameters(team: Team) -> None:
+def test_parameters_of_hidden_arenas_stay_hidden(team: Team) -> None:
     private = team_arena(team, visibility="private")
     assert Caller().get(f"arenas/{private.slug}/prompts/?nope=1").status_code == 404
 

@@ -1,38 +1,42 @@
 """`manage.py calibrate`, with the queue worked off by a stand-in."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from arena.calls.models import Call
 from arena.models import Arena, Run
 from judges.models import Calibration, Judge, Label, LabelSet
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, fails, prefers
-from tests.judges.helpers import LOCAL
-from tests.judges.labelled import is_judging, judging, pair_row, write
-from tests.judges.test_calibrating import shown, vote
+from tests.judges.helpers import (
+    LOCAL,
+    answer_verdicts,
+    is_verdict_request,
+    issue_pair,
+    pair_row,
+    run_command,
+    vote_on,
+    write_labels,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def calibrate(*arguments: Any, judge: str = "scripted") -> str:
-    out = io.StringIO()
-    call_command("calibrate", judge, *map(str, arguments), stdout=out, stderr=out)
-    return out.getvalue()
+    return run_command("calibrate", judge, *arguments)
 
 
 def labels(folder: Path, n: int = 20) -> Path:
-    return write(folder, [pair_row(i) for i in range(n)])
+    return write_labels(folder, [pair_row(i) for i in range(n)])
 
 
 @pytest.mark.usefixtures("worker")
 def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     said = calibrate("--labels", labels(tmp_path), judge=LOCAL)
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
@@ -45,18 +49,18 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
 
 @pytest.mark.usefixtures("worker")
 def test_a_second_call_only_measures_again(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     path = labels(tmp_path, 6)
     calibrate("--labels", path, judge=LOCAL)
     said = calibrate("--labels", path, judge=LOCAL)
     assert "There is nothing new to judge." in said
-    assert sum(map(is_judging, local.requests)) == Call.objects.count() == 12
+    assert sum(map(is_verdict_request, local.requests)) == Call.objects.count() == 12
     assert (Calibration.objects.count(), Run.objects.count(), Label.objects.count()) == (2, 1, 6)
 
 
 @pytest.mark.usefixtures("worker")
 def test_repeats_and_a_drawn_limit_are_asked(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     path = labels(tmp_path, 10)
     said = calibrate("--labels", path, "--limit=4", "--repeat=2", judge=LOCAL)
     assert "12 verdicts, 24 calls" in said
@@ -105,12 +109,12 @@ def test_without_a_worker_it_says_so_and_the_run_is_kept(tmp_path: Path) -> None
 @pytest.mark.usefixtures("worker")
 def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeServer) -> None:
     path = labels(tmp_path, 4)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     calibrate("--labels", path, "--limit=1", judge=LOCAL)
     local.otherwise = fails(401, "who are you")
     with pytest.raises(CommandError, match=r"paused: .*401"):
         calibrate("--labels", path, judge=LOCAL)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     said = calibrate("--labels", path, judge=LOCAL)
     assert "is unfinished (paused)" in said
     assert "4 pairs with 4 labels: voted 4." in said
@@ -120,8 +124,8 @@ def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeS
 def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> None:
     arena, ann = make_arena(2, 6), make_person()
     for number in range(5):
-        vote(shown(arena, ann, number), ann, "left")
-    local.otherwise = judging(prefers("-0 of"))
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+    local.otherwise = answer_verdicts(prefers("-0 of"))
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
     assert "Agreement with people, ties excluded: 100.0%" in said
@@ -136,7 +140,7 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
 
 
 @pytest.mark.usefixtures("worker")
-def test_traps_are_set_and_counted() -> None:
+def test_honeypots_are_made_and_counted() -> None:
     said = calibrate("--honeypots", make_arena(2, 6).slug, "--limit=5")
     assert "20 honeypots" in said
     assert "Honeypot failures: " in said
@@ -169,7 +173,7 @@ def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
 
 
 def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
-    path = write(tmp_path, [pair_row(0), pair_row(1, label="first")])
+    path = write_labels(tmp_path, [pair_row(0), pair_row(1, label="first")])
     with pytest.raises(CommandError, match="line 2, label: is 'first'"):
         calibrate("--labels", path)
     assert not LabelSet.objects.exists()
@@ -178,7 +182,7 @@ def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_worker")
 def test_a_judge_that_cannot_read_these_labels_is_refused(tmp_path: Path) -> None:
-    single = write(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
+    single = write_labels(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
     with pytest.raises(CommandError, match="compares two answers"):
         calibrate("--labels", single)
     with pytest.raises(CommandError, match="needs a reference"):

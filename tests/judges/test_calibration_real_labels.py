@@ -1,6 +1,5 @@
 """Reports on real labels and real replies, against plain counts of the files."""
 
-import json
 from collections import Counter
 
 import pytest
@@ -8,24 +7,20 @@ import pytest
 from judges.core.calibration.pairs import calibrate_pairs
 from judges.core.calibration.scores import calibrate_scores
 from judges.core.calibration.trust import assess_trust
-from tests.judges.calibration_items import pair, score
+from tests.judges.helpers import pair_item, read_jsonl, score_item
 
 pytestmark = pytest.mark.data
 LETTERS = {"1": "l", "2": "r", "tie": "t"}
 
 
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def labelled(data_dir):
-    return rows_of(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
+    return read_jsonl(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
 
 
 def items_of(rows, verdict):
     return [
-        pair(
+        pair_item(
             i,
             LETTERS[row["label"]],
             verdict(row),
@@ -56,7 +51,7 @@ def test_longer_wins_is_what_a_plain_count_of_the_file_says(labelled):
     print(f"longer wins: {hits} of {sided} = {hits / sided:.4f}; {same} of 734 = {same / 734:.4f}")
 
 
-def test_a_judge_that_counts_characters_agrees_so_often_and_is_not_trusted(labelled):
+def test_character_counter_is_not_trusted(labelled):
     said = {"1": "left", "2": "right", "tie": "tie"}
     found = calibrate_pairs(items_of(labelled, lambda row: said[plainly_longer(row)]))
     assert found.against_all.decisive == found.longer.decisive
@@ -75,9 +70,9 @@ def test_one_label_per_item_cannot_say_what_people_reach(labelled):
 
 
 def test_three_runs_of_a_judge_have_the_published_alphas(data_dir):
-    rows = rows_of(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
+    rows = read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
     runs = [[float(value) for value in row["gpt4_scores_3_runs"]] for row in rows]
-    items = [score(i, [], run[0], repeats=tuple(run[1:])) for i, run in enumerate(runs)]
+    items = [score_item(i, [], run[0], repeats=tuple(run[1:])) for i, run in enumerate(runs)]
     found = calibrate_scores(items).repeats
     alphas = [round(alpha.value, 4) for alpha in (found.nominal, found.ordinal, found.interval)]
     assert alphas == [0.5822, 0.7234, 0.8075]

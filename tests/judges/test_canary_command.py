@@ -1,39 +1,34 @@
 """`manage.py canary` waits for the first check, so that it tells what the judge said."""
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from arena.models import Run
 from judges.models import DriftCheck
 from tests.judges.fake_server import FakeServer, fails, prefers
-from tests.judges.helpers import LOCAL
-from tests.judges.labelled import judging, pair_row, write
+from tests.judges.helpers import LOCAL, answer_verdicts, pair_row, run_command, write_labels
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
 def canary(folder: Path, *arguments: str) -> str:
-    out = io.StringIO()
-    path = str(write(folder, [pair_row(i) for i in range(10)]))
-    given = [LOCAL, "--labels", path, "--cap=1", *arguments]
-    call_command("canary", *given, stdout=out, stderr=out)
-    return out.getvalue()
+    path = write_labels(folder, [pair_row(i) for i in range(10)])
+    return run_command("canary", LOCAL, "--labels", path, "--cap=1", *arguments)
 
 
 @pytest.mark.usefixtures("worker")
 def test_the_first_check_is_waited_for_and_told(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert DriftCheck.objects.get().evaluated_at is not None
 
 
 @pytest.mark.usefixtures("worker")
 def test_the_same_command_again_asks_nothing_more(tmp_path: Path, local: FakeServer) -> None:
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     canary(tmp_path)
     assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert Run.objects.count() == 1
@@ -51,10 +46,10 @@ def test_no_wait_leaves_it_under_way(tmp_path: Path) -> None:
 def test_a_paused_first_check_goes_on_with_the_same_command(
     tmp_path: Path, local: FakeServer, settings: Any
 ) -> None:
-    local.otherwise = judging(prefers("GOOD"))
-    call_command("calibrate", LOCAL, "--labels", str(write(tmp_path, [pair_row(99)])))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
+    run_command("calibrate", LOCAL, "--labels", write_labels(tmp_path, [pair_row(99)]))
     local.otherwise = fails(401, "who are you")
     with pytest.raises(CommandError, match=r"paused: .*401"):
         canary(tmp_path)
-    local.otherwise = judging(prefers("GOOD"))
+    local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "(baseline), 10 verdicts." in canary(tmp_path)

@@ -18,9 +18,18 @@ from judges.services.decisions import write_decisions
 from ranking.models import Snapshot
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_vote
-from tests.judges.deciding import candidates_of, decision_url, join, make_team, team_arena, vote
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import signed_in, text
+from tests.judges.helpers import (
+    candidates_of,
+    decision_url,
+    join,
+    make_team,
+    order,
+    page_text,
+    signed_in,
+    team_arena,
+    vote_by_strength,
+    work_off,
+)
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -28,19 +37,19 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
 SURE = "candidate-1 beats candidate-0: "
 
 
-def test_the_sentence_is_the_heading(team: Team, clear: Arena) -> None:
-    page = text(join(team), decision_url(team, clear))
+def test_the_sentence_is_the_heading(team: Team, clear_lead: Arena) -> None:
+    page = page_text(join(team), decision_url(team, clear_lead))
     heading = page.partition("<h1")[2].partition("</h1>")[0]
     assert SURE in heading
     assert "This result is conclusive." in heading
     assert 'data-known="ahead"' in heading
 
 
-def test_the_figures_are_those_of_the_public_comparison(team: Team, clear: Arena) -> None:
+def test_the_figures_are_those_of_the_public_comparison(team: Team, clear_lead: Arena) -> None:
     client = join(team)
-    old, new = candidates_of(clear)
-    public = text(client, f"/a/{clear.slug}/compare/?a={new.pk}&b={old.pk}")
-    page = text(client, decision_url(team, clear))
+    old, new = candidates_of(clear_lead)
+    public = page_text(client, f"/a/{clear_lead.slug}/compare/?a={new.pk}&b={old.pk}")
+    page = page_text(client, decision_url(team, clear_lead))
     shown = public.partition("Difference in score")[2].partition("</div>")[0]
     elo = shown.partition("<strong>")[2].partition("<")[0]
     interval = shown.partition("interval ")[2].partition("<")[0].strip()
@@ -49,13 +58,11 @@ def test_the_figures_are_those_of_the_public_comparison(team: Team, clear: Arena
     assert "<strong>100</strong> between the two" in page
 
 
-def test_members_of_any_role_read_it_and_to_all_others_it_is_not_there(
-    team: Team, clear: Arena
-) -> None:
-    url = decision_url(team, clear)
+def test_members_of_any_role_read_it_and_others_get_404(team: Team, clear_lead: Arena) -> None:
+    url = decision_url(team, clear_lead)
     for role in Role.values:
-        assert SURE in text(join(team, role), url)
-    assert SURE in text(signed_in("boss", staff=True), url)
+        assert SURE in page_text(join(team, role), url)
+    assert SURE in page_text(signed_in("boss", staff=True), url)
     assert signed_in("stranger").get(url).status_code == 404
     assert join(make_team("Others", "others")).get(url).status_code == 404
     assert "/sign-in/" in Client().get(url).headers["Location"]
@@ -69,7 +76,7 @@ def test_a_private_arena_of_another_team_is_not_there(team: Team) -> None:
     assert Client().get(decision_url(team, arena)).status_code == 302
 
 
-def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team) -> None:
+def test_own_undisclosed_names_are_shown_others_are_hidden(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5, 0.5))
     _, new, theirs = candidates_of(arena)
     others = make_team("Others", "others")
@@ -77,24 +84,24 @@ def test_own_undisclosed_names_are_shown_and_those_of_others_are_not(team: Team)
     arena.candidates.filter(pk=new.pk).update(name="our secret")
     arena.candidates.update(disclosed_at=None, private_until_votes=5000)
     publish(arena)
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     assert "our secret beats candidate-0" in page
     assert "their secret" not in page
     assert f"Undisclosed {theirs.pk}" in page
-    guests = text(join(others), decision_url(others, arena, baseline=new.pk))
+    guests = page_text(join(others), decision_url(others, arena, baseline=new.pk))
     assert "the only candidate" not in guests
     assert "our secret" not in guests
     assert f"their secret loses to Undisclosed {new.pk}" in guests
 
 
-def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear: Arena) -> None:
-    url, (_, new) = decision_url(team, clear), candidates_of(clear)
+def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear_lead: Arena) -> None:
+    url, (_, new) = decision_url(team, clear_lead), candidates_of(clear_lead)
     viewer = join(team, Role.VIEWER)
-    assert "Save baseline" not in text(viewer, url)
+    assert "Save baseline" not in page_text(viewer, url)
     assert viewer.post(url, {"candidate": new.pk}).status_code == 403
     assert not Baseline.objects.exists()
     member = join(team)
-    assert "Save baseline" in text(member, url)
+    assert "Save baseline" in page_text(member, url)
     page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
     assert "Baseline changed to candidate-1." in page
     assert "candidate-0 loses to candidate-1" in page
@@ -102,15 +109,17 @@ def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear: Arena
 
 
 @pytest.mark.parametrize("sent", ["", "x", "-1", "99999999999999999999", "0"])
-def test_a_baseline_that_is_none_is_refused_in_words(team: Team, clear: Arena, sent: str) -> None:
-    answer = join(team).post(decision_url(team, clear), {"candidate": sent}, follow=True)
+def test_a_baseline_that_is_none_is_refused_in_words(
+    team: Team, clear_lead: Arena, sent: str
+) -> None:
+    answer = join(team).post(decision_url(team, clear_lead), {"candidate": sent}, follow=True)
     assert "Choose a candidate as the baseline." in answer.content.decode()
     assert not Baseline.objects.exists()
 
 
-def test_candidates_of_other_arenas_are_not_there(team: Team, clear: Arena) -> None:
+def test_candidates_of_other_arenas_are_not_there(team: Team, clear_lead: Arena) -> None:
     elsewhere = make_arena().candidates.all()[0].pk
-    client, url = join(team), decision_url(team, clear)
+    client, url = join(team), decision_url(team, clear_lead)
     assert client.post(url, {"candidate": elsewhere}).status_code == 404
     assert client.get(url, {"candidate": elsewhere}).status_code == 404
     assert client.get(url, {"baseline": elsewhere}).status_code == 404
@@ -120,7 +129,7 @@ def test_candidates_of_other_arenas_are_not_there(team: Team, clear: Arena) -> N
 
 def test_before_the_first_votes_it_says_so(team: Team) -> None:
     arena = make_arena(2, 4, team=team)
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     assert "No votes yet: nobody has compared candidate-1 with candidate-0." in page
 
 
@@ -131,41 +140,43 @@ def test_with_no_or_one_candidate_it_says_what_is_missing(team: Team) -> None:
         (1, "candidate-0 is the only candidate so far."),
     ):
         arena = make_arena(n, 2, team=team)
-        assert sentence in text(client, decision_url(team, arena))
+        assert sentence in page_text(client, decision_url(team, arena))
     arena.candidates.update(retired_at=timezone.now())
-    assert "All candidates of Help centre are archived." in text(client, decision_url(team, arena))
+    assert "All candidates of Help centre are archived." in page_text(
+        client, decision_url(team, arena)
+    )
 
 
-def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear: Arena) -> None:
-    old, new = candidates_of(clear)
-    prompt = clear.prompts.all()[0]
-    votes = [make_vote(clear, old, new, "left", prompt) for _ in range(25)]
-    client, url = join(team), decision_url(team, clear)
-    first, second = text(client, url), text(client, f"{url}?page=2")
+def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
+    prompt = clear_lead.prompts.all()[0]
+    votes = [make_vote(clear_lead, old, new, "left", prompt) for _ in range(25)]
+    client, url = join(team), decision_url(team, clear_lead)
+    first, second = page_text(client, url), page_text(client, f"{url}?page=2")
     assert str(votes[-1].comparison.key) in first
     assert str(votes[14].comparison.key) not in first
     assert str(votes[14].comparison.key) in second
     assert "page=2#lost" in first
-    won = clear.votes.filter(outcome="right", comparison__left=old).first()
+    won = clear_lead.votes.filter(outcome="right", comparison__left=old).first()
     assert won is not None
     assert str(won.comparison.key) not in first + second
 
 
-def test_open_differences_say_how_many_votes_and_what_they_cost_from_judges(team: Team) -> None:
+def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     client, url = join(team), decision_url(team, arena)
-    page = text(client, url)
+    page = page_text(client, url)
     assert "more votes." in page.partition("</h1>")[0]
     assert "No judge prices yet" in page
     run = order(arena, "scripted:scripted-1")
-    page = text(client, url)
+    page = page_text(client, url)
     assert "<strong>free</strong>" in page
     Run.objects.filter(pk=run.pk).update(settled=2 * 10**9, votes_done=100)
-    page = text(client, url)
+    page = page_text(client, url)
     assert "$0.0200 per vote" in page
     Run.objects.filter(pk=run.pk).update(votes_done=0, expected_cost=None)
-    assert "No judge prices yet" in text(client, url)
+    assert "No judge prices yet" in page_text(client, url)
 
 
 @pytest.mark.usefixtures("careful_scripts")
@@ -178,7 +189,7 @@ def test_what_is_missing_costs_the_votes_times_what_one_costs(team: Team) -> Non
     found = viewer.get(f"arenas/{arena.slug}/decision/").json()
     assert found["votes_to_go"] > 1
     assert found["cost_to_go"] == pytest.approx(0.02 * found["votes_to_go"])
-    page = text(viewer.client, decision_url(team, arena))
+    page = page_text(viewer.client, decision_url(team, arena))
     assert f"<strong>${found['cost_to_go']:,.2f}</strong>" in page
 
 
@@ -188,7 +199,7 @@ def test_only_prompts_of_the_category_are_counted_as_supply(team: Team) -> None:
     category = arena.prompts.order_by("pk").first().category  # type: ignore[union-attr]
     of_it = arena.prompts.filter(category=category).count()
     assert 0 < of_it < arena.prompts.count()
-    page = text(join(team), decision_url(team, arena, category=category))
+    page = page_text(join(team), decision_url(team, arena, category=category))
     assert f"only {of_it} shared prompts are left" in page
 
 
@@ -208,9 +219,9 @@ def _plain(cell: str) -> str:
     return " ".join(re.sub(r"<svg.*?</svg>|<[^>]*>", " ", cell, flags=re.S).split())
 
 
-def test_each_candidate_has_its_figures_and_each_category_its_own(team: Team, clear: Arena) -> None:
-    old, new = candidates_of(clear)
-    for snapshot in Snapshot.objects.current().filter(board__arena=clear):
+def test_figures_are_shown_per_candidate_and_category(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
+    for snapshot in Snapshot.objects.current().filter(board__arena=clear_lead):
         scores = {
             str(new.pk): {"score": 1041.0, "low": 1030.0, "high": 1050.0},
             str(old.pk): {"score": 1000.0, "low": 990.0, "high": 1010.0},
@@ -218,8 +229,8 @@ def test_each_candidate_has_its_figures_and_each_category_its_own(team: Team, cl
         snapshot.findings["style"] = {"scores": scores}
         Snapshot.objects.filter(pk=snapshot.pk).update(findings=snapshot.findings)
     viewer = member_of(team, "viewer")
-    page = text(viewer.client, decision_url(team, clear))
-    said = viewer.get(f"arenas/{clear.slug}/decision/").json()
+    page = page_text(viewer.client, decision_url(team, clear_lead))
+    said = viewer.get(f"arenas/{clear_lead.slug}/decision/").json()
 
     line = rows(page, "others")[str(new)]
     assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
@@ -237,38 +248,38 @@ def test_each_candidate_has_its_figures_and_each_category_its_own(team: Team, cl
     assert (said["style_elo"], said["style_low"], said["style_high"]) == (41.0, 20.0, 60.0)
 
 
-def test_a_draft_without_votes_does_not_take_the_place_of_the_verdict(
-    team: Team, clear: Arena
-) -> None:
-    draft = clear.candidates.create(name="draft", team=team)
-    elsewhere = clear.candidates.create(name="elsewhere", team=team)
-    for outcome, prompt in zip(("left", "right"), clear.prompts.all(), strict=False):
-        make_vote(clear, elsewhere, candidates_of(clear)[1], outcome, prompt)
-    publish(clear)
-    page = text(join(team), decision_url(team, clear))
+def test_draft_without_votes_does_not_replace_the_verdict(team: Team, clear_lead: Arena) -> None:
+    draft = clear_lead.candidates.create(name="draft", team=team)
+    elsewhere = clear_lead.candidates.create(name="elsewhere", team=team)
+    for outcome, prompt in zip(("left", "right"), clear_lead.prompts.all(), strict=False):
+        make_vote(clear_lead, elsewhere, candidates_of(clear_lead)[1], outcome, prompt)
+    publish(clear_lead)
+    page = page_text(join(team), decision_url(team, clear_lead))
     assert SURE in page.partition("</h1>")[0]
-    asked = text(join(team, Role.VIEWER), decision_url(team, clear, candidate=draft.pk))
+    asked = page_text(join(team, Role.VIEWER), decision_url(team, clear_lead, candidate=draft.pk))
     assert "No votes yet: nobody has compared draft" in asked.partition("</h1>")[0]
 
 
-def test_boards_and_categories_can_be_switched(team: Team, clear: Arena, judge_votes: Any) -> None:
+def test_boards_and_categories_can_be_switched(
+    team: Team, clear_lead: Arena, judge_votes: Any
+) -> None:
     client = join(team)
-    judges = text(client, decision_url(team, clear, raters="judges"))
+    judges = page_text(client, decision_url(team, clear_lead, raters="judges"))
     assert "By LLM-judge votes, " in judges.partition("</h1>")[0]
-    one = text(client, decision_url(team, clear, category="category-1"))
+    one = page_text(client, decision_url(team, clear_lead, category="category-1"))
     assert "On “category-1” prompts, " in one.partition("</h1>")[0]
     assert "candidate-1 by category" in one
 
 
 @pytest.fixture
-def judge_votes(clear: Arena) -> None:
+def judge_votes(clear_lead: Arena) -> None:
     from arena.models import Rater
 
     judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="strict")
-    old, new = candidates_of(clear)
-    for n, prompt in enumerate(clear.prompts.all()):
-        make_vote(clear, new, old, "left" if n % 4 else "right", prompt, judge)
-    publish(clear)
+    old, new = candidates_of(clear_lead)
+    for n, prompt in enumerate(clear_lead.prompts.all()):
+        make_vote(clear_lead, new, old, "left" if n % 4 else "right", prompt, judge)
+    publish(clear_lead)
 
 
 @pytest.mark.usefixtures("careful_scripts")
@@ -286,7 +297,7 @@ def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
         newest = candidates_of(arena)[1]
         url = decision_url(team, arena, candidate=newest.pk, raters=raters)
         with CaptureQueriesContext(connection) as found:
-            page = text(client, url)
+            page = page_text(client, url)
         assert page.count('data-label="Status"') == n - 1
         assert said in page
         counted.append(len(found))
@@ -306,46 +317,44 @@ def make_more(arena: Arena, team: Team, n: int) -> None:
 # -- What may be done next -------------------------------------------------------------------------
 
 
-def test_judges_are_ordered_for_the_two_on_the_page_and_for_no_more_than_they_answer(
-    team: Team,
-) -> None:
+def test_order_link_names_both_and_at_most_shared_prompts(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     old, new = candidates_of(arena)
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     link = re.search(r'href="([^"]+)">Start a judge run</a>', page).group(1).replace("&amp;", "&")
     assert link.endswith(f"new/?candidate={new.pk}&candidate={old.pk}&again=1&per_pair=50")
     assert "A judge votes once per prompt, and only 50 shared prompts are left" in page
-    assert "Start a judge run</a>" not in text(join(team, Role.VIEWER), decision_url(team, arena))
+    assert "Start a judge run</a>" not in page_text(
+        join(team, Role.VIEWER), decision_url(team, arena)
+    )
 
 
-def test_when_judges_have_been_asked_about_all_prompts_more_prompts_are_what_it_takes(
-    team: Team,
-) -> None:
+def test_more_prompts_are_needed_once_judges_saw_all(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.45))
     publish(arena)
     client, url = join(team), decision_url(team, arena)
     run = order(arena, "scripted:scripted-1", per_pair=30)
-    assert "only 20 shared prompts are left" in text(client, url)
+    assert "only 20 shared prompts are left" in page_text(client, url)
     order(arena, "scripted:scripted-1", per_pair=30)
-    page = text(client, url)
+    page = page_text(client, url)
     assert "The judges have already judged all 50 shared prompts" in page
     assert f"/a/{arena.slug}/manage/prompts/" in page
     assert "Start a judge run</a>" not in page
     cancel_people_run(run=run, by=CLI, now=timezone.now())
-    assert "only 30 shared prompts are left" in text(client, url)
+    assert "only 30 shared prompts are left" in page_text(client, url)
     order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=45)
-    assert "only 5 shared prompts are left" in text(client, url)
+    assert "only 5 shared prompts are left" in page_text(client, url)
 
 
 def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
     arena = make_arena(2, 6, team=team)
     publish(arena)
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     for name in ("vote", "manage_arena"):
         assert f'href="{reverse(name, args=[arena.slug])}"' in page
     assert "Start a judge run</a>" in page
-    assert reverse("manage_arena", args=[arena.slug]) not in text(
+    assert reverse("manage_arena", args=[arena.slug]) not in page_text(
         join(team, Role.VIEWER), decision_url(team, arena)
     )
 
@@ -361,21 +370,21 @@ def careful_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("careful_scripts")
-def test_votes_of_scripts_are_called_so_under_the_sentence(team: Team, clear: Arena) -> None:
+def test_votes_of_scripts_are_called_so_under_the_sentence(team: Team, clear_lead: Arena) -> None:
     for judges in (["scripted:scripted-1"], ["scripted:scripted-1", "scripted:scripted-2"]):
-        work_off(order(clear, *judges, per_pair=10))
-    publish(clear)
+        work_off(order(clear_lead, *judges, per_pair=10))
+    publish(clear_lead)
     client, said = join(team), "Demo only: these votes come from a script"
     for raters in ("judges", "juries"):
-        assert said in text(client, decision_url(team, clear, raters=raters))
+        assert said in page_text(client, decision_url(team, clear_lead, raters=raters))
     for raters in ("people", "combined"):
-        assert said not in text(client, decision_url(team, clear, raters=raters))
-    combined = text(client, decision_url(team, clear, raters="combined"))
+        assert said not in page_text(client, decision_url(team, clear_lead, raters=raters))
+    combined = page_text(client, decision_url(team, clear_lead, raters="combined"))
     assert "By human votes alone (no judge is trusted yet), candidate-1 beats" in combined
 
 
-def test_votes_of_real_judges_are_not(team: Team, clear: Arena, judge_votes: Any) -> None:
-    page = text(join(team), decision_url(team, clear, raters="judges"))
+def test_votes_of_real_judges_are_not(team: Team, clear_lead: Arena, judge_votes: Any) -> None:
+    page = page_text(join(team), decision_url(team, clear_lead, raters="judges"))
     assert "Votes of scripted judges" not in page
 
 
@@ -394,7 +403,7 @@ def shut_out(team: Team, prompts: int, won: str = "left") -> Arena:
 
 
 def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
-    page = text(join(team), decision_url(team, shut_out(team, 8)))
+    page = page_text(join(team), decision_url(team, shut_out(team, 8)))
     assert (
         "candidate-1 loses to candidate-0 every time: it wins 0 of 8. This result is conclusive"
         in page
@@ -403,8 +412,8 @@ def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
     assert '<td data-label="Status">conclusive</td>' in page
 
 
-def test_who_wins_on_too_few_prompts_is_told_how_many_are_missing(team: Team) -> None:
-    page = text(join(team), decision_url(team, shut_out(team, 7, "right")))
+def test_winner_on_too_few_prompts_is_told_how_many_lack(team: Team) -> None:
+    page = page_text(join(team), decision_url(team, shut_out(team, 7, "right")))
     assert "Not conclusive yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
     assert "<strong>about 1</strong> between the two" in page
     assert "<strong>every time</strong>" in page
@@ -416,13 +425,13 @@ def test_many_votes_on_one_prompt_are_one_prompt(team: Team) -> None:
     for _ in range(30):
         make_vote(arena, new, old, "right", arena.prompts.order_by("pk").first())
     publish(arena)
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     assert "Not conclusive yet: candidate-1 has lost all 31 votes" in page
     assert "it takes about 7 more votes, on other prompts" in page
 
 
 def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:
-    page = text(join(team), decision_url(team, shut_out(team, 5, "both_bad")))
+    page = page_text(join(team), decision_url(team, shut_out(team, 5, "both_bad")))
     assert "Not conclusive yet: all 5 votes on candidate-1 and candidate-0 rated both" in page
     assert "<strong>0</strong> between the two" in page
     assert "plus 5 “both bad” between the two" in page
@@ -431,13 +440,15 @@ def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:
 # -- What was known once ---------------------------------------------------------------------------
 
 
-def test_what_was_known_is_told_beside_what_the_votes_say_now(team: Team, clear: Arena) -> None:
+def test_what_was_known_is_told_beside_what_the_votes_say_now(
+    team: Team, clear_lead: Arena
+) -> None:
     write_decisions(now=timezone.now(), seen={})
-    client, url = join(team), decision_url(team, clear)
-    assert "conclusive since" in text(client, url)
-    vote(clear, (0.0, -1.5), each=115)
-    publish(clear)
-    page = text(client, url)
+    client, url = join(team), decision_url(team, clear_lead)
+    assert "conclusive since" in page_text(client, url)
+    vote_by_strength(clear_lead, (0.0, -1.5), each=115)
+    publish(clear_lead)
+    page = page_text(client, url)
     assert "conclusive since" not in page
     assert "UTC: “candidate-1 beats candidate-0" in page
 
@@ -446,7 +457,7 @@ def test_of_the_retired_no_more_votes_are_asked(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.3))
     publish(arena)
     arena.candidates.filter(name="candidate-1").update(retired_at=timezone.now())
-    page = text(join(team), decision_url(team, arena))
+    page = page_text(join(team), decision_url(team, arena))
     assert "no more votes will come, because candidate-1 is archived" in page
     assert "<dt>Votes still needed" not in page
     assert "Start a judge run" not in page

@@ -1,4 +1,4 @@
-"""What becomes known is written once, and told once."""
+"""A conclusive difference is written once, and its notice is sent once."""
 
 import random
 from datetime import timedelta
@@ -22,7 +22,7 @@ from ranking.board_data import BoardQuery
 from ranking.comparison import read_difference_boards
 from ranking.stats.differences import Lead
 from tests.factories import make_arena, make_vote
-from tests.judges.deciding import candidates_of, join, make_team, team_arena, vote
+from tests.judges.helpers import candidates_of, join, make_team, team_arena, vote_by_strength
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -34,7 +34,7 @@ def decide(**fields: Any) -> int:
     return write_decisions(**{"now": timezone.now(), "seen": {}} | fields)
 
 
-def test_a_clear_difference_is_written_with_its_notice_and_deliveries(team: Team) -> None:
+def test_clear_difference_is_written_with_notice_and_deliveries(team: Team) -> None:
     join(team, email="ann@example.com")
     Webhook.objects.create(team=team, url="https://hooks.example.com/", salt="s")
     arena = team_arena(team, CLEAR)
@@ -64,7 +64,7 @@ def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
     arena = team_arena(team, CLEAR)
     publish(arena)
     decide()
-    vote(arena, CLEAR, each=4, seed=9)
+    vote_by_strength(arena, CLEAR, each=4, seed=9)
     publish(arena)
     assert decide() == 0
     assert (Decision.objects.count(), Notice.objects.count()) == (1, 1)
@@ -74,7 +74,7 @@ def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5))
     publish(arena)
     assert decide() == 1
-    vote(arena, (0.0, -1.5), each=400)
+    vote_by_strength(arena, (0.0, -1.5), each=400)
     publish(arena)
     assert decide() == 1
     assert list(Decision.objects.order_by("pk").values_list("lead", flat=True)) == [
@@ -89,7 +89,7 @@ def test_whatever_turns_round_again_is_told_again(team: Team) -> None:
     publish(arena)
     decide()
     for strength, each in ((-1.5, 400), (1.5, 1200)):
-        vote(arena, (0.0, strength), each=each)
+        vote_by_strength(arena, (0.0, strength), each=each)
         publish(arena)
         assert decide() == 1
         assert decide() == 0
@@ -150,7 +150,7 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     assert decide() == 0
 
 
-def test_the_chosen_baseline_counts_and_another_one_is_another_question(team: Team) -> None:
+def test_chosen_baseline_counts_and_another_starts_anew(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5, 3.0))
     publish(arena)
     first, _, third = candidates_of(arena)
@@ -193,12 +193,12 @@ def test_undisclosed_names_are_told_to_their_own_team_alone(team: Team) -> None:
     assert "candidate-1" not in str(Notice.objects.get(team=guests).details)
 
 
-def test_retired_candidates_and_arenas_without_a_team_are_left_alone(team: Team) -> None:
+def test_retired_candidates_and_teamless_arenas_are_skipped(team: Team) -> None:
     arena = team_arena(team, CLEAR)
     arena.candidates.filter(pk=candidates_of(arena)[1].pk).update(retired_at=timezone.now())
     publish(arena)
     operators = make_arena(2, 50)
-    vote(operators, CLEAR)
+    vote_by_strength(operators, CLEAR)
     publish(operators)
     assert decide() == 0
 

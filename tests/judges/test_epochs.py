@@ -14,8 +14,16 @@ from judges.services.drift import evaluate, run_drift_checks, start_drift_checks
 from judges.services.registry import register_jury
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
-from tests.judges.helpers import LOCAL, beat, order, work_off
-from tests.judges.labelled import ask, epoch_of, pair_row, stored
+from tests.judges.helpers import (
+    LOCAL,
+    ask_about,
+    check_drift,
+    epoch_of,
+    order,
+    pair_row,
+    store_labels,
+    work_off,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
@@ -26,11 +34,11 @@ TOMORROW = NOW + timedelta(days=1)
 def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
     """A judge that people's labels speak for, with a canary."""
     local.otherwise = prefers("GOOD")
-    epoch, labels_in = epoch_of(), stored(tmp_path, [pair_row(i) for i in range(40)])
-    ask(epoch, labels_in)
+    epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
+    ask_about(epoch, labels_in)
     measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
     start_drift_checks(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
-    beat(NOW)
+    check_drift(NOW)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is not None
     return epoch
@@ -39,7 +47,7 @@ def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
 def sounded(local: FakeServer) -> DriftCheck:
     """The check at which a judge is heard that has turned its mind round."""
     local.otherwise = prefers(", in my view")
-    return beat(TOMORROW)
+    return check_drift(TOMORROW)
 
 
 def test_an_alarm_ends_the_epoch_and_all_trust(trusted: Epoch, local: FakeServer) -> None:
@@ -70,13 +78,13 @@ def test_an_alarm_ends_the_trust_of_juries_with_the_judge(
 
 def test_the_new_epoch_has_a_baseline_of_its_own(trusted: Epoch, local: FakeServer) -> None:
     sounded(local)
-    check = beat(TOMORROW)
+    check = check_drift(TOMORROW)
     assert (check.why, check.sample, check.epoch.number, check.n) == ("baseline", 1000, 2, 40)
-    assert not beat(TOMORROW + timedelta(days=1)).alarm
+    assert not check_drift(TOMORROW + timedelta(days=1)).alarm
     assert Epoch.objects.count() == 2
 
 
-def test_the_next_run_votes_as_the_new_epoch_and_asks_everything_again(
+def test_next_run_votes_as_the_new_epoch_and_asks_all_again(
     trusted: Epoch, local: FakeServer
 ) -> None:
     arena = make_arena(2, 3)
@@ -96,9 +104,9 @@ def test_a_new_epoch_is_trusted_once_it_is_measured_itself(
 ) -> None:
     sounded(local)
     local.otherwise = prefers("GOOD")
-    epoch, labels_in = epoch_of(), stored(tmp_path, [pair_row(i) for i in range(40)])
+    epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
     assert epoch.number == 2
-    ask(epoch, labels_in)
+    ask_about(epoch, labels_in)
     measure_labels(epoch=epoch, labels_in=labels_in, now=TOMORROW)
     assert list(Rater.objects.exclude(trusted_at=None)) == [epoch.rater]
 
@@ -119,7 +127,7 @@ def test_a_check_is_evaluated_once(trusted: Epoch, local: FakeServer) -> None:
 
 def test_a_few_other_verdicts_are_no_alarm(trusted: Epoch, local: FakeServer) -> None:
     local.otherwise = with_faults([prefers(", in my view")], 0.1, prefers("GOOD"), seed=2)
-    check = beat(TOMORROW)
+    check = check_drift(TOMORROW)
     assert not check.alarm
     assert check.only_before + check.changed > 0
     assert Epoch.objects.count() == 1

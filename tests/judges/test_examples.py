@@ -53,7 +53,7 @@ def test_items_that_are_tested_do_not_count_as_there() -> None:
 
 
 @given(pools, st.integers(0, 1000), st.sets(st.sampled_from("abcdefghij")), st.randoms())
-def test_no_tested_item_no_item_twice_and_the_pools_order_does_not_matter(
+def test_draw_skips_tested_items_and_ignores_pool_order(
     pool: Pool, seed: int, exclude: set[str], chance: object
 ) -> None:
     n = min(4, len({key for key, _, _ in pool} - exclude))

@@ -1,4 +1,4 @@
-"""Traps that no judge may prefer: the same for the same key, and each worse than what is real."""
+"""Honeypots that no judge may prefer: the same for the same key, each worse than what is real."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ def made(key: str = "k", answer: str = ANSWER, **more: str) -> dict[str, Honeypo
     return {each.kind: each for each in honeypots(key, PROMPT, answer, **more)}  # type: ignore[arg-type]
 
 
-def test_there_is_one_of_each_trap_beside_the_real_answer() -> None:
+def test_there_is_one_honeypot_of_each_kind_per_real_answer() -> None:
     found = made()
     assert list(found) == ["empty", "as_above", "padded", "forged"]
     assert {each.real for each in found.values()} == {ANSWER}
@@ -24,7 +24,7 @@ def test_there_is_one_of_each_trap_beside_the_real_answer() -> None:
     assert "above" in found["as_above"].fake.lower()
 
 
-def test_a_padded_copy_is_the_answer_and_sentences_that_say_nothing() -> None:
+def test_padded_copy_is_the_answer_plus_empty_sentences() -> None:
     fake = made()["padded"].fake
     before, after = fake.split(ANSWER)
     rest = before + after
@@ -67,14 +67,14 @@ def test_a_judge_that_repeats_a_forged_verdict_has_given_none() -> None:
 
 @settings(deadline=None)
 @given(st.text(), st.text(), st.text(min_size=1).filter(str.strip))
-def test_the_same_key_makes_the_same_traps_of_any_texts(key: str, prompt: str, answer: str) -> None:
+def test_the_same_key_makes_the_same_honeypots(key: str, prompt: str, answer: str) -> None:
     for form in ("line", "prometheus"):
         traps = honeypots(key, prompt, answer, form)  # type: ignore[arg-type]
         assert traps == honeypots(key, prompt, answer, form)  # type: ignore[arg-type]
         assert [trap.fake == answer for trap in traps].count(True) <= 1  # "As above." itself
 
 
-def test_another_key_makes_other_traps() -> None:
+def test_another_key_makes_other_honeypots() -> None:
     for trap in ("as_above", "padded", "forged"):
         assert len({made(str(key))[trap].fake for key in range(30)}) > 3
 
@@ -108,7 +108,7 @@ def test_a_blank_answer_is_no_bait(answer: str) -> None:
         ("padded", None, False),
     ],
 )
-def test_a_false_win_is_more_than_the_trap_deserves(
+def test_a_false_win_is_more_than_the_honeypot_deserves(
     trap: str, outcome: str | None, false: bool
 ) -> None:
     assert is_false_win(trap, outcome) is false  # type: ignore[arg-type]

@@ -1,18 +1,15 @@
 """`manage.py judge`, with the queue worked off by a thread's stand-in."""
 
-import io
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
-from arena.endpoints import ModelPrice
-from arena.models import Arena, Capability, Import, Run, Vote
+from arena.models import Arena, Capability, Run, Vote
 from judges import tasks
 from judges.management.commands import judge as command
 from judges.models import Judge
@@ -21,25 +18,14 @@ from judges.services.calls import judge_call
 from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
+from tests.judges.helpers import hide_arena, run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 
 
-def judge(arena: Arena | str, *extra: str, name: str = "scripted", **numbers: int) -> str:
-    out = io.StringIO()
+def judge(arena: Arena | str, *extra: str, name: str = "scripted") -> str:
     slug = arena if isinstance(arena, str) else arena.slug
-    given = {"per_pair": 2, "max_calls": 100} | numbers
-    call_command(
-        "judge",
-        slug,
-        f"--judge={name}",
-        f"--per-pair={given['per_pair']}",
-        f"--max-calls={given['max_calls']}",
-        *extra,
-        stdout=out,
-        stderr=out,
-    )
-    return out.getvalue()
+    return run_command("judge", slug, f"--judge={name}", "--per-pair=2", "--max-calls=100", *extra)
 
 
 @pytest.mark.usefixtures("worker")
@@ -55,7 +41,7 @@ def test_a_run_is_ordered_watched_and_summed_up() -> None:
 
 @pytest.mark.usefixtures("no_worker")
 def test_a_dry_run_quotes_and_writes_nothing() -> None:
-    said = judge(make_arena(3, 4), "--dry-run", max_calls=8)
+    said = judge(make_arena(3, 4), "--dry-run", "--max-calls=8")
     assert "3 pairs, 4 comparisons, 8 calls" in said
     assert "Cost: $0.00 expected, $0.00 at most." in said
     assert not Run.objects.exists()
@@ -99,7 +85,7 @@ def test_the_same_command_again_continues_with_new_items() -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: FakeServer) -> None:
+def test_paused_run_is_explained_and_continued(local: FakeServer) -> None:
     arena = make_arena(3, 4)
     probed = {"endpoint": "local", "model": "judge-7b-2024-07-01", "probed_at": timezone.now()}
     Capability.objects.create(**probed)
@@ -115,18 +101,6 @@ def test_a_paused_run_is_explained_and_continued_by_the_same_command(local: Fake
 
 PAID = "local:judge-7b-2024-07-01"
 DOLLAR = 10**9
-
-
-@pytest.fixture
-def paid(local: FakeServer, settings: Any) -> FakeServer:
-    """The server, for a dollar per million tokens."""
-    price = {PAID.removeprefix("local:"): ModelPrice(DOLLAR, DOLLAR)}
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
-    known = {"endpoint": "local", "model": PAID.removeprefix("local:")}
-    Capability.objects.create(**known, probed_at=timezone.now())
-    local.otherwise = better_is("TIE")
-    return local
 
 
 @pytest.fixture
@@ -148,7 +122,7 @@ def test_a_run_at_its_cap_goes_on_with_a_higher_one(at_its_cap: Arena) -> None:
 
 
 @pytest.mark.parametrize("cap", [[], ["--cap=0.001"], ["--cap=0.0005"]])
-def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
+def test_cap_is_neither_raised_by_itself_nor_lowered(
     at_its_cap: Arena, paid: FakeServer, cap: list[str]
 ) -> None:
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached"):
@@ -157,7 +131,7 @@ def test_a_cap_is_not_raised_by_the_same_command_and_never_lowered(
     assert not paid.requests
 
 
-def test_a_cap_below_what_was_spent_is_refused_and_the_run_stays_paused(at_its_cap: Arena) -> None:
+def test_cap_below_spending_is_refused_and_run_stays_paused(at_its_cap: Arena) -> None:
     Run.objects.update(settled=DOLLAR)
     with pytest.raises(CommandError, match=r"spent or reserved \$1\.00.*cannot be \$0\.50"):
         judge(at_its_cap, "--cap=0.50", name=PAID)
@@ -183,31 +157,28 @@ def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("numbers", "name", "says"),
+    ("options", "name", "says"),
     [
-        ({"per_pair": 0}, "scripted", r"^--per-pair must be at least 1\.$"),
-        ({"max_calls": -1}, "scripted", "^--max-calls must not be negative"),
-        ({"max_calls": 0}, "scripted", "at least 2"),
-        ({}, "nobody", "no judge called 'nobody'"),
-        ({}, "scripted:latest", "alias"),
+        (["--per-pair=0"], "scripted", r"^--per-pair must be at least 1\.$"),
+        (["--max-calls=-1"], "scripted", "^--max-calls must not be negative"),
+        (["--max-calls=0"], "scripted", "at least 2"),
+        ([], "nobody", "no judge called 'nobody'"),
+        ([], "scripted:latest", "alias"),
     ],
 )
-def test_bad_orders_end_with_a_sentence(numbers: Any, name: str, says: str) -> None:
+def test_bad_orders_end_with_a_sentence(options: list[str], name: str, says: str) -> None:
     with pytest.raises(CommandError, match=says):
-        judge(make_arena(2, 2), name=name, **numbers)
+        judge(make_arena(2, 2), *options, name=name)
     assert not Run.objects.exists()
 
 
 @pytest.mark.usefixtures("no_worker")
-def test_five_comparisons_a_pair_are_wanted_unless_said_otherwise() -> None:
-    out = io.StringIO()
-    call_command("judge", make_arena(2, 9).slug, "--judge=scripted", "--dry-run", stdout=out)
-    assert "1 pairs, 5 comparisons, 10 calls" in out.getvalue()
+def test_default_is_five_comparisons_a_pair() -> None:
+    said = run_command("judge", make_arena(2, 9).slug, "--judge=scripted", "--dry-run")
+    assert "1 pairs, 5 comparisons, 10 calls" in said
 
 
-def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clear_leads_are_named_with_the_option_again(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
     facts = PairFacts(separated=frozenset(arena.pairs.values_list("low_id", "high_id")))
     monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
@@ -217,7 +188,7 @@ def test_pairs_told_apart_already_are_named_with_the_option_that_buys_them(
 
 
 @pytest.mark.usefixtures("worker")
-def test_without_a_decisive_verdict_the_habit_of_position_is_not_known(local: FakeServer) -> None:
+def test_position_habit_needs_a_decisive_verdict(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     said = judge(make_arena(2, 4), name="local:judge-7b-2024-07-01")
     assert "Chose the answer shown first: not available." in said
@@ -228,9 +199,6 @@ def test_an_unknown_or_hidden_arena_is_named() -> None:
     with pytest.raises(CommandError, match="no arena 'nowhere'"):
         judge("nowhere")
     arena = make_arena(2, 2)
-    arena.founded_by = Import.objects.create(
-        arena=arena, file_name="f", sha256="0", format="native", started_at=arena.created_at
-    )
-    arena.save()
+    hide_arena(arena)
     with pytest.raises(CommandError, match="no arena"):
         judge(arena)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 from playwright.sync_api import expect
@@ -12,14 +11,14 @@ from playwright.sync_api import expect
 from arena.models import Arena, Run, Vote
 from judges.models import Judgement
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.test_judges_page import labels, measured, registered
+from tests.judges.helpers import ask_and_measure, make_labels, order, register_used_judge, work_off
+from tests.ranking.helpers import open_details, serious_violations, width_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def arena() -> Arena:
+def support_arena() -> Arena:
     return make_arena(3, 6, slug="support", name="Support answers")
 
 
@@ -49,7 +48,7 @@ def _left_behind(request: Any) -> bool:
 
 
 def test_a_jury_is_ordered_watched_read_and_voted_beside(
-    boss: Any, live_server: Any, arena: Arena
+    boss: Any, live_server: Any, support_arena: Arena
 ) -> None:
     page = boss
     page.goto(live_server.url + reverse("judge_runs", args=["support"]))
@@ -110,9 +109,9 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
 
 
 def test_a_button_keeps_the_focus_while_news_come_in(
-    boss: Any, live_server: Any, arena: Arena
+    boss: Any, live_server: Any, support_arena: Arena
 ) -> None:
-    run = order(arena, "scripted")
+    run = order(support_arena, "scripted")
     boss.goto(live_server.url + reverse("judge_run", args=["support", run.pk]))
     boss.get_by_role("button", name="Pause").focus()
     with boss.expect_response(lambda response: "seen=open" in response.url):
@@ -125,8 +124,8 @@ def test_a_button_keeps_the_focus_while_news_come_in(
     expect(boss.locator("#progress")).to_contain_text("Cancelled")
 
 
-def test_what_is_wrong_with_an_order_is_in_sight_and_has_the_focus(
-    boss: Any, live_server: Any, arena: Arena
+def test_order_errors_are_in_view_and_focused(
+    boss: Any, live_server: Any, support_arena: Arena
 ) -> None:
     boss.goto(live_server.url + reverse("order_run", args=["support"]))
     boss.get_by_label("scripted:scripted-3", exact=True).check()
@@ -142,16 +141,16 @@ def test_what_is_wrong_with_an_order_is_in_sight_and_has_the_focus(
 
 
 @pytest.fixture
-def pages(arena: Arena, live_server: Any) -> dict[str, str]:
+def pages(support_arena: Arena, live_server: Any) -> dict[str, str]:
     """An address of every page, each with as much on it as there can be."""
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
-    done = work_off(order(arena, *jury, per_pair=4))
-    going = order(arena, "scripted:scripted-1@pairwise-note")
+    done = work_off(order(support_arena, *jury, per_pair=4))
+    going = order(support_arena, "scripted:scripted-1@pairwise-note")
     Run.objects.filter(pk=going.pk).update(cap=5 * 10**9, settled=10**8, uncertain=10**7)
-    epoch = registered("scripted:scripted-1")
-    measured(epoch, labels())
+    epoch = register_used_judge("scripted:scripted-1")
+    ask_and_measure(epoch, make_labels())
     one = done.judgements.filter(state="voted").first()
-    slug = arena.slug
+    slug = support_arena.slug
     found = {
         "runs": reverse("judge_runs", args=[slug]),
         "done": reverse("judge_run", args=[slug, done.pk]),
@@ -170,12 +169,6 @@ def quote(page: Any) -> None:
     page.get_by_role("heading", name="Quote").wait_for()
 
 
-def open_all(page: Any) -> None:
-    page.evaluate(
-        "() => document.querySelectorAll('details').forEach(details => { details.open = true; })"
-    )
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str) -> None:
     boss.emulate_media(color_scheme=scheme)
@@ -183,14 +176,8 @@ def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str
         boss.goto(url)
         if name == "order":
             quote(boss)
-        open_all(boss)
-        found = Axe().run(boss).response["violations"]
-        serious = [
-            (one["id"], one["nodes"][0]["html"])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert not serious, (name, serious)
+        open_details(boss)
+        assert not serious_violations(boss), name
 
 
 def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
@@ -200,6 +187,6 @@ def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
         boss.goto(url)
         if name == "order":
             quote(boss)
-        open_all(boss)
-        widths[name] = boss.evaluate("document.documentElement.scrollWidth")
+        open_details(boss)
+        widths[name] = width_of(boss)
     assert set(widths.values()) == {390}, widths

@@ -7,128 +7,90 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Run
 from judges.models import (
     Calibration,
     DriftCheck,
     DriftCheckSet,
-    Epoch,
     Judge,
     Judgement,
-    Label,
-    LabelItem,
     LabelSet,
-    RunJudge,
 )
 from judges.services.calibration import measure_labels
-from judges.services.honeypots import make_honeypots, measure_honeypots
+from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
 from judges.services.registry import (
-    Switches,
     begin_next_epoch,
-    register_judge,
     register_jury,
-    spec_named,
 )
 from judges.services.verdicts import give_feedback
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import signed_in, text
+from tests.judges.helpers import (
+    ask_and_measure,
+    make_labels,
+    order,
+    page_text,
+    register_used_judge,
+    signed_in,
+    with_run,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
-ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
 
 
-def registered(name: str = "scripted", **switches: Any) -> Epoch:
-    return tried(register_judge(spec=spec_named(name, Switches(**switches))))
+def judges_page(client: Client) -> str:
+    return page_text(client, reverse("judges"))
 
 
-def tried(epoch: Epoch) -> Epoch:
-    """Asked on labelled items, so that whoever reads the page may know of it."""
-    RunJudge.objects.create(run=Run.objects.create(kind=Run.Kind.JUDGE), epoch=epoch)
-    return epoch
-
-
-def labels(kind: str = "pairs", n: int = 12) -> LabelSet:
-    made = LabelSet.objects.create(name=f"{kind} <b>of</b> ours", kind=kind, digest=kind)
-    for number in range(n):
-        second = {} if kind == "scores" else {"response_2": f"{ANSWERS[1]} {number}"}
-        item = LabelItem.objects.create(
-            labels_in=made,
-            key=str(number),
-            prompt=f"Why {number}?",
-            response_1=f"{ANSWERS[0]} {number}",
-            category=f"<i>kind</i> {number % 2}",
-            **second,
-        )
-        for person in ("ann", "bob"):
-            said = {"score": float(number % 4 + 1)}
-            if kind == "pairs":
-                said = {"outcome": "left" if number % 3 else "tie"}
-            Label.objects.create(item=item, rater=person, **said)
-    return made
-
-
-def measured(epoch: Epoch, label_set: LabelSet) -> Calibration:
-    items, now = list(label_set.items.order_by("pk")), timezone.now()
-    work_off(order_label_run(epoch=epoch, items=items, cap=None, now=now))
-    measure = measure_honeypots if label_set.kind == "honeypots" else measure_labels
-    return measure(epoch=epoch, labels_in=label_set, now=now)
-
-
-def board(client: Client) -> str:
-    return text(client, reverse("judges"))
-
-
-def page(client: Client, judge: Judge) -> str:
-    return text(client, judge.get_absolute_url())
+def judge_page(client: Client, judge: Judge) -> str:
+    return page_text(client, judge.get_absolute_url())
 
 
 # -- The leaderboard -------------------------------------------------------------------------------
 
 
 def test_without_judges_it_says_so(client: Client) -> None:
-    assert "No judges yet." in board(client)
+    assert "No judges yet." in judges_page(client)
 
 
-def test_a_judge_that_nobody_measured_is_not_trusted_and_the_page_says_why(client: Client) -> None:
-    registered()
-    html = board(client)
+def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> None:
+    register_used_judge()
+    html = judges_page(client)
     assert "Not trusted yet" in html
     assert "It has not been calibrated against people in this epoch." in html
     assert "Not a real judge" in html
 
 
 def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
-    registered("local:judge-latest", unpinned=True)
-    html = board(client)
+    register_used_judge("local:judge-latest", unpinned=True)
+    html = judges_page(client)
     assert "Unpinned" in html
     assert "Not a real judge" not in html
 
 
 def test_what_was_measured_stands_in_the_row(client: Client) -> None:
-    epoch = registered()
-    found = measured(epoch, labels()).report["against_all"]["decisive"]
-    html = board(client)
+    epoch = register_used_judge()
+    found = ask_and_measure(epoch, make_labels()).report["against_all"]["decisive"]
+    html = judges_page(client)
     assert f"n = {found['n']}" in html
     assert f"{found['value']:.0%}" in html
     assert "Agreement with people" in html
 
 
 def test_a_trusted_judge_is_called_so(client: Client) -> None:
-    epoch = registered()
-    measured(epoch, labels())
+    epoch = register_used_judge()
+    ask_and_measure(epoch, make_labels())
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
-    html = board(client)
+    html = judges_page(client)
     assert 'data-trusted="yes" >Trusted<' in html
     assert "Not trusted yet" not in html
 
 
 def test_juries_stand_below(client: Client) -> None:
-    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    jury = tried(register_jury(members=members)).judge
-    html = board(client)
+    members = [register_used_judge(f"scripted:scripted-{number}") for number in (1, 2)]
+    jury = with_run(register_jury(members=members)).judge
+    html = judges_page(client)
     assert html.index("<h2>Juries</h2>") < html.index(jury.get_absolute_url())
 
 
@@ -136,14 +98,14 @@ RUBRICS = ["pairwise", "pairwise-note"]
 
 
 @pytest.mark.parametrize("judges", [1, 4])
-def test_the_leaderboard_takes_as_many_queries_however_many_judges(
+def test_leaderboard_queries_do_not_grow_with_judges(
     client: Client, django_assert_num_queries: Any, judges: int
 ) -> None:
     for number in range(judges):
         name = f"scripted:scripted-{number % 3 + 1}@{RUBRICS[number // 3]}"
-        measured(registered(name), labels() if not number else the_labels())
+        ask_and_measure(register_used_judge(name), make_labels() if not number else the_labels())
     with django_assert_num_queries(6):
-        board(client)
+        judges_page(client)
 
 
 def the_labels() -> LabelSet:
@@ -154,8 +116,8 @@ def the_labels() -> LabelSet:
 
 
 def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
-    judge = registered("scripted:scripted-1@score-1-4").judge
-    html = page(client, judge)
+    judge = register_used_judge("scripted:scripted-1@score-1-4").judge
+    html = judge_page(client, judge)
     for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
         assert part in html
     assert "Rubric prompts" in html
@@ -164,17 +126,17 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
 
 
 def test_a_judge_whose_files_changed_says_so(client: Client) -> None:
-    judge = registered().judge
+    judge = register_used_judge().judge
     Judge.objects.filter(pk=judge.pk).update(digest="0" * 64)
-    assert "have changed since it was registered" in page(client, judge)
+    assert "have changed since it was registered" in judge_page(client, judge)
     Judge.objects.filter(pk=judge.pk).update(rubric="gone")
-    assert "There is no rubric called" in page(client, judge)
+    assert "There is no rubric called" in judge_page(client, judge)
 
 
-def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Client) -> None:
-    epoch = registered()
-    report = measured(epoch, labels()).report
-    html = page(client, epoch.judge)
+def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
+    epoch = register_used_judge()
+    report = ask_and_measure(epoch, make_labels()).report
+    html = judge_page(client, epoch.judge)
     for words in (
         "Judge and all labels",
         "Judge and the majority of people",
@@ -194,18 +156,16 @@ def test_pairs_are_shown_three_ways_beside_people_length_and_habits(client: Clie
     assert "<b>of</b>" not in html
 
 
-def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
-    client: Client,
-) -> None:
-    epoch = registered()
-    one = measured(epoch, labels())
+def test_confusion_table_ignores_the_order_of_keys(client: Client) -> None:
+    epoch = register_used_judge()
+    one = ask_and_measure(epoch, make_labels())
     counts = dict(enumerate(["left", "right", "tie", "none"], start=1))
     shuffled = {
         row: {name: 10 * number + place for place, name in sorted(counts.items(), reverse=True)}
         for number, row in ((3, "tie"), (2, "right"), (1, "left"))
     }
     Calibration.objects.filter(pk=one.pk).update(report=one.report | {"confusion": shuffled})
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     table = html[html.index("confusion") :]
     cells = [
         table.index(f'<td class="number">{number}</td>') for number in (11, 12, 13, 14, 21, 34)
@@ -215,9 +175,9 @@ def test_the_confusion_is_a_table_with_headings_whatever_the_order_of_its_keys(
 
 
 def test_scores_are_shown_with_their_correlations(client: Client) -> None:
-    epoch = registered("scripted:scripted-1@score-1-4")
-    measured(epoch, labels("scores"))
-    html = page(client, epoch.judge)
+    epoch = register_used_judge("scripted:scripted-1@score-1-4")
+    ask_and_measure(epoch, make_labels("scores"))
+    html = judge_page(client, epoch.judge)
     for words in (
         "Pearson",
         "Spearman",
@@ -226,37 +186,41 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
         "Answer length alone",
     ):
         assert words in html
-    assert "Pearson" in board(client)
+    assert "Pearson" in judges_page(client)
 
 
-def test_traps_are_shown_one_kind_after_the_other(client: Client) -> None:
-    epoch = registered()
-    measured(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
-    html = page(client, epoch.judge)
+def test_honeypots_are_shown_one_kind_after_the_other(client: Client) -> None:
+    epoch = register_used_judge()
+    ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
+    html = judge_page(client, epoch.judge)
     for words in ("Empty answer", "“As above”", "padded", "forged verdict", "Honeypot failures"):
         assert words in html
 
 
 def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> None:
-    epoch, other, both = registered(), registered("scripted@score-1-4"), labels()
-    measured(other, both)
-    measured(epoch, both)
-    html = page(client, epoch.judge)
+    epoch, other, both = (
+        register_used_judge(),
+        register_used_judge("scripted@score-1-4"),
+        make_labels(),
+    )
+    ask_and_measure(other, both)
+    ask_and_measure(epoch, both)
+    html = judge_page(client, epoch.judge)
     assert "Same model, different setup" in html
     assert "Pairwise minus direct assessment" in html
 
 
-def test_the_newest_measurement_is_shown_and_the_older_ones_are_listed(client: Client) -> None:
-    epoch, both = registered(), labels()
-    measured(epoch, both)
+def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> None:
+    epoch, both = register_used_judge(), make_labels()
+    ask_and_measure(epoch, both)
     measure_labels(epoch=epoch, labels_in=both, now=timezone.now())
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     assert html.count('class="judge-calibration"') == 1
     assert html.count(" · 12 items · agreement ") == 2
 
 
-def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
-    epoch, both = registered(), labels()
+def test_epochs_and_alarms_are_shown(client: Client) -> None:
+    epoch, both = register_used_judge(), make_labels()
     run = work_off(
         order_label_run(epoch=epoch, items=list(both.items.all()), cap=None, now=timezone.now())
     )
@@ -266,14 +230,14 @@ def test_epochs_and_alarms_of_the_canary_are_told(client: Client) -> None:
         canary=canary, epoch=epoch, run=run, alarm=True, evaluated_at=timezone.now(), **check
     )
     begin_next_epoch(epoch=epoch, reason="It <b>changed</b>.", now=timezone.now())
-    html = page(client, epoch.judge)
+    html = judge_page(client, epoch.judge)
     assert "Drift detected" in html
     assert "&lt; 0.001" in html
     assert "It &lt;b&gt;changed&lt;/b&gt;." in html
     assert "Epoch 2" in html
     run_url = reverse("trial_run", args=[run.pk])
     assert run_url not in html
-    assert run_url in page(signed_in("boss", staff=True), epoch.judge)
+    assert run_url in judge_page(signed_in("boss", staff=True), epoch.judge)
 
 
 def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> None:
@@ -283,15 +247,15 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
         give_feedback(
             judgement=one, user=ann, kind="critical", holds=bool(number), now=timezone.now()
         )
-    html = page(client, run.run_judges.get().epoch.judge)
+    html = judge_page(client, run.run_judges.get().epoch.judge)
     assert "75%" in html
     assert "of 4 ratings" in html
     assert "no ratings yet" in html
 
 
 def test_a_jury_leads_to_its_judges(client: Client) -> None:
-    members = [registered(f"scripted:scripted-{number}") for number in (1, 2)]
-    html = page(client, tried(register_jury(members=members)).judge)
+    members = [register_used_judge(f"scripted:scripted-{number}") for number in (1, 2)]
+    html = judge_page(client, with_run(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
     assert "Not calibrated" not in html

@@ -6,14 +6,22 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.calls.runs import cancel_run
 from arena.models import Comparison, Rater, Vote
-from judges.models import Epoch, Judgement, JuryVerdict
+from judges.models import Calibration, Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
-from judges.services.registry import JudgeError, register_judge, register_jury, spec_named
+from judges.services.calibration import settle_juries_with, settle_trust, trust_problems
+from judges.services.registry import (
+    JudgeError,
+    begin_next_epoch,
+    register_judge,
+    register_jury,
+    spec_named,
+)
 from judges.services.verdicts import majority, orient_outcome
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
-from tests.judges.helpers import LOCAL, order, work_off
+from tests.judges.helpers import LOCAL, epoch_of, order, work_off
 
+pytestmark = pytest.mark.django_db
 JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
 
 
@@ -42,7 +50,6 @@ def test_members_see_a_pair_from_either_side() -> None:
     assert orient_outcome(1, "tie", 2) == "tie"
 
 
-@pytest.mark.django_db
 def test_every_pair_is_judged_by_each_member_and_decided_once() -> None:
     arena = make_arena(3, 6)
     run = work_off(order(arena, *JURY, per_pair=6))
@@ -54,8 +61,7 @@ def test_every_pair_is_judged_by_each_member_and_decided_once() -> None:
     assert voted == Vote.objects.filter(rater__kind=Rater.Kind.JURY).count() == run.votes_done > 5
 
 
-@pytest.mark.django_db
-def test_the_jury_says_what_most_members_say_about_the_same_answers() -> None:
+def test_jury_votes_as_most_of_its_members() -> None:
     work_off(order(make_arena(3, 6), *JURY, per_pair=6))
     for verdict in JuryVerdict.objects.filter(state="voted").select_related("comparison"):
         said = verdict.judgements.filter(state="voted").values_list(
@@ -68,7 +74,6 @@ def test_the_jury_says_what_most_members_say_about_the_same_answers() -> None:
         assert verdict.counts[vote.outcome] == seen.count(vote.outcome)
 
 
-@pytest.mark.django_db
 def test_what_a_member_was_asked_before_is_not_paid_again() -> None:
     arena = make_arena(2, 4)
     work_off(order(arena, JURY[0], per_pair=4))
@@ -78,8 +83,7 @@ def test_what_a_member_was_asked_before_is_not_paid_again() -> None:
     assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())
 
 
-@pytest.mark.django_db
-def test_the_same_jury_again_brings_new_pairs_until_none_are_left() -> None:
+def test_same_jury_gets_new_pairs_until_none_are_left() -> None:
     arena = make_arena(2, 3)
     order(arena, *JURY[:2], per_pair=2)
     assert order(arena, *JURY[:2], per_pair=2).votes_wanted == 1
@@ -87,7 +91,6 @@ def test_the_same_jury_again_brings_new_pairs_until_none_are_left() -> None:
         order(arena, *JURY[:2], per_pair=2)
 
 
-@pytest.mark.django_db
 def test_agreement_within_the_jury_is_reported() -> None:
     run = work_off(order(make_arena(3, 8), *JURY, per_pair=8))
     report = report_on(run.pk, timezone.now())
@@ -97,7 +100,6 @@ def test_agreement_within_the_jury_is_reported() -> None:
     assert len(report.judges) == 3
 
 
-@pytest.mark.django_db
 def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer) -> None:
     arena = make_arena(3, 2)
     arena.candidates.filter(pk=arena.candidates.earliest("pk").pk).update(model="judge-3b-writer")
@@ -106,7 +108,6 @@ def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer
     assert told.votes_wanted == 6
 
 
-@pytest.mark.django_db
 def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
     members = [register_judge(spec=spec_named(name)) for name in JURY]
     jury = register_jury(members=members)
@@ -117,7 +118,6 @@ def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
     assert Epoch.objects.filter(judge__protocol="jury").count() == 2
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("count", "quorum", "says"), [(1, None, "two different"), (2, 3, "quorum of 3")]
 )
@@ -127,7 +127,6 @@ def test_what_is_no_jury_is_refused(count: int, quorum: int | None, says: str) -
         register_jury(members=members, quorum=quorum)
 
 
-@pytest.mark.django_db
 def test_every_member_has_its_own_comparison_with_balanced_sides() -> None:
     order(make_arena(2, 6), *JURY[:2], per_pair=6)
     assert Comparison.objects.count() == 18
@@ -135,8 +134,7 @@ def test_every_member_has_its_own_comparison_with_balanced_sides() -> None:
     assert sorted(lefts.filter(left=pk).count() for pk in set(lefts)) == [9, 9]
 
 
-@pytest.mark.django_db
-def test_a_jury_whose_members_have_all_judged_before_decides_at_once() -> None:
+def test_jury_of_members_that_judged_decides_at_once() -> None:
     arena = make_arena(2, 4)
     for name in JURY[:2]:
         work_off(order(arena, name, per_pair=4))
@@ -147,8 +145,7 @@ def test_a_jury_whose_members_have_all_judged_before_decides_at_once() -> None:
     assert not run.jury_verdicts.filter(state="waiting").exists()
 
 
-@pytest.mark.django_db
-def test_what_a_cancelled_run_of_the_jury_never_decided_is_decided_by_the_next() -> None:
+def test_next_run_decides_what_a_cancelled_one_left_open() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, *JURY[:2], per_pair=3)
     cancel_run(run_id=cancelled.pk, now=timezone.now())
@@ -157,3 +154,49 @@ def test_what_a_cancelled_run_of_the_jury_never_decided_is_decided_by_the_next()
     assert JuryVerdict.objects.count() == 3
     assert run.comparisons.count() == 9
     assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())
+
+
+# -- Trust -----------------------------------------------------------------------------------------
+
+
+NOW = timezone.now()
+MEMBERS = ("scripted:scripted-1", "scripted:scripted-2")
+
+
+def formed(*members: str) -> Epoch:
+    """A trusted jury."""
+    jury = register_jury(members=[epoch_of(member) for member in members])
+    Calibration.objects.create(
+        epoch=jury,
+        arena=make_arena(2, 1),
+        kind="pairs",
+        report={"trust": {"trusted": True, "reasons": []}},
+        trusted=True,
+        made_at=NOW,
+    )
+    assert settle_trust(epoch=jury, now=NOW)
+    return jury
+
+
+def is_trusted(jury: Epoch) -> bool:
+    jury.rater.refresh_from_db()
+    return jury.rater.trusted_at is not None
+
+
+def test_a_jury_loses_its_trust_with_the_epoch_of_a_member() -> None:
+    jury = formed(*MEMBERS)
+    other = formed("scripted:scripted-2", "scripted:scripted-3")
+    begun = begin_next_epoch(epoch=epoch_of(MEMBERS[0]), reason="It changed.", now=NOW)
+    settle_juries_with(judge=begun.judge, now=NOW)
+    assert (is_trusted(jury), is_trusted(other)) == (False, True)
+    (problem,) = trust_problems(jury)
+    assert "A member has changed since this jury was formed" in problem
+
+
+def test_re_formed_jury_is_trusted_once_measured() -> None:
+    before = formed(*MEMBERS)
+    begin_next_epoch(epoch=epoch_of(MEMBERS[0]), reason="It changed.", now=NOW)
+    after = formed(*MEMBERS)
+    assert after.judge != before.judge
+    assert is_trusted(after)
+    assert not settle_trust(epoch=before, now=NOW)

@@ -37,11 +37,11 @@ def table(folder: Path, *rows: dict[str, Any], start: str = "", delimiter: str =
     return path
 
 
-def said(file: LabelFile) -> list[dict[str, Any]]:
+def verdicts_of(file: LabelFile) -> list[dict[str, Any]]:
     return [item.said for item in file.items]
 
 
-def test_the_same_item_of_several_raters_is_one_item_with_several_labels(tmp_path: Path) -> None:
+def test_several_raters_label_one_item(tmp_path: Path) -> None:
     file = read_labels(
         jsonl(
             tmp_path,
@@ -51,7 +51,7 @@ def test_the_same_item_of_several_raters_is_one_item_with_several_labels(tmp_pat
         )
     )
     assert file.kind == "pairs"
-    assert said(file) == [{"ann": "left", "bob": "tie"}, {"": "left"}]
+    assert verdicts_of(file) == [{"ann": "left", "bob": "tie"}, {"": "left"}]
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"])
@@ -63,7 +63,7 @@ def test_csv_says_the_same_as_json_lines(tmp_path: Path, start: str, delimiter: 
     ]
     one = read_labels(jsonl(tmp_path, *rows, start=start))
     other = read_labels(table(tmp_path, *rows, start=start, delimiter=delimiter))
-    assert said(one) == said(other)
+    assert verdicts_of(one) == verdicts_of(other)
     assert one.digest == other.digest
     assert [item.key for item in one.items] == [item.key for item in other.items]
 
@@ -84,22 +84,22 @@ def test_csv_says_the_same_as_json_lines(tmp_path: Path, start: str, delimiter: 
     ],
 )
 def test_each_spelling_of_a_label(tmp_path: Path, label: Any, outcome: str) -> None:
-    assert said(read_labels(jsonl(tmp_path, PAIR | {"label": label}))) == [{"": outcome}]
+    assert verdicts_of(read_labels(jsonl(tmp_path, PAIR | {"label": label}))) == [{"": outcome}]
 
 
 def test_what_one_rater_says_twice_counts_once(tmp_path: Path) -> None:
     rows = [PAIR | {"rater": "ann"}, PAIR | {"rater": "ann"}]
-    assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left"}]
+    assert verdicts_of(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left"}]
 
 
-def test_the_same_two_answers_the_other_way_round_are_the_same_item(tmp_path: Path) -> None:
+def test_swapped_answers_are_the_same_item(tmp_path: Path) -> None:
     turned = PAIR | {"response_1": PAIR["response_2"], "response_2": PAIR["response_1"]}
     rows = [PAIR | {"rater": "ann"}, turned | {"rater": "bob", "label": "2"}]
-    assert said(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left", "bob": "left"}]
+    assert verdicts_of(read_labels(jsonl(tmp_path, *rows))) == [{"ann": "left", "bob": "left"}]
 
 
 def test_raters_without_a_name_are_persons_of_their_own(tmp_path: Path) -> None:
-    found = said(read_labels(jsonl(tmp_path, PAIR, PAIR | {"label": "2"})))
+    found = verdicts_of(read_labels(jsonl(tmp_path, PAIR, PAIR | {"label": "2"})))
     assert [sorted(labels.values()) for labels in found] == [["left", "right"]]
 
 
@@ -183,7 +183,7 @@ def test_utf_16_with_its_mark_says_the_same(tmp_path: Path, encoding: str) -> No
     assert read_labels(path) == expected
     path = jsonl(tmp_path, row)
     path.write_bytes(("\ufeff" + path.read_text("utf-8")).encode(encoding))
-    assert said(read_labels(path)) == said(expected)
+    assert verdicts_of(read_labels(path)) == verdicts_of(expected)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_another_encoding_is_said_once_for_the_file(
         read_labels(path)
 
 
-def test_a_line_cut_within_a_character_is_too_long_and_no_matter_of_encoding(
+def test_line_cut_within_a_character_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "labels.csv"

@@ -8,45 +8,28 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.calls.models import Price
-from arena.endpoints import Endpoint
-from arena.models import Arena, Call, Response, Run
+from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
 from tests.described import undescribed
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, says
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import QUOTE, hide, run_url, signed_in, text
+from tests.judges.helpers import (
+    add_endpoint,
+    hide_arena,
+    order,
+    order_on_page,
+    order_url,
+    page_text,
+    post_order,
+    quote_mark,
+    quote_page,
+    run_url,
+    signed_in,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def staff() -> Client:
-    return signed_in("boss", staff=True)
-
-
-def url(arena: Arena, **query: Any) -> str:
-    return reverse("order_run", args=[arena.slug], query=query or None)
-
-
-def post(client: Client, arena: Arena, **fields: Any) -> Any:
-    return client.post(url(arena), QUOTE | fields)
-
-
-def ask(client: Client, arena: Arena, **fields: Any) -> str:
-    answer = post(client, arena, do="quote", **fields)
-    assert answer.status_code == 200
-    return " ".join(answer.content.decode().split())
-
-
-def quoted(html: str) -> str:
-    return re.search(r'name="quoted" value="([0-9a-f]+)"', html).group(1)
-
-
-def order_it(client: Client, arena: Arena, **fields: Any) -> Any:
-    mark = quoted(ask(client, arena, **fields))
-    return post(client, arena, do="order", quoted=mark, **fields)
 
 
 # -- Who may ---------------------------------------------------------------------------------------
@@ -54,19 +37,19 @@ def order_it(client: Client, arena: Arena, **fields: Any) -> Any:
 
 def test_a_stranger_is_asked_to_sign_in_and_cannot_post(client: Client) -> None:
     arena = make_arena()
-    answer = client.get(url(arena))
+    answer = client.get(order_url(arena))
     assert answer.status_code == 302
-    assert answer.url == f"/sign-in/?next={url(arena)}"
-    assert post(client, arena, do="order").status_code == 403
+    assert answer.url == f"/sign-in/?next={order_url(arena)}"
+    assert post_order(client, arena, do="order").status_code == 403
     assert client.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
 
 
 def test_whoever_is_not_of_the_staff_is_refused() -> None:
     ann, arena = signed_in("ann"), make_arena()
-    refused = ann.get(url(arena))
+    refused = ann.get(order_url(arena))
     assert refused.status_code == 403
     assert "This is for site staff only" in refused.content.decode()
-    assert post(ann, arena, do="order").status_code == 403
+    assert post_order(ann, arena, do="order").status_code == 403
     assert ann.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
     assert not Run.objects.exists()
 
@@ -74,27 +57,29 @@ def test_whoever_is_not_of_the_staff_is_refused() -> None:
 def test_another_site_cannot_order_in_somebodys_name(staff: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = staff.cookies
-    assert post(strict, make_arena(), do="order").status_code == 403
+    assert post_order(strict, make_arena(), do="order").status_code == 403
 
 
 def test_a_hidden_arena_takes_no_orders(staff: Client) -> None:
     arena = make_arena()
-    hide(arena)
-    assert staff.get(url(arena)).status_code == 404
+    hide_arena(arena)
+    assert staff.get(order_url(arena)).status_code == 404
 
 
 # -- The quote -------------------------------------------------------------------------------------
 
 
 def test_without_a_model_the_scripted_judges_are_offered_first(staff: Client) -> None:
-    html = text(staff, url(make_arena()))
+    html = page_text(staff, order_url(make_arena()))
     assert "No models are set up here yet." in html
     assert html.index("scripted:scripted-3") < html.index("Models by name")
 
 
-def test_the_quote_stands_on_the_same_page_and_keeps_what_was_filled_in(staff: Client) -> None:
+def test_quote_keeps_what_was_filled_in(staff: Client) -> None:
     arena = make_arena(3, 4)
-    html = ask(staff, arena, per_pair="3", own_family="on", quorum="", rubric="pairwise-note")
+    html = quote_page(
+        staff, arena, per_pair="3", own_family="on", quorum="", rubric="pairwise-note"
+    )
     assert "<strong>3 pairs</strong>, 9 comparisons" in html
     assert re.search(r'name="per_pair" value="3"', html)
     assert re.search(r'name="own_family"[^>]* checked', html)
@@ -107,15 +92,12 @@ def test_the_quote_stands_on_the_same_page_and_keeps_what_was_filled_in(staff: C
 def test_the_quote_says_what_is_left_out(staff: Client) -> None:
     arena = make_arena(3, 4)
     Response.objects.filter(pk=Response.objects.first().pk).update(text="  \n")
-    assert "1 answer is blank and left out." in ask(staff, arena)
+    assert "1 answer is blank and left out." in quote_page(staff, arena)
 
 
-def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
-    staff: Client, settings: Any
-) -> None:
-    paid = Endpoint("paid", "openai", "http://127.0.0.1:9/v1")
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paid": paid}
-    html = ask(staff, make_arena(), scripted=[], typed="paid:judge-2024-07-01")
+def test_unknown_price_is_shown_before_the_order(staff: Client, settings: Any) -> None:
+    add_endpoint(settings, "paid")
+    html = quote_page(staff, make_arena(), scripted=[], typed="paid:judge-2024-07-01")
     assert "price unknown" in html
     assert "manage.py price paid judge-2024-07-01" in html
 
@@ -142,7 +124,7 @@ def test_a_price_that_nobody_knows_is_said_before_anything_is_ordered(
 def test_what_cannot_be_is_said_in_words(
     staff: Client, fields: dict[str, Any], sentence: str
 ) -> None:
-    html = ask(staff, make_arena(), **fields)
+    html = quote_page(staff, make_arena(), **fields)
     assert sentence in html
     assert not undescribed(html)
     assert not Run.objects.exists()
@@ -154,7 +136,7 @@ def test_what_cannot_be_is_said_in_words(
 def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
     arena = make_arena(2, 2, question="Which one?")
     Response.objects.update(text="<script>alert(1)</script>")
-    html = ask(staff, arena)
+    html = quote_page(staff, arena)
     assert "<h4>System</h4>" in html
     assert "<h4>User</h4>" in html
     assert "VERDICT-0123456789abcdef" in html
@@ -163,27 +145,27 @@ def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
 
 
 def test_the_grading_note_is_shown_before_the_verdict(staff: Client) -> None:
-    html = ask(staff, make_arena(2, 2), rubric="pairwise-note")
+    html = quote_page(staff, make_arena(2, 2), rubric="pairwise-note")
     assert html.index("First, for its grading note") < html.index("One order of the two")
     assert "own grading note goes here" in html
 
 
 @pytest.mark.parametrize("rubric", ["score-1-4", "additive", "listwise", "prometheus-absolute"])
 def test_every_form_of_judging_can_be_looked_at(staff: Client, rubric: str) -> None:
-    html = ask(staff, make_arena(3, 2), rubric=rubric)
+    html = quote_page(staff, make_arena(3, 2), rubric=rubric)
     assert "<h4>User</h4>" in html
     assert "of the list" in html if rubric == "listwise" else "Score of one answer" in html
 
 
 def test_one_leafs_through_the_comparisons(staff: Client) -> None:
     arena = make_arena(2, 2)
-    first, second = ask(staff, arena), ask(staff, arena, preview="2")
+    first, second = quote_page(staff, arena), quote_page(staff, arena, preview="2")
     assert "Comparison 1 of 2" in first
     assert "Comparison 2 of 2" in second
     asked = [re.search(r"Question \d", html[html.index("<h4>User") :]) for html in (first, second)]
     assert asked[0].group() != asked[1].group()
-    assert "Comparison 2 of 2" in ask(staff, arena, preview="999")
-    assert "Comparison 1 of 2" in ask(staff, arena, preview="rubbish")
+    assert "Comparison 2 of 2" in quote_page(staff, arena, preview="999")
+    assert "Comparison 1 of 2" in quote_page(staff, arena, preview="rubbish")
 
 
 # -- The order -------------------------------------------------------------------------------------
@@ -191,7 +173,7 @@ def test_one_leafs_through_the_comparisons(staff: Client) -> None:
 
 def test_an_order_opens_a_run_and_leads_to_it(staff: Client) -> None:
     arena = make_arena(3, 4)
-    answer = order_it(staff, arena, scripted=["scripted:scripted-1", "scripted:scripted-2"])
+    answer = order_on_page(staff, arena, scripted=["scripted:scripted-1", "scripted:scripted-2"])
     run = Run.objects.get()
     assert answer.status_code == 302
     assert answer.url == f"{run_url(run)}#main"
@@ -203,14 +185,14 @@ def test_an_order_opens_a_run_and_leads_to_it(staff: Client) -> None:
 
 def test_an_order_that_differs_from_its_quote_is_quoted_again(staff: Client) -> None:
     arena = make_arena(3, 4)
-    mark = quoted(ask(staff, arena, per_pair="1"))
-    answer = post(staff, arena, do="order", quoted=mark, per_pair="4")
+    mark = quote_mark(quote_page(staff, arena, per_pair="1"))
+    answer = post_order(staff, arena, do="order", quoted=mark, per_pair="4")
     assert "has changed since it was quoted" in answer.content.decode()
     assert not Run.objects.exists()
 
 
 def test_nothing_is_ordered_unseen(staff: Client) -> None:
-    post(staff, make_arena(), do="order")
+    post_order(staff, make_arena(), do="order")
     assert not Run.objects.exists()
 
 
@@ -225,7 +207,7 @@ def test_the_options_and_the_cap_arrive(staff: Client, local: FakeServer) -> Non
         "any_length": "on",
         "own_family": "on",
     }
-    assert order_it(staff, make_arena(), **fields).status_code == 302
+    assert order_on_page(staff, make_arena(), **fields).status_code == 302
     judge, run = Judge.objects.get(), Run.objects.get()
     assert (judge.order_policy, judge.soft, judge.length_neutral) == ("tie", True, False)
     assert run.cap == 1_500_000_000
@@ -235,16 +217,16 @@ def test_the_options_and_the_cap_arrive(staff: Client, local: FakeServer) -> Non
 def test_a_registered_judge_comes_as_it_was_registered(staff: Client) -> None:
     epoch = register_judge(spec=spec_named("scripted:scripted-2@pairwise-note"))
     fields = {"scripted": [], "registered": [epoch.judge.name], "order_policy": "tie"}
-    assert order_it(staff, make_arena(), **fields).status_code == 302
+    assert order_on_page(staff, make_arena(), **fields).status_code == 302
     assert Run.objects.get().run_judges.get().epoch == epoch
 
 
 def test_another_judge_is_asked_the_same(staff: Client) -> None:
     arena = make_arena(3, 6)
     first = order(arena, "scripted:scripted-1", per_pair=2)
-    html = text(staff, url(arena, like_run=first.pk))
+    html = page_text(staff, order_url(arena, like_run=first.pk))
     assert f'name="like_run" value="{first.pk}"' in html
-    order_it(staff, arena, scripted=["scripted:scripted-2"], like_run=str(first.pk))
+    order_on_page(staff, arena, scripted=["scripted:scripted-2"], like_run=str(first.pk))
     second = Run.objects.latest("pk")
     asked = [set(run.judgements.values_list("responses", flat=True)) for run in (first, second)]
     assert asked[0] == asked[1]
@@ -253,12 +235,11 @@ def test_another_judge_is_asked_the_same(staff: Client) -> None:
 def test_a_server_that_is_down_is_said_before_a_run_is_written(
     staff: Client, settings: Any
 ) -> None:
-    down = Endpoint("down", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"down": down}
+    add_endpoint(settings, "down", timeout=0.5)
     Price.objects.create(
         endpoint="down", model="judge-2024-07-01", input_per_million=0, output_per_million=0
     )
-    answer = order_it(staff, make_arena(), scripted=[], typed="down:judge-2024-07-01")
+    answer = order_on_page(staff, make_arena(), scripted=[], typed="down:judge-2024-07-01")
     assert "down:judge-2024-07-01 cannot be asked" in answer.content.decode()
     assert not Run.objects.exists()
 
@@ -266,12 +247,12 @@ def test_a_server_that_is_down_is_said_before_a_run_is_written(
 # -- The criteria ----------------------------------------------------------------------------------
 
 
-def test_the_criteria_of_the_arena_are_edited_and_reach_the_judge(staff: Client) -> None:
+def test_edited_criteria_reach_the_judge(staff: Client) -> None:
     arena = make_arena()
     criteria = reverse("arena_criteria", args=[arena.slug])
     answer = staff.post(criteria, {"criteria": "Rhymes are better."}, follow=True)
     assert "Criteria saved." in answer.content.decode()
-    assert "Rhymes are better." in ask(staff, arena).split("<h4>System</h4>")[1]
+    assert "Rhymes are better." in quote_page(staff, arena).split("<h4>System</h4>")[1]
 
 
 def test_criteria_are_not_changed_under_a_run(staff: Client) -> None:
@@ -289,25 +270,25 @@ def test_criteria_are_not_changed_under_a_run(staff: Client) -> None:
 def test_two_candidates_can_be_chosen_of_many(staff: Client) -> None:
     arena = make_arena(4, 3)
     first, second, *_ = arena.candidates.order_by("pk")
-    html = ask(staff, arena, candidates=[first.pk, second.pk])
+    html = quote_page(staff, arena, candidates=[first.pk, second.pk])
     assert "<strong>1 pair</strong>, 2 comparisons" in html
-    order_it(staff, arena, candidates=[first.pk, second.pk])
+    order_on_page(staff, arena, candidates=[first.pk, second.pk])
     asked = {frozenset(pair) for pair in Run.objects.get().comparisons.values_list("left", "right")}
     assert asked == {frozenset({first.pk, second.pk})}
 
 
-def test_one_candidate_alone_or_none_of_this_arena_is_refused_in_words(staff: Client) -> None:
+def test_too_few_or_foreign_candidates_are_refused(staff: Client) -> None:
     arena, other = make_arena(3, 3), make_arena(2, 3)
     mine, theirs = arena.candidates.first(), other.candidates.first()
-    assert "Choose at least two candidates" in ask(staff, arena, candidates=[mine.pk])
-    assert "not one of the available choices" in ask(staff, arena, candidates=[theirs.pk])
+    assert "Choose at least two candidates" in quote_page(staff, arena, candidates=[mine.pk])
+    assert "not one of the available choices" in quote_page(staff, arena, candidates=[theirs.pk])
 
 
 def test_a_link_fills_in_the_two_and_how_often(staff: Client) -> None:
     arena = make_arena(3, 3)
     first, second, third = arena.candidates.order_by("pk")
     query = f"?candidate={first.pk}&candidate={second.pk}&again=1&per_pair=3"
-    html = text(staff, url(arena) + query)
+    html = page_text(staff, order_url(arena) + query)
     boxes = re.findall(r'name="candidates" value="(\d+)"[^>]*checked', html)
     assert boxes == [str(first.pk), str(second.pk)]
     assert re.search(r'name="again"[^>]*checked', html)
@@ -317,14 +298,14 @@ def test_a_link_fills_in_the_two_and_how_often(staff: Client) -> None:
 
 @pytest.mark.parametrize("query", ["?candidate=x&candidate=%00", "?per_pair=-1", "?per_pair=٣٣٣٣٣"])
 def test_a_link_that_is_none_fills_nothing_in(staff: Client, query: str) -> None:
-    html = text(staff, url(make_arena(3, 3)) + query)
+    html = page_text(staff, order_url(make_arena(3, 3)) + query)
     assert 'name="per_pair" value="5"' in html
     assert not re.search(r'name="candidates"[^>]*checked', html)
 
 
-def test_the_quote_says_when_there_are_fewer_prompts_than_were_asked_for(staff: Client) -> None:
+def test_quote_says_when_prompts_are_too_few(staff: Client) -> None:
     arena = make_arena(3, 4)
-    html = ask(staff, arena, per_pair="73")
+    html = quote_page(staff, arena, per_pair="73")
     assert "3 pairs have fewer than 73 comparisons left, so this is 12 instead of 219." in html
     assert "more votes need more prompts" in html
-    assert "more votes need more prompts" not in ask(staff, arena, per_pair="4")
+    assert "more votes need more prompts" not in quote_page(staff, arena, per_pair="4")

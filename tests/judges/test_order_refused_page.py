@@ -6,48 +6,39 @@ import pytest
 from django.test import Client
 
 from arena.calls.models import Price
-from arena.endpoints import Endpoint
 from arena.models import Run
 from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
-from tests.judges.pages import signed_in
-from tests.judges.test_order_page import ask, post, quoted
+from tests.judges.helpers import add_endpoint, post_order, quote_mark, quote_page
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def staff() -> Client:
-    return signed_in("boss", staff=True)
-
-
 def paid_judge(settings: Any) -> dict[str, Any]:
     """Fields that name a judge which costs money."""
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {
-        "paid": Endpoint("paid", "openai", "http://127.0.0.1:9/v1", timeout=0.5)
-    }
+    add_endpoint(settings, "paid", timeout=0.5)
     Price.objects.create(
         endpoint="paid", model="judge-2024-07-01", input_per_million=10**9, output_per_million=10**9
     )
     return {"scripted": [], "typed": "paid:judge-2024-07-01"}
 
 
-def landing(html: str) -> str:
+def offer_part(html: str) -> str:
     """The page from the place where the form leads to."""
     assert '/runs/new/#offer"' in html
     return html[html.index('<div id="offer" tabindex="-1">') :]
 
 
 def test_what_is_wrong_is_said_where_the_page_lands(staff: Client) -> None:
-    html = landing(ask(staff, make_arena(), per_pair="0"))
+    html = offer_part(quote_page(staff, make_arena(), per_pair="0"))
     assert "No run was started." in html
     assert '<a href="#id_per_pair">Comparisons per pair</a>' in html
-    assert "Choose at least one judge" in landing(ask(staff, make_arena(), scripted=[]))
+    assert "Choose at least one judge" in offer_part(quote_page(staff, make_arena(), scripted=[]))
 
 
 def test_an_order_that_changed_is_said_where_the_page_lands(staff: Client) -> None:
-    answer = post(staff, make_arena(), do="order", quoted="of something else")
-    assert "has changed since it was quoted" in landing(answer.content.decode())
+    answer = post_order(staff, make_arena(), do="order", quoted="of something else")
+    assert "has changed since it was quoted" in offer_part(answer.content.decode())
 
 
 @pytest.mark.parametrize(
@@ -58,22 +49,22 @@ def test_the_quote_stays_when_the_cap_is_wrong(
     staff: Client, settings: Any, cap: str, said: str
 ) -> None:
     arena, fields = make_arena(), paid_judge(settings)
-    mark = quoted(ask(staff, arena, cap="5", **fields))
-    html = post(staff, arena, do="order", quoted=mark, cap=cap, **fields).content.decode()
-    assert said in landing(html)
+    mark = quote_mark(quote_page(staff, arena, cap="5", **fields))
+    html = post_order(staff, arena, do="order", quoted=mark, cap=cap, **fields).content.decode()
+    assert said in offer_part(html)
     assert 'id="quote">Quote<' in html
-    assert quoted(html) == mark
+    assert quote_mark(html) == mark
     assert not Run.objects.exists()
 
 
 def test_a_missing_cap_is_asked_for_in_words_of_the_page(staff: Client, settings: Any) -> None:
-    html = ask(staff, make_arena(), **paid_judge(settings))
+    html = quote_page(staff, make_arena(), **paid_judge(settings))
     assert html.count("Enter a spending cap") == 1
     assert "--cap" not in html
 
 
 def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> None:
-    html = landing(ask(staff, make_arena(), scripted=[], cap="-1"))
+    html = offer_part(quote_page(staff, make_arena(), scripted=[], cap="-1"))
     assert "Choose at least one judge" in html
     assert 'id="quote">Quote<' not in html
 
@@ -82,7 +73,7 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
 
 
 def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
-    html = landing(ask(staff, make_arena(3, 2), pairs="neighbours"))
+    html = offer_part(quote_page(staff, make_arena(3, 2), pairs="neighbours"))
     assert "empty until judges have voted here" in html
     assert "Choose “All pairs” instead." in html
 
@@ -95,12 +86,12 @@ def test_pairs_told_apart_are_bought_by_the_tick_box_of_the_page(
     facts = PairFacts(separated=every)
     monkeypatch.setattr("judges.services.planning.pair_facts", lambda **_: facts)
     tick = "Tick “Include pairs with a clear lead”"
-    assert tick in landing(ask(staff, arena))
-    assert 'id="quote">Quote<' in ask(staff, arena, again="on")
-    assert "and tick “Include pairs" in landing(ask(staff, arena, pairs="neighbours"))
+    assert tick in offer_part(quote_page(staff, arena))
+    assert 'id="quote">Quote<' in quote_page(staff, arena, again="on")
+    assert "and tick “Include pairs" in offer_part(quote_page(staff, arena, pairs="neighbours"))
 
 
 def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:
-    html = landing(ask(staff, make_arena(1, 2), pairs="neighbours"))
+    html = offer_part(quote_page(staff, make_arena(1, 2), pairs="neighbours"))
     assert "there is nothing to compare" in html
     assert "instead" not in html

@@ -114,13 +114,13 @@ def test_a_refusal_is_a_state_of_its_own(reply: str) -> None:
     assert parse_pairwise(reply, NONCE).state == "refused"
 
 
-def test_a_reply_cut_off_before_its_verdict_is_unreadable_and_says_so() -> None:
+def test_reply_cut_off_before_its_verdict_is_unreadable() -> None:
     read = parse_pairwise(f"Let me think.\nVERDICT-{NONCE[:5]}", NONCE, cut_off=True)
     assert read.state == "unreadable"
     assert "cut off" in read.note
 
 
-def test_a_verdict_at_the_very_end_of_a_reply_cut_off_is_not_trusted() -> None:
+def test_verdict_at_the_end_of_a_cut_reply_is_not_trusted() -> None:
     """The next words may have been "or B"."""
     read = parse_pairwise(f"Because.\n{V}: A", NONCE, cut_off=True)
     assert (read.state, read.outcome) == ("unreadable", None)
@@ -135,9 +135,7 @@ TEXTS = st.text() | st.lists(PIECES | st.text(max_size=5)).map("".join)
 
 @settings(deadline=None)
 @given(TEXTS, st.booleans())
-def test_no_text_raises_and_a_verdict_is_always_a_last_line_with_the_nonce(
-    text: str, cut_off: bool
-) -> None:
+def test_any_text_parses_and_verdicts_need_a_last_line(text: str, cut_off: bool) -> None:
     read = parse_pairwise(text, NONCE, cut_off=cut_off)
     assert (read.state == "done") == (read.outcome is not None)
     if read.outcome is None:

@@ -82,17 +82,17 @@ def test_everything_else_is_unreadable(value: str, labels: tuple[str, ...]) -> N
     assert read.note
 
 
-def test_two_labels_that_look_alike_when_folded_are_never_guessed_between() -> None:
+def test_labels_alike_when_folded_are_never_guessed() -> None:
     assert parse_direct(f"{V}: 1", NONCE, ("①", "1")).state == "unreadable"
 
 
-def test_the_lines_of_the_instruction_repeated_are_different_verdicts() -> None:
+def test_repeated_instruction_lines_are_different_verdicts() -> None:
     repeated = "\n".join(f"{V}: {label}" for label in FIVE)
     assert "different" in parse_direct(repeated, NONCE, FIVE).note
     assert parse_direct(f"{repeated}\n{V}: 5", NONCE, FIVE).state == "unreadable"
 
 
-def test_a_verdict_at_the_very_end_of_a_reply_cut_off_is_not_trusted() -> None:
+def test_verdict_at_the_end_of_a_cut_reply_is_not_trusted() -> None:
     """It may have been the 1 of a 10."""
     read = parse_direct(f"Because.\n{V}: 1", NONCE, HUNDRED, cut_off=True)
     assert (read.state, read.label) == ("unreadable", None)

@@ -66,7 +66,7 @@ def test_two_orders_are_unreadable() -> None:
     assert "different" in read.note
 
 
-def test_an_order_at_the_very_end_of_a_reply_cut_off_is_not_trusted() -> None:
+def test_order_at_the_end_of_a_cut_reply_is_not_trusted() -> None:
     read = parse_listwise(f"{V}: A > B > C", NONCE, 3, cut_off=True)
     assert (read.state, read.order) == ("unreadable", None)
 

@@ -131,7 +131,7 @@ def test_what_is_no_single_response_is_unreadable(tail: str) -> None:
     assert (read.state, read.outcome) == ("unreadable", None)
 
 
-def test_a_refusal_and_a_reply_cut_off_have_states_and_notes_of_their_own() -> None:
+def test_refusal_and_cut_reply_have_their_own_states() -> None:
     refusal = "I'm sorry, but I can't evaluate this response."
     assert parse_prometheus_score(refusal, FIVE).state == "refused"
     assert parse_prometheus_pairwise(refusal).state == "refused"

@@ -1,25 +1,19 @@
 """Real replies of real judges are read as what they say."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from judges.core.parsing import parse_ordered_models, parse_prometheus_score
+from tests.judges.helpers import read_jsonl
 
 pytestmark = pytest.mark.data
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
 def test_every_real_feedback_with_its_result_gives_the_score(data_dir: Path) -> None:
     wrong, seen = [], 0
-    for row in rows(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl"):
+    for row in read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl"):
         runs = zip(row["gpt4_feedback"], row["gpt4_scores_3_runs"], strict=True)
         for feedback, score in runs:
             read = parse_prometheus_score(f"Feedback: {feedback} [RESULT] {score}", tuple("12345"))
@@ -30,7 +24,7 @@ def test_every_real_feedback_with_its_result_gives_the_score(data_dir: Path) -> 
 
 
 def test_no_real_feedback_without_its_result_gives_a_score(data_dir: Path) -> None:
-    for row in rows(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl"):
+    for row in read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl"):
         for feedback in row["gpt4_feedback"]:
             read = parse_prometheus_score(f"Feedback: {feedback}", tuple("12345"))
             assert read.state == "unreadable"
@@ -39,7 +33,7 @@ def test_no_real_feedback_without_its_result_gives_a_score(data_dir: Path) -> No
 def test_every_real_function_call_gives_the_recorded_preference(data_dir: Path) -> None:
     """One judge ranked both models equal; its file records a win, and it is read as a tie."""
     ties, seen = [], 0
-    for row in rows(data_dir / "judge-replies" / "alpaca_eval_cot_fn.jsonl"):
+    for row in read_jsonl(data_dir / "judge-replies" / "alpaca_eval_cot_fn.jsonl"):
         by_output = {output: model for model, output in row["referenced_models"].items()}
         models = (by_output["output_1"], by_output["output_2"])
         for reply in (row["raw_reply"], json.dumps(row["raw_reply"])):

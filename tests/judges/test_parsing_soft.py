@@ -35,7 +35,7 @@ def line(*tokens: Token) -> list[Token]:
     return [*(Token(text, -0.1, ((" B", -2.0),)) for text in start), *tokens]
 
 
-def test_the_chances_of_each_verdict_are_normalised_over_those_offered() -> None:
+def test_probabilities_are_normalised_over_offered_verdicts() -> None:
     tokens = line(place(" A", **{" A": 0.6, " B": 0.15, " T": 0.05, " The": 0.2}))
     soft = read_soft_verdict(tokens, PAIR, "A", nonce=NONCE)
     assert soft == pytest.approx({"A": 0.75, "B": 0.1875, "TIE": 0.0625})
@@ -74,13 +74,13 @@ def test_the_last_verdict_line_is_the_place() -> None:
     assert soft == pytest.approx({"A": 0.9, "B": 0.1, "TIE": 0})
 
 
-def test_the_token_written_counts_even_if_it_is_not_among_the_likeliest() -> None:
+def test_written_token_counts_even_if_unlikely() -> None:
     written = Token(" A", math.log(0.3), ((" B", math.log(0.5)), (" **", math.log(0.2))))
     soft = read_soft_verdict(line(written), PAIR, "A", nonce=NONCE)
     assert soft == pytest.approx({"A": 0.375, "B": 0.625, "TIE": 0})
 
 
-def test_a_verdict_less_likely_than_another_is_a_soft_verdict_too() -> None:
+def test_less_likely_verdict_is_soft_too() -> None:
     """At a temperature above 0 the likeliest token is not always the one written."""
     soft = read_soft_verdict(line(place(" B", _A=0.8, _B=0.2)), PAIR, "B", nonce=NONCE)
     assert soft == pytest.approx({"A": 0.8, "B": 0.2, "TIE": 0})
@@ -116,7 +116,7 @@ def test_the_other_forms_are_read_as_well() -> None:
         ([Token(V[:12]), Token(f"{V[12:]}: A", -3, ((" B", -0.1),))], PAIR, "A"),
     ],
 )
-def test_where_the_place_or_its_meaning_is_not_sure_there_is_no_soft_verdict(
+def test_uncertain_position_gives_no_soft_verdict(
     tokens: list[Token], labels: tuple[str, ...], verdict: str
 ) -> None:
     assert read_soft_verdict(tokens, labels, verdict, nonce=NONCE) is None

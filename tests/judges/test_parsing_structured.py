@@ -105,7 +105,7 @@ def test_an_order_is_a_list_from_best_to_worst(verdict: object, order: object) -
     assert read.state == ("done" if order else "unreadable")
 
 
-def test_a_refusal_and_a_reply_cut_off_are_told_apart_from_nonsense() -> None:
+def test_refusal_and_cut_reply_differ_from_nonsense() -> None:
     assert parse_structured("I'm sorry, but I can't judge this.", "pairwise").state == "refused"
     assert "cut off" in parse_structured('{"reasoning": "The', "pairwise", cut_off=True).note
     assert parse_structured('{"verdict": "A"}', "pairwise", cut_off=True).outcome == "left"

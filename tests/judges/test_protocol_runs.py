@@ -72,7 +72,7 @@ def test_many_answers_are_cut_into_lists_of_three_to_eight() -> None:
     assert sorted({call.subject.count(",") + 1 for call in Call.objects.all()}) == [5, 6]
 
 
-def test_a_grading_note_is_written_once_per_prompt_before_any_verdict() -> None:
+def test_grading_note_is_written_once_per_prompt_first() -> None:
     run = order(arena_with_references(3, 2), "scripted:scripted-1@pairwise-note", per_pair=2)
     notes = Call.objects.filter(subject__startswith="note:")
     assert (notes.count(), Call.objects.count()) == (2, 14)
@@ -87,7 +87,7 @@ def test_a_grading_note_is_written_once_per_prompt_before_any_verdict() -> None:
         assert call.needs.finished_at <= call.finished_at
 
 
-def test_a_rubric_that_needs_references_leaves_out_prompts_without_one() -> None:
+def test_rubric_with_references_skips_prompts_without() -> None:
     arena = arena_with_references(2, 3)
     arena.prompts.filter(external_id="p0").update(reference="")
     spec = spec_named("scripted:scripted-1@pairwise-reference")

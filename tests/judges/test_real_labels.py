@@ -1,6 +1,5 @@
 """Real replies and real labels, through files, calls and a stored report."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from judges.models import Epoch, LabelSet
 from judges.services.calibration import measure_labels
 from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.fake_server import FakeServer, completion
-from tests.judges.helpers import LOCAL
-from tests.judges.labelled import ask, epoch_of, stored
+from tests.judges.helpers import LOCAL, ask_about, epoch_of, read_jsonl, store_labels
 
 pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.django_db]
 PROMETHEUS = f"{LOCAL}@prometheus-absolute-reference"
@@ -26,18 +24,14 @@ HEADINGS = {
 }
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture
 def assessed(data_dir: Path) -> list[dict[str, Any]]:
-    return rows_of(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
+    return read_jsonl(data_dir / "judge-replies" / "vicuna_bench_gpt4_direct.jsonl")
 
 
 @pytest.fixture
 def labelled(data_dir: Path) -> list[dict[str, Any]]:
-    rows = rows_of(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
+    rows = read_jsonl(data_dir / "human-labelled-pairs" / "autoj_eval.jsonl")
     return [row for row in rows if row["response_1"].strip() and row["response_2"].strip()]
 
 
@@ -71,8 +65,11 @@ class Replay:
 
 def measured(rows: list[dict[str, Any]], folder: Path, local: FakeServer) -> dict[str, Any]:
     local.otherwise = Replay(rows)
-    labels_in, epoch = stored(folder, [taken_apart(row) for row in rows]), epoch_of(PROMETHEUS)
-    ask(epoch, labels_in, samples=(0, 1, 2))
+    labels_in, epoch = (
+        store_labels(folder, [taken_apart(row) for row in rows]),
+        epoch_of(PROMETHEUS),
+    )
+    ask_about(epoch, labels_in, samples=(0, 1, 2))
     assert len(local.requests) == 3 * len(rows)
     return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now()).report
 
@@ -108,8 +105,8 @@ def test_all_replayed_runs_have_the_published_alphas(
 
 
 def against_length(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
-    labels_in, epoch = stored(folder, rows), epoch_of("scripted")
-    ask(epoch, labels_in)
+    labels_in, epoch = store_labels(folder, rows), epoch_of("scripted")
+    ask_about(epoch, labels_in)
     return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now()).report
 
 
@@ -135,7 +132,7 @@ def check_lengths(report: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     assert {one["category"] for one in report["categories"]} == {row["scenario"] for row in rows}
 
 
-def test_longer_wins_as_often_as_a_plain_count_of_the_labels_says(
+def test_share_won_by_the_longer_equals_a_plain_count(
     labelled: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     check_lengths(against_length(labelled[:60], tmp_path), labelled[:60])

@@ -59,7 +59,7 @@ def test_every_shipped_rubric_loads() -> None:
 
 
 @pytest.mark.parametrize("slug", SHIPPED)
-def test_sampling_is_cold_except_where_the_authors_of_prometheus_publish_theirs(slug: str) -> None:
+def test_temperature_is_zero_except_for_prometheus(slug: str) -> None:
     parameters = load_rubric(slug).parameters
     if slug.startswith("prometheus"):
         assert parameters == {"temperature": 1.0, "top_p": 0.9, "max_tokens": 1024}
@@ -204,7 +204,7 @@ def test_any_byte_of_any_file_changes_the_digest(tmp_path: Path, name: str) -> N
     assert load(tmp_path, files | {name: files[name] + "\n"}).digest != before
 
 
-def test_line_ends_of_another_system_change_the_digest_and_not_the_text(tmp_path: Path) -> None:
+def test_other_line_ends_change_digest_but_not_text(tmp_path: Path) -> None:
     files = GOOD | {"user.md": GOOD["user.md"].replace(" ", "\n")}
     plain = load(tmp_path, files)
     path = tmp_path / "mine" / "user.md"

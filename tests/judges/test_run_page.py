@@ -1,5 +1,6 @@
 """The page of a judges' run: how far it is, and its verdicts, blind."""
 
+import re
 from typing import Any
 
 import pytest
@@ -14,10 +15,17 @@ from arena.services.runs import order_people_run
 from judges.models import Judgement
 from judges.reports import report_on
 from tests.factories import make_arena
-from tests.judges.deciding import join, make_team
 from tests.judges.fake_server import FakeServer, better_is, says
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, run_url, signed_in, text
+from tests.judges.helpers import (
+    hide_arena,
+    join,
+    make_team,
+    order,
+    page_text,
+    run_url,
+    signed_in,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
@@ -25,7 +33,7 @@ JURY = ("scripted:scripted-1", "scripted:scripted-2", "scripted:scripted-3")
 
 def test_an_open_run_shows_its_progress_and_asks_for_news(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     assert "0 of 2" in html
     assert f'hx-get="{run_url(run)}?seen=open" hx-trigger="every 2s"' in html
     assert "htmx" in html
@@ -34,15 +42,15 @@ def test_an_open_run_shows_its_progress_and_asks_for_news(client: Client) -> Non
 
 def test_the_news_are_the_upper_part_alone(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
-    html = text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
+    html = page_text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
     assert html.lstrip().startswith("<section")
     assert "<html" not in html
     assert "hx-swap-oob" not in html
 
 
-def test_the_news_of_another_state_bring_other_buttons_and_say_so(client: Client) -> None:
+def test_new_state_brings_other_buttons_and_says_so(client: Client) -> None:
     run = work_off(order(make_arena(2, 2), "scripted"))
-    html = text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
+    html = page_text(client, run_url(run, seen="open"), headers={"HX-Request": "true"})
     assert 'hx-swap-oob="innerHTML"' in html
     assert "Run state: done" in html
     assert "hx-trigger" not in html
@@ -61,7 +69,7 @@ def test_a_run_that_is_over_asks_no_more_and_lists_its_verdicts(
 ) -> None:
     local.otherwise = better_is("TIE")
     run = work_off(order(make_arena(2, 2)))
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     assert "hx-trigger" not in html
     assert html.count('data-state="voted"') == 2
     assert html.count("· Tie") + html.count(">Tie<") == 2
@@ -71,7 +79,7 @@ def test_a_run_that_is_over_asks_no_more_and_lists_its_verdicts(
 def test_no_name_of_a_candidate_is_on_it(client: Client) -> None:
     run = work_off(order(make_arena(3, 4), *JURY))
     for name in ("candidate-0", "candidate-1", "candidate-2"):
-        assert name not in text(client, run_url(run))
+        assert name not in page_text(client, run_url(run))
 
 
 def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
@@ -79,7 +87,7 @@ def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
     arena.prompts.update(text="<script>alert(1)</script>")
     Response.objects.update(text="<img src=x onerror=alert(2)>")
     local.otherwise = says("<script>alert(3)</script>")
-    html = text(client, run_url(work_off(order(arena))))
+    html = page_text(client, run_url(work_off(order(arena))))
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)" in html
 
@@ -87,13 +95,13 @@ def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
 def test_verdicts_are_filtered_by_state_judge_and_flag(client: Client, local: FakeServer) -> None:
     local.script.extend([better_is("TIE"), better_is("TIE"), better_is("A"), better_is("A")])
     run = work_off(order(make_arena(2, 2)))
-    assert text(client, run_url(run)).count('class="about"') == 2
-    assert text(client, run_url(run, state="abstained")).count('class="about"') == 1
+    assert page_text(client, run_url(run)).count('class="about"') == 2
+    assert page_text(client, run_url(run, state="abstained")).count('class="about"') == 1
     epoch = run.run_judges.get().epoch_id
-    assert text(client, run_url(run, judge=epoch)).count('class="about"') == 2
-    assert "No verdicts match these filters." in text(client, run_url(run, judge=epoch + 1))
+    assert page_text(client, run_url(run, judge=epoch)).count('class="about"') == 2
+    assert "No verdicts match these filters." in page_text(client, run_url(run, judge=epoch + 1))
     Judgement.objects.filter(state="voted").update(flagged=True)
-    html = text(client, run_url(run, flagged=1))
+    html = page_text(client, run_url(run, flagged=1))
     assert html.count('class="about"') == 1
     assert "possible prompt injection" in html
     for rubbish in ({"state": "rubbish"}, {"state": "waiting"}, {"judge": "x"}):
@@ -104,12 +112,12 @@ def test_a_filter_stays_while_pages_are_turned(client: Client) -> None:
     run = work_off(order(make_arena(3, 12), "scripted", per_pair=12))
     voted = Judgement.objects.filter(run=run, state="voted").count()
     assert voted > 25
-    assert "?state=voted&amp;page=2#verdicts" in text(client, run_url(run, state="voted"))
+    assert "?state=voted&amp;page=2#verdicts" in page_text(client, run_url(run, state="voted"))
 
 
 def test_a_jury_shows_each_judge_and_how_far_they_agree(client: Client) -> None:
     run = work_off(order(make_arena(3, 6), *JURY, per_pair=6))
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     for name in JURY:
         assert f"{name}@pairwise" in html
     assert "votes where at least 2 of 3 judges have a verdict" in html
@@ -119,14 +127,14 @@ def test_a_jury_shows_each_judge_and_how_far_they_agree(client: Client) -> None:
 def test_a_paused_run_says_why_to_whoever_pays() -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", pause_reason="HTTP 401: <no>")
-    assert "HTTP 401: &lt;no&gt;" in text(signed_in("boss", staff=True), run_url(run))
+    assert "HTTP 401: &lt;no&gt;" in page_text(signed_in("boss", staff=True), run_url(run))
 
 
 def test_money_that_nobody_can_be_sure_of_is_named() -> None:
     run = order(make_arena(2, 2), "scripted")
     money = {"cap": 5 * 10**9, "settled": 12 * 10**7, "uncertain": 34 * 10**7}
     Run.objects.filter(pk=run.pk).update(**money)
-    html = text(signed_in("boss", staff=True), run_url(run))
+    html = page_text(signed_in("boss", staff=True), run_url(run))
     assert "$0.12 of $5.00" in html
     assert "Up to $0.34 more may have been billed" in html
 
@@ -135,24 +143,22 @@ def test_two_judges_boards_are_compared_when_somebody_asks(client: Client) -> No
     arena = make_arena(4, 8)
     first = work_off(order(arena, "scripted:scripted-1", per_pair=8))
     second = work_off(order(arena, "scripted:scripted-2", per_pair=8, like_run=first))
-    html = text(client, run_url(second))
+    html = page_text(client, run_url(second))
     assert "Spearman" not in html
     other = first.run_judges.get().epoch_id
-    html = text(client, run_url(second, beside=other))
+    html = page_text(client, run_url(second, beside=other))
     assert "have 4 scored candidates in common" in html
     assert "Spearman’s rho" in html
-    assert "Spearman" not in text(client, run_url(second, beside="rubbish"))
+    assert "Spearman" not in page_text(client, run_url(second, beside="rubbish"))
 
 
-def test_there_is_no_page_for_hidden_arenas_other_arenas_and_runs_of_people(
-    client: Client,
-) -> None:
+def test_hidden_arenas_and_runs_of_people_have_no_page(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     elsewhere = reverse("judge_run", args=[make_arena(2, 2).slug, run.pk])
     people = order_people_run(arena=run.arena, per_pair=1, by=CLI)
     assert client.get(elsewhere).status_code == 404
     assert client.get(run_url(people)).status_code == 404
-    hide(run.arena)
+    hide_arena(run.arena)
     assert client.get(run_url(run)).status_code == 404
     assert signed_in("boss", staff=True).get(run_url(run)).status_code == 404
 
@@ -163,20 +169,18 @@ def test_the_page_takes_as_many_queries_however_many_verdicts(
 ) -> None:
     run = work_off(order(make_arena(3, n_prompts), *JURY, per_pair=n_prompts))
     with django_assert_num_queries(15):
-        text(client, run_url(run))
+        page_text(client, run_url(run))
 
 
-def test_a_run_says_by_what_criteria_it_judged_and_whether_they_have_changed(
-    client: Client,
-) -> None:
+def test_run_shows_its_criteria_and_whether_they_changed(client: Client) -> None:
     arena = make_arena(2, 2)
     set_criteria(arena=arena, criteria="Rhymes are better.")
     run = work_off(order(arena, "scripted"))
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     assert "Rhymes are better." in html
     assert "have changed since" not in html
     set_criteria(arena=arena, criteria="Facts are better.")
-    html = text(client, run_url(run))
+    html = page_text(client, run_url(run))
     assert "Rhymes are better." in html
     assert "have changed since" in html
 
@@ -188,21 +192,60 @@ def test_what_has_no_verdict_stands_beside_each_judge(client: Client) -> None:
     run.judgements.filter(pk=second).update(state="too_long")
     (judge,) = report_on(run.pk, timezone.now()).judges
     assert judge.without_verdict == 2 + judge.states["unreadable"]
-    assert "No verdict</th>" in text(client, run_url(run))
+    assert "No verdict</th>" in page_text(client, run_url(run))
 
 
 def test_a_run_that_is_done_leads_its_team_to_the_decision(client: Client) -> None:
     team = make_team()
     run = order(make_arena(2, 2, team=team), "scripted:scripted-1")
     member, link = join(team), "View the decision"
-    assert link not in text(member, run_url(run))
+    assert link not in page_text(member, run_url(run))
     work_off(run)
-    page = text(member, run_url(run))
+    page = page_text(member, run_url(run))
     assert f'href="/teams/help/arenas/{run.arena.slug}/?raters=judges"' in page
-    assert link not in text(client, run_url(run))
+    assert link not in page_text(client, run_url(run))
 
 
 def test_a_list_that_will_grow_says_so(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted:scripted-1")
-    assert "All 0 so far" in text(client, run_url(run))
-    assert "so far" not in text(client, run_url(work_off(run)))
+    assert "All 0 so far" in page_text(client, run_url(run))
+    assert "so far" not in page_text(client, run_url(work_off(run)))
+
+
+# -- States ----------------------------------------------------------------------------------------
+
+
+def set_state(run: Run, state: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=state)
+
+
+@pytest.mark.parametrize(
+    ("state", "badge", "said"),
+    [
+        ("open", "Running", "No verdicts yet. <a"),
+        ("paused", "Paused", "No verdicts yet: the run is paused."),
+        ("cancelled", "Cancelled", "The run ended without any verdicts."),
+    ],
+)
+def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str, said: str) -> None:
+    run = order(make_arena(), "scripted")
+    set_state(run, state)
+    html = page_text(client, run_url(run))
+    assert f'data-run="{state}">{badge} </span>' in html
+    reasons = ("yet. <a", "is paused.", "ended without")
+    assert [one for one in reasons if one in html] == [one for one in reasons if one in said]
+    assert said in html
+
+
+def test_the_list_calls_an_open_run_running(client: Client) -> None:
+    run = order(make_arena(), "scripted")
+    html = page_text(client, run_url(run).rsplit("/", 2)[0] + "/")
+    assert 'data-run="open">Running </span>' in html
+
+
+def test_no_row_of_a_jury_ends_in_a_dot(client: Client) -> None:
+    run = work_off(order(make_arena(), "scripted:scripted-1", "scripted:scripted-2"))
+    run.judgements.update(state="refused", outcome="", score=None, flipped=False)
+    facts = re.findall(r'verdict-facts"> (.*?) </span> </a> </li>', page_text(client, run_url(run)))
+    assert facts
+    assert all(re.fullmatch(r"<span>[^<·]+</span>", one) for one in facts), facts

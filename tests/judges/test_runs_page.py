@@ -10,8 +10,7 @@ from arena.actors import CLI
 from arena.models import Arena, Run
 from arena.services.runs import order_people_run
 from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, signed_in, text
+from tests.judges.helpers import hide_arena, order, page_text, signed_in, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -20,12 +19,12 @@ def url(arena: Arena) -> str:
     return reverse("judge_runs", args=[arena.slug])
 
 
-def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
+def test_runs_are_listed_newest_first_with_progress_and_cost() -> None:
     arena = make_arena(2, 4)
     old = work_off(order(arena, "scripted:scripted-1"))
     new = order(arena, "scripted:scripted-1", "scripted:scripted-2")
     Run.objects.filter(pk=old.pk).update(cap=5 * 10**9, settled=10**8)
-    html = text(signed_in("boss", staff=True), url(arena))
+    html = page_text(signed_in("boss", staff=True), url(arena))
     assert html.index(f"Run {new.pk}<") < html.index(f"Run {old.pk}<")
     assert "2 of 2" in html
     assert f"0 of {new.judgements.count()}" in html
@@ -35,28 +34,28 @@ def test_runs_are_listed_newest_first_with_judges_progress_and_money() -> None:
 
 
 def test_an_arena_without_runs_says_so(client: Client) -> None:
-    assert "No judge runs yet." in text(client, url(make_arena()))
+    assert "No judge runs yet." in page_text(client, url(make_arena()))
 
 
 def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
     arena = make_arena(2, 2)
     order_people_run(arena=arena, per_pair=1, by=CLI)
     order(make_arena(2, 2), "scripted")
-    assert "No judge runs yet." in text(client, url(arena))
+    assert "No judge runs yet." in page_text(client, url(arena))
 
 
 def test_a_hidden_arena_has_no_list(client: Client) -> None:
     arena = make_arena()
-    hide(arena)
+    hide_arena(arena)
     assert client.get(url(arena)).status_code == 404
 
 
 def test_only_staff_are_led_to_the_order(client: Client) -> None:
     arena = make_arena()
     order_url = reverse("order_run", args=[arena.slug])
-    assert order_url not in text(client, url(arena))
-    assert order_url not in text(signed_in("ann"), url(arena))
-    assert order_url in text(signed_in("boss", staff=True), url(arena))
+    assert order_url not in page_text(client, url(arena))
+    assert order_url not in page_text(signed_in("ann"), url(arena))
+    assert order_url in page_text(signed_in("boss", staff=True), url(arena))
 
 
 RUBRICS = ["pairwise", "pairwise-note"]
@@ -71,4 +70,54 @@ def test_the_list_takes_as_many_queries_however_many_runs(
         both = [f"scripted:scripted-{n}@{RUBRICS[number // 2]}" for n in (number % 2 + 1, 3)]
         order(arena, *both, per_pair=1)
     with django_assert_num_queries(4):
-        text(client, url(arena))
+        page_text(client, url(arena))
+
+
+# -- Navigation ------------------------------------------------------------------------------------
+
+
+def header(html: str) -> str:
+    return html[html.index("<header") : html.index("</header>")]
+
+
+def test_a_stranger_is_led_to_the_sign_in_and_back(client: Client) -> None:
+    arena = make_arena()
+    runs = reverse("judge_runs", args=[arena.slug])
+    assert f'href="/sign-in/?next={runs}%3Fpage%3D2"' in header(page_text(client, f"{runs}?page=2"))
+
+
+def test_whoever_is_signed_in_signs_out_by_a_form() -> None:
+    ann = signed_in("ann")
+    html = header(page_text(ann, reverse("judges")))
+    assert '<form method="post" action="/sign-out/">' in html
+    assert 'title="Signed in as ann"' in html
+    assert "Sign in<" not in html
+    assert ann.post("/sign-out/").url == "/"
+    assert "Sign in<" in header(page_text(ann, reverse("judges")))
+
+
+def test_a_stored_page_leads_to_the_account_of_whoever_reads_it(client: Client) -> None:
+    account = '<a href="/sign-in/"> <span class="for-anybody">Account</span>'
+    assert account in " ".join(header(page_text(client, "/")).split())
+    assert header(page_text(signed_in("bob"), "/")) == header(page_text(client, "/"))
+    assert "signed in as <strong>ann</strong>" in page_text(signed_in("ann"), "/sign-in/")
+    assert "<h1>Sign in</h1>" in page_text(client, "/sign-in/")
+
+
+def test_no_foreign_address_is_led_to_from_the_account() -> None:
+    assert "evil.example" not in page_text(signed_in("ann"), "/sign-in/?next=https://evil.example/")
+
+
+def test_staff_is_offered_an_order_in_each_arena(client: Client) -> None:
+    one = make_arena(slug="one", name="One")
+    order = reverse("order_run", args=[one.slug])
+    boss = signed_in("boss", staff=True)
+    assert f'href="{order}">Start a judge run</a>' in page_text(boss, reverse("judges"))
+    make_arena(slug="two", name="Two")
+    assert f'href="{order}">Start a judge run in One</a>' in page_text(boss, reverse("judges"))
+    assert order not in page_text(client, reverse("judges"))
+
+
+def test_without_a_judge_the_runs_of_arenas_are_linked(client: Client) -> None:
+    arena = make_arena()
+    assert reverse("judge_runs", args=[arena.slug]) in page_text(client, reverse("judges"))

@@ -3,9 +3,13 @@
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from arena.models import Arena
-from tests.factories import make_arena
+from arena.models import Arena, Candidate
+from arena.services.candidates import disclose_due
+from judges.models import Judge
+from judges.services.registry import register_judge, spec_named
+from tests.factories import make_arena, make_vote
 from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
 
@@ -14,12 +18,7 @@ WARNING = "Demo only: these votes come from a script, not real judges."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
-@pytest.fixture
-def arena() -> Arena:
-    return make_arena(2, 4)
-
-
-def shown(arena: Arena, raters: str) -> dict[str, str]:
+def pages_of(arena: Arena, raters: str) -> dict[str, str]:
     """The pages that show scores of those raters, as a stranger sees them."""
     candidate = arena.candidates.earliest("pk").pk
     pages = {
@@ -40,21 +39,37 @@ def shown(arena: Arena, raters: str) -> dict[str, str]:
     ],
 )
 def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
-    arena: Arena, judges: list[str], raters: str
+    judges: list[str], raters: str
 ) -> None:
+    arena = make_arena(2, 4)
     work_off(order(arena, *judges, per_pair=4))
     publish(arena)
-    pages = shown(arena, raters)
+    pages = pages_of(arena, raters)
     for name in ("board", "embed", "home"):
         assert WARNING in pages[name], name
     assert ">scripted: " in pages["badge"]
     assert "(demo only: scripted votes)</title>" in pages["badge"]
 
 
-def test_boards_of_people_are_not(arena: Arena) -> None:
+def test_boards_of_people_are_not() -> None:
+    arena = make_arena(2, 4)
     fill(arena)
     work_off(order(arena, "scripted:scripted-1", per_pair=4))
     publish(arena)
-    pages = shown(arena, "people")
+    pages = pages_of(arena, "people")
     assert not [name for name, page in pages.items() if "scripted" in page.lower()]
-    assert WARNING not in shown(arena, "combined")["board"]
+    assert WARNING not in pages_of(arena, "combined")["board"]
+
+
+# -- Disclosure ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("endpoint", "disclosed"), [("scripted", 0), ("acme", 1)])
+def test_votes_of_scripted_judges_disclose_nobody(endpoint: str, disclosed: int) -> None:
+    arena = make_arena(2)
+    left, right = arena.candidates.order_by("pk")
+    epoch = register_judge(spec=spec_named("scripted"))
+    Judge.objects.update(endpoint=endpoint)
+    Candidate.objects.filter(pk=left.pk).update(disclosed_at=None, private_until_votes=1)
+    make_vote(arena, left, right, "left", rater=epoch.rater)
+    assert disclose_due(now=timezone.now()) == disclosed

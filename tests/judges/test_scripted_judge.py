@@ -79,7 +79,7 @@ def test_nearly_every_reply_holds_a_verdict(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", rubric_slugs())
-def test_a_repair_turn_brings_a_verdict_unless_the_model_declines(slug: str) -> None:
+def test_repair_turn_brings_a_verdict_unless_declined(slug: str) -> None:
     spec = spec_of(slug)
     read = states(spec, requests(spec, repair=True))
     assert {one.state for one in read} <= {"done", "refused"}

@@ -24,8 +24,7 @@ from judges.services.registry import JudgeError, begin_next_epoch, spec_named
 from judges.services.runs import resume_unfinished
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.labelled import epoch_of, pair_row, stored
+from tests.judges.helpers import LOCAL, epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 DIRECT = "scripted@score-1-4"
@@ -53,9 +52,7 @@ def stop(run: Run, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "pause"])
 @pytest.mark.parametrize(("judge", "calls"), [(DIRECT, 2), ("scripted@pairwise-note", 3)])
-def test_a_run_makes_itself_what_the_run_that_was_to_make_it_never_will(
-    judge: str, calls: int, how: str
-) -> None:
+def test_run_makes_calls_that_a_dead_run_never_will(judge: str, calls: int, how: str) -> None:
     arena = make_arena(3, 1)
     first = order(arena, judge, per_pair=1, max_calls=calls)
     second = order(arena, judge, per_pair=1)
@@ -76,9 +73,7 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
     assert not jury.jury_verdicts.filter(state="waiting").exists()
 
 
-def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sweep_takes_over_a_bounded_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adoption, "AT_MOST", 1)
     arena = make_arena(4, 1)
     paused = order(arena, DIRECT, per_pair=1, max_calls=3)
@@ -92,7 +87,7 @@ def test_a_sweep_takes_over_a_bounded_number_of_calls_and_the_next_one_goes_on(
     assert second.state == "done"
 
 
-def test_a_run_that_waits_for_its_own_votes_makes_a_call_before_one_whose_jury_waits() -> None:
+def test_run_that_needs_votes_goes_before_a_waiting_jury() -> None:
     arena = make_arena(3, 1)
     member = order(arena, DIRECT, per_pair=1, max_calls=2)
     jury = order(arena, DIRECT, "scripted:scripted-2@score-1-4", pairs="all", like_run=member)
@@ -116,7 +111,7 @@ def test_nothing_is_taken_from_an_open_run() -> None:
 
 
 def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> None:
-    labels_in = stored(tmp_path, [pair_row(i) for i in range(5)])
+    labels_in = store_labels(tmp_path, [pair_row(i) for i in range(5)])
     epoch, now = epoch_of(), timezone.now()
     items = list(labels_in.items.order_by("pk"))
     paused = order_label_run(epoch=epoch, items=items, cap=10**9, now=now)
@@ -128,14 +123,14 @@ def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> No
     assert set(paused.calls.values_list("state", flat=True)) == {"waiting"}
 
 
-def priced(local: FakeServer) -> None:
+def set_local_price(local: FakeServer) -> None:
     _, model = LOCAL.split(":")
     one = Decimal(1)
     set_price(endpoint="local", model=model, input_usd=one, output_usd=one, now=timezone.now())
 
 
 def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer) -> None:
-    priced(local)
+    set_local_price(local)
     arena = make_arena(2, 3)
     cancel_run(run_id=order(arena, per_pair=3, cap=10**9).pk, now=timezone.now())
     quote = quote_for(
@@ -148,7 +143,7 @@ def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer
 
 
 def test_the_cap_moves_with_the_money_that_it_allowed(local: FakeServer) -> None:
-    priced(local)
+    set_local_price(local)
     arena = make_arena(2, 1)
     first = order(arena, per_pair=1, cap=10**10)
     first.calls.update(state="failed", uncertain=10**9, requests=6)
@@ -191,7 +186,7 @@ def like(arena: Arena, judge: str, run: Run, **fields: Any) -> Run:
     return order(arena, judge, per_pair=2, like_run=run, **fields)
 
 
-def test_what_another_run_asked_is_left_out_where_it_cannot_be_judged() -> None:
+def test_unjudgeable_items_of_another_run_are_left_out() -> None:
     arena = make_arena(2, 2)
     Prompt.objects.filter(arena=arena, external_id="p0").update(reference="42")
     run = work_off(order(arena, "scripted", per_pair=2))

@@ -44,7 +44,7 @@ def test_the_digest_is_stable() -> None:
         ),
     ],
 )
-def test_everything_that_could_change_a_verdict_changes_the_digest(other: JudgeSpec) -> None:
+def test_digest_covers_all_that_could_change_a_verdict(other: JudgeSpec) -> None:
     assert other.digest != SPEC.digest
 
 
@@ -81,7 +81,7 @@ def test_what_changes_no_verdict_leaves_the_digest(same: JudgeSpec) -> None:
 
 
 @pytest.mark.parametrize("name", ["PARSER_VERSION", "PROMPT_VERSION"])
-def test_the_versions_of_parser_and_prompts_are_part_of_the_digest(
+def test_parser_and_prompt_versions_are_in_the_digest(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     before = SPEC.digest

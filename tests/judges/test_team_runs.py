@@ -1,28 +1,33 @@
-"""Judges in a team's arena: who may order and steer runs, whose budget pays, what is noted."""
-
-from dataclasses import replace
-from typing import Any
+"""Judges in a team's arena: who may order and control runs, whose budget pays, what is noted."""
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import Actor
 from arena.calls.models import Capability
-from arena.endpoints import ModelPrice
 from arena.errors import ServiceError
-from arena.models import Arena, Membership, Run, Team
+from arena.models import Arena, Run, Team
 from arena.services.runs import committed_by
 from judges.reports import list_standings
 from judges.services import runs as judge_runs
 from judges.services.registry import JudgeError
 from tests.factories import make_arena
-from tests.judges.fake_server import FakeServer, better_is, fails
-from tests.judges.helpers import LOCAL, order, work_off
-from tests.judges.pages import QUOTE, run_url, text
-from tests.judges.test_order_page import order_it
+from tests.judges.fake_server import FakeServer, fails
+from tests.judges.helpers import (
+    LOCAL,
+    QUOTE,
+    browser_of,
+    join,
+    make_member,
+    order,
+    order_on_page,
+    page_text,
+    run_url,
+    steer,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 DOLLAR = 10**9
@@ -31,37 +36,8 @@ NOW = timezone.now()
 
 
 @pytest.fixture
-def team() -> Team:
-    return Team.objects.create(slug="acme", name="Acme")
-
-
-@pytest.fixture
-def arena(team: Team) -> Arena:
+def arena_of_two(team: Team) -> Arena:
     return make_arena(2, 2, team=team)
-
-
-@pytest.fixture
-def paid(local: FakeServer, settings: Any) -> FakeServer:
-    """The server, for a dollar per million tokens."""
-    price = {MODEL: ModelPrice(DOLLAR, DOLLAR)}
-    priced = replace(settings.MODEL_ENDPOINTS["local"], prices=price)
-    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
-    Capability.objects.create(endpoint="local", model=MODEL, probed_at=NOW)
-    local.otherwise = better_is("TIE")
-    return local
-
-
-def person(team: Team | None = None, role: str = "member") -> Any:
-    user = get_user_model().objects.create_user(f"{role} of {team}")
-    if team is not None:
-        Membership.objects.create(team=team, user=user, role=role)
-    return user
-
-
-def browser(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def trail(team: Team) -> list[tuple[str, str]]:
@@ -71,79 +47,76 @@ def trail(team: Team) -> list[tuple[str, str]]:
 # -- Ordering --------------------------------------------------------------------------------------
 
 
-def test_a_member_orders_a_run_of_the_team(team: Team, arena: Arena) -> None:
-    ann = person(team)
-    answer = order_it(browser(ann), arena)
+def test_a_member_orders_a_run_of_the_team(team: Team, arena_of_two: Arena) -> None:
+    ann = make_member(team)
+    answer = order_on_page(browser_of(ann), arena_of_two)
     run = Run.objects.get()
     assert answer.url.startswith(run_url(run))
     assert (run.team, run.created_by, run.cap) == (team, ann, None)
-    assert trail(team) == [("member of Acme", "ordered a run of judges")]
+    assert trail(team) == [("member-of-help", "ordered a run of judges")]
     assert team.audit_entries.get().details["cap"] == "nothing to pay"
 
 
-def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena: Arena) -> None:
+def test_members_of_another_team_and_viewers_order_nothing(team: Team, arena_of_two: Arena) -> None:
     other = Team.objects.create(slug="other", name="Other")
-    arena.open_to_teams = True
-    arena.save()
-    for user in (person(other, "owner"), person(team, "viewer")):
-        answer = browser(user).post(
-            reverse("order_run", args=[arena.slug]), QUOTE | {"do": "order"}
+    arena_of_two.open_to_teams = True
+    arena_of_two.save()
+    for client in (join(other, "owner"), join(team, "viewer")):
+        answer = client.post(
+            reverse("order_run", args=[arena_of_two.slug]), QUOTE | {"do": "order"}
         )
         assert answer.status_code == 403
     assert not Run.objects.exists()
 
 
-def test_the_page_says_who_pays_and_what_is_left(team: Team, arena: Arena) -> None:
-    client, page = browser(person(team)), reverse("order_run", args=[arena.slug])
-    assert "Acme pays, but has no budget yet." in text(client, page)
+def test_the_page_says_who_pays_and_what_is_left(team: Team, arena_of_two: Arena) -> None:
+    client, page = join(team), reverse("order_run", args=[arena_of_two.slug])
+    assert "Help centre pays, but has no budget yet." in page_text(client, page)
     Team.objects.update(budget=5 * DOLLAR)
-    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=2 * DOLLAR)
-    assert "Acme pays, with $3.00 left in its budget." in text(client, page)
+    Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="open", cap=2 * DOLLAR)
+    assert "Help centre pays, with $3.00 left in its budget." in page_text(client, page)
 
 
-def test_nothing_is_said_of_budgets_where_operators_pay() -> None:
-    staff = browser(get_user_model().objects.create_user("boss", is_staff=True))
-    assert "budget" not in text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
+def test_nothing_is_said_of_budgets_where_operators_pay(staff: Client) -> None:
+    assert "budget" not in page_text(staff, reverse("order_run", args=[make_arena(2, 2).slug]))
 
 
-def test_an_order_beyond_the_budget_is_refused_before_any_request(
-    team: Team, arena: Arena, paid: FakeServer
+def test_order_beyond_the_budget_is_refused_at_once(
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     Capability.objects.all().delete()
     Team.objects.update(budget=DOLLAR)
-    answer = order_it(browser(person(team)), arena, scripted=[], typed=LOCAL, cap="1.50")
+    answer = order_on_page(join(team), arena_of_two, scripted=[], typed=LOCAL, cap="1.50")
     page = answer.content.decode()
-    assert "This may cost up to $1.50, but Acme has $1.00 left of its budget of $1.00." in page
+    assert (
+        "This may cost up to $1.50, but Help centre has $1.00 left of its budget of $1.00." in page
+    )
     assert not Run.objects.exists()
     assert paid.requests == []
     assert trail(team) == []
 
 
 def test_an_order_within_the_budget_takes_its_cap_of_it(
-    team: Team, arena: Arena, paid: FakeServer
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     Team.objects.update(budget=DOLLAR)
-    run = order(arena, LOCAL, cap=DOLLAR)
+    run = order(arena_of_two, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
     assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
-    with pytest.raises(JudgeError, match=r"Acme has .* left of its budget"):
+    with pytest.raises(JudgeError, match=r"Help centre has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 
 
-def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena: Arena) -> None:
-    run = order(arena, "scripted", cap=DOLLAR)
+def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena_of_two: Arena) -> None:
+    run = order(arena_of_two, "scripted", cap=DOLLAR)
     assert (run.cap, committed_by(team)) == (None, 0)
 
 
 # -- Steering --------------------------------------------------------------------------------------
 
 
-def steer(client: Client, run: Run, action: str, **fields: Any) -> Any:
-    return client.post(reverse("steer_run", args=[run.pk]), {"action": action} | fields)
-
-
-def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> None:
-    run, client = order(arena, "scripted"), browser(person(team))
+def test_members_control_runs_that_their_team_pays_for(team: Team, arena_of_two: Arena) -> None:
+    run, client = order(arena_of_two, "scripted"), join(team)
     for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
         assert steer(client, run, action).status_code == 302
         run.refresh_from_db()
@@ -152,32 +125,32 @@ def test_members_steer_what_their_team_pays_for(team: Team, arena: Arena) -> Non
     assert said == [f"{done} a run of judges" for done in ("paused", "resumed", "cancelled")]
 
 
-def test_the_public_page_of_a_run_names_no_account(team: Team, arena: Arena) -> None:
-    run = order(arena, "scripted")
-    steer(browser(person(team)), run, "pause")
-    page = text(Client(), run_url(run))
+def test_the_public_page_of_a_run_names_no_account(team: Team, arena_of_two: Arena) -> None:
+    run = order(arena_of_two, "scripted")
+    steer(join(team), run, "pause")
+    page = page_text(Client(), run_url(run))
     assert "The arena’s team can see why." in page
-    assert "Paused by the team." in text(browser(person(team, "viewer")), run_url(run))
-    assert "member of Acme" not in page
+    assert "Paused by the team." in page_text(join(team, "viewer"), run_url(run))
+    assert "member-of-help" not in page
 
 
-def test_viewers_see_no_buttons_and_cannot_steer(team: Team, arena: Arena) -> None:
-    run, viewer = order(arena, "scripted"), browser(person(team, "viewer"))
-    assert reverse("steer_run", args=[run.pk]) not in text(viewer, run_url(run))
+def test_viewers_see_no_buttons_and_control_nothing(team: Team, arena_of_two: Arena) -> None:
+    run, viewer = order(arena_of_two, "scripted"), join(team, "viewer")
+    assert reverse("steer_run", args=[run.pk]) not in page_text(viewer, run_url(run))
     assert steer(viewer, run, "cancel").status_code == 403
 
 
-def test_trials_stay_the_operators(team: Team) -> None:
+def test_label_runs_stay_the_operators(team: Team) -> None:
     trial = Run.objects.create(kind="judge", state="open")
-    owner = browser(person(team, "owner"))
+    owner = join(team, "owner")
     assert owner.get(reverse("trial_runs")).status_code == 403
     assert owner.get(reverse("trial_run", args=[trial.pk])).status_code == 403
 
 
-def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> None:
+def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena_of_two: Arena) -> None:
     Team.objects.update(budget=3)
-    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=2)
-    by = Actor(user=person(team))
+    run = Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="paused", cap=2)
+    by = Actor(user=make_member(team))
     with pytest.raises(ServiceError, match="left of its budget"):
         judge_runs.resume(run=run, by=by, now=NOW, cap=4)
     run.refresh_from_db()
@@ -188,81 +161,85 @@ def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena: Arena) -> Non
 
 
 def test_failures_are_asked_again_within_the_budget(
-    team: Team, arena: Arena, paid: FakeServer
+    team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     paid.otherwise = fails(500)
     Team.objects.update(budget=DOLLAR)
-    run = work_off(order(arena, cap=DOLLAR))
+    run = work_off(order(arena_of_two, cap=DOLLAR))
     assert (run.state, run.settled) == ("done", 0)
-    by = Actor(user=person(team))
+    by = Actor(user=make_member(team))
     Team.objects.update(budget=DOLLAR - 1)
     with pytest.raises(ServiceError, match="left of its budget"):
         judge_runs.retry_failed(run=run, by=by, now=NOW)
     Team.objects.update(budget=DOLLAR)
     judge_runs.retry_failed(run=run, by=by, now=NOW)
-    assert trail(team)[-1] == ("member of Acme", "asked failed verdicts again")
+    assert trail(team)[-1] == ("member-of-help", "asked failed verdicts again")
 
 
-def test_without_failures_nothing_is_asked_again(team: Team, arena: Arena) -> None:
-    run = work_off(order(arena, "scripted:scripted-1"))
+def test_without_failures_nothing_is_asked_again(team: Team, arena_of_two: Arena) -> None:
+    run = work_off(order(arena_of_two, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
     with pytest.raises(ServiceError, match="This run has no failures to retry"):
-        judge_runs.retry_failed(run=run, by=Actor(user=person(team)), now=NOW)
+        judge_runs.retry_failed(run=run, by=Actor(user=make_member(team)), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     assert "asked failed verdicts again" not in str(trail(team))
 
 
-def test_criteria_are_changed_by_members_and_noted(team: Team, arena: Arena) -> None:
-    page = reverse("arena_criteria", args=[arena.slug])
-    browser(person(team)).post(page, {"criteria": "Short answers."})
-    arena.refresh_from_db()
-    assert arena.criteria == "Short answers."
-    assert trail(team) == [("member of Acme", "changed an arena")]
+def test_criteria_are_changed_by_members_and_noted(team: Team, arena_of_two: Arena) -> None:
+    page = reverse("arena_criteria", args=[arena_of_two.slug])
+    join(team).post(page, {"criteria": "Short answers."})
+    arena_of_two.refresh_from_db()
+    assert arena_of_two.criteria == "Short answers."
+    assert trail(team) == [("member-of-help", "changed an arena")]
 
 
 # -- What others learn of it -----------------------------------------------------------------------
 
 
-def private(arena: Arena) -> None:
-    arena.visibility = "private"
-    arena.save()
+def private(arena_of_two: Arena) -> None:
+    arena_of_two.visibility = "private"
+    arena_of_two.save()
 
 
-def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(team: Team, arena: Arena) -> None:
+def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(
+    team: Team, arena_of_two: Arena
+) -> None:
     Team.objects.filter(pk=team.pk).update(budget=100 * DOLLAR)
-    run = Run.objects.create(arena=arena, kind="judge", team=team, state="paused", cap=90 * DOLLAR)
+    run = Run.objects.create(
+        arena=arena_of_two, kind="judge", team=team, state="paused", cap=90 * DOLLAR
+    )
     judge_runs.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
-    Run.objects.create(arena=arena, kind="judge", team=team, state="open", cap=95 * DOLLAR)
+    Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="open", cap=95 * DOLLAR)
     with pytest.raises(ServiceError, match=r"has \$4.00 left"):
         judge_runs.set_cap(run=run, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 
 
-def test_judges_of_private_arenas_are_named_and_counted_to_the_team_alone(
-    team: Team, arena: Arena
-) -> None:
-    work_off(order(arena, "scripted"))
+def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena_of_two: Arena) -> None:
+    work_off(order(arena_of_two, "scripted"))
     work_off(order(make_arena(2, 2), "scripted:scripted-2", per_pair=1))
-    work_off(order(arena, "scripted:scripted-2"))
-    private(arena)
+    work_off(order(arena_of_two, "scripted:scripted-2"))
+    private(arena_of_two)
 
     def counted(actor: Actor) -> dict[str, int]:
         return {row.judge.model: row.judgements for row in list_standings(actor)}
 
     assert counted(Actor()) == {"scripted-2": 1}
-    assert counted(Actor(user=person(team))) == {"scripted-1": 2, "scripted-2": 3}
+    assert counted(Actor(user=make_member(team))) == {"scripted-1": 2, "scripted-2": 3}
 
 
-def test_judges_of_private_arenas_are_offered_to_no_other_team(team: Team, arena: Arena) -> None:
-    work_off(order(arena, "scripted"))
-    private(arena)
+def test_judges_of_private_arenas_are_offered_to_no_other_team(
+    team: Team, arena_of_two: Arena
+) -> None:
+    work_off(order(arena_of_two, "scripted"))
+    private(arena_of_two)
     other = Team.objects.create(slug="other", name="Other")
     theirs = make_arena(2, 2, team=other)
     label = "scripted:scripted-1@pairwise"
     choice = f'name="registered" value="{label}'
     pages = [
-        text(browser(person(whose)), reverse("order_run", args=[where.slug]))
-        for whose, where in ((team, arena), (other, theirs))
+        page_text(join(whose), reverse("order_run", args=[where.slug]))
+        for whose, where in ((team, arena_of_two), (other, theirs))
     ]
     assert [choice in page for page in pages] == [True, False]

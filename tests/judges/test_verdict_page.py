@@ -20,20 +20,19 @@ from judges.views import verdicts
 from judges.views.access import marks_url
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, says
-from tests.judges.helpers import order, work_off
-from tests.judges.pages import hide, signed_in, text, verdict_url
+from tests.judges.helpers import hide_arena, order, page_text, signed_in, verdict_url, work_off
 
 pytestmark = pytest.mark.django_db
 HX = {"HX-Request": "true"}
 
 
-def judged(arena: Arena, *judges: str, **fields: Any) -> tuple[Run, Judgement]:
+def run_with_verdict(arena: Arena, *judges: str, **fields: Any) -> tuple[Run, Judgement]:
     run = work_off(order(arena, *judges, **fields))
     return run, run.judgements.order_by("-settled_at", "pk").first()
 
 
-def page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
-    return text(client, verdict_url(run, one.pk, **query))
+def verdict_page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
+    return page_text(client, verdict_url(run, one.pk, **query))
 
 
 # -- What it says ----------------------------------------------------------------------------------
@@ -43,8 +42,8 @@ def test_both_answers_and_both_orders_stand_beside_each_other(
     client: Client, local: FakeServer
 ) -> None:
     local.script.extend([better_is("A"), better_is("B")])
-    run, one = judged(make_arena(2, 1))
-    html = page(client, run, one)
+    run, one = run_with_verdict(make_arena(2, 1))
+    html = verdict_page(client, run, one)
     comparison = one.comparison
     assert comparison.left_response.text in html
     assert comparison.right_response.text in html
@@ -55,39 +54,39 @@ def test_both_answers_and_both_orders_stand_beside_each_other(
     assert html.count(f"{better.capitalize()} answer is better") == 3
     for fact in ("judge-7b-2024-07-01", "fp_1", "<dd>100, 20</dd>"):
         assert fact in html
-    assert "$0.00" in page(signed_in("boss", staff=True), run, one)
+    assert "$0.00" in verdict_page(signed_in("boss", staff=True), run, one)
 
 
 def test_a_judge_that_changed_its_mind_is_shown_doing_so(client: Client, local: FakeServer) -> None:
     local.otherwise = better_is("A")
-    run, one = judged(make_arena(2, 1))
-    html = page(client, run, one)
+    run, one = run_with_verdict(make_arena(2, 1))
+    html = verdict_page(client, run, one)
     assert "Inconsistent when swapped" in html
     assert "<strong>Left answer is better</strong>" in html
     assert "<strong>Right answer is better</strong>" in html
 
 
 def test_names_are_sent_only_to_whoever_asks(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
-    html = page(client, run, one)
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
+    html = verdict_page(client, run, one)
     assert "<summary>Candidates</summary>" in html
     assert "candidate-" not in html
     assert str(one.comparison.key) not in html
-    shown = text(client, verdict_url(run, one.pk, names=1), headers=HX)
+    shown = page_text(client, verdict_url(run, one.pk, names=1), headers=HX)
     assert "candidate-0" in shown
     assert "<html" not in shown
-    assert "candidate-0" in page(client, run, one, names=1)
+    assert "candidate-0" in verdict_page(client, run, one, names=1)
 
 
 def test_only_a_comparison_with_a_vote_that_counts_is_linked(
     client: Client, local: FakeServer
 ) -> None:
     local.otherwise = better_is("TIE")
-    run, one = judged(make_arena(2, 1))
+    run, one = run_with_verdict(make_arena(2, 1))
     link = one.comparison.get_absolute_url()
-    assert link in page(client, run, one, names=1)
+    assert link in verdict_page(client, run, one, names=1)
     Vote.objects.update(voided_at=timezone.now(), void_reason="wrong")
-    assert link not in page(client, run, one, names=1)
+    assert link not in verdict_page(client, run, one, names=1)
 
 
 def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: FakeServer) -> None:
@@ -95,8 +94,8 @@ def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: 
     arena.prompts.update(text="<script>alert(1)</script>", reference="<script>alert(5)</script>")
     Response.objects.update(text="<img src=x onerror=alert(2)> **bold**")
     local.otherwise = says("<script>alert(3)</script>", model="<script>alert(4)</script>")
-    run, one = judged(arena)
-    html = page(client, run, one)
+    run, one = run_with_verdict(arena)
+    html = verdict_page(client, run, one)
     for raw in ("<script>alert", "<img src=x"):
         assert raw not in html
     assert "&lt;script&gt;alert(3)" in html
@@ -104,21 +103,19 @@ def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: 
     assert "<strong>bold</strong>" in html
 
 
-def test_the_second_turn_of_a_judge_that_was_not_understood_is_shown(
-    client: Client, local: FakeServer
-) -> None:
+def test_repair_turn_is_shown(client: Client, local: FakeServer) -> None:
     local.script.extend([says("Hm."), better_is("A"), better_is("B")])
-    run, one = judged(make_arena(2, 1))
-    html = page(client, run, one)
+    run, one = run_with_verdict(make_arena(2, 1))
+    html = verdict_page(client, run, one)
     assert "when asked for the verdict only" in html
     assert "Hm." in html
 
 
 def test_the_reasoning_of_a_structured_reply_is_text_to_be_read(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     reply = json.dumps({"reasoning": 'It says "no".\n\n<b>Why?</b>', "verdict": "A"})
     Call.objects.filter(pk=one.forward_id).update(reply=reply)
-    html = page(client, run, one)
+    html = verdict_page(client, run, one)
     assert "<p>It says &quot;no&quot;.</p>" in html
     assert "<p>&lt;b&gt;Why?&lt;/b&gt;</p>" in html
     assert "Raw reply" in html
@@ -126,9 +123,9 @@ def test_the_reasoning_of_a_structured_reply_is_text_to_be_read(client: Client) 
 
 @pytest.mark.parametrize("reply", ["[" * 100_000, "[1]", '{"reasoning": 3}', '"text"', "{", ""])
 def test_any_other_reply_is_shown_as_it_came(client: Client, reply: str) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     Call.objects.filter(pk__in=[one.forward_id, one.reverse_id]).update(reply=reply)
-    assert "Raw reply" not in page(client, run, one)
+    assert "Raw reply" not in verdict_page(client, run, one)
 
 
 @pytest.mark.parametrize(
@@ -142,33 +139,33 @@ def test_any_other_reply_is_shown_as_it_came(client: Client, reply: str) -> None
     ],
 )
 def test_every_form_of_judging_can_be_read(client: Client, rubric: str, words: str) -> None:
-    run, one = judged(make_arena(3, 2), f"scripted:scripted-1@{rubric}")
-    assert words in page(client, run, one)
+    run, one = run_with_verdict(make_arena(3, 2), f"scripted:scripted-1@{rubric}")
+    assert words in verdict_page(client, run, one)
 
 
 def test_places_in_a_list_are_those_of_the_two_answers(client: Client) -> None:
-    run, one = judged(make_arena(4, 1), "scripted:scripted-1@listwise")
+    run, one = run_with_verdict(make_arena(4, 1), "scripted:scripted-1@listwise")
     call = Call.objects.get(pk=one.forward_id)
     shown = [int(pk) for pk in call.subject.split(",")]
     Call.objects.filter(pk=call.pk).update(verdict={"order": [[3], [2], [1], [0]]})
     left = 4 - shown.index(one.comparison.left_response_id)
     right = 4 - shown.index(one.comparison.right_response_id)
-    html = page(client, run, one)
+    html = verdict_page(client, run, one)
     assert f"Left answer in place {left}, right answer in place {right} of 4" in html
 
 
-def test_soft_verdicts_show_their_probabilities_in_the_sides_of_the_page(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+def test_soft_verdict_probabilities_follow_the_page_s_sides(client: Client) -> None:
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
     Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
-    html = page(client, run, one)
+    html = verdict_page(client, run, one)
     assert "left answer is better 20%" in html
     assert "right answer is better 70%" in html
 
 
 def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
-    run, _ = judged(make_arena(3, 6), *jury, per_pair=6)
+    run, _ = run_with_verdict(make_arena(3, 6), *jury, per_pair=6)
     turned = set()
     for one in run.judgements.select_related("comparison"):
         verdict = one.jury_verdicts.select_related("comparison").get()
@@ -178,7 +175,7 @@ def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
         verdict.save()
         left, right = (1, 2) if swapped else (2, 1)
         words = f"(left answer is better: {left}, right answer is better: {right})"
-        assert words in page(client, run, one)
+        assert words in verdict_page(client, run, one)
         turned.add(swapped)
         if len(turned) == 2:
             break
@@ -191,36 +188,36 @@ def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
 def test_one_leafs_through_the_filtered_list(client: Client, local: FakeServer) -> None:
     arena = make_arena(2, 3)
     local.script.extend([better_is("TIE")] * 2 + [better_is("A")] * 2 + [better_is("TIE")] * 2)
-    run, newest = judged(arena, per_pair=3)
+    run, newest = run_with_verdict(arena, per_pair=3)
     voted = list(run.judgements.filter(state="voted").order_by("-settled_at", "pk"))
     assert len(voted) == 2
-    html = page(client, run, voted[0], state="voted")
+    html = verdict_page(client, run, voted[0], state="voted")
     assert verdict_url(run, voted[1].pk, state="voted") in html
     assert 'rel="prev"' not in html
-    html = page(client, run, voted[1], state="voted")
+    html = verdict_page(client, run, voted[1], state="voted")
     assert verdict_url(run, voted[0].pk, state="voted") in html
     assert 'rel="next"' not in html
     between = run.judgements.get(state="abstained")
-    assert verdict_url(run, between.pk) in page(client, run, newest)
+    assert verdict_url(run, between.pk) in verdict_page(client, run, newest)
 
 
 def test_verdicts_of_one_moment_are_each_passed_once(client: Client) -> None:
-    run, _ = judged(make_arena(3, 2), "scripted", per_pair=2)
+    run, _ = run_with_verdict(make_arena(3, 2), "scripted", per_pair=2)
     run.judgements.update(settled_at=timezone.now())
     ids = list(run.judgements.order_by("pk").values_list("pk", flat=True))
     for before, after in pairwise(ids):
         here, there = (verdict_url(run, pk) for pk in (before, after))
-        assert re.search(rf'rel="next" href="{there}"', text(client, here))
-        assert re.search(rf'rel="prev" href="{here}"', text(client, there))
+        assert re.search(rf'rel="next" href="{there}"', page_text(client, here))
+        assert re.search(rf'rel="prev" href="{here}"', page_text(client, there))
 
 
-def test_a_verdict_is_only_on_its_own_runs_page_and_only_once_it_is_there(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+def test_verdict_page_needs_its_own_run_and_a_settled_state(client: Client) -> None:
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     other = order(make_arena(2, 1), "scripted")
     assert client.get(verdict_url(other, one.pk)).status_code == 404
     assert client.get(verdict_url(other, other.judgements.get().pk)).status_code == 404
     assert client.get(verdict_url(run, one.pk, state="rubbish")).status_code == 404
-    hide(run.arena)
+    hide_arena(run.arena)
     assert client.get(verdict_url(run, one.pk)).status_code == 404
 
 
@@ -229,10 +226,10 @@ def test_the_page_takes_few_queries(
     client: Client, django_assert_max_num_queries: Any, members: int
 ) -> None:
     judges = [f"scripted:scripted-{number}" for number in range(1, members + 1)]
-    run, one = judged(make_arena(3, 6), *judges)
-    page(client, run, one)  # renders the texts once and for all
+    run, one = run_with_verdict(make_arena(3, 6), *judges)
+    verdict_page(client, run, one)  # renders the texts once and for all
     with django_assert_max_num_queries(6):
-        page(client, run, one)
+        verdict_page(client, run, one)
 
 
 # -- A vote of one's own ---------------------------------------------------------------------------
@@ -243,7 +240,7 @@ def vote_url(run: Run, one: Judgement) -> str:
 
 
 def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     answer = client.post(vote_url(run, one))
     mine = Comparison.objects.get(rater__kind="person")
     assert answer.url == f"{reverse('vote', args=[run.arena.slug])}?pair={mine.key}"
@@ -252,7 +249,7 @@ def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
         one.comparison.right_response_id,
     }
     assert mine.draw_probability is None
-    html = text(client, answer.url)
+    html = page_text(client, answer.url)
     assert str(mine.key) in html
     assert "candidate-" not in html
     client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
@@ -260,7 +257,7 @@ def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
 
 
 def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     client.post(vote_url(run, one))
     mine = Comparison.objects.get(rater__kind="person")
     client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
@@ -273,9 +270,9 @@ def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
 def test_whoever_has_seen_the_names_gets_no_vote_on_them(
     client: Client, headers: dict[str, str]
 ) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
-    assert vote_url(run, one) in page(client, run, one)
-    shown = text(client, verdict_url(run, one.pk, names=1), headers=headers)
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
+    assert vote_url(run, one) in verdict_page(client, run, one)
+    shown = page_text(client, verdict_url(run, one.pk, names=1), headers=headers)
     assert "You’ve seen which candidates these are" in shown
     assert vote_url(run, one) not in shown
     html = client.post(vote_url(run, one), follow=True).content.decode()
@@ -284,18 +281,18 @@ def test_whoever_has_seen_the_names_gets_no_vote_on_them(
     assert not Comparison.objects.filter(rater__kind="person").exists()
 
 
-def test_names_seen_with_one_judges_verdict_are_known_with_anothers(client: Client) -> None:
+def test_names_seen_with_one_judge_spoil_others_verdicts(client: Client) -> None:
     arena = make_arena(2, 1)
-    first, one = judged(arena, "scripted")
-    second, other = judged(arena, "scripted:scripted-2")
-    page(client, first, one, names=1)
+    first, one = run_with_verdict(arena, "scripted")
+    second, other = run_with_verdict(arena, "scripted:scripted-2")
+    verdict_page(client, first, one, names=1)
     client.post(vote_url(second, other))
     assert not Comparison.objects.filter(rater__kind="person").exists()
 
 
-def test_names_of_one_pair_spoil_no_other_pair_and_nobody_elses_vote(client: Client) -> None:
-    run, one = judged(make_arena(2, 2), "scripted")
-    page(client, run, one, names=1)
+def test_seen_names_spoil_only_that_pair_and_reader(client: Client) -> None:
+    run, one = run_with_verdict(make_arena(2, 2), "scripted")
+    verdict_page(client, run, one, names=1)
     other = run.judgements.exclude(pk=one.pk).get()
     client.post(vote_url(run, other))
     Client().post(vote_url(run, one))
@@ -303,8 +300,8 @@ def test_names_of_one_pair_spoil_no_other_pair_and_nobody_elses_vote(client: Cli
 
 
 def test_signing_in_makes_nobody_forget_the_names(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
-    page(client, run, one, names=1)
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
+    verdict_page(client, run, one, names=1)
     client.force_login(get_user_model().objects.create_user("ann"))
     client.post(vote_url(run, one))
     assert not Comparison.objects.filter(rater__kind="person").exists()
@@ -314,21 +311,21 @@ def test_the_names_that_are_remembered_have_a_bound(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "MOST_REMEMBERED", 2)
-    run, _ = judged(make_arena(2, 3), "scripted", per_pair=3)
+    run, _ = run_with_verdict(make_arena(2, 3), "scripted", per_pair=3)
     seen = list(run.judgements.order_by("pk"))
     for one in (*seen, seen[1]):
-        page(client, run, one, names=1)
+        verdict_page(client, run, one, names=1)
     assert client.session[verdicts.SESSION_KEY] == [seen[2].responses, seen[1].responses]
 
 
 def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> None:
-    run, one = judged(make_arena(2, 1, voters="signed_in"), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1, voters="signed_in"), "scripted")
     assert client.post(vote_url(run, one)).url.startswith("/sign-in/")
     assert signed_in("ann").post(vote_url(run, one)).url.startswith(f"/a/{run.arena.slug}/vote/")
 
 
 def test_whoever_is_blocked_gets_no_pair(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     client.post(vote_url(run, one))
     rater = Comparison.objects.get(rater__kind="person").rater
     rater.blocked_at = timezone.now()
@@ -344,10 +341,10 @@ def mark(client: Client, run: Run, one: Judgement, said: str, **kwargs: Any) -> 
     return client.post(marks_url(run, one.pk), {"mark": said}, **kwargs)
 
 
-def test_a_signed_in_person_marks_the_reasoning_and_may_change_it() -> None:
+def test_signed_in_people_rate_reasoning_and_may_change_it() -> None:
     ann = signed_in("ann")
-    run, one = judged(make_arena(2, 1), "scripted")
-    assert page(ann, run, one).count('aria-pressed="true"') == 0
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
+    assert verdict_page(ann, run, one).count('aria-pressed="true"') == 0
     assert mark(ann, run, one, "coherent:yes").url == f"{verdict_url(run, one.pk)}#marks"
     mark(ann, run, one, "critical:no")
     html = mark(ann, run, one, "coherent:no", headers=HX).content.decode()
@@ -359,15 +356,15 @@ def test_a_signed_in_person_marks_the_reasoning_and_may_change_it() -> None:
 
 
 def test_strangers_read_and_do_not_mark(client: Client) -> None:
-    run, one = judged(make_arena(2, 1), "scripted")
-    assert "Rate the reasoning" not in page(client, run, one)
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
+    assert "Rate the reasoning" not in verdict_page(client, run, one)
     assert mark(client, run, one, "coherent:yes").status_code == 403
     assert not Mark.objects.exists()
 
 
 def test_an_unknown_mark_is_said() -> None:
     ann = signed_in("ann")
-    run, one = judged(make_arena(2, 1), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     assert "none of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()
 
 
@@ -393,9 +390,9 @@ def trial_urls(run: Run) -> list[str]:
     ]
 
 
-def test_staff_read_trials_with_their_texts(trial: Run) -> None:
+def test_staff_read_label_runs_with_their_texts(trial: Run) -> None:
     boss = signed_in("boss", staff=True)
-    listed, run, verdict = (text(boss, url) for url in trial_urls(trial))
+    listed, run, verdict = (page_text(boss, url) for url in trial_urls(trial))
     assert f"Run {trial.pk}" in listed
     assert "trial on labelled items" in run
     assert "&lt;b&gt;Why?" in run

@@ -43,7 +43,7 @@ def test_a_verdict_that_survives_the_swap_stands(forward: str, reverse: str, out
         ("average", "voted", "tie", 0.5),
     ],
 )
-def test_a_judge_that_goes_by_the_order_gets_what_its_policy_says(
+def test_inconsistent_verdict_follows_the_swap_policy(
     policy: str, state: str, outcome: str, preference: float | None
 ) -> None:
     decision = pairwise(said("left"), said("left"), policy)
@@ -56,7 +56,7 @@ def test_half_a_verdict_averages_to_three_quarters() -> None:
     assert (decision.outcome, decision.preference) == ("left", 0.75)
 
 
-def test_soft_verdicts_are_the_mean_of_both_orders_seen_from_the_left() -> None:
+def test_soft_verdict_is_the_mean_of_both_orders() -> None:
     decision = pairwise(
         said("left", left=0.8, tie=0.1, right=0.1), said("right", left=0.2, tie=0.0, right=0.8)
     )

@@ -191,7 +191,7 @@ def kill_in_the_middle(installation: Installation, server: FakeServer) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_workers_calls_are_made_again_and_finished_ones_are_not(
+def test_killed_worker_s_open_calls_are_made_again(
     install: Callable[[str], Installation], server: FakeServer
 ) -> None:
     kill_in_the_middle(install("filesystem://localhost//"), server)

@@ -1,12 +1,13 @@
 """What the tests of boards share. Models are imported late: Django is set up after this file."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def rings(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+def enqueued(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """The arenas that were rung for; no test of boards talks to a broker."""
     rung: list[int] = []
     if "stats" not in request.path.parts:
@@ -62,3 +63,11 @@ def jury(db: None) -> Any:
     from arena.models import Rater
 
     return Rater.objects.create(kind=Rater.Kind.JURY, name="A jury of three")
+
+
+@pytest.fixture
+def phone(browser: Any) -> Iterator[Any]:
+    """A page on a phone of 390 pixels."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
+    yield context.new_page()
+    context.close()

@@ -1,25 +1,70 @@
-"""Arenas with votes, and one call that puts them on their boards."""
+"""Builders for the tests of boards: arenas with votes, snapshots, tallies, and pages as text."""
 
 import html
+import random
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from django.test import Client
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Vote
-from ranking.models import ArenaRefresh, Snapshot
-from ranking.services import leases, refresh
+from arena.models import Arena, Import, Rater, Vote
+from arena.services.voting import set_trust
+from ranking.models import ArenaRefresh, Snapshot, Standing, Tally
+from ranking.services import fold as fold_service
+from ranking.services import leases, rebuild, refresh
+from ranking.tallies import VoteCounts
 from tests.factories import make_arena, make_person, make_vote
 
+STYLE: dict[str, Any] = {
+    "features": [
+        {"name": "words", "label": "Length in words", "coefficient": 60.0, "low": 30.0}
+        | {"high": 90.0, "deviation": 0.5, "reason": ""},
+        {"name": "headings", "label": "Headings", "coefficient": -20.0, "low": -30.0}
+        | {"high": -10.0, "deviation": 0.25, "reason": ""},
+        {"name": "list_items", "label": "List items", "coefficient": 5.0, "low": -9.0}
+        | {"high": 19.0, "deviation": 0.5, "reason": ""},
+        {"name": "bold", "label": "Bold words", "coefficient": None, "low": None}
+        | {"high": None, "deviation": 0.0, "reason": "It is the same in every vote."},
+    ],
+    "reason": "",
+    "n_votes": 1234,
+}
 CYCLE = ["left", "right", "tie", "left", "left", "right"]
+JUDGED_PROMPTS = 60
 
 
-def make_voted_arena() -> Arena:
-    """Three candidates, four prompts in two categories, 24 votes of one person."""
-    arena = make_arena(name="Support answers", slug="support")
-    fill(arena)
+def make_voted_arena(
+    n_candidates: int = 3, n_prompts: int = 4, *, rounds: int = 2, name: str = "Support answers"
+) -> Arena:
+    """Every two candidates meet `rounds` times on each prompt, before one person."""
+    arena = make_arena(n_candidates, n_prompts, name=name, slug="support")
+    fill(arena, rounds)
     return arena
+
+
+def make_judged_arena(judge: Rater | None, copies_people: bool = True) -> Arena:
+    """People vote on two thirds of the prompts; the judge on all, as people would or by a coin."""
+    chance = random.Random(5)
+    arena = make_arena(n_candidates=3, n_prompts=JUDGED_PROMPTS)
+    person = make_person()
+    candidates = list(arena.candidates.order_by("pk"))
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        for i, left in enumerate(candidates):
+            for right in candidates[i + 1 :]:
+                people_say = chance.choices(["left", "right", "tie"], [5, 3, 2])[0]
+                if number < JUDGED_PROMPTS * 2 // 3:
+                    make_vote(arena, left, right, people_say, prompt, person)
+                says = people_say if copies_people else chance.choice(["left", "right"])
+                if judge:
+                    make_vote(arena, left, right, says, prompt, judge)
+    return arena
+
+
+def set_trusted(rater: Rater, trusted: bool = True) -> None:
+    set_trust(rater_id=rater.pk, trusted=trusted, now=timezone.now())
 
 
 def publish(arena: Arena) -> Snapshot:
@@ -50,6 +95,25 @@ def cast(arena: Arena, outcome: str = "left", **fields: Any) -> Vote:
     return make_vote(arena, left, right, outcome, arena.prompts.first(), **fields)
 
 
+def make_past(snapshot: Snapshot, hours: float, by: float = 0.0, **fields: Any) -> Snapshot:
+    """An older snapshot of the same board, with scores lower `by` so many Elo."""
+    standings = list(snapshot.standings.all())
+    older = Snapshot.objects.get(pk=snapshot.pk)
+    older.pk = None
+    older.is_current, older.is_history = False, True
+    older.published_at = snapshot.published_at - timedelta(hours=hours)
+    for name, value in fields.items():
+        setattr(older, name, value)
+    older.save()
+    for standing in standings:
+        standing.pk, standing.snapshot = None, older
+        for name in ("score", "low", "high"):
+            if getattr(standing, name) is not None:
+                setattr(standing, name, getattr(standing, name) - by)
+    Standing.objects.bulk_create(standings)
+    return older
+
+
 def seconds(n: float) -> timedelta:
     return timedelta(seconds=n)
 
@@ -62,3 +126,80 @@ def markup(page: str) -> str:
 def words(page: str) -> str:
     """What a reader reads of a page."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def get_page(client: Client, address: str, **query: Any) -> str:
+    response = client.get(address, query or None)
+    assert response.status_code == 200, response.status_code
+    return str(response.text)
+
+
+# -- In a browser ----------------------------------------------------------------------------------
+
+
+def open_details(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+
+def serious_violations(page: Any) -> list[tuple[str, str]]:
+    """What axe finds wrong: the rule, and the first element that breaks it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def width_of(page: Any) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
+def page_widths(page: Any, addresses: Iterable[str]) -> dict[str, int]:
+    """How wide each page is with all its details opened."""
+    widths = {}
+    for address in addresses:
+        page.goto(address)
+        open_details(page)
+        widths[address] = width_of(page)
+    return widths
+
+
+# -- Tallies ---------------------------------------------------------------------------------------
+
+
+def claim(arena: Arena) -> Any:
+    leases.open_arena(arena_id=arena.pk)
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None, token=None, leased_until=None)
+    return ArenaRefresh.objects.claim(arena.pk, timezone.now(), seconds(60))
+
+
+def fold(arena: Arena) -> int:
+    return fold_service.fold(arena_id=arena.pk, token=claim(arena))
+
+
+def drift(arena: Arena) -> list[str]:
+    """What a count of the votes, made by the database, finds wrong with the tallies."""
+    return rebuild.rebuild(arena_id=arena.pk, token=claim(arena))
+
+
+def counted(arena: Arena, raters: str = "people", category: str = "") -> int:
+    tally = Tally.objects.filter(arena=arena, raters=raters, category=category).first()
+    return int(VoteCounts.of_bytes(tally.cells).votes.sum()) if tally else 0
+
+
+def hidden_import(arena: Arena, number: int = 0, n_votes: int = 7) -> Import:
+    source = Import.objects.create(
+        arena=arena,
+        file_name="votes.csv",
+        sha256=f"{number:064}",
+        format="pairs",
+        started_at=timezone.now(),
+    )
+    for row in range(1, n_votes + 1):
+        cast(arena, source=source, source_row=row)
+    return source
+
+
+def reveal(source: Import, ago: float = 0) -> None:
+    """Show the import, stamped with a time so many seconds ago."""
+    Import.objects.filter(pk=source.pk).update(revealed_at=timezone.now() - seconds(ago))

@@ -25,7 +25,7 @@ ROOT = "/api/v1/arenas/support/"
 
 
 @pytest.fixture
-def quiet() -> Arena:
+def empty_arena() -> Arena:
     """Three candidates that answer four prompts, and no votes."""
     return make_arena(slug="support")
 
@@ -68,8 +68,8 @@ def preferred(client: Client) -> list[tuple[Any, ...]]:
 # -- Battles ---------------------------------------------------------------------------------------
 
 
-def test_a_battle_says_who_met_and_who_won(client: Client, quiet: Arena) -> None:
-    vote = vote_on(quiet, 0, 2, "right")
+def test_a_battle_says_who_met_and_who_won(client: Client, empty_arena: Arena) -> None:
+    vote = vote_on(empty_arena, 0, 2, "right")
     left, right = vote.comparison.left, vote.comparison.right
     [found] = listed(client)
     assert found == {
@@ -89,11 +89,11 @@ def test_a_battle_says_who_met_and_who_won(client: Client, quiet: Arena) -> None
     }
 
 
-def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> None:
-    old = vote_on(quiet, 0, 1, "left", prompt=0)
+def test_battles_are_filtered(client: Client, empty_arena: Arena, judge: Rater) -> None:
+    old = vote_on(empty_arena, 0, 1, "left", prompt=0)
     Vote.objects.filter(pk=old.pk).update(cast_at=timezone.now() - timedelta(days=2))
-    new = vote_on(quiet, 1, 2, "tie", prompt=1)
-    judged = vote_on(quiet, 2, 0, "left", prompt=2, rater=judge)
+    new = vote_on(empty_arena, 1, 2, "tie", prompt=1)
+    judged = vote_on(empty_arena, 2, 0, "left", prompt=2, rater=judge)
 
     def keys(**asked: Any) -> set[str]:
         return {row["comparison"] for row in listed(client, **asked)}
@@ -109,18 +109,16 @@ def test_battles_are_filtered(client: Client, quiet: Arena, judge: Rater) -> Non
     assert keys(since=yesterday) == {key(new), key(judged)}
 
 
-def test_what_one_lost_against_another_is_found_whichever_side_it_stood_on(
-    client: Client, quiet: Arena
-) -> None:
-    first, second, third = (one.pk for one in quiet.candidates.order_by("pk"))
+def test_losses_are_found_whichever_side_the_loser_had(client: Client, empty_arena: Arena) -> None:
+    first, second, third = (one.pk for one in empty_arena.candidates.order_by("pk"))
     cast = {
-        "lost on the left": vote_on(quiet, 0, 1, "right", prompt=0),
-        "lost on the right": vote_on(quiet, 1, 0, "left", prompt=1),
-        "won": vote_on(quiet, 0, 1, "left", prompt=2),
-        "tie": vote_on(quiet, 1, 0, "tie", prompt=3),
-        "both bad": vote_on(quiet, 0, 1, "both_bad", prompt=3),
-        "lost to another": vote_on(quiet, 2, 0, "left"),
-        "without it": vote_on(quiet, 1, 2, "left"),
+        "lost on the left": vote_on(empty_arena, 0, 1, "right", prompt=0),
+        "lost on the right": vote_on(empty_arena, 1, 0, "left", prompt=1),
+        "won": vote_on(empty_arena, 0, 1, "left", prompt=2),
+        "tie": vote_on(empty_arena, 1, 0, "tie", prompt=3),
+        "both bad": vote_on(empty_arena, 0, 1, "both_bad", prompt=3),
+        "lost to another": vote_on(empty_arena, 2, 0, "left"),
+        "without it": vote_on(empty_arena, 1, 2, "left"),
     }
     names = {str(vote.comparison.key): name for name, vote in cast.items()}
 
@@ -137,11 +135,11 @@ def test_what_one_lost_against_another_is_found_whichever_side_it_stood_on(
 
 
 def test_battles_come_with_their_texts_where_they_are_asked_for(
-    client: Client, quiet: Arena
+    client: Client, empty_arena: Arena
 ) -> None:
-    left, right = quiet.candidates.order_by("pk")[:2]
-    vote_on(quiet, 0, 1, "left")
-    make_vote(quiet, left, right, "left")
+    left, right = empty_arena.candidates.order_by("pk")[:2]
+    vote_on(empty_arena, 0, 1, "left")
+    make_vote(empty_arena, left, right, "left")
     known, unknown = listed(client, texts="true")
     assert known["texts"] == {
         "prompt": "Question 0?",
@@ -151,13 +149,13 @@ def test_battles_come_with_their_texts_where_they_are_asked_for(
     assert unknown["texts"] == {"prompt": None, "left": None, "right": None}
 
 
-def test_the_answers_of_an_undisclosed_candidate_are_its_team_s_own(quiet: Arena) -> None:
+def test_answers_of_undisclosed_candidates_are_hidden(empty_arena: Arena) -> None:
     owners, others = make_team(), make_team()
-    Candidate.objects.filter(arena=quiet, name="candidate-1").update(
+    Candidate.objects.filter(arena=empty_arena, name="candidate-1").update(
         team=owners, disclosed_at=None, private_until_votes=100
     )
-    vote_on(quiet, 0, 1, "left")
-    path = f"arenas/{quiet.slug}/battles/?texts=true"
+    vote_on(empty_arena, 0, 1, "left")
+    path = f"arenas/{empty_arena.slug}/battles/?texts=true"
     for caller, told in (
         (token_of(owners), "Answer 0-1 of somebody."),
         (token_of(others), None),
@@ -186,15 +184,15 @@ def test_the_answers_of_an_undisclosed_candidate_are_its_team_s_own(quiet: Arena
     ],
 )
 def test_filters_that_mean_nothing_are_told(
-    client: Client, quiet: Arena, asked: dict[str, str]
+    client: Client, empty_arena: Arena, asked: dict[str, str]
 ) -> None:
     answer = client.get(f"{ROOT}battles/", asked)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["parameter"] in asked
 
 
-def test_pages_hold_every_battle_once(client: Client, quiet: Arena) -> None:
-    votes = [vote_on(quiet, 0, 1, "left") for _ in range(7)]
+def test_pages_hold_every_battle_once(client: Client, empty_arena: Arena) -> None:
+    votes = [vote_on(empty_arena, 0, 1, "left") for _ in range(7)]
     url, seen = f"{ROOT}battles/?page_size=3", []
     while url:
         page = client.get(url).json()
@@ -203,26 +201,26 @@ def test_pages_hold_every_battle_once(client: Client, quiet: Arena) -> None:
     assert seen == [str(vote.comparison.key) for vote in votes]
 
 
-def test_votes_that_do_not_count_are_not_there(client: Client, quiet: Arena) -> None:
-    vote = vote_on(quiet, 0, 1, "left")
+def test_votes_that_do_not_count_are_not_there(client: Client, empty_arena: Arena) -> None:
+    vote = vote_on(empty_arena, 0, 1, "left")
     Vote.objects.filter(pk=vote.pk).update(voided_at=timezone.now(), void_reason="a slip")
     assert listed(client) == []
     assert lines(client, "battles.jsonl") == []
     assert lines(client, "dpo.jsonl") == []
 
 
-def test_people_have_a_pseudonym_in_each_arena_and_judges_their_names(
-    client: Client, quiet: Arena, judge: Rater
+def test_people_have_pseudonyms_per_arena_and_judges_names(
+    client: Client, empty_arena: Arena, judge: Rater
 ) -> None:
     user = get_user_model().objects.create_user("jane.doe", "jane@example.org")
     jane = make_person(user=user, name="Jane Doe")
     elsewhere = make_arena()
     first, second = (
-        vote_on(quiet, 0, 1, "left", rater=jane),
-        vote_on(quiet, 1, 2, "tie", rater=jane),
+        vote_on(empty_arena, 0, 1, "left", rater=jane),
+        vote_on(empty_arena, 1, 2, "tie", rater=jane),
     )
     other = vote_on(elsewhere, 0, 1, "left", rater=jane)
-    vote_on(quiet, 0, 1, "left", prompt=1, rater=judge)
+    vote_on(empty_arena, 0, 1, "left", prompt=1, rater=judge)
 
     names = [row["rater"] for row in listed(client)]
     assert names == [exports.rater_name(first), exports.rater_name(second), "A strict judge"]
@@ -235,20 +233,20 @@ def test_people_have_a_pseudonym_in_each_arena_and_judges_their_names(
         assert told.encode() not in everything
 
 
-def test_a_vote_whose_prompt_nobody_knows_has_null(client: Client, quiet: Arena) -> None:
-    left, right = quiet.candidates.order_by("pk")[:2]
-    make_vote(quiet, left, right, "left", preference=0.75)
+def test_a_vote_whose_prompt_nobody_knows_has_null(client: Client, empty_arena: Arena) -> None:
+    left, right = empty_arena.candidates.order_by("pk")[:2]
+    make_vote(empty_arena, left, right, "left", preference=0.75)
     [found] = listed(client)
     assert (found["prompt"], found["category"], found["preference"]) == (None, "", 0.75)
 
 
 def test_a_page_of_battles_takes_the_same_queries_however_long(
-    client: Client, quiet: Arena
+    client: Client, empty_arena: Arena
 ) -> None:
     counts = []
     for more in (1, 20):
         for _ in range(more):
-            vote_on(quiet, 0, 1, "left")
+            vote_on(empty_arena, 0, 1, "left")
         for asked in ({}, {"texts": "true"}):
             with CaptureQueriesContext(connection) as queries:
                 listed(client, **asked)
@@ -259,9 +257,9 @@ def test_a_page_of_battles_takes_the_same_queries_however_long(
 # -- Exports ---------------------------------------------------------------------------------------
 
 
-def test_both_exports_hold_what_the_list_holds(client: Client, quiet: Arena) -> None:
+def test_both_exports_hold_what_the_list_holds(client: Client, empty_arena: Arena) -> None:
     for outcome in ("left", "tie", "both_bad"):
-        vote_on(quiet, 0, 1, outcome)
+        vote_on(empty_arena, 0, 1, outcome)
     answer = client.get(f"{ROOT}exports/battles.csv")
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="support-battles.csv"'
@@ -274,10 +272,10 @@ def test_both_exports_hold_what_the_list_holds(client: Client, quiet: Arena) -> 
     assert table == as_texts
 
 
-def test_a_spreadsheet_runs_no_name(client: Client, quiet: Arena) -> None:
-    quiet.candidates.filter(name="candidate-0").update(name='=HYPERLINK("http://x")')
-    quiet.prompts.update(category="@SUM(A1)")
-    vote_on(quiet, 0, 1, "left")
+def test_a_spreadsheet_runs_no_name(client: Client, empty_arena: Arena) -> None:
+    empty_arena.candidates.filter(name="candidate-0").update(name='=HYPERLINK("http://x")')
+    empty_arena.prompts.update(category="@SUM(A1)")
+    vote_on(empty_arena, 0, 1, "left")
     text = client.get(f"{ROOT}exports/battles.csv").getvalue().decode()
     [row] = csv.DictReader(io.StringIO(text))
     assert row["left"] == '\'=HYPERLINK("http://x")'
@@ -285,18 +283,18 @@ def test_a_spreadsheet_runs_no_name(client: Client, quiet: Arena) -> None:
 
 
 def test_whatever_is_read_at_once_no_vote_is_lost_or_twice(
-    client: Client, quiet: Arena, monkeypatch: pytest.MonkeyPatch
+    client: Client, empty_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exports, "AT_ONCE", 3)
-    votes = [vote_on(quiet, 0, 1, "left") for _ in range(7)]
+    votes = [vote_on(empty_arena, 0, 1, "left") for _ in range(7)]
     exported = [line["comparison"] for line in lines(client, "battles.jsonl")]
     assert exported == [str(vote.comparison.key) for vote in votes]
 
 
 def test_the_address_says_the_form_and_nothing_is_sent_for_head(
-    client: Client, quiet: Arena
+    client: Client, empty_arena: Arena
 ) -> None:
-    vote_on(quiet, 0, 1, "left")
+    vote_on(empty_arena, 0, 1, "left")
     url = f"{ROOT}exports/battles.csv"
     assert client.get(url, headers={"Accept": "text/csv"}).status_code == 200
     head = client.head(url)
@@ -308,10 +306,10 @@ def test_the_address_says_the_form_and_nothing_is_sent_for_head(
 # -- What people prefer ----------------------------------------------------------------------------
 
 
-def test_the_answer_that_more_people_prefer_is_chosen(client: Client, quiet: Arena) -> None:
-    vote_on(quiet, 0, 1, "left")
-    vote_on(quiet, 1, 0, "right")  # the same answer, on the other side
-    vote_on(quiet, 0, 1, "right")
+def test_the_answer_that_more_people_prefer_is_chosen(client: Client, empty_arena: Arena) -> None:
+    vote_on(empty_arena, 0, 1, "left")
+    vote_on(empty_arena, 1, 0, "right")  # the same answer, on the other side
+    vote_on(empty_arena, 0, 1, "right")
     [row] = lines(client, "dpo.jsonl")
     assert row == {
         "prompt": "Question 0?",
@@ -327,23 +325,27 @@ def test_the_answer_that_more_people_prefer_is_chosen(client: Client, quiet: Are
 
 
 def test_ties_level_opinions_and_judges_make_no_line(
-    client: Client, quiet: Arena, judge: Rater
+    client: Client, empty_arena: Arena, judge: Rater
 ) -> None:
-    vote_on(quiet, 0, 1, "tie", prompt=0)
-    vote_on(quiet, 0, 1, "both_bad", prompt=0)
-    vote_on(quiet, 0, 1, "left", prompt=1)
-    vote_on(quiet, 0, 1, "right", prompt=1)
-    vote_on(quiet, 0, 1, "left", prompt=2, rater=judge)
+    vote_on(empty_arena, 0, 1, "tie", prompt=0)
+    vote_on(empty_arena, 0, 1, "both_bad", prompt=0)
+    vote_on(empty_arena, 0, 1, "left", prompt=1)
+    vote_on(empty_arena, 0, 1, "right", prompt=1)
+    vote_on(empty_arena, 0, 1, "left", prompt=2, rater=judge)
     assert preferred(client) == []
-    vote_on(quiet, 1, 2, "right", prompt=3)
+    vote_on(empty_arena, 1, 2, "right", prompt=3)
     assert preferred(client) == [("candidate-2", "candidate-1", 1, 0)]
 
 
-def test_answers_of_undisclosed_candidates_stay_in_the_house(client: Client, quiet: Arena) -> None:
-    hidden = undisclosed(quiet)
-    Response.objects.create(candidate=hidden, prompt=quiet.prompts.first(), text="The secret.")
-    vote_on(quiet, 0, 3, "right")
-    vote_on(quiet, 3, 0, "left")
+def test_answers_of_undisclosed_candidates_stay_in_the_house(
+    client: Client, empty_arena: Arena
+) -> None:
+    hidden = undisclosed(empty_arena)
+    Response.objects.create(
+        candidate=hidden, prompt=empty_arena.prompts.first(), text="The secret."
+    )
+    vote_on(empty_arena, 0, 3, "right")
+    vote_on(empty_arena, 3, 0, "left")
     assert preferred(client) == []
     assert listed(client)[0]["right"] == f"Undisclosed {hidden.pk}"
     assert b"secret-recipe" not in client.get(f"{ROOT}battles/").content
@@ -354,12 +356,12 @@ def test_answers_of_undisclosed_candidates_stay_in_the_house(client: Client, qui
 
 @pytest.mark.slow
 def test_exports_of_100_000_votes_begin_at_once_in_little_memory(
-    client: Client, quiet: Arena
+    client: Client, empty_arena: Arena
 ) -> None:
     import resource
     import time
 
-    fill_with(quiet, 100_000)
+    fill_with(empty_arena, 100_000)
     client.get(f"{ROOT}battles/?page_size=1")  # what is loaded once is loaded now
     for name, expected in (("battles.csv", 100_001), ("battles.jsonl", 100_000), ("dpo.jsonl", 1)):
         began = time.perf_counter()

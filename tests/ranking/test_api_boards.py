@@ -145,9 +145,7 @@ def test_snapshots_stay_to_be_read(client: Client, arena: Arena) -> None:
     assert [row["rank"] for row in then["standings"]] == [1, 2, 3]
 
 
-def test_what_answers_cost_stands_beside_the_current_snapshot_alone(
-    client: Client, arena: Arena
-) -> None:
+def test_costs_stand_beside_the_current_snapshot_alone(client: Client, arena: Arena) -> None:
     earlier = publish(arena)
     Snapshot.objects.filter(pk=earlier.pk).update(is_history=True)
     Response.objects.update(cost=1_000_000, seconds=2.0)

@@ -7,9 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Response
-from ranking.services.leases import open_arena
-from tests.factories import make_arena
-from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.helpers import cast, make_voted_arena, page_widths, publish, serious_violations
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,9 +18,7 @@ pytestmark = [
 
 @pytest.fixture
 def published() -> Arena:
-    arena = make_arena(4, 4, slug="support", name="Support answers")
-    fill(arena)
-    open_arena(arena_id=arena.pk)
+    arena = make_voted_arena(4)
     publish(arena)
     return arena
 
@@ -48,32 +44,21 @@ def test_axe_finds_nothing_serious_on_any_page(
     page.emulate_media(color_scheme=scheme)
     for address in addresses.values():
         page.goto(address)
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (address, serious)
+        assert not serious_violations(page), address
 
 
-def test_no_page_is_wider_than_a_phone(browser: Any, addresses: dict[str, str]) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    widths = {}
-    for name, address in addresses.items():
-        page.goto(address)
-        widths[name] = page.evaluate("document.documentElement.scrollWidth")
-    context.close()
+def test_no_page_is_wider_than_a_phone(phone: Any, addresses: dict[str, str]) -> None:
+    widths = page_widths(phone, addresses.values())
     assert set(widths.values()) == {390}, widths
 
 
-def test_the_header_is_one_line_of_links_as_large_as_a_thumb_on_a_phone(
-    browser: Any, addresses: dict[str, str]
+def test_header_on_a_phone_is_one_line_of_large_links(
+    phone: Any, addresses: dict[str, str]
 ) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    page.goto(addresses["board"])
-    assert page.locator(".site-header").bounding_box()["height"] < 2 * 44
-    links = page.locator(".site-header a, .site-header button, .choices-row a, summary")
+    phone.goto(addresses["board"])
+    assert phone.locator(".site-header").bounding_box()["height"] < 2 * 44
+    links = phone.locator(".site-header a, .site-header button, .choices-row a, summary")
     sizes = [links.nth(i).bounding_box() for i in range(links.count())]
-    context.close()
     assert all(box["height"] >= 44 and box["width"] >= 44 for box in sizes if box), sizes
 
 
@@ -146,7 +131,7 @@ def test_without_javascript_the_chart_and_the_table_are_there(
     context.close()
 
 
-def test_the_interactive_chart_comes_when_asked_for_and_from_here_alone(
+def test_interactive_chart_loads_on_demand_from_this_site(
     page: Any, addresses: dict[str, str], live_server: Any
 ) -> None:
     asked: list[str] = []

@@ -16,25 +16,9 @@ from arena.models import Arena, Candidate
 from ranking.models import Snapshot
 from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import publish, words
-from tests.ranking.test_combined import contest
+from tests.ranking.helpers import STYLE, make_judged_arena, publish, words
 
 pytestmark = pytest.mark.django_db
-
-STYLE: dict[str, Any] = {
-    "features": [
-        {"name": "words", "label": "Length in words", "coefficient": 60.0, "low": 30.0}
-        | {"high": 90.0, "deviation": 0.5, "reason": ""},
-        {"name": "headings", "label": "Headings", "coefficient": -20.0, "low": -30.0}
-        | {"high": -10.0, "deviation": 0.25, "reason": ""},
-        {"name": "list_items", "label": "List items", "coefficient": 5.0, "low": -9.0}
-        | {"high": 19.0, "deviation": 0.5, "reason": ""},
-        {"name": "bold", "label": "Bold words", "coefficient": None, "low": None}
-        | {"high": None, "deviation": 0.0, "reason": "It is the same in every vote."},
-    ],
-    "reason": "",
-    "n_votes": 1234,
-}
 
 
 class Board:
@@ -72,7 +56,7 @@ def board(client: Client, arena: Arena) -> Board:
     return Board(client, arena)
 
 
-def test_a_snapshot_without_findings_has_a_page_without_their_lines(board: Board) -> None:
+def test_snapshot_without_findings_has_none_of_their_lines(board: Board) -> None:
     page = board.says()
     for line in (
         "Lead over next",
@@ -116,7 +100,7 @@ def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
     assert "any of the top 3 could be first." in board.says(leader=None)
 
 
-def test_newer_votes_take_the_badge_from_who_is_no_longer_in_front(board: Board) -> None:
+def test_badge_leaves_a_leader_that_newer_votes_overtook(board: Board) -> None:
     board.ranks((1, 3), (1, 1), (2, 3))
     page = board.says(leader=board.ranked[1].pk)
     assert "★" not in page
@@ -219,7 +203,7 @@ def test_a_combined_board_says_what_the_judges_are_good_for(board: Board) -> Non
     assert "barely narrow" in board.says(combined=told | {"gain": 1.01})
 
 
-def test_intervals_that_have_not_seen_every_vote_say_so_and_when_they_will(board: Board) -> None:
+def test_stale_intervals_say_so_and_when_they_are_renewed(board: Board) -> None:
     assert "Intervals include" not in board.page()
     made = board.snapshot.measured_at
     assert made is not None
@@ -344,7 +328,7 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
 def test_a_published_combined_board_is_offered_and_explained(
     client: Client, trusted_judge: Any
 ) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     publish(arena)
     assert "raters=combined" in client.get(f"/a/{arena.slug}/").content.decode()
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()

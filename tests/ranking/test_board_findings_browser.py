@@ -4,14 +4,19 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from arena.models import Arena
 from ranking.models import Snapshot
-from ranking.services.leases import drop_pages, open_arena
-from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, publish
-from tests.ranking.test_board_findings import STYLE
+from ranking.services.leases import drop_pages
+from tests.factories import make_vote
+from tests.ranking.helpers import (
+    STYLE,
+    make_voted_arena,
+    open_details,
+    page_widths,
+    publish,
+    serious_violations,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,13 +27,11 @@ PAGES = ("", "methodology/")
 
 
 @pytest.fixture
-def told() -> Arena:
+def board_with_findings() -> Arena:
     """Four ranked candidates, one that always lost, one without votes, and every finding."""
-    arena = make_arena(4, 4, slug="support", name="Support answers")
-    fill(arena)
+    arena = make_voted_arena(4)
     loser, _ = (arena.candidates.create(name=f"a-candidate-with-a-long-name-{i}") for i in "xy")
     make_vote(arena, arena.candidates.all()[0], loser, "left", arena.prompts.first())
-    open_arena(arena_id=arena.pk)
     snapshot = publish(arena)
     ranked = list(snapshot.standings.exclude(rank=None).order_by("rank"))
     ids = [standing.candidate_id for standing in ranked]
@@ -47,20 +50,15 @@ def told() -> Arena:
     return arena
 
 
-def open_all(page: Any) -> None:
-    for details in page.locator("details").all():
-        details.evaluate("details => { details.open = true; }")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, scheme: str) -> None:
+def test_axe_finds_nothing_serious(
+    page: Any, board_with_findings: Arena, live_server: Any, scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme)
     for name in PAGES:
         page.goto(f"{live_server.url}/a/support/{name}")
-        open_all(page)
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (name, serious)
+        open_details(page)
+        assert not serious_violations(page), name
     page.goto(f"{live_server.url}/a/support/")
     shown = page.locator("main").inner_text()
     for words in (
@@ -73,20 +71,15 @@ def test_axe_finds_nothing_serious(page: Any, told: Arena, live_server: Any, sch
     assert "Intervals include" in shown
 
 
-def test_a_phone_scrolls_down_only(browser: Any, told: Arena, live_server: Any) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    widths = {}
-    for name in PAGES:
-        page.goto(f"{live_server.url}/a/support/{name}")
-        open_all(page)
-        widths[name] = page.evaluate("document.documentElement.scrollWidth")
-    context.close()
+def test_a_phone_scrolls_down_only(
+    phone: Any, board_with_findings: Arena, live_server: Any
+) -> None:
+    widths = page_widths(phone, [f"{live_server.url}/a/support/{name}" for name in PAGES])
     assert set(widths.values()) == {390}, widths
 
 
 def test_a_formula_is_reached_by_keyboard_without_javascript(
-    browser: Any, told: Arena, live_server: Any
+    browser: Any, board_with_findings: Arena, live_server: Any
 ) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

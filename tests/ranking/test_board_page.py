@@ -2,34 +2,31 @@
 
 import gzip
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater, Run, Team
 from arena.services.arenas import create_arena
+from ranking import board_data
 from ranking.models import BoardPage, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, markup, publish, words
+from tests.ranking.helpers import cast, make_voted_arena, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
 
-def text(response: Any) -> str:
-    return str(response.content.decode())
-
-
-def test_a_board_shows_standings_intervals_and_what_they_stand_on(
-    client: Client, arena: Arena
-) -> None:
+def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena) -> None:
     publish(arena)
-    page = text(client.get("/a/support/"))
+    page = client.get("/a/support/").text
     assert "Support answers" in page
     assert "Which answer helps more?" in page
     assert "24 votes by 1 rater on 4 prompts" in words(page)
@@ -39,7 +36,7 @@ def test_a_board_shows_standings_intervals_and_what_they_stand_on(
     assert "/a/support/vote/" in page
 
 
-def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
+def test_stored_page_costs_one_query_and_new_one_up_to_nine(
     client: Client,
     arena: Arena,
     django_assert_num_queries: Callable[..., Any],
@@ -54,7 +51,7 @@ def test_a_stored_page_costs_one_query_and_a_new_one_at_most_nine(
     with django_assert_num_queries(1):
         second = client.get("/a/support/")
     assert first.content == second.content
-    assert "include the first 24 of these votes" in text(first)
+    assert "include the first 24 of these votes" in first.text
 
 
 @pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
@@ -89,7 +86,7 @@ def test_a_page_made_from_older_numbers_is_never_served(client: Client, arena: A
     publish(arena)
     stale.pk = None
     stale.save()  # as if it had been stored after the newer snapshot was published
-    assert "<strong>25</strong> votes" in text(client.get("/a/support/"))
+    assert "<strong>25</strong> votes" in client.get("/a/support/").text
 
 
 def test_a_renamed_arena_shows_its_new_name(client: Client, arena: Arena) -> None:
@@ -97,7 +94,7 @@ def test_a_renamed_arena_shows_its_new_name(client: Client, arena: Arena) -> Non
     client.get("/a/support/")
     arena.name = "Help desk"
     arena.save()
-    assert "Help desk" in text(client.get("/a/support/"))
+    assert "Help desk" in client.get("/a/support/").text
 
 
 def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
@@ -115,7 +112,7 @@ def test_a_board_is_sorted_by_the_column_that_was_asked_for(client: Client, aren
     by_name = client.get("/a/support/results.json?sort=-name").json()["standings"]
     assert [row["votes"] for row in down] == sorted((row["votes"] for row in down), reverse=True)
     assert [row["candidate"] for row in by_name] == ["candidate-2", "candidate-1", "candidate-0"]
-    page = text(client.get("/a/support/?sort=-score"))
+    page = client.get("/a/support/?sort=-score").text
     assert 'aria-sort="ascending"' in page
     assert 'href="/a/support/?raters=people&amp;sort=score#standings"' in page
 
@@ -129,7 +126,7 @@ def test_people_and_judges_have_boards_of_their_own(
     assert client.get("/a/support/results.json").json()["raters"] == "people"
     judged = client.get("/a/support/results.json?raters=judges").json()
     assert (judged["n_votes"], judged["interval_reason"]) == (1, "Every vote so far is a tie.")
-    assert "by 1 judge " in words(text(client.get("/a/support/?raters=judges")))
+    assert "by 1 judge " in words(client.get("/a/support/?raters=judges").text)
 
 
 def test_the_board_with_votes_comes_first(client: Client, judge: Rater) -> None:
@@ -144,7 +141,7 @@ def test_a_category_has_its_own_standings(client: Client, arena: Arena) -> None:
     publish(arena)
     found = client.get("/a/support/results.json?category=category-1").json()
     assert (found["category"], found["n_votes"]) == ("category-1", 12)
-    assert "in the category “category-1”" in text(client.get("/a/support/?category=category-1"))
+    assert "in the category “category-1”" in client.get("/a/support/?category=category-1").text
 
 
 HOSTILE = '<script>alert("1")</script>\'"&{{ 7 }}'
@@ -159,10 +156,10 @@ def test_hostile_names_reach_the_page_as_text(client: Client) -> None:
     cast(arena, "right")
     publish(arena)
     for address in ("/", "/a/hostile/"):
-        page = text(client.get(address))
+        page = client.get(address).text
         assert "<script>alert" not in page
         assert "&lt;script&gt;alert" in page
-    lines = text(client.get("/a/hostile/results.csv")).splitlines()
+    lines = client.get("/a/hostile/results.csv").text.splitlines()
     assert lines[1].startswith("\"'=<script>")
     names = [row["candidate"] for row in client.get("/a/hostile/results.json").json()["standings"]]
     assert names[0].startswith(f"={HOSTILE}")
@@ -178,7 +175,7 @@ def test_no_page_has_inline_styles_or_scripts(client: Client, arena: Arena) -> N
         f"/a/support/candidates/{candidate.pk}/",
         f"/a/support/comparisons/{vote.comparison.key}/",
     ):
-        page = text(client.get(address))
+        page = client.get(address).text
         assert " style=" not in page
         assert "<style" not in page
         assert " onclick=" not in page
@@ -199,19 +196,19 @@ def test_the_board_of_a_team_leads_its_members_to_their_desk(client: Client) -> 
     Arena.objects.filter(slug="ours").update(team=team)
     for arena in arenas:
         publish(arena)
-    assert "/manage/" not in text(client.get("/a/nobodys/"))
-    assert 'href="/a/ours/manage/">Your team’s workspace</a>' in text(client.get("/a/ours/"))
+    assert "/manage/" not in client.get("/a/nobodys/").text
+    assert 'href="/a/ours/manage/">Your team’s workspace</a>' in client.get("/a/ours/").text
 
 
 def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, arena: Arena) -> None:
     publish(arena)
-    assert "A score without an interval" not in text(client.get("/a/support/"))
+    assert "A score without an interval" not in client.get("/a/support/").text
     first = arena.candidates.order_by("pk").first()
     new = Candidate.objects.create(arena=arena, name="newcomer")
     for outcome in ("left", "right", "left"):
         make_vote(arena, new, first, outcome, arena.prompts.first())
     publish(arena)
-    page = text(client.get("/a/support/"))
+    page = client.get("/a/support/").text
     assert "A score without an interval" in page
     row = next(row for row in page.split("<tr") if "newcomer" in row and '<td class="rank"' in row)
     assert '<td class="number">–</td>' in markup(row)
@@ -219,7 +216,7 @@ def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, are
 
 def test_an_empty_arena_is_not_said_to_have_come_without_texts(client: Client) -> None:
     publish(create_arena(slug="new", name="New"))
-    for page in (text(client.get("/a/new/")), text(client.get("/"))):
+    for page in (client.get("/a/new/").text, client.get("/").text):
         assert "Voting is not open yet" in page
         assert "Results only" not in page
 
@@ -229,7 +226,7 @@ def test_an_arena_without_texts_says_that_nobody_can_vote(client: Client) -> Non
     left, right = (Candidate.objects.create(arena=arena, name=name) for name in "ab")
     make_vote(arena, left, right, "left")
     publish(arena)
-    page = text(client.get("/a/old-votes/"))
+    page = client.get("/a/old-votes/").text
     assert "Results only" in page
     assert "/vote/" not in page
     assert "Never lost or tied" in page
@@ -250,13 +247,13 @@ def test_an_arena_without_votes_has_a_clear_page(
     publish(make_arena(n_candidates=n_candidates, slug="empty"))
     response = client.get("/a/empty/")
     assert response.status_code == 200
-    assert sentence in text(response)
-    assert "No votes to score yet" in text(response)
+    assert sentence in response.text
+    assert "No votes to score yet" in response.text
 
 
 def test_an_arena_whose_first_board_is_being_made_says_so(client: Client) -> None:
     make_arena(slug="new")
-    page = text(client.get("/a/new/"))
+    page = client.get("/a/new/").text
     assert "The first leaderboard is being computed" in page
     assert "candidate-1" in page
     assert client.get("/a/new/results.json").json()["n_votes"] is None
@@ -269,7 +266,7 @@ def test_disjoint_pools_are_not_ranked_against_each_other(client: Client) -> Non
     for left, right in ((a, b), (b, c), (c, a), (d, e), (e, d)):
         make_vote(arena, left, right, "left")
     publish(arena)
-    page = text(client.get("/a/pools/"))
+    page = client.get("/a/pools/").text
     assert page.count("No chain of results connects them with the others in both directions.") == 1
     assert page.index("Not connected to the rest") < page.index(f"candidates/{d.pk}/")
 
@@ -281,7 +278,7 @@ def test_a_board_of_a_hidden_import_is_not_there(client: Client, arena: Arena) -
     )
     arena.save()
     assert client.get("/a/support/").status_code == 404
-    assert "Support answers" not in text(client.get("/"))
+    assert "Support answers" not in client.get("/").text
 
 
 def test_newest_votes_that_failed_the_check_are_announced(client: Client, arena: Arena) -> None:
@@ -289,7 +286,7 @@ def test_newest_votes_that_failed_the_check_are_announced(client: Client, arena:
     snapshot.board.problem = "choix differs by 3 Elo"
     snapshot.board.save()
     leases.drop_pages(arena_id=arena.pk)
-    page = text(client.get("/a/support/"))
+    page = client.get("/a/support/").text
     assert "administrators have been notified" in words(page)
     assert "choix differs by" not in page
 
@@ -314,7 +311,7 @@ def test_writing_to_a_board_is_refused(client: Client, arena: Arena) -> None:
 def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: Arena) -> None:
     publish(arena)
     make_arena(name="Nobody here")
-    page = text(client.get("/"))
+    page = client.get("/").text
     leader = Snapshot.objects.current().get(board__category="").standings.get(rank=1)
     assert str(leader.candidate) in page
     assert "Leading, not conclusively" in page
@@ -323,7 +320,7 @@ def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: 
 
 
 def test_the_index_without_arenas_says_how_to_make_one(client: Client) -> None:
-    assert "No arenas yet." in text(client.get("/"))
+    assert "No arenas yet." in client.get("/").text
 
 
 def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
@@ -340,7 +337,64 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
     cast(arena, rater=judge)
     publish(arena)
     with django_assert_max_num_queries(10):
-        page = text(client.get("/a/support/?raters=judges"))
+        page = client.get("/a/support/?raters=judges").text
     assert "Judge: the &lt;b&gt;strict&lt;/b&gt; one." in page
     assert f'href="/a/support/runs/{run.pk}/"' in page
-    assert f"/runs/{run.pk}/" not in text(client.get("/a/support/?raters=people"))
+    assert f"/runs/{run.pk}/" not in client.get("/a/support/?raters=people").text
+
+
+# -- While refreshes go on -------------------------------------------------------------------------
+
+
+def test_a_snapshot_replaced_while_it_is_read_is_read_again(
+    client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(arena)
+    cast(arena)
+    publish(arena)  # not history: it goes when the next one comes
+    real = board_data.choose_snapshot
+
+    def choose_and_lose(*arguments: Any) -> Any:
+        chosen = real(*arguments)
+        monkeypatch.setattr(board_data, "choose_snapshot", real)
+        cast(arena)
+        publish(arena)
+        return chosen
+
+    monkeypatch.setattr(board_data, "choose_snapshot", choose_and_lose)
+    assert "<strong>26</strong> votes" in client.get("/a/support/").content.decode()
+    assert not BoardPage.objects.fresh("support", "html||rank|").exists()  # its epoch is over
+
+
+def test_an_empty_board_costs_no_more_than_nine_queries(
+    client: Client, django_assert_max_num_queries: Any
+) -> None:
+    publish(make_arena(n_candidates=0, slug="empty"))
+    with django_assert_max_num_queries(9):
+        client.get("/a/empty/")
+
+
+def test_a_new_release_makes_every_page_anew(client: Client, arena: Arena) -> None:
+    publish(arena)
+    client.get("/a/support/")
+    assert BoardPage.objects.exists()
+    call_command("migrate", verbosity=0)
+    assert not BoardPage.objects.exists()
+
+
+# -- Landmarks -------------------------------------------------------------------------------------
+
+
+LANDMARK = re.compile(r'<(?:section|[a-z]+ [^>]*role="region")[^>]*aria-labelledby="([^"]+)"')
+
+
+@pytest.mark.parametrize("page", ["", "history/", "candidates/{candidate}/"])
+def test_no_two_landmarks_share_a_name(client: Client, page: str) -> None:
+    arena = make_voted_arena()
+    publish(arena)
+    address = page.format(candidate=arena.candidates.earliest("pk").pk)
+    answer = client.get(f"/a/support/{address}")
+    assert answer.status_code == 200
+    found = Counter(LANDMARK.findall(answer.text))
+    assert found
+    assert set(found.values()) == {1}, found

@@ -11,15 +11,13 @@ from arena.models import Arena, Candidate, Import, Rater
 from ranking import record
 from ranking.record import VoteFilters
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, markup, publish
+from tests.ranking.helpers import cast, get_page, markup, publish
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(client: Client, candidate: Candidate, query: str = "") -> str:
-    response = client.get(f"/a/{candidate.arena.slug}/candidates/{candidate.pk}/{query}")
-    assert response.status_code == 200
-    return str(response.content.decode())
+def candidate_page(client: Client, candidate: Candidate, query: str = "") -> str:
+    return get_page(client, f"/a/{candidate.arena.slug}/candidates/{candidate.pk}/{query}")
 
 
 def first_of(arena: Arena) -> Candidate:
@@ -32,7 +30,7 @@ def test_it_shows_standings_prompts_record_and_comparisons(client: Client, arena
     Candidate.objects.filter(pk=candidate.pk).update(
         system_prompt="Be <b>brief</b>.", parameters={"temperature": 0.2}, model="model-x"
     )
-    page = page_of(client, candidate)
+    page = candidate_page(client, candidate)
     assert "People, all prompts" in page
     assert "Be &lt;b&gt;brief&lt;/b&gt;." in page
     assert "temperature" in page
@@ -62,7 +60,7 @@ def test_the_record_counts_both_sides(arena: Arena) -> None:
 def test_a_parameter_may_have_any_name(client: Client, value: object) -> None:
     candidate = first_of(make_arena())
     Candidate.objects.filter(pk=candidate.pk).update(parameters={"items": value, "0": "zero"})
-    page = page_of(client, candidate)
+    page = candidate_page(client, candidate)
     assert "<dt>items</dt>" in markup(page)
     assert "<dt>0</dt><dd>zero</dd>" in markup(page)
 
@@ -115,31 +113,29 @@ def test_the_list_goes_on_over_pages(client: Client, arena: Arena) -> None:
     for _ in range(20):
         cast(arena)
     candidate = first_of(arena)
-    assert "Older" in page_of(client, candidate)
-    second = page_of(client, candidate, "?page=2")
+    assert "Older" in candidate_page(client, candidate)
+    second = candidate_page(client, candidate, "?page=2")
     assert "26–36 of 36" in second
     assert "Newer" in second
-    assert "26–36 of 36" in page_of(client, candidate, "?page=99")
-    assert "1–25 of 36" in page_of(client, candidate, "?page=nonsense")
+    assert "26–36 of 36" in candidate_page(client, candidate, "?page=99")
+    assert "1–25 of 36" in candidate_page(client, candidate, "?page=nonsense")
 
 
 def test_people_and_judges_are_counted_apart(client: Client, arena: Arena, judge: Rater) -> None:
     left, right = arena.candidates.order_by("pk")[:2]
     make_vote(arena, left, right, "left", None, judge)
     candidate = first_of(arena)
-    assert "1–16 of 16" in page_of(client, candidate)
-    assert "1–1 of 1" in page_of(client, candidate, "?raters=judges")
+    assert "1–16 of 16" in candidate_page(client, candidate)
+    assert "1–1 of 1" in candidate_page(client, candidate, "?raters=judges")
 
 
 def test_a_candidate_that_nobody_voted_on_has_a_page(client: Client) -> None:
-    page = page_of(client, first_of(make_arena()))
+    page = candidate_page(client, first_of(make_arena()))
     assert "No comparisons yet." in page
     assert "Not on any leaderboard yet." in page
 
 
-def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(
-    client: Client, arena: Arena
-) -> None:
+def test_hidden_or_foreign_candidate_is_not_found(client: Client, arena: Arena) -> None:
     hidden = Import.objects.create(
         arena=arena, file_name="f", sha256="0" * 64, format="native", started_at=timezone.now()
     )
@@ -149,7 +145,7 @@ def test_a_candidate_of_a_hidden_import_or_another_arena_is_not_there(
         assert client.get(f"/a/{arena.slug}/candidates/{pk}/").status_code == 404
 
 
-def test_the_page_takes_the_same_few_queries_however_many_votes_there_are(
+def test_queries_do_not_grow_with_votes(
     client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
     publish(arena)
@@ -157,7 +153,7 @@ def test_the_page_takes_the_same_few_queries_however_many_votes_there_are(
         cast(arena)
     candidate = first_of(arena)
     with django_assert_max_num_queries(9):
-        page_of(client, candidate)
+        candidate_page(client, candidate)
 
 
 def test_who_has_the_page_gets_304(client: Client, arena: Arena) -> None:

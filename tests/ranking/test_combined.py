@@ -1,38 +1,16 @@
 """The combined board: people decide, judges narrow the interval."""
 
-import random
 from statistics import mean
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from arena.models import Arena, Rater
-from arena.services.voting import set_trust
 from ranking.models import Snapshot
-from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import publish
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import JUDGED_PROMPTS, make_judged_arena, publish, set_trusted
 
 pytestmark = pytest.mark.django_db
-N_PROMPTS = 60
-
-
-def contest(judge: Rater | None, copies_people: bool = True) -> Arena:
-    """People vote on a third of the prompts; the judge on all, as people would or by a coin."""
-    chance = random.Random(5)
-    arena = make_arena(n_candidates=3, n_prompts=N_PROMPTS)
-    person = make_person()
-    candidates = list(arena.candidates.order_by("pk"))
-    for number, prompt in enumerate(arena.prompts.order_by("pk")):
-        for i, left in enumerate(candidates):
-            for right in candidates[i + 1 :]:
-                people_say = chance.choices(["left", "right", "tie"], [5, 3, 2])[0]
-                if number < N_PROMPTS * 2 // 3:
-                    make_vote(arena, left, right, people_say, prompt, person)
-                says = people_say if copies_people else chance.choice(["left", "right"])
-                if judge:
-                    make_vote(arena, left, right, says, prompt, judge)
-    return arena
 
 
 def combined(arena: Arena) -> Snapshot:
@@ -46,8 +24,8 @@ def widths(snapshot: Snapshot) -> float:
     return mean(s.high - s.low for s in snapshot.standings.all())
 
 
-def test_there_is_one_only_where_people_and_judges_have_both_voted(trusted_judge: Rater) -> None:
-    arena = contest(None)
+def test_combined_board_needs_votes_of_people_and_judges(trusted_judge: Rater) -> None:
+    arena = make_judged_arena(None)
     publish(arena)
     assert not Snapshot.objects.filter(board__raters="combined").exists()
     left, right = arena.candidates.all()[:2]
@@ -64,7 +42,7 @@ def test_judges_alone_are_combined_with_nobody(trusted_judge: Rater) -> None:
 
 
 def test_a_judge_that_votes_as_people_do_narrows_the_interval(trusted_judge: Rater) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     both, alone = combined(arena), publish(arena)
     told = both.findings["combined"]
     assert (both.n_votes, told["n_judge_votes"]) == (alone.n_votes, 180)
@@ -74,7 +52,7 @@ def test_a_judge_that_votes_as_people_do_narrows_the_interval(trusted_judge: Rat
 
 
 def test_a_judge_that_tosses_coins_changes_next_to_nothing(trusted_judge: Rater) -> None:
-    arena = contest(trusted_judge, copies_people=False)
+    arena = make_judged_arena(trusted_judge, copies_people=False)
     both, alone = combined(arena), publish(arena)
     scores = dict(alone.standings.values_list("candidate", "score"))
     assert all(abs(s.score - scores[s.candidate_id]) < 10 for s in both.standings.all())
@@ -82,7 +60,7 @@ def test_a_judge_that_tosses_coins_changes_next_to_nothing(trusted_judge: Rater)
 
 
 def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     first = combined(arena)
     assert combined(arena).pk == first.pk
     left, right = arena.candidates.all()[:2]
@@ -91,9 +69,9 @@ def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater) -> None:
 
 
 def test_judges_of_other_prompts_only_say_nothing_of_people(trusted_judge: Rater) -> None:
-    arena = contest(None)
+    arena = make_judged_arena(None)
     left, right = arena.candidates.all()[:2]
-    for prompt in arena.prompts.order_by("pk")[N_PROMPTS * 2 // 3 :]:
+    for prompt in arena.prompts.order_by("pk")[JUDGED_PROMPTS * 2 // 3 :]:
         make_vote(arena, left, right, "left", prompt, trusted_judge)
     both = combined(arena)
     alone = publish(arena)
@@ -122,12 +100,8 @@ def numbers(snapshot: Snapshot) -> dict[int, tuple[Any, ...]]:
     return {row[0]: row for row in snapshot.standings.values_list(*names)}
 
 
-def trust(rater: Rater, trusted: bool = True) -> None:
-    set_trust(rater_id=rater.pk, trusted=trusted, now=timezone.now())
-
-
-def test_while_no_judge_is_trusted_it_is_peoples_board_to_the_digit(judge: Rater) -> None:
-    arena = contest(judge)
+def test_without_trusted_judges_it_equals_people_s_board(judge: Rater) -> None:
+    arena = make_judged_arena(judge)
     both, alone = combined(arena), publish(arena)
     assert numbers(both) == numbers(alone)
     assert not both.findings["combined"]["trusted"]
@@ -138,7 +112,7 @@ def test_while_no_judge_is_trusted_it_is_peoples_board_to_the_digit(judge: Rater
 
 
 def test_it_follows_peoples_board_while_no_judge_is_trusted(judge: Rater) -> None:
-    arena = contest(judge)
+    arena = make_judged_arena(judge)
     first = combined(arena)
     left, right = arena.candidates.all()[:2]
     make_vote(arena, right, left, "left", arena.prompts.first())
@@ -147,19 +121,19 @@ def test_it_follows_peoples_board_while_no_judge_is_trusted(judge: Rater) -> Non
     assert numbers(both) == numbers(publish(arena))
 
 
-def test_trust_given_and_withdrawn_makes_it_anew_without_any_new_vote(judge: Rater) -> None:
-    arena = contest(judge)
+def test_changed_trust_makes_it_anew_without_new_votes(judge: Rater) -> None:
+    arena = make_judged_arena(judge)
     without = combined(arena)
-    trust(judge)
+    set_trusted(judge)
     told = combined(arena).findings["combined"]
     assert (told["trusted"], told["raters"], told["names"]) == (True, "judges", [judge.name])
     assert told["n_judge_votes"] == 180
-    trust(judge, False)
+    set_trusted(judge, False)
     assert numbers(combined(arena)) == numbers(without)
 
 
 def test_the_votes_of_the_untrusted_stay_off_it(trusted_judge: Rater) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     first = combined(arena)
     other = Rater.objects.create(kind=Rater.Kind.JUDGE, name="An untrusted judge")
     left, right = arena.candidates.all()[:2]
@@ -173,18 +147,18 @@ def test_the_votes_of_the_untrusted_stay_off_it(trusted_judge: Rater) -> None:
 def test_a_trusted_jury_is_counted_in_place_of_its_members(
     trusted_judge: Rater, jury: Rater
 ) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     left, right = arena.candidates.all()[:2]
     for prompt in arena.prompts.all():
         make_vote(arena, left, right, "left", prompt, jury)
     assert combined(arena).findings["combined"]["raters"] == "judges"
-    trust(jury)
+    set_trusted(jury)
     told = combined(arena).findings["combined"]
     assert (told["raters"], told["names"], told["n_judge_votes"]) == ("juries", [jury.name], 60)
 
 
 def test_it_says_how_much_narrower_and_who_moved_most(trusted_judge: Rater) -> None:
-    arena = contest(trusted_judge)
+    arena = make_judged_arena(trusted_judge)
     told = combined(arena).findings["combined"]
     assert 0.05 < told["narrower"] < 0.6
     # The gain is of variances, averaged over candidates alike: widths go with its root.

@@ -1,6 +1,5 @@
 """Two candidates compared: difference, interval, probability, record, and what it comes from."""
 
-import html
 import re
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +19,13 @@ from ranking.comparison import (
 from ranking.models import Snapshot, SnapshotMatrices
 from ranking.stats.bradley_terry import BradleyTerry
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.helpers import cast, fill, get_page, publish, words
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(client: Client, a: object = "", b: object = "", more: str = "") -> str:
-    response = client.get(f"/a/support/compare/?a={a}&b={b}{more}")
-    assert response.status_code == 200
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", response.content.decode())).split())
+def compare_page(client: Client, a: object = "", b: object = "", more: str = "") -> str:
+    return words(get_page(client, f"/a/support/compare/?a={a}&b={b}{more}"))
 
 
 def ids(arena: Arena) -> list[int]:
@@ -50,7 +47,7 @@ def differences() -> DifferenceBoard:
 
 
 @pytest.fixture
-def apart() -> Arena:
+def spread_arena() -> Arena:
     """Over 60 prompts a beats b five times in six; c trades wins with both."""
     arena = make_arena(3, 60, slug="support", name="Support answers")
     a, b, c = arena.candidates.order_by("pk")
@@ -62,13 +59,13 @@ def apart() -> Arena:
     return arena
 
 
-def test_two_that_are_separated(client: Client, apart: Arena) -> None:
-    snapshot = publish(apart)
-    a, b, _ = ids(apart)
+def test_two_that_are_separated(client: Client, spread_arena: Arena) -> None:
+    snapshot = publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     difference = differences().difference(a, b)
     score = {s.candidate_id: s.score for s in snapshot.standings.all()}
     assert difference.elo == pytest.approx(score[a] - score[b])
-    page = page_of(client, a, b)
+    page = compare_page(client, a, b)
     assert "candidate-0 clearly beats candidate-1." in page
     assert f"+{difference.elo:.0f} Elo for candidate-0" in page
     assert f"95 % interval +{difference.low:.0f} to +{difference.high:.0f}" in page
@@ -78,9 +75,9 @@ def test_two_that_are_separated(client: Client, apart: Arena) -> None:
     assert "more votes between the two" not in page
 
 
-def test_the_other_way_round_all_is_mirrored(client: Client, apart: Arena) -> None:
-    publish(apart)
-    a, b, _ = ids(apart)
+def test_the_other_way_round_all_is_mirrored(client: Client, spread_arena: Arena) -> None:
+    publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     board = differences()
     one, other = board.difference(a, b), board.difference(b, a)
     assert one.elo is not None
@@ -88,7 +85,7 @@ def test_the_other_way_round_all_is_mirrored(client: Client, apart: Arena) -> No
     assert other.elo == pytest.approx(-one.elo)
     assert other.high == pytest.approx(-one.low)
     assert board.evidence_share(b, a) == pytest.approx(board.evidence_share(a, b))
-    page = page_of(client, b, a)
+    page = compare_page(client, b, a)
     assert "candidate-0 clearly beats candidate-1" in page
     assert f"−{one.elo:.0f} Elo for candidate-1" in page
     assert "10 won, 50 lost" in page
@@ -109,10 +106,10 @@ def test_two_that_are_not_separated_need_more_votes(client: Client, arena: Arena
         ]
     }
     snapshot.save()
-    page = page_of(client, a, c)
+    page = compare_page(client, a, c)
     assert "Too close to call" in page
     assert "about 120 more votes between the two would separate them" in page
-    assert "about 120" not in page_of(client, b, c)
+    assert "about 120" not in compare_page(client, b, c)
 
 
 def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> None:
@@ -131,9 +128,9 @@ def test_votes_to_go_of_any_two_follow_the_rule_for_neighbours(arena: Arena) -> 
         assert board.votes_to_separate(upper, lower) == (two.words if two.votes else "")
 
 
-def test_how_much_their_own_votes_carry_is_what_is_lost_without_them(apart: Arena) -> None:
-    publish(apart)
-    a, b, _ = ids(apart)
+def test_weight_of_direct_votes_is_what_is_lost_without_them(spread_arena: Arena) -> None:
+    publish(spread_arena)
+    a, b, _ = ids(spread_arena)
     board = differences()
     elo = board.difference(a, b).elo
     assert elo is not None
@@ -162,15 +159,17 @@ def test_the_page_says_where_its_knowledge_comes_from(client: Client) -> None:
             make_vote(arena, left, right, "left")
     make_vote(arena, a, d, "tie")
     publish(arena)
-    assert "Their 40 direct votes provide about 67 % of the evidence" in page_of(client, a.pk, b.pk)
-    assert "All evidence comes from their 1 direct vote." in page_of(client, a.pk, d.pk)
-    assert "No direct votes: all evidence comes" in page_of(client, b.pk, d.pk)
+    assert "Their 40 direct votes provide about 67 % of the evidence" in compare_page(
+        client, a.pk, b.pk
+    )
+    assert "All evidence comes from their 1 direct vote." in compare_page(client, a.pk, d.pk)
+    assert "No direct votes: all evidence comes" in compare_page(client, b.pk, d.pk)
     for _ in range(60):
         make_vote(arena, b, c, "tie")
         make_vote(arena, c, a, "tie")
     publish(arena)
     assert "comparisons with other candidates: their 40 direct votes provide about" in (
-        page_of(client, a.pk, b.pk)
+        compare_page(client, a.pk, b.pk)
     )
 
 
@@ -178,14 +177,14 @@ def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> No
     new = Candidate.objects.create(arena=arena, name="newcomer")
     publish(arena)
     a = ids(arena)[0]
-    page = page_of(client, a, new.pk)
+    page = compare_page(client, a, new.pk)
     assert "Not comparable by score yet. newcomer: It has no votes yet." in page
     assert "Direct comparisons None yet." in page
     assert "Elo for" not in page
     assert "clearly beats" not in page
     make_vote(arena, new, arena.candidates.get(pk=a), "left", arena.prompts.first())
     publish(arena)
-    page = page_of(client, new.pk, a)
+    page = compare_page(client, new.pk, a)
     assert "newcomer: It has never lost or tied" in page
     assert "1 won, 0 lost, 0 tied" in page
     assert "100% of 1 vote" in page
@@ -195,7 +194,7 @@ def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> No
 def test_a_candidate_that_came_after_the_snapshot_is_named(client: Client, arena: Arena) -> None:
     publish(arena)
     new = Candidate.objects.create(arena=arena, name="newcomer")
-    page = page_of(client, new.pk, ids(arena)[0])
+    page = compare_page(client, new.pk, ids(arena)[0])
     assert "newcomer: It is not on this leaderboard yet." in page
     assert "No direct comparisons yet." in page
 
@@ -206,7 +205,7 @@ def test_too_few_groups_of_votes_give_no_interval(client: Client) -> None:
     for outcome in ("left", "left", "right"):
         make_vote(arena, a, b, outcome, arena.prompts.first())
     publish(arena)
-    page = page_of(client, a.pk, b.pk)
+    page = compare_page(client, a.pk, b.pk)
     assert "No verdict yet. Fewer than 5 independent groups" in page
     assert "+120 Elo for candidate-0 no interval" in page
     assert "nan" not in page.lower()
@@ -217,7 +216,7 @@ def test_an_interval_that_has_not_seen_all_votes_says_so(client: Client, arena: 
     snapshot = publish(arena)
     snapshot.measured_votes = 20
     snapshot.save()
-    assert "The interval includes 20 of the 24 votes" in page_of(client, *ids(arena)[:2])
+    assert "The interval includes 20 of the 24 votes" in compare_page(client, *ids(arena)[:2])
 
 
 def test_soft_verdicts_count_what_they_say(client: Client, arena: Arena, judge: Rater) -> None:
@@ -225,7 +224,7 @@ def test_soft_verdicts_count_what_they_say(client: Client, arena: Arena, judge: 
     for preference in (0.75, 0.75):
         make_vote(arena, b, a, "left", arena.prompts.first(), judge, preference=preference)
     publish(arena)
-    page = page_of(client, a.pk, b.pk, "&raters=judges")
+    page = compare_page(client, a.pk, b.pk, "&raters=judges")
     assert "0 won, 2 lost, 0 tied, 0 both bad" in page
     assert "25% of 2 votes" in page
     assert "Judge A strict judge" in page
@@ -238,15 +237,15 @@ def test_the_comparisons_they_share_are_listed(client: Client, arena: Arena) -> 
     make_vote(arena, b, a, "left", None)
     make_vote(arena, a, c, "both_bad", None)
     publish(arena)
-    page = page_of(client, a.pk, b.pk)
+    page = compare_page(client, a.pk, b.pk)
     assert "1–25 of 29, newest first" in page
     assert "candidate-1 preferred Prompt unknown Person" in page
     assert "candidate-0 preferred Question 0?" in page
-    second = page_of(client, a.pk, b.pk, "&page=2")
+    second = compare_page(client, a.pk, b.pk, "&page=2")
     assert "26–29 of 29" in second
     assert "Newer" in second
-    assert "Both bad Prompt unknown" in page_of(client, a.pk, c.pk)
-    assert "Tie Question 2?" in page_of(client, b.pk, c.pk)
+    assert "Both bad Prompt unknown" in compare_page(client, a.pk, c.pk)
+    assert "Tie Question 2?" in compare_page(client, b.pk, c.pk)
     address = f"/a/support/compare/?raters=people&amp;a={a.pk}&amp;b={b.pk}&amp;page=2#comparisons"
     raw = client.get(f"/a/support/compare/?a={a.pk}&b={b.pk}").content.decode()
     assert address in raw
@@ -255,7 +254,7 @@ def test_the_comparisons_they_share_are_listed(client: Client, arena: Arena) -> 
 def test_a_category_has_its_own_difference_and_list(client: Client, arena: Arena) -> None:
     publish(arena)
     a, b, _ = ids(arena)
-    page = page_of(client, a, b, "&category=category-0")
+    page = compare_page(client, a, b, "&category=category-0")
     assert "1–4 of 4" in page
     assert "of 4 votes" in page
     raw = client.get(f"/a/support/compare/?a={a}&b={b}&category=category-0").content.decode()
@@ -280,7 +279,7 @@ def test_a_candidate_of_another_arena_is_not_there(client: Client, arena: Arena)
 def test_the_same_candidate_twice_is_told(client: Client, arena: Arena) -> None:
     publish(arena)
     a = ids(arena)[0]
-    page = page_of(client, a, a)
+    page = compare_page(client, a, a)
     assert "You chose the same candidate twice." in page
     assert "Votes between the two" not in page
 
@@ -314,7 +313,7 @@ def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge
     fill(arena, rounds=1, rater=judge)
     publish(arena)
     a, b, _ = ids(arena)
-    page = page_of(client, a, b, "&raters=combined")
+    page = compare_page(client, a, b, "&raters=combined")
     assert "human votes, from candidate-0’s side" in page
     assert "1–8 of 8" in page
     assert "direct votes" not in page
@@ -324,13 +323,13 @@ def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge
 
 
 def test_pages_of_boards_that_are_not_there(client: Client, arena: Arena) -> None:
-    assert "The first leaderboard is being computed" in page_of(client, *ids(arena)[:2])
+    assert "The first leaderboard is being computed" in compare_page(client, *ids(arena)[:2])
     publish(arena)
-    assert "No LLM-judge votes here yet." in page_of(client, "", "", "&raters=judges")
-    assert "needs votes by both people and" in page_of(client, "", "", "&raters=combined")
+    assert "No LLM-judge votes here yet." in compare_page(client, "", "", "&raters=judges")
+    assert "needs votes by both people and" in compare_page(client, "", "", "&raters=combined")
     assert client.get("/a/support/compare/?category=no-such").status_code == 404
     SnapshotMatrices.objects.all().delete()
-    assert "still being counted" in page_of(client, *ids(arena)[:2])
+    assert "still being counted" in compare_page(client, *ids(arena)[:2])
 
 
 def test_it_takes_at_most_eight_queries(

@@ -79,7 +79,7 @@ def test_what_is_free_instant_or_unranked_has_no_such_figure() -> None:
         ([(1000.0, costs(1)), (None, costs(0.5))], []),
     ],
 )
-def test_candidates_that_no_other_beats_on_score_and_price_are_marked(
+def test_candidates_undominated_on_score_and_price_are_marked(
     candidates: list[tuple[float | None, CostAndSpeed]], expected: list[int]
 ) -> None:
     assert marked(*candidates) == expected
@@ -129,7 +129,7 @@ def words_of(cell: str) -> str:
 
 
 @pytest.fixture
-def priced(arena: Arena) -> Arena:
+def priced_arena(arena: Arena) -> Arena:
     """The first candidate's answers cost $1 for 1,000 and take 2 s, but for one of which no cost is
     known; the second one's cost $4; of the third nothing is known."""
     first, second, _ = arena.candidates.order_by("pk")
@@ -140,15 +140,15 @@ def priced(arena: Arena) -> Arena:
     return arena
 
 
-def test_means_are_over_the_answers_of_which_something_is_known(priced: Arena) -> None:
-    first, second, third = priced.candidates.order_by("pk").values_list("pk", flat=True)
-    found = read_costs(priced, "")
+def test_means_are_over_the_answers_of_which_something_is_known(priced_arena: Arena) -> None:
+    first, second, third = priced_arena.candidates.order_by("pk").values_list("pk", flat=True)
+    found = read_costs(priced_arena, "")
     assert found[first] == CostAndSpeed(price=NANO, n_priced=3, seconds=2.0, n_timed=4)
     assert found[second] == CostAndSpeed(price=4 * NANO, n_priced=4)
     assert third not in found
 
 
-def test_an_answer_of_which_tokens_alone_are_known_counts_with_them(arena: Arena) -> None:
+def test_answer_with_only_tokens_known_counts_them(arena: Arena) -> None:
     first = arena.candidates.order_by("pk")[0]
     answers = first.responses.order_by("prompt")
     known = ((100, 10), (200, None), (None, 40), (None, None))
@@ -191,23 +191,25 @@ def test_where_seconds_are_known_the_tokens_stand_beneath_them(
     ]
 
 
-def test_a_category_s_board_counts_its_own_prompts(priced: Arena) -> None:
-    first = priced.candidates.order_by("pk")[0]
+def test_a_category_s_board_counts_its_own_prompts(priced_arena: Arena) -> None:
+    first = priced_arena.candidates.order_by("pk")[0]
     first.responses.filter(prompt__category="category-1").update(cost=F("cost") * 3)
-    assert read_costs(priced, "category-1")[first.pk].price == 3 * NANO
-    assert read_costs(priced, "category-0")[first.pk].price == NANO
-    assert read_costs(priced, "category-0")[first.pk].n_timed == 2
+    assert read_costs(priced_arena, "category-1")[first.pk].price == 3 * NANO
+    assert read_costs(priced_arena, "category-0")[first.pk].price == NANO
+    assert read_costs(priced_arena, "category-0")[first.pk].n_timed == 2
 
 
-def test_answers_of_an_import_that_is_hidden_do_not_count(priced: Arena) -> None:
-    source = Import.objects.create(arena=priced, sha256="0" * 64, started_at=timezone.now())
+def test_answers_of_an_import_that_is_hidden_do_not_count(priced_arena: Arena) -> None:
+    source = Import.objects.create(arena=priced_arena, sha256="0" * 64, started_at=timezone.now())
     for number, answer in enumerate(Response.objects.all()):
         Response.objects.filter(pk=answer.pk).update(source=source, source_row=number)
-    assert read_costs(priced, "") == {}
+    assert read_costs(priced_arena, "") == {}
 
 
-def test_the_board_shows_prices_times_and_what_they_buy(client: Client, priced: Arena) -> None:
-    publish(priced)
+def test_the_board_shows_prices_times_and_what_they_buy(
+    client: Client, priced_arena: Arena
+) -> None:
+    publish(priced_arena)
     page = client.get("/a/support/").content.decode()
     for heading in ("$ per 1,000", "Wins per $", "Seconds", "Wins per s"):
         assert heading in page
@@ -220,9 +222,9 @@ def test_the_board_shows_prices_times_and_what_they_buy(client: Client, priced: 
 
 
 def test_the_table_says_how_many_wins_a_dollar_and_a_second_buy(
-    client: Client, priced: Arena
+    client: Client, priced_arena: Arena
 ) -> None:
-    snapshot = publish(priced)
+    snapshot = publish(priced_arena)
     page = client.get("/a/support/").content.decode()
     for number, dollars, waited in ((0, 0.001, 2.0), (1, 0.004, None), (2, None, None)):
         row, name = row_of(page, f"candidate-{number}"), f"candidate-{number}"
@@ -234,9 +236,9 @@ def test_the_table_says_how_many_wins_a_dollar_and_a_second_buy(
 
 @pytest.mark.parametrize("sort", ["price", "wins_per_dollar", "seconds", "wins_per_second"])
 def test_the_board_is_sorted_by_what_is_paid_and_waited_for(
-    client: Client, priced: Arena, sort: str
+    client: Client, priced_arena: Arena, sort: str
 ) -> None:
-    publish(priced)
+    publish(priced_arena)
     page = client.get(f"/a/support/?sort={sort}").content.decode()
     names = re.findall(r'<th scope="row" class="name"><a [^>]+>([^<]+)</a>', markup(page))
     assert names[0] == "candidate-0"
@@ -247,10 +249,10 @@ def test_the_board_is_sorted_by_what_is_paid_and_waited_for(
 
 
 def test_where_every_answer_is_free_nothing_is_won_per_dollar(
-    client: Client, priced: Arena
+    client: Client, priced_arena: Arena
 ) -> None:
     Response.objects.update(cost=0)
-    publish(priced)
+    publish(priced_arena)
     page = client.get("/a/support/").content.decode()
     assert "$ per 1,000" in page
     assert "Wins per $" not in page
@@ -266,8 +268,8 @@ def test_a_board_without_costs_has_no_such_columns(client: Client, arena: Arena)
     assert "◆" not in page
 
 
-def test_the_files_say_the_same(client: Client, priced: Arena) -> None:
-    publish(priced)
+def test_the_files_say_the_same(client: Client, priced_arena: Arena) -> None:
+    publish(priced_arena)
     found = json.loads(client.get("/a/support/results.json").content)
     rows = {row["candidate"]: row for row in found["standings"]}
     first = rows["candidate-0"]

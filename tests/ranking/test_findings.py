@@ -44,7 +44,7 @@ def test_neighbours_are_in_the_order_of_the_board() -> None:
     assert snapshot.findings["neighbours"][0]["words"] == "clear lead"
 
 
-def test_dropping_the_votes_of_the_fragility_line_changes_number_one() -> None:
+def test_dropping_the_fragile_votes_changes_number_one() -> None:
     arena = contest(n_rounds=5, n_prompts=4)
     found = publish(arena).findings["fragility"]
     assert found["confirmed"]
@@ -102,7 +102,7 @@ def test_an_answer_s_style_is_counted_once(arena: Arena) -> None:
     assert ResponseStyle.objects.filter(response__prompt__arena=arena).count() == 12
 
 
-def test_a_lead_by_length_alone_is_gone_among_answers_of_one_length() -> None:
+def test_lead_by_length_alone_vanishes_with_style_control() -> None:
     """The longer answer wins nine times in ten, and the first candidate's is the longer more
     often: its lead is all style."""
     arena = make_arena(n_candidates=2, n_prompts=60)

@@ -1,6 +1,5 @@
 """The history of scores: a chart, its twin as a table, and which candidates are in them."""
 
-import html
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,22 +11,16 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate
-from ranking.models import Snapshot, Standing
+from ranking.models import Snapshot
 from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
-from tests.ranking.helpers import cast, markup, publish
+from tests.ranking.helpers import cast, get_page, make_past, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(client: Client, query: str = "", slug: str = "support") -> str:
-    response = client.get(f"/a/{slug}/history/{query}")
-    assert response.status_code == 200
-    return str(response.content.decode())
-
-
-def words(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+def history_page(client: Client, query: str = "", slug: str = "support") -> str:
+    return get_page(client, f"/a/{slug}/history/{query}")
 
 
 def rows_of(page: str) -> list[str]:
@@ -35,27 +28,8 @@ def rows_of(page: str) -> list[str]:
     return [words(row) for row in body.split("</tr>")[:-1]]
 
 
-def make_past(snapshot: Snapshot, hours: float, by: float = 0.0, **fields: Any) -> Snapshot:
-    """An older snapshot of the same board, with scores lower `by` so many Elo."""
-    standings = list(snapshot.standings.all())
-    older = Snapshot.objects.get(pk=snapshot.pk)
-    older.pk = None
-    older.is_current, older.is_history = False, True
-    older.published_at = snapshot.published_at - timedelta(hours=hours)
-    for name, value in fields.items():
-        setattr(older, name, value)
-    older.save()
-    for standing in standings:
-        standing.pk, standing.snapshot = None, older
-        for name in ("score", "low", "high"):
-            if getattr(standing, name) is not None:
-                setattr(standing, name, getattr(standing, name) - by)
-    Standing.objects.bulk_create(standings)
-    return older
-
-
 @pytest.fixture
-def old(arena: Arena) -> Snapshot:
+def old_snapshot(arena: Arena) -> Snapshot:
     """A current snapshot at 12:30, and one of the day before whose scores were 40 lower."""
     snapshot = publish(arena)
     snapshot.published_at = snapshot.published_at.replace(
@@ -67,11 +41,11 @@ def old(arena: Arena) -> Snapshot:
 
 
 def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
-    client: Client, old: Snapshot
+    client: Client, old_snapshot: Snapshot
 ) -> None:
-    page = page_of(client)
+    page = history_page(client)
     assert len(re.findall(r'<polyline class="line line-\d"', page)) == 3
-    standings = list(old.standings.order_by("rank", "candidate__name"))
+    standings = list(old_snapshot.standings.order_by("rank", "candidate__name"))
     now, before = rows_of(page)
     assert now.startswith("2 Mar 2026, 12:30 24")
     assert before.startswith("1 Mar 2026, 12:30 11")
@@ -84,8 +58,10 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     assert "The table below shows the same numbers." in page
 
 
-def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old: Snapshot) -> None:
-    page = page_of(client)
+def test_lines_differ_by_dashes_and_are_named_where_they_end(
+    client: Client, old_snapshot: Snapshot
+) -> None:
+    page = history_page(client)
     labels = page.split('class="history-labels"')[1].split("</svg>")[0]
     assert re.findall(r"line-(\d)", labels) == ["0", "1", "2"]
     assert [f"candidate-{i}" in labels for i in range(3)] == [True] * 3
@@ -93,25 +69,27 @@ def test_lines_differ_by_dashes_and_are_named_where_they_end(client: Client, old
     assert "<script>" not in page
 
 
-def test_only_a_single_candidate_has_a_band(client: Client, old: Snapshot) -> None:
-    first = old.standings.order_by("rank").first()
+def test_only_a_single_candidate_has_a_band(client: Client, old_snapshot: Snapshot) -> None:
+    first = old_snapshot.standings.order_by("rank").first()
     assert first is not None
-    assert "<polygon" not in page_of(client)
-    page = page_of(client, f"?candidate={first.candidate_id}")
+    assert "<polygon" not in history_page(client)
+    page = history_page(client, f"?candidate={first.candidate_id}")
     assert page.count('<polygon class="band"') == 1
     assert page.count("<polyline") == 1
     assert "The band is the 95 % interval." in page
     assert f"{first.low:.0f}–{first.high:.0f}" in rows_of(page)[0]
 
 
-def test_candidates_are_chosen_in_the_address(client: Client, old: Snapshot) -> None:
-    a, b, c = (s.candidate_id for s in old.standings.order_by("candidate"))
-    page = page_of(client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²")
+def test_candidates_are_chosen_in_the_address(client: Client, old_snapshot: Snapshot) -> None:
+    a, b, c = (s.candidate_id for s in old_snapshot.standings.order_by("candidate"))
+    page = history_page(
+        client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²"
+    )
     assert page.count("<polyline") == 2
     assert set(re.findall(r'value="(\d+)"\s+checked', page)) == {str(a), str(c)}
     assert f'value="{b}">' in markup(page)
     for nobody in ("?candidate=999999", f"?candidate={10**30}", "?candidate=", "?candidate=-1"):
-        assert page_of(client, nobody).count("<polyline") == 3
+        assert history_page(client, nobody).count("<polyline") == 3
 
 
 def test_the_first_ten_by_score_are_shown(client: Client) -> None:
@@ -120,25 +98,25 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
     for i, standing in enumerate(snapshot.standings.order_by("-candidate")):
         snapshot.standings.filter(pk=standing.pk).update(score=1200 - i, rank=i + 1)
     make_past(snapshot, 1)
-    page = page_of(client)
+    page = history_page(client)
     assert page.count("<polyline") == 10
     assert page.count(" checked") == 10
     assert "candidate-12" in page.split("<thead>")[1].split("</thead>")[0]
     assert "candidate-2<" not in page.split("<thead>")[1].split("</thead>")[0]
     everybody = "&".join(f"candidate={c.pk}" for c in arena.candidates.all())
-    many = page_of(client, f"?{everybody}")
+    many = history_page(client, f"?{everybody}")
     assert many.count("<polyline") == 10
     assert "at most 10 candidates" in many
     assert "at most 10 candidates" not in page
 
 
-def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
+def test_no_score_leaves_a_gap(client: Client, old_snapshot: Snapshot) -> None:
     for hours in (12, 6, 3):
-        make_past(old, hours)
-    gap = Snapshot.objects.get(published_at=old.published_at - timedelta(hours=12))
-    first = old.standings.order_by("candidate")[0].candidate_id
+        make_past(old_snapshot, hours)
+    gap = Snapshot.objects.get(published_at=old_snapshot.published_at - timedelta(hours=12))
+    first = old_snapshot.standings.order_by("candidate")[0].candidate_id
     gap.standings.filter(candidate=first).update(score=None, rank=None, low=None, high=None)
-    page = page_of(client, f"?candidate={first}")
+    page = history_page(client, f"?candidate={first}")
     assert page.count("<polyline") == 2
     assert page.count("<polygon") == 2
     assert "no score" in rows_of(page)[3]
@@ -146,18 +124,20 @@ def test_no_score_leaves_a_gap(client: Client, old: Snapshot) -> None:
 
 def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
     publish(arena)
-    page = page_of(client)
+    page = history_page(client)
     assert "only one snapshot so far" in page
     assert "<polyline" not in page
     assert len(rows_of(page)) == 1
 
 
-def test_only_kept_snapshots_and_the_current_one_count(client: Client, old: Snapshot) -> None:
-    make_past(old, 2, is_history=False)
-    other = old.board.arena.boards.get(category="category-0").snapshots.get()
+def test_only_kept_snapshots_and_the_current_one_count(
+    client: Client, old_snapshot: Snapshot
+) -> None:
+    make_past(old_snapshot, 2, is_history=False)
+    other = old_snapshot.board.arena.boards.get(category="category-0").snapshots.get()
     make_past(other, 5)
-    assert len(rows_of(page_of(client))) == 2
-    assert len(rows_of(page_of(client, "?category=category-0"))) == 2
+    assert len(rows_of(history_page(client))) == 2
+    assert len(rows_of(history_page(client, "?category=category-0"))) == 2
 
 
 def test_many_snapshots_are_thinned_at_even_times() -> None:
@@ -180,10 +160,10 @@ def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.Monk
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)
-    assert "Showing 4 of 9 snapshots" in words(page_of(client))
+    assert "Showing 4 of 9 snapshots" in words(history_page(client))
 
 
-def test_names_are_escaped(client: Client, old: Snapshot) -> None:
+def test_names_are_escaped(client: Client, old_snapshot: Snapshot) -> None:
     first = Candidate.objects.filter(arena__slug="support")[0]
     Candidate.objects.filter(pk=first.pk).update(name="<script>'")
     raw = client.get("/a/support/history/?candidate=0").content.decode()
@@ -193,25 +173,25 @@ def test_names_are_escaped(client: Client, old: Snapshot) -> None:
 
 def test_a_new_page_takes_few_queries_and_a_stored_one_takes_one(
     client: Client,
-    old: Snapshot,
+    old_snapshot: Snapshot,
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
     for hours in range(1, 9):
-        make_past(old, hours)
+        make_past(old_snapshot, hours)
     with django_assert_max_num_queries(8):
         first = client.get("/a/support/history/")
     with django_assert_num_queries(1):
         second = client.get("/a/support/history/")
     assert first.content == second.content
-    pk = old.standings.all()[0].candidate_id
+    pk = old_snapshot.standings.all()[0].candidate_id
     with django_assert_max_num_queries(8):
         client.get(f"/a/support/history/?candidate={pk}")
-    assert old.board.arena.board_pages.count() == 1  # no choice of a stranger's is stored
+    assert old_snapshot.board.arena.board_pages.count() == 1  # no choice of a stranger's is stored
     again = client.get("/a/support/history/", headers={"If-None-Match": first["ETag"]})
     assert again.status_code == 304
-    cast(old.board.arena)
-    publish(old.board.arena)
+    cast(old_snapshot.board.arena)
+    publish(old_snapshot.board.arena)
     changed = client.get("/a/support/history/", headers={"If-None-Match": first["ETag"]})
     assert changed.status_code == 200
 
@@ -219,13 +199,13 @@ def test_a_new_page_takes_few_queries_and_a_stored_one_takes_one(
 @pytest.mark.parametrize("n_candidates", [0, 1, 3])
 def test_without_scores_the_page_says_so(client: Client, n_candidates: int) -> None:
     publish(make_arena(n_candidates, slug="empty"))
-    assert "No candidate has a score on this leaderboard yet." in page_of(client, slug="empty")
+    assert "No candidate has a score on this leaderboard yet." in history_page(client, slug="empty")
 
 
 def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -> None:
-    assert "The first leaderboard is being computed" in page_of(client)
+    assert "The first leaderboard is being computed" in history_page(client)
     publish(arena)
-    assert "No LLM-judge votes here yet." in page_of(client, "?raters=judges")
+    assert "No LLM-judge votes here yet." in history_page(client, "?raters=judges")
     assert client.get("/a/support/history/?category=no-such").status_code == 404
     pk = arena.candidates.all()[0].pk
     missing = client.get(f"/a/support/history/?category=no-such&candidate={pk}")
@@ -233,9 +213,9 @@ def test_before_the_first_board_the_page_says_so(client: Client, arena: Arena) -
 
 
 def test_a_candidates_page_shows_its_history_and_leads_to_it(
-    client: Client, old: Snapshot, django_assert_max_num_queries: Callable[..., Any]
+    client: Client, old_snapshot: Snapshot, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
-    pk = old.standings.all()[0].candidate_id
+    pk = old_snapshot.standings.all()[0].candidate_id
     with django_assert_max_num_queries(9):
         page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert f'href="/a/support/history/?raters=people&amp;candidate={pk}"' in page

@@ -14,16 +14,14 @@ from ranking.board_data import BoardQuery, find_arena
 from ranking.comparison import read_pairs, read_published
 from ranking.models import BothBad, SnapshotMatrices
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, markup, publish
+from tests.ranking.helpers import cast, get_page, markup, publish
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/matrix/"
 
 
-def page_of(client: Client, query: str = "", slug: str = "support") -> str:
-    response = client.get(f"/a/{slug}/matrix/{query}")
-    assert response.status_code == 200
-    return markup(response.content.decode())
+def matrix_page(client: Client, query: str = "", slug: str = "support") -> str:
+    return markup(get_page(client, f"/a/{slug}/matrix/{query}"))
 
 
 def rows_of(page: str) -> list[tuple[str, list[str]]]:
@@ -60,7 +58,7 @@ def uneven() -> Arena:
 
 def test_a_cell_holds_the_rows_share_and_the_votes_behind_it(client: Client, uneven: Arena) -> None:
     publish(uneven)
-    assert rows_of(page_of(client)) == [
+    assert rows_of(matrix_page(client)) == [
         ("1 candidate-0", ["itself", "70% of 5", "no votes"]),
         ("2 candidate-1", ["30% of 5", "itself", "67% of 3"]),
         ("3 candidate-2", ["no votes", "33% of 3", "itself"]),
@@ -72,27 +70,25 @@ def test_predicted_shares_are_those_of_the_scores(client: Client, uneven: Arena)
     score = {s.candidate_id: s.score for s in snapshot.standings.all()}
     a, _, c = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
     expected = 1 / (1 + 10 ** ((score[c] - score[a]) / 400))
-    page = page_of(client, "?show=predicted")
+    page = matrix_page(client, "?show=predicted")
     assert rows_of(page)[0][1][2] == f"{expected:.0%}"
     assert 'aria-current="true">Predicted' in page
-    assert 'aria-current="true">Actual' in page_of(client, "?show=nonsense")
+    assert 'aria-current="true">Actual' in matrix_page(client, "?show=nonsense")
 
 
 def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
     publish(uneven)
     a, b, _ = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
     link = f"/a/support/candidates/{a}/?raters=people&opponent={b}"
-    assert f'<a href="{link.replace("&", "&amp;")}#comparisons">70%' in page_of(client)
+    assert f'<a href="{link.replace("&", "&amp;")}#comparisons">70%' in matrix_page(client)
     assert "1–6 of 6" in client.get(link).content.decode()
-    assert page_of(client).count('#comparisons"') == 4  # the pairs that met, from both sides
+    assert matrix_page(client).count('#comparisons"') == 4  # the pairs that met, from both sides
 
 
-def test_a_cell_of_a_category_opens_the_comparisons_of_that_category(
-    client: Client, arena: Arena
-) -> None:
+def test_cell_of_a_category_links_to_its_comparisons(client: Client, arena: Arena) -> None:
     publish(arena)
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
-    page = page_of(client, "?category=category-0")
+    page = matrix_page(client, "?category=category-0")
     link = f"/a/support/candidates/{a}/?raters=people&category=category-0&opponent={b}"
     assert link.replace("&", "&amp;") in page
     assert "of 4" in rows_of(page)[0][1][1]
@@ -106,14 +102,14 @@ def test_both_bad_alone_is_no_share_but_they_did_meet(client: Client, uneven: Ar
     a, _, c = uneven.candidates.order_by("pk")
     make_vote(uneven, a, c, "both_bad", uneven.prompts.first())
     publish(uneven)
-    assert rows_of(page_of(client))[0][1][2] == "– both bad"
+    assert rows_of(matrix_page(client))[0][1][2] == "– both bad"
 
 
 def test_both_bad_counts_as_a_tie_where_the_board_says_so(client: Client, uneven: Arena) -> None:
     publish(uneven)
     uneven.boards.update(both_bad=BothBad.TIE)
     publish(uneven)
-    page = page_of(client)
+    page = matrix_page(client)
     assert rows_of(page)[0][1][1] == "67% of 6"
     assert "“Both bad” counts as a tie" in page
 
@@ -126,7 +122,7 @@ def test_shades_are_classes_that_few_votes_do_not_reach(client: Client) -> None:
     for left, right in ((b, a), (b, c), (c, d), (d, a)):
         make_vote(arena, left, right, "left")
     publish(arena)
-    page = page_of(client)
+    page = matrix_page(client)
     assert re.search(r'class="over-4"><a [^>]*>95%', page)  # 20 of 21
     assert re.search(r'class="over-1"><a [^>]*>100%', page)  # 1 of 1
     assert re.search(r'class="under-1"><a [^>]*>0%', page)
@@ -136,7 +132,7 @@ def test_shades_are_classes_that_few_votes_do_not_reach(client: Client) -> None:
 
 def test_it_is_a_table_with_headers_for_both_directions(client: Client, uneven: Arena) -> None:
     publish(uneven)
-    page = page_of(client)
+    page = matrix_page(client)
     assert page.count('<th scope="row"') == 3
     assert page.count('<th scope="col"') == 4
     assert "<caption" in page
@@ -146,8 +142,8 @@ def test_the_unranked_stand_last_without_predictions(client: Client, uneven: Are
     lonely = Candidate.objects.create(arena=uneven, name="aaa")
     make_vote(uneven, lonely, uneven.candidates.order_by("pk")[0], "left")
     publish(uneven)
-    assert rows_of(page_of(client))[-1] == ("– aaa", ["100% of 1", *["no votes"] * 2, "itself"])
-    predicted = rows_of(page_of(client, "?show=predicted"))[-1][1]
+    assert rows_of(matrix_page(client))[-1] == ("– aaa", ["100% of 1", *["no votes"] * 2, "itself"])
+    predicted = rows_of(matrix_page(client, "?show=predicted"))[-1][1]
     assert predicted == ["– not comparable", "not comparable", "not comparable", "itself"]
 
 
@@ -157,9 +153,9 @@ def test_people_and_judges_have_matrices_of_their_own(
     left, right = arena.candidates.order_by("pk")[:2]
     make_vote(arena, left, right, "tie", arena.prompts.first(), judge)
     publish(arena)
-    assert "50% of 1" in rows_of(page_of(client, "?raters=judges"))[0][1][1]
-    assert "of 8" in rows_of(page_of(client, "?raters=people"))[0][1][1]
-    assert "raters=judges&amp;show=predicted" in page_of(client, "?show=predicted")
+    assert "50% of 1" in rows_of(matrix_page(client, "?raters=judges"))[0][1][1]
+    assert "of 8" in rows_of(matrix_page(client, "?raters=people"))[0][1][1]
+    assert "raters=judges&amp;show=predicted" in matrix_page(client, "?show=predicted")
 
 
 def test_names_are_escaped(client: Client, uneven: Arena) -> None:
@@ -167,12 +163,12 @@ def test_names_are_escaped(client: Client, uneven: Arena) -> None:
     first = uneven.candidates.order_by("pk")[0]
     Candidate.objects.filter(pk=first.pk).update(name='<script>"x"</script>')
     publish(uneven)
-    page = page_of(client)
+    page = matrix_page(client)
     assert "<script>" not in page
     assert "&lt;script&gt;&quot;x&quot;" in page
 
 
-def test_a_new_page_takes_at_most_six_queries_and_a_stored_one_takes_one(
+def test_stored_page_takes_one_query_and_new_one_up_to_six(
     client: Client,
     arena: Arena,
     django_assert_num_queries: Callable[..., Any],
@@ -195,7 +191,7 @@ def test_a_new_page_takes_at_most_six_queries_and_a_stored_one_takes_one(
 def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
     publish(arena)
     for i in range(4):
-        page_of(client, f"?utm={i}&sort=-name&show=x{i}&raters=cats")
+        matrix_page(client, f"?utm={i}&sort=-name&show=x{i}&raters=cats")
     assert arena.board_pages.count() == 1
 
 
@@ -209,7 +205,7 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     _let_all_meet(snapshot.matrices, [candidate.pk for candidate in candidates])
     packed = client.get("/a/large/matrix/", headers={"Accept-Encoding": "gzip"})
     assert len(packed.content) < 150_000
-    page = page_of(client, slug="large")
+    page = matrix_page(client, slug="large")
     assert page.count('<th scope="row"') == 100
     assert "Showing the first 100 of 105 candidates" in page
     assert len(re.findall(r'#comparisons">\d+%<small>of \d+', page)) == 9_900
@@ -235,17 +231,15 @@ def test_an_arena_without_votes_has_a_clear_page(
     client: Client, n_candidates: int, sentence: str
 ) -> None:
     publish(make_arena(n_candidates, slug="empty"))
-    assert sentence in page_of(client, slug="empty")
+    assert sentence in matrix_page(client, slug="empty")
     assert client.get("/a/empty/matrix/?show=predicted").status_code == 200
 
 
-def test_before_the_first_board_and_before_its_matrices_the_page_says_so(
-    client: Client, arena: Arena
-) -> None:
-    assert "The first leaderboard is being computed" in page_of(client)
+def test_page_says_when_board_or_matrices_are_missing(client: Client, arena: Arena) -> None:
+    assert "The first leaderboard is being computed" in matrix_page(client)
     publish(arena)
     SnapshotMatrices.objects.all().delete()
-    assert "still being counted" in page_of(client)
+    assert "still being counted" in matrix_page(client)
     assert client.get(ADDRESS + "?category=no-such").status_code == 404
 
 
@@ -263,7 +257,7 @@ def test_an_arena_that_is_hidden_or_not_there_has_none(client: Client, arena: Ar
         assert client.post(f"/a/support/{name}/").status_code == 405
 
 
-def test_candidates_whose_intervals_are_not_made_yet_have_no_covariance(arena: Arena) -> None:
+def test_candidates_without_intervals_have_no_covariance(arena: Arena) -> None:
     publish(arena)
     matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
     matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
@@ -278,12 +272,12 @@ def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneve
     first = uneven.candidates.order_by("pk")[0]
     Candidate.objects.filter(pk=first.pk).update(name="gpt-3.5-turbo-1106_very_concise")
     publish(uneven)
-    page = page_of(client)
+    page = matrix_page(client)
     assert page.count('<b aria-hidden="true">gpt-3.5-tu…ery_concise</b>') == 2
     assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
 
 
-def test_a_candidate_that_has_left_the_board_leaves_the_covariance(arena: Arena) -> None:
+def test_departed_candidate_leaves_the_covariance(arena: Arena) -> None:
     snapshot = publish(arena)
     matrices = snapshot.matrices
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))

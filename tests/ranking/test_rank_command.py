@@ -31,7 +31,7 @@ def votes(tmp_path: Path) -> Path:
     return path
 
 
-def run(path: Path, *arguments: str) -> str:
+def rank(path: Path, *arguments: str) -> str:
     out, err = StringIO(), StringIO()
     call_command("rank", str(path), *arguments, stdout=out, stderr=err)
     assert err.getvalue() == ""
@@ -39,17 +39,17 @@ def run(path: Path, *arguments: str) -> str:
 
 
 def ranked(path: Path, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(path, "--json", *arguments))
+    found: dict[str, Any] = json.loads(rank(path, "--json", *arguments))
     return found
 
 
 def refused(path: Path, *arguments: str) -> str:
     with pytest.raises(CommandError) as caught:
-        run(path, *arguments)
+        rank(path, *arguments)
     return str(caught.value)
 
 
-def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) -> None:
+def test_json_holds_scores_and_their_uncertainty(votes: Path) -> None:
     found = ranked(votes)
     assert found["n_votes"] == 18
     assert [row["candidate"] for row in found["standings"]] == ["A", "B", "C"]
@@ -63,7 +63,7 @@ def test_json_says_what_each_candidate_scored_and_how_sure_that_is(votes: Path) 
     assert found["choix_difference"] < 1e-4
 
 
-def test_a_candidate_with_few_votes_of_its_own_has_a_score_and_no_interval(votes: Path) -> None:
+def test_candidate_with_few_votes_has_no_interval(votes: Path) -> None:
     votes.write_text(ROUND + "A,D,tie,p0,w0\nD,B,left,p1,w1\n")
     rows = {row["candidate"]: row for row in ranked(votes)["standings"]}
     assert rows["D"]["score"] is not None
@@ -71,7 +71,7 @@ def test_a_candidate_with_few_votes_of_its_own_has_a_score_and_no_interval(votes
         None
     }
     assert rows["A"]["low"] is not None
-    assert "\n-: no interval, fewer than 5 groups of its own votes.\n" in run(votes)
+    assert "\n-: no interval, fewer than 5 groups of its own votes.\n" in rank(votes)
 
 
 def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
@@ -109,7 +109,7 @@ def test_clusters_that_the_file_does_not_name_are_refused(tmp_path: Path) -> Non
 
 def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> None:
     votes.write_text(ROUND + "A,日本 D,left,p1,w1\nA,B,both_bad,p1,w2\n")
-    lines = run(votes).splitlines()
+    lines = rank(votes).splitlines()
     assert lines[0].split() == ["rank", "candidate", "score", "interval", "ranks", "votes"]
     assert lines[1].split()[:2] == ["1", "A"]
     assert len({len(line) for line in lines[:4]}) == 1
@@ -133,7 +133,7 @@ def test_what_cannot_be_known_is_null_with_a_reason(tmp_path: Path) -> None:
         assert row["reason"]
     assert found["interval_reason"]
     assert found["clear_leader"] is None
-    assert "No two candidates are comparable yet." in run(path)
+    assert "No two candidates are comparable yet." in rank(path)
 
 
 def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path.write_text(judged + vote(rater="x") + vote(rater="x", outcome="right"))
     found = ranked(path)
     assert (found["settings"]["raters"], found["n_votes"], found["n_left_out"]) == ("people", 2, 3)
-    assert "3 votes by other raters left out" in run(path)
+    assert "3 votes by other raters left out" in rank(path)
     assert ranked(path, "--raters", "judges")["n_votes"] == 3
     path.write_text(judged)
     assert ranked(path)["settings"]["raters"] == "judges"

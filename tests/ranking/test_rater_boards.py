@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from scipy import stats
 
@@ -10,8 +11,9 @@ from arena.actors import CLI
 from arena.models import Arena, Rater
 from arena.services.voting import void_vote
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
+from ranking.models import Snapshot
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import cast, fill, publish
+from tests.ranking.helpers import cast, fill, get_page, publish
 
 pytestmark = pytest.mark.django_db
 
@@ -97,3 +99,67 @@ def test_only_candidates_on_both_sides_are_compared() -> None:
 def test_where_it_is_not_defined_it_is_none(other: dict[int, float]) -> None:
     found = rank_correlation({1: 1.0, 2: 2.0}, other)
     assert (found.spearman, found.kendall) == (None, None)
+
+
+# -- Juries ----------------------------------------------------------------------------------------
+
+
+def test_without_a_jurys_vote_nothing_speaks_of_juries(
+    client: Client, arena: Arena, judge: Rater
+) -> None:
+    fill(arena, rounds=1, rater=judge)
+    publish(arena)
+    assert not Snapshot.objects.filter(board__raters="juries").exists()
+    assert "raters=juries" not in " ".join(get_page(client, "/a/support/").split())
+    assert "No jury votes here yet." in " ".join(
+        get_page(client, "/a/support/?raters=juries").split()
+    )
+    assert "No jury votes here yet." in " ".join(
+        get_page(client, "/a/support/compare/?raters=juries").split()
+    )
+
+
+def test_a_board_of_juries_counts_juries_alone(
+    client: Client, arena: Arena, judge: Rater, jury: Rater
+) -> None:
+    fill(arena, rounds=1, rater=judge)
+    cast(arena, "left", rater=jury)
+    cast(arena, "right", rater=jury)
+    publish(arena)
+    current = Snapshot.objects.current().filter(board__category="")
+    assert dict(current.values_list("board__raters", "n_votes")) == {
+        "people": 24,
+        "judges": 12,
+        "juries": 2,
+        "combined": 24,
+    }
+    page = " ".join(get_page(client, "/a/support/?raters=juries").split())
+    assert "<strong>2</strong> votes by <strong>1</strong> jury" in page
+    assert "Jury: A jury of three." in page
+    found = client.get("/a/support/results.json?raters=juries").json()
+    assert (found["raters"], found["n_votes"]) == ("juries", 2)
+
+
+def test_without_people_judges_come_before_juries(
+    client: Client, arena: Arena, judge: Rater, jury: Rater
+) -> None:
+    arena.votes.all().delete()
+    fill(arena, rounds=1, rater=jury)
+    fill(arena, rounds=1, rater=judge)
+    publish(arena)
+    assert client.get("/a/support/results.json").json()["raters"] == "judges"
+    assert "12 LLM-judge votes · 12 jury votes" in " ".join(get_page(client, "/").split())
+
+
+def test_a_candidates_record_has_juries_beside_judges(
+    client: Client, arena: Arena, jury: Rater
+) -> None:
+    vote = cast(arena, "left", rater=jury)
+    publish(arena)
+    a = arena.candidates.order_by("pk")[0].pk
+    page = " ".join(get_page(client, f"/a/support/candidates/{a}/?raters=juries").split())
+    assert "Juries" in page
+    assert "Jury A jury of three" in page
+    assert "· Jury A jury of three ·" in " ".join(
+        get_page(client, vote.comparison.get_absolute_url()).split()
+    )

@@ -9,7 +9,7 @@ from django.test import Client
 
 from arena.models import Arena
 from ranking.models import Snapshot
-from tests.ranking.helpers import publish
+from tests.ranking.helpers import get_page, publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.data]
 
@@ -54,7 +54,7 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
 
 
 @pytest.mark.slow
-def test_a_refresh_of_the_crowds_votes_leaves_most_of_five_seconds(
+def test_refresh_of_the_crowd_s_votes_takes_under_five_seconds(
     board: Any, django_assert_max_num_queries: Any
 ) -> None:
     arena = Arena.objects.get(slug="llmfao")
@@ -77,3 +77,35 @@ def test_soft_verdicts_of_a_real_judge_make_a_judges_board(client: Client, data_
     assert ranked[0]["candidate"] == "gpt4_1106_preview"
     categories = Snapshot.objects.current().filter(board__raters="judges")
     assert categories.count() == 6
+
+
+# -- In words --------------------------------------------------------------------------------------
+
+
+def test_the_crowds_board_says_how_little_is_sure(client: Client, data_dir: Path) -> None:
+    call_command("import_arena", "llmfao", str(data_dir / "crowd-votes/llmfao.csv"), quiet=True)
+    call_command("refresh_boards", "llmfao")
+    board, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))
+    assert "These results cover 13 prompts." in board
+    assert "No clear number one yet: " in board
+    assert "Removing just 13 of 8,931 votes would put Platypus-2 Ins" in board
+    assert "agree in 53 % of cases (15,112 pairs of votes)" in board
+    assert "the same one in 70 % of cases (6,755)" in board
+    assert "alpha is 0.29" in board
+    assert "Of the 5,249 sets of three with a winner in each pair, 90 %" in board
+    assert "Style-controlled" not in board
+    best = client.get("/a/llmfao/results.json").json()["standings"][0]
+    assert (best["sure_rank_low"], best["sure_rank_high"]) == (1, 31)
+    assert "η = 0.942" in methodology
+    assert "not available: no votes, or too few, are on answers with texts" in methodology
+
+
+@pytest.mark.slow
+def test_the_judges_board_has_a_clear_number_one_and_style(client: Client, data_dir: Path) -> None:
+    call_command("import_arena", "variants", str(data_dir / "prompt-variants"), quiet=True)
+    call_command("refresh_boards", "variants")
+    board = get_page(client, "/a/variants/")
+    assert board.count("★ Clear number one") == 2
+    assert "An answer twice as long scores about 124 Elo higher than" in board
+    assert "These results cover" not in board
+    assert "Nobody has compared their answers yet." in board

@@ -192,7 +192,7 @@ def test_who_lost_the_lease_publishes_nothing(
     assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
 
 
-def test_a_fit_that_the_second_opinion_contradicts_is_not_published(
+def test_fit_that_choix_contradicts_is_not_published(
     arena: Arena, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = publish(arena)
@@ -316,7 +316,7 @@ def test_the_sweep_finds_new_votes_voids_and_reveals(arena: Arena, queued: list[
     assert queued == [arena.pk] * 3
 
 
-def test_the_sweep_does_not_ring_during_the_pause(arena: Arena, queued: list[int]) -> None:
+def test_the_sweep_enqueues_nothing_during_the_pause(arena: Arena, queued: list[int]) -> None:
     settle(arena)
     cast(arena)
     ArenaRefresh.objects.update(not_before=timezone.now() + seconds(60))

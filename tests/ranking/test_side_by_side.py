@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
 from typing import Any
 
 import pytest
@@ -16,15 +15,14 @@ from ranking.models import Snapshot, Standing
 from ranking.views.compare import Disagreement
 from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, markup, publish
+from tests.ranking.helpers import fill, get_page, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/side-by-side/"
 
 
-def text(client: Client, address: str = ADDRESS) -> str:
-    raw = client.get(address).content.decode()
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", raw)).split())
+def page_words(client: Client, address: str = ADDRESS) -> str:
+    return words(get_page(client, address))
 
 
 def names(client: Client, address: str = ADDRESS) -> list[str]:
@@ -34,7 +32,7 @@ def names(client: Client, address: str = ADDRESS) -> list[str]:
 
 
 @pytest.fixture
-def judged(arena: Arena, judge: Rater) -> Arena:
+def judged_arena(arena: Arena, judge: Rater) -> Arena:
     """People see three alike; the judge is for the last candidate, against the first."""
     a, b, c = arena.candidates.order_by("pk")
     for prompt in list(arena.prompts.all()) * 6:
@@ -49,18 +47,18 @@ def judged(arena: Arena, judge: Rater) -> Arena:
 
 
 def test_one_kind_of_voters_has_nothing_beside_it(client: Client, arena: Arena) -> None:
-    assert "first leaderboard is being computed" in text(client)
+    assert "first leaderboard is being computed" in page_words(client)
     publish(arena)
-    assert "Only people have voted here so far." in text(client)
+    assert "Only people have voted here so far." in page_words(client)
     assert "side-by-side" not in client.get("/a/support/").content.decode()
 
 
 def test_nobody_has_voted(client: Client) -> None:
     publish(make_arena(2, 1, slug="support"))
-    assert "No votes here yet." in text(client)
+    assert "No votes here yet." in page_words(client)
 
 
-def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: Arena) -> None:
+def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged_arena: Arena) -> None:
     for page in ("", "matrix/", "methodology/", "compare/"):
         raw = client.get(f"/a/support/{page}").content.decode()
         assert "/a/support/side-by-side/" in raw, page
@@ -70,8 +68,8 @@ def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged: A
     assert "raters=juries" not in raw
 
 
-def test_each_board_has_its_score_interval_and_rank(client: Client, judged: Arena) -> None:
-    page = text(client)
+def test_each_board_has_its_score_interval_and_rank(client: Client, judged_arena: Arena) -> None:
+    page = page_words(client)
     for raters in ("people", "judges"):
         standing = Standing.objects.get(
             snapshot__board__raters=raters,
@@ -84,23 +82,25 @@ def test_each_board_has_its_score_interval_and_rank(client: Client, judged: Aren
         )
 
 
-def test_the_correlations_are_those_of_the_scores(client: Client, judged: Arena) -> None:
+def test_the_correlations_are_those_of_the_scores(client: Client, judged_arena: Arena) -> None:
     scores = {}
     for raters in ("people", "judges"):
         snapshot = Snapshot.objects.current().get(
-            board__raters=raters, board__category="", board__arena=judged
+            board__raters=raters, board__category="", board__arena=judged_arena
         )
         scores[raters] = dict(snapshot.standings.values_list("candidate", "score"))
     found = rank_correlation(scores["people"], scores["judges"])
     told = f"{found.kendall:.2f} {found.spearman:.2f} 3".replace("-", "−")
-    page = text(client)
+    page = page_words(client)
     assert f"People and judges {told}" in page
     assert "People and combined 1.00 1.00 3" in page  # nobody is trusted: it is people's board
     assert "Judges and combined" in page
 
 
-def test_the_largest_difference_is_marked_and_can_come_first(client: Client, judged: Arena) -> None:
-    page = text(client)
+def test_the_largest_difference_is_marked_and_can_come_first(
+    client: Client, judged_arena: Arena
+) -> None:
+    page = page_words(client)
     assert page.count("Largest difference ") == 2  # the link, and one row
     assert "(significant" in page
     first = names(client, f"{ADDRESS}?order=difference")[0]
@@ -113,21 +113,19 @@ def test_the_largest_difference_is_marked_and_can_come_first(client: Client, jud
     assert names(client, f"{ADDRESS}?order=nonsense") == names(client)
 
 
-def test_a_candidate_without_a_score_somewhere_is_said_to_have_none(
-    client: Client, judged: Arena
-) -> None:
-    new = Candidate.objects.create(arena=judged, name="newcomer")
-    for prompt in judged.prompts.all():
-        for other in judged.candidates.exclude(pk=new.pk):
-            make_vote(judged, new, other, "left", prompt)
-            make_vote(judged, new, other, "right", prompt)
-    publish(judged)
-    page = text(client)
+def test_candidate_without_a_score_is_shown_as_such(client: Client, judged_arena: Arena) -> None:
+    new = Candidate.objects.create(arena=judged_arena, name="newcomer")
+    for prompt in judged_arena.prompts.all():
+        for other in judged_arena.candidates.exclude(pk=new.pk):
+            make_vote(judged_arena, new, other, "left", prompt)
+            make_vote(judged_arena, new, other, "right", prompt)
+    publish(judged_arena)
+    page = page_words(client)
     assert "No score by judges yet." in page
     assert "rank different sets of candidates" in page
 
 
-def test_a_category_has_its_own(client: Client, judged: Arena) -> None:
+def test_a_category_has_its_own(client: Client, judged_arena: Arena) -> None:
     raw = client.get(f"{ADDRESS}?category=category-1").content.decode()
     assert 'href="/a/support/?raters=judges&amp;category=category-1"' in raw
     assert 'aria-current="true">category-1' in raw
@@ -135,26 +133,26 @@ def test_a_category_has_its_own(client: Client, judged: Arena) -> None:
     assert client.get("/a/no-such/side-by-side/").status_code == 404
 
 
-def test_juries_stand_beside_the_others(client: Client, judged: Arena, jury: Rater) -> None:
-    fill(judged, rater=jury)
+def test_juries_stand_beside_the_others(client: Client, judged_arena: Arena, jury: Rater) -> None:
+    fill(judged_arena, rater=jury)
     set_trust(rater_id=jury.pk, trusted=True, now=timezone.now())
-    publish(judged)
-    page = text(client)
+    publish(judged_arena)
+    page = page_words(client)
     for pair in ("People and juries", "Judges and juries", "Juries and combined"):
         assert pair in page
     assert "Juries: same score (not significant)." in page  # they vote as people did
 
 
-def test_names_are_escaped(client: Client, judged: Arena) -> None:
-    judged.candidates.filter(name="candidate-0").update(name="<script>x</script>")
-    publish(judged)
+def test_names_are_escaped(client: Client, judged_arena: Arena) -> None:
+    judged_arena.candidates.filter(name="candidate-0").update(name="<script>x</script>")
+    publish(judged_arena)
     raw = client.get(ADDRESS).content.decode()
     assert "<script>x" not in raw
     assert "&lt;script&gt;x" in raw
 
 
 def test_it_is_stored_and_costs_few_queries(
-    client: Client, judged: Arena, django_assert_max_num_queries: Callable[..., Any]
+    client: Client, judged_arena: Arena, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
     with django_assert_max_num_queries(5):
         first = client.get(ADDRESS)

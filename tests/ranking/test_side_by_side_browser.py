@@ -4,14 +4,18 @@ import random
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from django.utils import timezone
 from playwright.sync_api import expect
 
 from arena.models import Arena, Rater
-from arena.services.voting import set_trust
-from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, publish
+from tests.factories import make_vote
+from tests.ranking.helpers import (
+    fill,
+    make_voted_arena,
+    page_widths,
+    publish,
+    serious_violations,
+    set_trusted,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,11 +25,10 @@ pytestmark = [
 
 
 @pytest.fixture
-def arena() -> Arena:
+def arena_of_three_raters() -> Arena:
     """Eight candidates, one of them with a name that knows no end; a judge for those at the end,
     and a trusted jury that votes as people do."""
-    arena = make_arena(8, 12, slug="support", name="Support answers")
-    fill(arena, rounds=1)
+    arena = make_voted_arena(8, 12, rounds=1)
     candidates = list(arena.candidates.order_by("pk"))
     chance = random.Random(2)
     judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="A partial judge")
@@ -36,14 +39,14 @@ def arena() -> Arena:
                 make_vote(arena, left, right, says, prompt, judge)
     jury = Rater.objects.create(kind=Rater.Kind.JURY, name="A jury of three")
     fill(arena, rounds=1, rater=jury)
-    set_trust(rater_id=jury.pk, trusted=True, now=timezone.now())
+    set_trusted(jury)
     arena.candidates.filter(name="candidate-3").update(name="a-name-without-an-end-" * 8)
     publish(arena)
     return arena
 
 
 @pytest.fixture
-def addresses(arena: Arena, live_server: Any) -> list[str]:
+def addresses(arena_of_three_raters: Arena, live_server: Any) -> list[str]:
     base = f"{live_server.url}/a/support"
     return [
         f"{base}/side-by-side/",
@@ -58,18 +61,12 @@ def test_axe_finds_nothing_serious(page: Any, addresses: list[str], scheme: str)
     page.emulate_media(color_scheme=scheme)
     for address in addresses:
         page.goto(address)
-        found = Axe().run(page).response["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert not serious, (address, serious)
+        assert not serious_violations(page), address
 
 
-def test_no_page_is_wider_than_a_phone(browser: Any, addresses: list[str]) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    for address in addresses:
-        page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
-    context.close()
+def test_no_page_is_wider_than_a_phone(phone: Any, addresses: list[str]) -> None:
+    widths = page_widths(phone, addresses)
+    assert set(widths.values()) == {390}, widths
 
 
 def test_the_order_is_chosen_and_the_table_scrolled_by_keyboard(

@@ -16,7 +16,7 @@ from benchmarks.services import OwnRedis
 from benchmarks.serving import Web, serving
 from tests.environment import POSTGRES_URL, REPOSITORY, everything_required
 from tests.judges.fake_server import FakeServer
-from tests.stress.judged import (
+from tests.stress.installation import (
     MIGRATED,
     Installation,
     OwnPostgres,

@@ -7,7 +7,6 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from django.db.models import Sum
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -15,10 +14,10 @@ from arena.calls.models import Call
 from arena.generation_runs import order_answers
 from arena.models import Candidate, Pair, Response, Run
 from tests.factories import make_arena
-from tests.judges.fake_server import MODEL, FakeServer, Sent, says
+from tests.judges.fake_server import MODEL, Sent, says
 from tests.ops.running import eventually
-from tests.stress.judged import BILLED, Installation
-from tests.stress.killing import Kills, kill_again_and_again
+from tests.stress.helpers import Kills, check_money, kill_again_and_again
+from tests.stress.installation import BILLED, Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 PLAN = Kills(8, flush_after=3, crash_after=5)
@@ -55,9 +54,7 @@ def order_two() -> list[Run]:
     ]
 
 
-def test_kills_a_flush_and_a_crash_lose_no_answer_and_pay_none_twice(
-    installation: Installation,
-) -> None:
+def test_kills_flush_and_crash_lose_no_answer_and_pay_once(installation: Installation) -> None:
     server = installation.server
     log = server.otherwise = Log()
     runs = order_two()
@@ -68,7 +65,7 @@ def test_kills_a_flush_and_a_crash_lose_no_answer_and_pay_none_twice(
     done = Run.objects.filter(state="done", votes_done=PROMPTS)
     eventually(lambda: done.count() == 2, patience=180)
     check_answers(log)
-    check_money(server, runs)
+    check_money(server, runs, ANSWERS)
     assert Pair.objects.get().shared_prompts == PROMPTS
 
 
@@ -87,17 +84,3 @@ def check_answers(log: Log) -> None:
         assert call.finished_at is not None
         assert max(asked) < call.finished_at.timestamp()
         assert call.cut_off_requests == call.requests - 1
-
-
-def check_money(server: FakeServer, runs: list[Run]) -> None:
-    """Settled is what was billed, but for the requests that the kills cut off."""
-    sums = Call.objects.aggregate(cost=Sum("cost"), uncertain=Sum("uncertain"))
-    cut_off = Call.objects.aggregate(n=Sum("cut_off_requests"))["n"]
-    lost = len(server.billed) - ANSWERS
-    said = f"{cut_off} requests were under way at a kill; {lost} of them had reached the server"
-    for run in runs:
-        run.refresh_from_db()
-        assert (run.settled, run.reserved) == (PROMPTS * BILLED, 0), said
-    assert sum(run.settled for run in runs) == sums["cost"], said
-    assert sum(run.uncertain for run in runs) == sums["uncertain"] >= lost * BILLED, said
-    assert 0 < lost <= cut_off, said

@@ -11,6 +11,7 @@ from arena.models import Arena
 from arena.services.teams import create_token
 from benchmarks.load import Answer, Script, play, request
 from tests.arena.teams import make_team
+from tests.stress.helpers import count_codes
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 LIMIT, AT_ONCE = 40, 300
@@ -32,10 +33,6 @@ def post(path: str, body: Any, **headers: str) -> bytes:
     return request("POST", path, **head, **headers) + sent
 
 
-def one(asked: bytes) -> Script:
-    yield asked
-
-
 def all_of(many: list[bytes]) -> Script:
     for asked in many:
         _ = yield asked
@@ -44,18 +41,12 @@ def all_of(many: list[bytes]) -> Script:
 # -- Limits ----------------------------------------------------------------------------------------
 
 
-def codes_of(web: Any, asked: list[bytes]) -> Counter[int]:
-    answers: list[Answer] = []
-    play(web.address, map(one, asked), on_answer=answers.append)
-    return Counter(answer.status for answer in answers)
-
-
 def test_exactly_as_many_reads_as_a_minute_allows_a_token(serve: Any) -> None:
     secret = secret_of(make_team())
     asked = request("GET", "/api/v1/me/", Authorization=f"Bearer {secret}")
 
     with serve(API_READS_PER_MINUTE=str(LIMIT)) as web:
-        codes = codes_of(web, [asked] * AT_ONCE)
+        codes = count_codes(web, [asked] * AT_ONCE)
 
     assert codes == {200: LIMIT, 429: AT_ONCE - LIMIT}
 
@@ -67,7 +58,7 @@ def test_a_forged_address_gets_no_more_reads(serve: Any) -> None:
     ]
 
     with serve(API_READS_PER_MINUTE=str(LIMIT)) as web:
-        codes = codes_of(web, asked)
+        codes = count_codes(web, asked)
 
     assert codes == {200: LIMIT, 429: AT_ONCE - LIMIT}
 
@@ -75,7 +66,7 @@ def test_a_forged_address_gets_no_more_reads(serve: Any) -> None:
 # -- The same key, many times at once --------------------------------------------------------------
 
 
-def test_each_key_is_carried_out_once_and_everybody_gets_its_answer(serve: Any) -> None:
+def test_each_key_runs_once_and_everybody_gets_its_answer(serve: Any) -> None:
     secret = secret_of(make_team())
     answers: list[Answer] = []
 

@@ -26,7 +26,7 @@ from tests.judges.fake_server import (
 )
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import BILLED, Installation
+from tests.stress.installation import BILLED, Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 PROMPTS = 25
@@ -70,9 +70,7 @@ def watching(url: str) -> Iterator[list[tuple[int, int]]]:
         thread.join()
 
 
-def test_a_run_ends_though_its_server_fails_and_never_passes_its_cap(
-    installation: Installation,
-) -> None:
+def test_run_on_a_failing_server_ends_within_its_cap(installation: Installation) -> None:
     server = installation.server
     server.otherwise = with_faults(FAULTS, 0.3, prefers("-0 of", seconds=0.05))
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=CAP)

@@ -13,7 +13,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, Sent, prefers
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import BILLED, Installation
+from tests.stress.installation import BILLED, Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 # The broker hands a message out again after two seconds, to whoever asks.
@@ -66,9 +66,7 @@ class Dripping:
         self.ended_at = time.time()
 
 
-def test_a_call_longer_than_its_lease_has_one_result_and_starves_nobody(
-    installation: Installation,
-) -> None:
+def test_call_longer_than_its_lease_has_one_result(installation: Installation) -> None:
     dripping = Dripping(installation.server)
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
     installation.beat()

@@ -14,7 +14,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import prefers
 from tests.judges.helpers import order
 from tests.ops.running import eventually
-from tests.stress.judged import Installation
+from tests.stress.installation import Installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 AWAY = 30.0
@@ -36,9 +36,7 @@ class Votes:
             time.sleep(AWAY / VOTERS / VOTES_EACH)
 
 
-def test_a_broker_that_is_away_loses_no_judgement_and_holds_up_no_voter(
-    installation: Installation,
-) -> None:
+def test_absent_broker_loses_no_judgement_and_delays_no_vote(installation: Installation) -> None:
     installation.server.otherwise = prefers("-0 of", seconds=0.2)
     arena = make_arena(3, PROMPTS)
     voters = people(arena, VOTERS, pairs_each=VOTES_EACH)

@@ -57,7 +57,7 @@ def test_sides_stay_even_and_no_rater_gets_two_responses_twice(arena: Arena) -> 
         assert abs(shown[0] - shown[1]) <= 1
 
 
-def test_tabs_that_fetch_ahead_at_once_get_the_one_pair_that_is_left(web: Web) -> None:
+def test_racing_tabs_get_the_one_pair_that_is_left(web: Web) -> None:
     arena = make_arena(2, 2)
     raters = [browser_of(make_person()) for _ in range(RATERS)]
     keys: dict[str, str] = {}

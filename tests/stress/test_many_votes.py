@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from arena.models import Vote
+from arena.models import Rater, Vote
 from benchmarks.contests import vote
-from benchmarks.load import Answer, Script, play
-from benchmarks.sample import Person, people
+from benchmarks.load import Answer, Script, play, request
+from benchmarks.sample import Person, browser_of, people
 from benchmarks.serving import Web
-from tests.factories import make_arena
+from tests.factories import make_arena, make_person
+from tests.stress.helpers import count_codes
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -20,17 +21,11 @@ def target(arena: Any, key: Any) -> str:
     return f"/a/{arena.slug}/vote/{key}/"
 
 
-def once(request: bytes) -> Script:
-    yield request
-
-
 def test_500_submissions_of_one_comparison_are_one_vote(web: Web) -> None:
     arena = make_arena(2, 1)
     (person,) = people(arena, 1, pairs_each=1)
-    answers: list[Answer] = []
     requests = [vote(person, target(arena, person.keys[0]), number) for number in range(500)]
-    play(web.address, map(once, requests), on_answer=answers.append)
-    codes = Counter(answer.status for answer in answers)
+    codes = count_codes(web, requests)
     assert codes.total() == 500
     # 200: this is the vote that stands; 204 leads to the page that says the first one counts.
     assert set(codes) == {200, 204}
@@ -56,3 +51,26 @@ def test_8_writers_of_300_votes_are_never_refused(serve: Any, processes: int, th
         play(web.address, scripts, on_answer=count)
     assert codes == {200: 2400}
     assert Vote.objects.filter(voided_at=None).count() == 2400
+
+
+# -- Limits ----------------------------------------------------------------------------------------
+
+
+LIMIT, AT_ONCE = 40, 300
+
+
+def test_exactly_as_many_pages_as_a_minute_allows(serve: Any) -> None:
+    arena = make_arena(2, 1)
+    cookies = browser_of(make_person()).cookies
+    with serve(VOTES_PER_MINUTE=str(LIMIT)) as web:
+        asked = request("GET", f"/a/{arena.slug}/vote/", cookies=cookies)
+        codes = count_codes(web, [asked] * AT_ONCE)
+    assert codes == {200: LIMIT, 429: AT_ONCE - LIMIT}
+
+
+def test_exactly_as_many_new_raters_as_an_hour_allows(serve: Any) -> None:
+    arena = make_arena(2, 1)
+    with serve(NEW_RATERS_PER_HOUR=str(LIMIT)) as web:
+        codes = count_codes(web, [request("GET", f"/a/{arena.slug}/vote/")] * AT_ONCE)
+    assert codes == {200: LIMIT, 429: AT_ONCE - LIMIT}
+    assert Rater.objects.count() == LIMIT

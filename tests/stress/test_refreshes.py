@@ -34,7 +34,7 @@ def refresh_at_once(arena: Arena) -> list[list[int]]:
         return list(pool.map(refresh, range(AT_ONCE)))
 
 
-def test_concurrent_refreshes_leave_one_current_snapshot_with_all_votes() -> None:
+def test_concurrent_refreshes_leave_one_current_snapshot() -> None:
     arena = make_arena(3, 4)
     prompts = list(arena.prompts.all())
     for number in range(1, ROUNDS + 1):

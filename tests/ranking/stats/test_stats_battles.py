@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
+from tests.ranking.stats.helpers import SOFT, votes
 
 
 def test_equal_votes_are_folded_whichever_side_they_were_on():
@@ -218,7 +218,7 @@ def test_a_few_votes_more_are_the_votes_together(v, split):
     assert np.array_equal(folded_again(both).count, whole.count)
 
 
-def test_votes_of_other_candidates_or_with_clusters_are_not_added():
+def test_battles_of_others_or_with_clusters_do_not_add():
     two, three = (Battles.from_arrays([0], [1], [1], n_candidates=n) for n in (2, 3))
     clustered = Battles.from_arrays([0], [1], [1], cluster=[4])
     with pytest.raises(ValueError, match="more must have n_candidates 2"):

@@ -13,7 +13,7 @@ from ranking.stats.intervals import NoInterval, widening
 from ranking.stats.sandwich import Sandwich
 
 
-def arena(n_candidates=8, n_votes=600, n_clusters=60, seed=1):
+def clustered_votes(n_candidates=8, n_votes=600, n_clusters=60, seed=1):
     rng = np.random.default_rng(seed)
     left = rng.integers(0, n_candidates, n_votes)
     right = (left + rng.integers(1, n_candidates, n_votes)) % n_candidates
@@ -22,12 +22,12 @@ def arena(n_candidates=8, n_votes=600, n_clusters=60, seed=1):
 
 
 def clustered(**sizes):
-    left, right, score, cluster = arena(**sizes)
+    left, right, score, cluster = clustered_votes(**sizes)
     return Battles.from_arrays(left, right, score, cluster=cluster)
 
 
 def independent(**sizes):
-    return Battles.from_arrays(*arena(**sizes)[:3])
+    return Battles.from_arrays(*clustered_votes(**sizes)[:3])
 
 
 def test_the_interval_surrounds_the_rating():
@@ -51,7 +51,7 @@ def test_no_replicate_is_drawn_twice(monkeypatch):
     assert len(np.unique(Bootstrap(n_resamples=100).fit(clustered()).samples_[:, 0])) == 100
 
 
-def test_neither_threads_nor_the_world_s_random_state_change_a_number():
+def test_threads_and_global_random_state_change_nothing():
     battles = clustered()
     one = Bootstrap(n_resamples=130).fit(battles)
     np.random.seed(5)
@@ -68,7 +68,7 @@ def test_replicates_are_within_a_thousandth_elo_of_newton(battles, monkeypatch):
 
 
 def test_a_replicate_is_the_fit_of_reweighted_clusters():
-    left, right, score, cluster = arena()
+    left, right, score, cluster = clustered_votes()
     sample = Bootstrap(n_resamples=2).fit(clustered()).samples_[0]
     seed = np.random.SeedSequence(0).spawn(1)[0]
     chance = np.random.Generator(np.random.SFC64(seed)).standard_exponential((60, 2))[:, 0]
@@ -82,8 +82,8 @@ def test_its_errors_are_those_of_the_sandwich(battles):
     assert errors == pytest.approx(Sandwich().fit(battles).standard_errors_, rel=0.1)
 
 
-def test_folded_votes_are_resampled_like_votes_with_clusters_of_their_own():
-    left, right, score, _ = arena(n_votes=400)
+def test_folded_votes_resample_like_separate_clusters():
+    left, right, score, _ = clustered_votes(n_votes=400)
     alone = Battles.from_arrays(left, right, score, cluster=np.arange(400))
     folded = Bootstrap(n_resamples=3000).fit(Battles.from_arrays(left, right, score))
     apart = Bootstrap(n_resamples=3000).fit(alone)
@@ -98,7 +98,7 @@ def test_few_clusters_widen_the_deviations():
 
 
 def test_the_unranked_have_no_interval_and_the_others_do():
-    left, right, score, cluster = arena()
+    left, right, score, cluster = clustered_votes()
     battles = Battles.from_arrays(
         [*left, 8], [*right, 0], [*score, 1], cluster=[*cluster, 3], n_candidates=10
     )
@@ -168,7 +168,7 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 6, 11])
-def test_a_sparse_board_of_300_candidates_has_intervals_and_no_failure(seed):
+def test_sparse_board_of_300_candidates_has_intervals(seed):
     """Replicates far from the estimate, where a whole Newton step would leave the numbers."""
     rng = np.random.default_rng(0)
     for _ in range(seed + 1):

@@ -1,11 +1,16 @@
 """Where there is no answer, the reason is said instead of a number."""
 
+import math
+from itertools import combinations
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.connectivity import Status
+from ranking.stats.connectivity import Status, Transitivity, choose_clusters, transitivity
 
 TRADE = [(0, 1, 1.0), (1, 0, 1.0)]  # two candidates that have beaten each other
 
@@ -74,7 +79,7 @@ def test_of_two_pools_the_larger_is_ranked():
     assert np.isnan(model.ratings_).tolist() == [True, True, False, False, False]
 
 
-def test_of_two_pools_of_one_size_the_one_with_more_votes_is_ranked():
+def test_equal_pools_rank_the_one_with_more_votes():
     assert fit([(0, 1, 0.5), (2, 3, 0.5), (2, 3, 1.0)], 4).components_.tolist() == [1, 1, 0, 0]
 
 
@@ -88,3 +93,153 @@ def test_three_hundred_candidates_with_five_votes():
 def test_a_vote_of_weight_zero_connects_nobody():
     battles = Battles.from_arrays([0, 1], [1, 0], [1, 1], weight=[1, 0])
     assert not BradleyTerry().fit(battles).ranked_.any()
+
+
+# -- Which votes are taken as dependent ------------------------------------------------------------
+
+
+LEFT = np.tile([0, 1, 0], 40)
+RIGHT = np.tile([1, 0, 2], 40)
+
+
+def groups(codes):
+    return len(np.unique(codes))
+
+
+def test_by_prompt_from_forty_on():
+    found = choose_clusters(LEFT, RIGHT, prompt=np.repeat(np.arange(40), 3))
+    assert found.rule == "prompt"
+    assert groups(found.codes) == 40
+    assert not found.these_prompts_only
+    assert not found.note
+
+
+def test_fewer_prompts_cluster_by_prompt_and_pair():
+    found = choose_clusters(LEFT, RIGHT, prompt=np.arange(120) % 39)
+    assert found.rule == "prompt_pair"
+    assert found.these_prompts_only
+    assert "these prompts only" in found.note
+
+
+def test_a_pair_is_the_same_from_both_sides():
+    found = choose_clusters(LEFT[:6], RIGHT[:6], prompt=[0, 0, 0, 1, 1, 1])
+    assert found.codes.tolist() == [0, 0, 1, 2, 2, 3]
+
+
+def test_without_prompts_by_rater_from_forty_on():
+    found = choose_clusters(LEFT, RIGHT, rater=np.repeat(np.arange(40), 3))
+    assert (found.rule, groups(found.codes)) == ("rater", 40)
+    assert found.note
+
+
+def test_without_prompts_and_raters_by_vote():
+    found = choose_clusters(LEFT, RIGHT, rater=np.arange(120) % 39)
+    assert (found.rule, found.codes) == ("vote", None)
+    assert found.note
+
+
+def test_one_unknown_prompt_makes_the_prompts_unknown():
+    prompt = np.repeat(np.arange(40), 3)
+    prompt[7] = -1
+    assert choose_clusters(LEFT, RIGHT, prompt=prompt).rule == "vote"
+
+
+def test_votes_cluster_by_known_prompt_or_else_by_rater():
+    prompt, rater = np.repeat(np.arange(40), 3), np.arange(120) % 5
+    prompt[[7, 12, 20]] = -1  # of the raters 2, 2 and 0
+    found = choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater)
+    assert found.rule == "rater"
+    assert found.codes[7] == found.codes[12] != found.codes[20]
+    assert found.codes[0] == found.codes[1] == found.codes[2]
+    assert groups(found.codes) == 42
+
+
+def test_vote_without_prompt_and_rater_means_independent():
+    prompt, rater = np.repeat(np.arange(40), 3), np.arange(120)
+    prompt[7] = rater[7] = -1
+    assert choose_clusters(LEFT, RIGHT, prompt=prompt, rater=rater).rule == "vote"
+
+
+def test_votes_from_one_list_share_a_cluster():
+    found = choose_clusters([0, 0, 1, 0], [1, 2, 2, 1], prompt=[0, 0, 0, 9], batch=[5, 5, 5, -1])
+    assert found.rule == "prompt_pair"
+    assert groups(found.codes[:3]) == 1
+    assert found.codes[3] != found.codes[0]
+
+
+def test_votes_from_one_list_share_a_cluster_by_vote_too():
+    found = choose_clusters([0, 0, 1, 0], [1, 2, 2, 1], batch=[-1, 8, 8, -1])
+    assert found.rule == "vote"
+    assert groups(found.codes) == 3
+    assert found.codes[1] == found.codes[2]
+
+
+def test_no_votes_are_no_error():
+    assert choose_clusters([], [], prompt=[], rater=[], batch=[]).rule == "vote"
+
+
+@pytest.mark.parametrize("name", ["prompt", "rater", "batch"])
+def test_lengths_must_fit(name):
+    with pytest.raises(ValueError, match=f"^{name} has 1 entries"):
+        choose_clusters([0, 1], [1, 0], **{name: [1]})
+
+
+# -- Triads ----------------------------------------------------------------------------------------
+
+
+MATRICES = st.integers(1, 7).flatmap(
+    lambda n: st.lists(
+        st.lists(st.integers(0, 2), min_size=n, max_size=n), min_size=n, max_size=n
+    ).map(np.array)
+)
+
+
+def one_by_one(wins):
+    triads = transitive = 0
+    for members in combinations(range(len(wins)), 3):
+        leads = [(i, j) for i in members for j in members if wins[i, j] > wins[j, i]]
+        triads += len(leads) == 3
+        transitive += len(leads) == 3 and len({winner for winner, _ in leads}) == 2
+    return Transitivity(triads, transitive)
+
+
+@given(MATRICES)
+def test_it_is_the_count_one_by_one(wins):
+    assert transitivity(wins) == one_by_one(wins)
+
+
+def test_a_cycle_and_an_order():
+    cycle = Battles.from_arrays([0, 1, 2], [1, 2, 0], [1, 1, 1]).wins()
+    order = Battles.from_arrays([0, 1, 0], [1, 2, 2], [1, 1, 1]).wins()
+    assert transitivity(cycle).share == 0
+    assert transitivity(order).share == 1
+
+
+def test_without_triads_the_share_is_unknown():
+    assert math.isnan(transitivity(np.zeros((0, 0))).share)
+    assert math.isnan(transitivity(np.ones((3, 3))).share)
+
+
+def test_a_lead_by_rounding_is_no_majority():
+    wins = np.array([[0, 0.1 + 0.2, 1], [0.3, 0, 1], [0, 0, 0]])
+    assert transitivity(wins).triads == 0
+
+
+@pytest.mark.parametrize(
+    ("wins", "message"),
+    [
+        (np.zeros((2, 3)), "of shape"),
+        (np.zeros(4), "of shape"),
+        ([[0, -1], [1, 0]], "not negative"),
+        ([[0, math.nan], [1, 0]], "finite"),
+    ],
+)
+def test_other_matrices_are_refused(wins, message):
+    with pytest.raises(ValueError, match=f"wins must be .*{message}"):
+        transitivity(wins)
+
+
+@pytest.mark.data
+def test_a_crowd(crowd):
+    found = transitivity(Battles.from_arrays(crowd.left, crowd.right, crowd.score).wins())
+    assert (found.transitive, found.triads, round(found.share, 4)) == (4739, 5249, 0.9028)

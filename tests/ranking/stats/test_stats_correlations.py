@@ -82,7 +82,7 @@ def test_pearsons_interval_is_as_wide_as_the_textbook_says(scored):
     assert (found.high - found.low) / 2 == pytest.approx(width, rel=0.06)
 
 
-def test_a_lift_is_the_difference_of_two_correlations_on_the_same_rows(scored):
+def test_lift_is_the_difference_of_two_correlations(scored):
     cluster, judge, length, people = scored
     found = correlation_lift(judge, length, people, cluster, n_resamples=20_000)
     assert found.value == pytest.approx(pearson(judge, people) - pearson(length, people))
@@ -91,7 +91,7 @@ def test_a_lift_is_the_difference_of_two_correlations_on_the_same_rows(scored):
     assert (found.high - found.low) / 2 == pytest.approx(width, rel=0.06)
 
 
-def test_a_constant_baseline_predicts_nothing_and_a_constant_judge_nothing_to_measure(scored):
+def test_constant_baseline_or_judge_has_no_correlation(scored):
     cluster, judge, _, people = scored
     constant = np.ones(240)
     flat = correlation_lift(judge, constant, people, cluster)

@@ -14,7 +14,7 @@ from ranking.stats.sandwich import Sandwich
 ELO = 400 / np.log(10)
 
 
-def arena(n=600, n_candidates=5, seed=2):
+def votes_of_strengths(n=600, n_candidates=5, seed=2):
     rng = np.random.default_rng(seed)
     left = rng.integers(0, n_candidates, n)
     right = (left + rng.integers(1, n_candidates, n)) % n_candidates
@@ -24,7 +24,7 @@ def arena(n=600, n_candidates=5, seed=2):
 
 
 def fitted(**options):
-    left, right, score, _ = arena(**options)
+    left, right, score, _ = votes_of_strengths(**options)
     return Sandwich().fit(Battles.from_arrays(left, right, score))
 
 
@@ -53,7 +53,7 @@ def test_the_probability_is_elo_s_and_so_is_its_interval():
 
 
 def test_an_anchor_moves_no_difference():
-    left, right, score, _ = arena()
+    left, right, score, _ = votes_of_strengths()
     battles = Battles.from_arrays(left, right, score)
     plain, anchored = Sandwich().fit(battles), Sandwich(model=BradleyTerry(anchor=1)).fit(battles)
     found = compare(plain.model_.theta_, plain.covariance_, 3, 1)
@@ -140,7 +140,7 @@ def held_at(fit, battles, i, j, n):
 
 
 def test_so_many_more_votes_and_no_fewer_tell_them_apart():
-    left, right, score, _ = arena()
+    left, right, score, _ = votes_of_strengths()
     battles = Battles.from_arrays(left, right, score)
     fit = Sandwich().fit(battles)
     theta, robust, naive = fit.model_.theta_, fit.covariance_, fit.model_.covariance_

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from stats_strategies import SOFT, votes
 
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import NoInterval
+from tests.ranking.stats.helpers import SOFT, votes
 
 
 def test_the_first_win_moves_half_of_k():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
-from stats_strategies import SOFT, votes
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.pairing import PRIOR, pair_weights
+from tests.ranking.stats.helpers import SOFT, votes
 
 ELO = 400 / np.log(10)
 
@@ -64,7 +64,7 @@ def test_among_the_settled_only_the_votes_so_far_matter():
     assert np.ptp((weights * np.sqrt(counts + 1))[off]) < 1e-12
 
 
-def test_weights_are_in_proportion_to_what_a_vote_takes_off_the_variance():
+def test_weights_are_proportional_to_variance_reduction():
     truth = np.array([0.9, 0.4, 0, -0.3, -1.0])
     wins = played(400, truth)
     wins[4] = wins[:, 4] = 0

@@ -32,7 +32,7 @@ def test_the_marginal_threshold_is_the_normal_quantile():
     assert rank_intervals([0, 1.97], variance)[0].tolist() == [2, 1]
 
 
-def test_of_two_alone_the_simultaneous_threshold_is_nearly_the_marginal_one():
+def test_two_candidates_need_nearly_the_marginal_threshold():
     variance = 0.5 * np.eye(2)
     assert rank_intervals([0, 1.85], variance, simultaneous=True)[0].tolist() == [1, 1]
     assert rank_intervals([0, 2.07], variance, simultaneous=True)[0].tolist() == [2, 1]
@@ -47,7 +47,7 @@ def test_for_many_it_is_that_of_the_studentised_range():
         assert (high[0] == 1) == separated
 
 
-def test_simultaneous_ranks_contain_the_marginal_ones_and_obey_their_seed():
+def test_simultaneous_ranks_contain_marginal_ones():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(12, 12))
     theta, covariance = rng.normal(size=12) * 5, root @ root.T
@@ -104,7 +104,7 @@ def test_errors_from_few_clusters_take_more_to_separate(simultaneous):
         rank_intervals([0, 1], variance, simultaneous, n_clusters=1)
 
 
-def test_the_simultaneous_threshold_is_the_studentised_range_s_for_few_clusters_too():
+def test_threshold_is_the_studentised_range():
     critical = stats.studentized_range.ppf(0.95, 10, 15) / np.sqrt(2)
     for gap, worst in ((0.96 * critical, 10), (1.04 * critical, 1)):
         theta = np.r_[gap, np.zeros(9)]
@@ -139,7 +139,7 @@ def test_of_two_equal_ones_a_leader_is_named_in_five_percent():
 
 
 @pytest.mark.slow
-def test_two_equal_at_the_top_of_five_are_rarely_taken_for_a_leader():
+def test_two_equals_at_the_top_are_rarely_a_leader():
     rng = np.random.default_rng(11)
     truth = np.array([0.8, 0.8, 0.3, 0.0, -0.5])
     named = 0

@@ -76,7 +76,7 @@ def test_intervals_cover_the_truth_when_prompts_matter():
     assert naive / 400 < 0.9
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_nearly_the_same():
+def test_interval_depends_little_on_the_seed():
     success, trials = votes(np.random.default_rng(8), 50)
     assert clustered_share(success, trials) == clustered_share(success, trials)
     other = clustered_share(success, trials, seed=1)
@@ -102,7 +102,7 @@ def test_few_clusters_and_clusters_that_agree_have_no_interval():
     assert "agree exactly" in level.reason
 
 
-def test_a_difference_on_the_same_rows_is_surer_than_two_shares_apart():
+def test_paired_difference_is_narrower_than_two_shares():
     generator = np.random.default_rng(9)
     hard = generator.random(200)
     first = (generator.random(200) * 0.2 + hard < 0.9).astype(float)

@@ -30,7 +30,7 @@ def test_the_truth_is_what_very_many_votes_and_prompts_say(design):
     assert np.abs(found - 1000 - design.strength * 400 / np.log(10)).max() > 10  # ties, effects
 
 
-def test_the_truth_about_these_prompts_is_what_very_many_votes_on_them_say():
+def test_truth_is_the_limit_of_many_votes_on_the_prompts():
     votes = draw(replace(COVERAGE[4], n_votes=400_000), np.random.default_rng(1))
     found = BradleyTerry().fit(votes.battles(clustered=False)).ratings_
     assert np.abs(found - votes.truth).max() < 3
@@ -64,7 +64,7 @@ def test_a_false_leader_is_counted():
 @pytest.mark.parametrize(
     ("truth", "held"), [((1100.0, 900.0), 1), ((900.0, 1100.0), 0), ((1000.0, 1000.0), 0)]
 )
-def test_ranks_hold_where_nobody_is_put_before_an_equal_or_a_better_one(truth, held, monkeypatch):
+def test_ranks_hold_unless_put_before_an_equal_or_better(truth, held, monkeypatch):
     def with_truth(design, rng):
         return replace(draw(design, rng), truth=np.array(truth))
 
@@ -142,9 +142,7 @@ def test_the_tables_replace_what_stands_between_the_marks(tmp_path):
 
 
 @pytest.mark.parametrize(("missed", "code"), [((), 0), (("sandwich",), 1)])
-def test_the_command_writes_and_then_fails_where_a_target_is_missed(
-    missed, code, monkeypatch, capsys
-):
+def test_command_writes_then_fails_on_a_missed_target(missed, code, monkeypatch, capsys):
     written = []
     rows = [(job, page.Row(("x", "1"), missed)) for job in command.jobs(1, 1)]
     monkeypatch.setattr(command, "run", lambda: rows)
@@ -165,7 +163,7 @@ def test_clustered_intervals_cover_where_prompts_matter():
     assert found["simultaneous"] >= 0.95
 
 
-def test_equals_that_are_watched_are_counted_where_they_are_called_different():
+def test_watched_equals_called_different_are_counted():
     short = replace(WATCHED[0], n_votes=400)
     found = simulate_watching(short, 40, seed=1)
     assert found == simulate_watching(short, 40, seed=1)

@@ -28,7 +28,7 @@ class Votes:
     cluster: np.ndarray
 
 
-def arena(n=300, ties=0.2):
+def styled_votes(n=300, ties=0.2):
     rng = np.random.default_rng(5)
     left = rng.integers(0, K, n)
     right = (left + rng.integers(1, K, n)) % K
@@ -58,7 +58,7 @@ def likelihood(x, rows, score, weight):
 
 
 def test_a_general_optimiser_finds_the_same():
-    v = arena()
+    v = styled_votes()
     model = fitted(v, weight=v.weight)
     rows = design(v, model)
 
@@ -78,14 +78,14 @@ def test_a_general_optimiser_finds_the_same():
 
 
 def test_deviations_are_those_about_zero():
-    v = arena()
+    v = styled_votes()
     expected = np.sqrt(np.average(v.features**2, axis=0, weights=v.weight))
     assert fitted(v, weight=v.weight).deviations_ == pytest.approx(expected)
 
 
 def test_derivatives_are_those_of_finite_differences(monkeypatch):
     monkeypatch.setattr(style, "CHUNK", 64)  # so that chunks must add up
-    v = arena()
+    v = styled_votes()
     everyone = np.ones(K, bool)
     votes = StyledVotes.between(everyone, v.left, v.right, v.score, v.features, v.weight)
     x = np.array([0.3, -0.2, 0.9, -1.5, 0.5, 0.7, -2])
@@ -110,7 +110,7 @@ def test_clusters_are_summed_before_they_are_squared(monkeypatch, dense):
     monkeypatch.setattr(style, "DENSE", dense)
     monkeypatch.setattr(style, "BLOCK", 7)
     monkeypatch.setattr(style, "CHUNK", 64)
-    v = arena()
+    v = styled_votes()
     model = fitted(v, weight=v.weight, cluster=v.cluster - 3)
     errors = np.sqrt(np.diag(written_out(v, model, v.weight, v.cluster)))
     assert model.covariance_ == pytest.approx(
@@ -122,7 +122,7 @@ def test_clusters_are_summed_before_they_are_squared(monkeypatch, dense):
 
 
 def test_without_clusters_each_vote_is_its_own():
-    v = arena()
+    v = styled_votes()
     model = fitted(v, weight=v.weight)
     expected = written_out(v, model, v.weight, np.arange(len(v.left)))
     assert model.coefficient_errors_ == pytest.approx(np.sqrt(np.diag(expected))[K:])
@@ -130,7 +130,7 @@ def test_without_clusters_each_vote_is_its_own():
 
 
 def test_the_interval_is_t_quantiles_wide():
-    v = arena()
+    v = styled_votes()
     model = fitted(v, cluster=v.cluster)
     t = 2.022691  # 39 degrees of freedom
     assert model.high_ - model.ratings_ == pytest.approx(t * model.standard_errors_, rel=1e-6)
@@ -141,7 +141,7 @@ def test_the_interval_is_t_quantiles_wide():
 
 
 def test_the_truth_is_inside_and_style_is_taken_from_the_scores():
-    v = arena(20_000, ties=0)
+    v = styled_votes(20_000, ties=0)
     model = fitted(v)
     truth = TRUTH * model.deviations_
     assert (np.abs(model.coefficients_ - truth) < 4 * model.coefficient_errors_).all()
@@ -211,7 +211,7 @@ def known(model):
 
 
 @given(small_votes(), st.randoms(use_true_random=False))
-def test_sides_and_names_do_not_matter_and_weights_and_counts_are_repeats(v, random):
+def test_sides_and_names_are_symmetric_and_weights_repeat(v, random):
     n = int(max(v.left.max(), v.right.max())) + 1
     order = list(range(n))
     random.shuffle(order)
@@ -235,7 +235,7 @@ def test_sides_and_names_do_not_matter_and_weights_and_counts_are_repeats(v, ran
 
 
 def test_features_without_news_are_told_and_the_rest_is_fitted():
-    v = arena()
+    v = styled_votes()
     alone = fitted(v)
     length, bold = v.features.T
     v.features = np.stack([length, np.zeros(300), bold, np.full(300, 0.3)], axis=1)
@@ -247,8 +247,8 @@ def test_features_without_news_are_told_and_the_rest_is_fitted():
     assert model.standard_errors_ == pytest.approx(alone.standard_errors_)
 
 
-def test_features_that_follow_from_one_another_leave_the_scores_alone():
-    v = arena()
+def test_collinear_features_leave_the_scores_alone():
+    v = styled_votes()
     alone = fitted(v)
     length, bold = v.features.T
     v.features = np.stack([length, bold, 2 * length], axis=1)
@@ -263,7 +263,7 @@ def test_features_that_follow_from_one_another_leave_the_scores_alone():
 
 
 def test_a_style_that_follows_from_who_answers_leaves_no_scores():
-    v = arena()
+    v = styled_votes()
     alone = fitted(v)
     habit = np.array([0.1, 0.4, 0.2, 0.9, 0.3])
     v.features = np.column_stack([habit[v.left] - habit[v.right], v.features])
@@ -282,7 +282,7 @@ def test_style_that_explains_all_votes_has_no_coefficient():
     assert all(reason.reason.endswith(".") for reason in NoStyle)
 
 
-def test_that_there_is_no_maximum_is_told_long_before_the_last_step(monkeypatch):
+def test_missing_maximum_is_detected_early(monkeypatch):
     passes, derivatives = [], StyledVotes.derivatives
 
     def counted(self, x):
@@ -295,7 +295,7 @@ def test_that_there_is_no_maximum_is_told_long_before_the_last_step(monkeypatch)
 
 
 def test_without_features_it_is_bradley_terry():
-    v = arena()
+    v = styled_votes()
     v.features = np.zeros((300, 0))
     model = fitted(v)
     plain = BradleyTerry().fit(Battles.from_arrays(v.left, v.right, v.score))
@@ -305,7 +305,7 @@ def test_without_features_it_is_bradley_terry():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_the_callers_features_stay_as_they_are(order):
-    v = arena()
+    v = styled_votes()
     v.features = np.array(v.features, order=order)
     before = v.features.copy()
     fitted(v)
@@ -313,7 +313,7 @@ def test_the_callers_features_stay_as_they_are(order):
 
 
 def test_votes_with_the_unranked_and_of_no_weight_change_nobody():
-    v = arena()
+    v = styled_votes()
     alone = fitted(v, cluster=v.cluster)
     more = StyledBradleyTerry().fit(
         [*v.left, 5, 0],
@@ -345,7 +345,7 @@ def test_where_there_is_no_interval_there_is_a_reason(left, right, score, reason
 
 
 def test_three_clusters_carry_scores_but_no_interval():
-    v = arena()
+    v = styled_votes()
     model = fitted(v, cluster=v.cluster % 3)
     assert model.reason_ is NoInterval.FEW_CLUSTERS
     assert model.ratings_ == pytest.approx(fitted(v).ratings_)

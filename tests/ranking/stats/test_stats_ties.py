@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, linprog, minimize
-from stats_strategies import votes
 
 from ranking.stats.battles import Battles, Outcomes
 from ranking.stats.bradley_terry import BradleyTerry, predicted_shares
 from ranking.stats.ties import NoTieModel, RaoKupper
+from tests.ranking.stats.helpers import votes
 
 
 def fitted(v, **columns):
@@ -26,7 +26,7 @@ def loss(x, left, right, score, weight):
     return -weight @ np.log(chance)
 
 
-def arena(n=400):
+def votes_with_ties(n=400):
     rng = np.random.default_rng(4)
     left = rng.integers(0, 5, n)
     right = (left + rng.integers(1, 5, n)) % 5
@@ -34,7 +34,7 @@ def arena(n=400):
 
 
 def test_a_general_optimiser_finds_the_same():
-    columns = arena()
+    columns = votes_with_ties()
     model = RaoKupper().fit(Battles.from_arrays(*columns))
     start = np.append(np.zeros(5), 0.5)
     found = minimize(loss, start, columns, tol=1e-10, bounds=[(None, None)] * 5 + [(1e-3, None)])
@@ -47,10 +47,10 @@ def test_a_general_optimiser_finds_the_same():
 
 
 def test_derivatives_are_those_of_finite_differences():
-    outcomes = Outcomes.count(Battles.from_arrays(*arena()))
+    outcomes = Outcomes.count(Battles.from_arrays(*votes_with_ties()))
     x = np.array([0.3, -0.2, 0.9, -1.5, 0.5, 0.7])
     gradient, information = outcomes.derivatives(x)
-    assert outcomes.log_likelihood(x) == pytest.approx(-loss(x, *arena()))
+    assert outcomes.log_likelihood(x) == pytest.approx(-loss(x, *votes_with_ties()))
     slopes = approx_fprime(x, outcomes.log_likelihood, 1e-6)
     assert gradient == pytest.approx(slopes, rel=1e-4, abs=1e-3)
     bends = approx_fprime(x, lambda y: outcomes.derivatives(y)[0], 1e-6)
@@ -58,12 +58,12 @@ def test_derivatives_are_those_of_finite_differences():
 
 
 def test_errors_are_those_of_the_inverse_information():
-    left, right, score, weight = arena()
+    left, right, score, weight = votes_with_ties()
     model = RaoKupper().fit(Battles.from_arrays(left, right, score, weight))
     contrast = np.zeros((6, 5))  # from strengths of sum 0 and eta to four free strengths and eta
     contrast[:4, :4], contrast[4, :4], contrast[5, 4] = np.eye(4), -1, 1
     x = np.append(model.theta_, model.eta_)
-    information = Outcomes.count(Battles.from_arrays(*arena())).derivatives(x)[1]
+    information = Outcomes.count(Battles.from_arrays(*votes_with_ties())).derivatives(x)[1]
     expected = contrast @ np.linalg.inv(contrast.T @ information @ contrast) @ contrast.T
     assert model.covariance_ == pytest.approx(expected[:5, :5])
     assert model.eta_error_ == pytest.approx(math.sqrt(expected[5, 5]))
@@ -79,7 +79,7 @@ def test_two_candidates_get_the_odds_they_showed():
 
 
 def test_probabilities_add_up_and_give_the_win_matrix():
-    model = RaoKupper().fit(Battles.from_arrays(*arena(), n_candidates=6))
+    model = RaoKupper().fit(Battles.from_arrays(*votes_with_ties(), n_candidates=6))
     i, j = np.indices((6, 6))
     win, tie, loss = model.probabilities(i, j)
     ranked = slice(0, 5)
@@ -92,7 +92,7 @@ def test_probabilities_add_up_and_give_the_win_matrix():
 
 @pytest.mark.parametrize("bad", [-1, 5, 0.5])
 def test_candidates_that_are_not_there_have_no_odds(bad):
-    model = RaoKupper().fit(Battles.from_arrays(*arena()))
+    model = RaoKupper().fit(Battles.from_arrays(*votes_with_ties()))
     with pytest.raises(ValueError, match="j must hold integers from 0 to 4"):
         model.probabilities(0, bad)
 

@@ -1,0 +1,377 @@
+"""The report on a judge of pairs, against figures counted one by one."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from judges.core.calibration.items import PairItem
+from judges.core.calibration.pairs import calibrate_pairs, paired_difference
+from ranking.stats.agreement import cohen_kappa
+from tests.judges.helpers import OUTCOMES, pair_item, pair_items
+
+SIDES = ("left", "right")
+
+
+def report(items, **how):
+    return calibrate_pairs(items, **{"n_resamples": 20} | how)
+
+
+def assert_share(found, hits):
+    """An estimate is the mean of the hits, and says why where it has no value or no interval."""
+    assert found.n == len(hits)
+    assert found.value == (pytest.approx(sum(hits) / len(hits)) if hits else None)
+    assert bool(found.reason) == (found.low is None) == (found.high is None)
+
+
+def three_way(item):
+    return ["tie" if outcome == "both_bad" else outcome for _, outcome in item.labels]
+
+
+def longer(item):
+    gap = item.length_left - item.length_right
+    return "tie" if not gap else SIDES[gap < 0]
+
+
+def majority(labels):
+    counts = Counter(labels)
+    best = [label for label in counts if counts[label] == max(counts.values())]
+    return best if len(best) == 1 else []
+
+
+def unanimous(labels):
+    return labels[:1] if len(labels) > 1 and len(set(labels)) == 1 else []
+
+
+@settings(deadline=None, max_examples=60)
+@given(pair_items())
+def test_each_agreement_is_counted_label_by_label(items):
+    found = report(items)
+    for agreement, choose in [
+        (found.against_all, list),
+        (found.against_majority, majority),
+        (found.where_all_agree, unanimous),
+    ]:
+        met = [(i.verdict, said) for i in items if i.verdict for said in choose(three_way(i))]
+        assert_share(agreement.three_way, [a == b for a, b in met])
+        assert_share(agreement.decisive, [a == b for a, b in met if {a, b} <= set(SIDES)])
+        if len({said for both in met for said in both}) > 1:
+            codes = [[OUTCOMES.index(said) for said in side] for side in zip(*met, strict=True)]
+            assert agreement.kappa.value == pytest.approx(cohen_kappa(*codes))
+        else:
+            assert agreement.kappa.value is None
+
+
+@settings(deadline=None, max_examples=60)
+@given(pair_items())
+def test_people_are_compared_on_items_the_judge_settled(items):
+    found = report(items)
+    for people, everywhere in [(found.people, False), (found.people_everywhere, True)]:
+        three, two = [], []
+        for item in items:
+            if item.verdict or everywhere:
+                three += [a == b for a, b in combinations(three_way(item), 2)]
+            if item.verdict in SIDES or everywhere:
+                sides = [said for said in three_way(item) if said in SIDES]
+                two += [a == b for a, b in combinations(sides, 2)]
+        assert_share(people.three_way, three)
+        assert_share(people.decisive, two)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pair_items())
+def test_the_longer_answer_is_a_judge_of_its_own(items):
+    found = report(items).longer
+    labels = [(item, said) for item in items for said in three_way(item)]
+    assert_share(found.three_way, [longer(item) == said for item, said in labels])
+    sided = [(i, said) for i, said in labels if said in SIDES and longer(i) in SIDES]
+    assert_share(found.decisive, [longer(item) == said for item, said in sided])
+    ours = [(i, said) for i, said in sided if i.verdict in SIDES]
+    assert_lift(found.lift_decisive, ours)
+    assert_lift(found.lift_three_way, [(i, said) for i, said in labels if i.verdict])
+
+
+def assert_lift(found, met):
+    gain = [(item.verdict == said) - (longer(item) == said) for item, said in met]
+    assert found.n == len(gain)
+    assert found.value == (pytest.approx(sum(gain) / len(gain)) if gain else None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pair_items())
+def test_counts_are_plain_counts(items):
+    found = report(items)
+    assert found.n_items == len(items) == sum(found.states.values())
+    assert found.n_labels == sum(len(item.labels) for item in items)
+    assert all(found.states[item.state] for item in items)
+    ended = [item.state == "abstained" for item in items if item.state in ("voted", "abstained")]
+    assert_share(found.abstention, ended)
+    cells = Counter((said, i.verdict or "none") for i in items for said in three_way(i))
+    assert all(found.confusion[row][column] == times for (row, column), times in cells.items())
+    assert sum(sum(row.values()) for row in found.confusion.values()) == found.n_labels
+
+
+@settings(deadline=None, max_examples=40)
+@given(pair_items())
+def test_a_category_is_a_report_of_its_own_items(items):
+    found = report(items)
+    assert [row.category for row in found.categories] == sorted({i.category for i in items})
+    for row in found.categories:
+        own = report([item for item in items if item.category == row.category])
+        assert (row.n_items, row.n_labels) == (own.n_items, own.n_labels)
+        assert (row.decisive, row.three_way) == (
+            own.against_all.decisive,
+            own.against_all.three_way,
+        )
+
+
+@settings(deadline=None, max_examples=30)
+@given(pair_items())
+def test_swapping_all_sides_changes_no_figure_but_the_confusion(items):
+    turned = report([swapped(item) for item in items])
+    found = report(items)
+    names = ("abstention", "against_all", "people", "flips", "first_position", "picks_longer")
+    for name in (*names, "longer", "own_family"):
+        assert values(getattr(turned, name)) == pytest.approx(values(getattr(found, name)))
+
+
+def swapped(item):
+    """The same item with left and right exchanged, the readings' orders too."""
+    other = {"left": "right", "right": "left"}
+    return replace(
+        item,
+        labels=tuple((rater, other.get(said, said)) for rater, said in item.labels),
+        verdict=other.get(item.verdict, item.verdict),
+        forward=other.get(item.reverse, item.reverse),
+        reverse=other.get(item.forward, item.forward),
+        length_left=item.length_right,
+        length_right=item.length_left,
+        own_family=other.get(item.own_family),
+    )
+
+
+def values(part):
+    """All numbers of a part of a report, None as a number too."""
+    if part is None or isinstance(part, bool | int | float):
+        return [-9.0 if part is None else part]
+    if isinstance(part, str):
+        return []
+    return [number for inner in vars(part).values() for number in values(inner)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(pair_items())
+def test_every_report_is_json_without_nan(items):
+    found = report(items)
+    text = json.dumps(found.to_json(), allow_nan=False)
+    assert json.loads(text)["against_all"]["decisive"]["n"] == found.against_all.decisive.n
+
+
+def test_three_readings_of_people_side_by_side():
+    items = [
+        pair_item(0, "lll"),
+        pair_item(1, "llr"),
+        pair_item(2, "rrl"),
+        pair_item(3, "lr"),
+        pair_item(4, "l"),
+    ]
+    found = report(items)
+    assert found.against_all.decisive.value == pytest.approx(8 / 12)
+    assert found.against_all.decisive.n == 12
+    assert found.against_majority.decisive.value == pytest.approx(3 / 4)  # item 3 has no majority
+    assert (found.where_all_agree.decisive.value, found.where_all_agree.decisive.n) == (1, 1)
+    assert found.people.decisive.value == pytest.approx((3 + 1 + 1 + 0) / (3 + 3 + 3 + 1))
+
+
+def test_both_bad_is_a_tie_three_ways_and_never_a_side():
+    found = report([pair_item(0, "b", "tie"), pair_item(1, "b", "left"), pair_item(2, "bt", "tie")])
+    assert found.against_all.decisive.n == 0
+    assert found.against_all.three_way.value == pytest.approx(3 / 4)
+    assert found.where_all_agree.three_way.value == 1
+    assert found.confusion["tie"] == {"left": 1, "right": 0, "tie": 3, "none": 0}
+
+
+def test_a_missing_verdict_is_neither_a_tie_nor_a_miss():
+    states = ["abstained", "unreadable", "refused", "too_long", "failed"]
+    none = [pair_item(i, "t", None, state=state) for i, state in enumerate(states)]
+    found = report([*none, pair_item("x", "l")])
+    assert found.against_all.three_way.n == 1
+    assert found.confusion["tie"]["none"] == 5
+    assert (found.abstention.value, found.abstention.n) == (0.5, 2)
+    assert dict(found.states) == dict.fromkeys(["voted", *states], 1)
+
+
+def test_one_label_per_item_leaves_people_unknown():
+    found = report([pair_item(i) for i in range(20)])
+    assert found.people.decisive.value is None
+    assert found.people.decisive.reason.startswith("No item that counts here has two people")
+    assert found.where_all_agree.decisive.value is None
+    assert found.against_all.decisive.low == pytest.approx(0.025 ** (1 / 20))
+
+
+def test_nothing_at_all_is_a_report_of_reasons():
+    found = report([])
+    assert found.against_all.decisive.reason.startswith("There is no label where both")
+    assert found.flips.reason == "No item has a verdict in both orders."
+    assert found.repeats.reason == "No item has two values."
+    assert found.categories == ()
+
+
+def test_items_of_one_prompt_are_not_independent():
+    items = [pair_item(i, "l" if i % 3 else "r") for i in range(60)]
+    apart = report(items, n_resamples=500).against_all.decisive
+    together = [
+        replace(item, cluster=str(i // 6 % 2 * 5 + i // 12)) for i, item in enumerate(items)
+    ]
+    by_prompt = report(together, n_resamples=500).against_all.decisive
+    assert apart.value == by_prompt.value
+    assert (apart.n_clusters, by_prompt.n_clusters) == (60, 10)
+    assert report([replace(item, cluster="one") for item in items]).against_all.decisive.low is None
+
+
+def test_the_level_widens_every_interval():
+    items = [pair_item(i, "l" if i % 3 else "r") for i in range(60)]
+    wide, narrow = (report(items, level=level, n_resamples=500) for level in (0.99, 0.8))
+    assert wide.level == 0.99
+    assert wide.against_all.decisive.low < narrow.against_all.decisive.low
+    assert wide.against_all.kappa.reason == narrow.against_all.kappa.reason
+
+
+@pytest.mark.slow
+def test_five_thousand_items_take_less_than_two_seconds():
+    letters = ["lll", "llr", "rrt", "b", "rl"]
+    items = [
+        pair_item(
+            i,
+            letters[i % 5],
+            OUTCOMES[i % 7 % 3],
+            category=f"c{i % 8}",
+            length_left=i % 13,
+            repeats=("left",),
+            own_family="left",
+        )
+        for i in range(5000)
+    ]
+    quickest = min(seconds(items) for _ in range(3))
+    assert quickest < 2
+
+
+def seconds(items):
+    start = time.process_time()
+    calibrate_pairs(items)
+    return time.process_time() - start
+
+
+BAD = [
+    (lambda: pair_item("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is none of"),
+    (lambda: pair_item("x", state="skipped"), "Item x: the state 'skipped' is none of"),
+    (lambda: pair_item("x", state="failed"), "Item x: there is a verdict where, and only where"),
+    (lambda: pair_item("x", "l", None, state="voted"), "Item x: there is a verdict where"),
+    (lambda: pair_item("x", forward="A"), "Item x: the verdict 'A'"),
+    (lambda: pair_item("x", own_family="tie"), "Item x: own_family"),
+    (lambda: pair_item("x", length_left=-1), "Item x: a length"),
+    (lambda: labelled(("a", "best")), "Item x: the label 'best' is none of"),
+    (lambda: labelled(("a", "left"), ("a", "tie")), "Item x: one rater labelled it more than once"),
+    (lambda: calibrate_pairs([pair_item("x"), pair_item("x")]), "Item x occurs more than once"),
+    (lambda: calibrate_pairs([], level=2), "confidence must be between"),
+]
+
+
+def labelled(*labels: tuple[str, str]) -> PairItem:
+    return replace(pair_item("x"), labels=labels)
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_items_are_refused_with_a_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_report_on_pairs_does_not_load_what_only_scores_need():
+    code = (
+        "import sys; from judges.core.calibration.pairs import calibrate_pairs;"
+        "calibrate_pairs([]);"
+        "assert not {'scipy.stats', 'django'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- Two judges on the same labels -----------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(pair_items(), st.data())
+def test_differences_are_counted_on_the_labels_that_both_settled(items, data):
+    others = [rejudged(item, data.draw(st.sampled_from([*OUTCOMES, None]))) for item in items]
+    found = paired_difference(items, others, n_resamples=20)
+    met = [
+        (one.verdict, other.verdict, said)
+        for one, other in zip(items, others, strict=True)
+        for said in one.people
+        if one.verdict and other.verdict
+    ]
+    assert_difference(found.three_way, met)
+    assert_difference(found.decisive, [row for row in met if set(row) <= set(SIDES)])
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def rejudged(item, verdict):
+    return replace(item, verdict=verdict, state="voted" if verdict else "failed")
+
+
+def assert_difference(found, met):
+    gain = [(one == said) - (other == said) for one, other, said in met]
+    assert found.n == len(gain)
+    assert found.value == (pytest.approx(sum(gain) / len(gain)) if gain else None)
+
+
+def test_mcnemar_counts_items_by_their_majority():
+    first = [pair_item(i, "llr", "left") for i in range(12)] + [pair_item("a", "llr", "right")]
+    second = [pair_item(i, "llr", "right") for i in range(12)] + [pair_item("a", "llr", "left")]
+    first += [
+        pair_item("b", "lr", "left"),
+        pair_item("c", "l", "left"),
+    ]  # no majority; the other abstains
+    second += [pair_item("b", "lr", "right"), pair_item("c", "l", None)]
+    found = paired_difference(first, second)
+    assert (found.only_first_right, found.only_second_right) == (12, 1)
+    assert found.p == pytest.approx(binomtest(1, 13).pvalue)
+    assert (found.only_first_decides, found.only_second_decides) == (1, 0)
+    # labels: 12 items gain one of three, one loses one of three, one is even
+    assert found.decisive.value == pytest.approx((12 - 1) / 41)
+    assert found.decisive.low > 0
+
+
+def test_items_of_one_set_alone_are_counted_and_left_out():
+    found = paired_difference(
+        [pair_item(0), pair_item(1)], [pair_item(1), pair_item(2), pair_item(3)]
+    )
+    assert (found.n_items, found.left_out) == (1, 3)
+
+
+def test_nothing_in_common_is_said_in_words():
+    found = paired_difference([], [])
+    assert found.p == 1
+    assert found.decisive.reason.startswith("There is no label where both judges")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ([pair_item(0, "l")], [pair_item(0, "r")], "Item 0: its labels or its prompt differ"),
+        ([pair_item(0)], [pair_item(0, cluster="x")], "Item 0: its labels or its prompt differ"),
+        ([pair_item(0), pair_item(0)], [], "Item 0 occurs more than once"),
+        ([], [pair_item(0), pair_item(0)], "Item 0 occurs more than once"),
+    ],
+)
+def test_sets_that_do_not_match_are_refused(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        paired_difference(first, second)

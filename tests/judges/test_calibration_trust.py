@@ -1,0 +1,131 @@
+"""Who is trusted: the rule, case by case, and the sentences that say why."""
+
+from dataclasses import replace
+
+import pytest
+
+from judges.core.calibration.pairs import calibrate_pairs
+from judges.core.calibration.scores import calibrate_scores
+from judges.core.calibration.trust import assess_trust
+from ranking.stats.bootstrap import Estimate
+from tests.judges.helpers import pair_item, score_item
+
+
+def known(value, low, n=200):
+    return Estimate(value, low, min(2 * value - low, 1.0), n, n)
+
+
+UNKNOWN = Estimate(None, None, None, 0, 0, "Nobody looked.")
+PAIRS = calibrate_pairs([])
+SCORES = calibrate_scores([])
+
+
+def of_pairs(judge, people=UNKNOWN, lift=None):
+    lift = lift or known(0.2, 0.1)
+    return replace(
+        PAIRS,
+        against_all=replace(PAIRS.against_all, decisive=judge),
+        people=replace(PAIRS.people, decisive=people),
+        longer=replace(PAIRS.longer, lift_decisive=lift),
+    )
+
+
+def of_scores(judge, people=UNKNOWN, lift=None):
+    return replace(
+        SCORES,
+        against_all=replace(SCORES.against_all, pearson=judge),
+        people=replace(SCORES.people, pearson=people),
+        length=replace(SCORES.length, lift=lift or known(0.2, 0.1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "trusted"),
+    [
+        (of_pairs(known(0.80, 0.75)), True),
+        (of_pairs(known(0.80, 0.7499)), False),
+        (of_pairs(known(0.70, 0.665), known(0.70, 0.6)), True),
+        (of_pairs(known(0.70, 0.664), known(0.70, 0.6)), False),
+        (of_pairs(known(0.55, 0.51), known(0.52, 0.49)), False),  # people may be tossing coins
+        (of_pairs(known(0.55, 0.51), Estimate(0.5, None, None, 3, 3, "Few.")), False),
+        (of_pairs(known(0.90, 0.85), lift=known(0.02, 0.0)), False),
+        (of_pairs(known(0.90, 0.85), lift=known(0.02, 0.001)), True),
+        (of_pairs(known(0.90, 0.85), lift=UNKNOWN), False),
+        (of_pairs(UNKNOWN), False),
+        (of_pairs(Estimate(0.9, None, None, 4, 4, "Fewer than 5.")), False),
+        (of_scores(known(0.80, 0.75)), True),
+        (of_scores(known(0.60, 0.50), known(0.5, 0.4)), True),
+        (of_scores(known(0.60, 0.47), known(0.5, 0.4)), False),
+        (of_scores(known(0.10, 0.05), known(0.05, 0.0)), False),
+        (of_scores(known(0.80, 0.76), lift=known(0.1, -0.1)), False),
+    ],
+)
+def test_the_rule(report, trusted):
+    found = assess_trust(report)
+    assert found.trusted is trusted
+    assert len(found.reasons) == 2
+
+
+def test_the_reasons_are_sentences_with_the_numbers():
+    assert assess_trust(of_pairs(known(0.812, 0.779, 734))).reasons == (
+        "Agreement with people is 81.2 % over 734 labels, at least 77.9 %: no less than the 75.0 % "
+        "required.",
+        "Its lift over length alone is +20.0 points, at least +10.0 points: significantly better "
+        "than length.",
+    )
+    low, beaten = assess_trust(
+        of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))
+    ).reasons
+    assert low == (
+        "Agreement with people is 70.0 % over 200 labels, at least 60.0 %: less than the 75.0 % "
+        "required, and less than 76.0 %, which is 95 % of the 80.0 % among people."
+    )
+    assert beaten.endswith("at least -20.0 points: not significantly better than length.")
+    alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
+    assert alone.endswith("required, and the figure among people is not known (nobody looked).")
+    assert assess_trust(of_pairs(UNKNOWN)).reasons[0] == "Agreement with people is not known: " + (
+        "Nobody looked."
+    )
+
+
+def test_right_judge_is_trusted_and_character_counter_is_not():
+    right = ["left" if i % 2 else "right" for i in range(60)]
+    length = [(20, 10) if i % 3 else (10, 20) for i in range(60)]
+
+    def items(verdicts):
+        return [
+            pair_item(i, right[i][0], said, length_left=length[i][0], length_right=length[i][1])
+            for i, said in enumerate(verdicts)
+        ]
+
+    good = assess_trust(calibrate_pairs(items(right)))
+    assert good.trusted, good.reasons
+    counted = ["left" if left > right_ else "right" for left, right_ in length]
+    assert not assess_trust(calibrate_pairs(items(counted))).trusted
+
+
+def test_judge_that_follows_length_is_not_trusted():
+    items = [pair_item(i, "l" if i % 10 else "r", "left") for i in range(300)]
+    found = assess_trust(calibrate_pairs(items))
+    assert not found.trusted
+    assert "no less than the 75.0 %" in found.reasons[0]
+    assert "without a lower bound" in found.reasons[1]
+
+
+def test_trust_in_scores_rests_on_ranking_not_strictness():
+    strict = [
+        score_item(
+            i, [i % 5 + 1, (i % 5 + i // 40) % 5 + 1], i % 5 - 2.0 + i % 2 / 4, length=i * 7 % 50
+        )
+        for i in range(80)
+    ]
+    assert assess_trust(calibrate_scores(strict)).reasons
+    people = calibrate_scores(strict).people.pearson
+    judge = calibrate_scores(strict).against_all.pearson
+    assert judge.value > people.value
+    assert assess_trust(calibrate_scores(strict)).trusted
+    assert assess_trust(calibrate_scores([])).trusted is False
+
+
+def test_trust_is_json():
+    assert assess_trust(PAIRS).to_json()["trusted"] is False

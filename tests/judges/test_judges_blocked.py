@@ -1,0 +1,100 @@
+"""A judge that is blocked while its run goes on is not paid for any more."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.calls.models import Call, RunAsker
+from arena.models import Run
+from arena.services.voting import void_rater
+from judges import tasks
+from judges.models import Epoch
+from judges.services.calls import judge_call
+from judges.services.runs import pause_blocked_judges, resume_unfinished
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is
+from tests.judges.helpers import LOCAL, order, signed_in, work_off
+
+pytestmark = pytest.mark.django_db
+SECOND = "scripted:scripted-1"
+
+
+@pytest.fixture(autouse=True)
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The calls for which a doorbell was rung."""
+    calls: list[int] = []
+    monkeypatch.setattr(tasks.make_call, "delay", lambda call_id, **_: calls.append(call_id))
+    return calls
+
+
+def block(run: Run, judge: str = LOCAL) -> Epoch:
+    name, _, model = judge.partition(":")
+    epoch = Epoch.objects.get(judge__endpoint=name, judge__model=model, run_judges__run=run)
+    void_rater(rater=epoch.rater, by=CLI, reason="It is wrong.", now=timezone.now())
+    return epoch
+
+
+def test_the_sweep_pauses_a_run_whose_judge_was_blocked(
+    local: FakeServer, enqueued: list[int]
+) -> None:
+    local.otherwise = better_is("TIE")
+    run = order(make_arena(2, 3), per_pair=3)
+    judge_call(call_id=Call.objects.earliest("pk").pk)
+    epoch = block(run)
+    tasks.sweep_calls()
+    work_off(run)
+    assert run.state == "paused"
+    assert f"has blocked {epoch}" in run.pause_reason
+    assert len(local.requests) == 1
+    assert enqueued == []
+
+
+def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
+    run = order(make_arena(2, 3), LOCAL, SECOND, per_pair=3, quorum=1)
+    epoch = block(run)
+    assert pause_blocked_judges(now=timezone.now()) == 1
+    work_off(run)
+    assert not local.requests
+    assert RunAsker.objects.get(paused_at__isnull=False).asker == epoch.asker
+    assert not Call.objects.filter(state="waiting").exclude(asker=epoch.asker).exists()
+
+
+def test_letting_the_run_go_on_pauses_it_again_before_a_call(
+    local: FakeServer, enqueued: list[int], django_capture_on_commit_callbacks: Any
+) -> None:
+    run = order(make_arena(2, 3), per_pair=3)
+    block(run)
+    tasks.sweep_calls()
+    with django_capture_on_commit_callbacks(execute=True):
+        signed_in("boss", staff=True).post(
+            reverse("steer_run", args=[run.pk]), {"action": "resume"}
+        )
+    run.refresh_from_db()
+    assert run.state == "paused"
+    assert "has blocked" in run.pause_reason
+    assert (enqueued, local.requests) == ([], [])
+
+
+def test_a_judge_that_may_vote_again_goes_on(local: FakeServer) -> None:
+    local.otherwise = better_is("TIE")
+    run = order(make_arena(2, 3), per_pair=3)
+    rater = block(run).rater
+    tasks.sweep_calls()
+    run.refresh_from_db()
+    rater.blocked_at = None
+    rater.save()
+    resume_unfinished(run=run, now=timezone.now())
+    tasks.sweep_calls()
+    assert work_off(run).votes_done == 3
+
+
+def test_runs_of_others_and_runs_at_rest_are_left_alone(local: FakeServer) -> None:
+    order(make_arena(2, 3), SECOND, per_pair=3)
+    resting = order(make_arena(2, 3), per_pair=3)
+    Run.objects.filter(pk=resting.pk).update(state="cancelled")
+    block(resting)
+    assert pause_blocked_judges(now=timezone.now()) == 0
+    assert not RunAsker.objects.filter(paused_at__isnull=False).exists()

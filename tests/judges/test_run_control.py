@@ -1,0 +1,201 @@
+"""What may be done to a run of judges is decided by the state that it has by now."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.calls.models import Call
+from arena.errors import ServiceError
+from arena.models import AuditEntry, Run, Team
+from judges.models import Judgement
+from judges.services import runs
+from judges.services import runs as judge_runs
+from judges.services.label_runs import order_label_run
+from judges.services.runs import one_label_run_at_a_time, resume_unfinished
+from tests.factories import make_arena
+from tests.judges.fake_server import FakeServer, better_is
+from tests.judges.helpers import epoch_of, order, pair_row, store_labels, work_off
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+DOLLAR = 10**9
+
+
+@pytest.fixture
+def run(team: Team, local: FakeServer) -> Run:
+    """A run of two verdicts, of which one has failed with its call."""
+    Team.objects.update(budget=10 * DOLLAR)
+    local.otherwise = better_is("TIE")
+    run = order(make_arena(2, 2, team=team))
+    Run.objects.filter(pk=run.pk).update(cap=DOLLAR)
+    failed = run.judgements.earliest("pk")
+    run.calls.filter(pk=failed.forward_id).update(state="failed", error="HTTP 500", finished_at=NOW)
+    run.judgements.filter(pk=failed.pk).update(state="failed", settled_at=NOW)
+    return stored(run)
+
+
+def stored(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)
+
+
+def failures() -> int:
+    calls = Call.objects.filter(state="failed").count()
+    assert calls == Judgement.objects.filter(state="failed").count()
+    return calls
+
+
+def trail() -> list[str]:
+    """What was done to runs, after they were ordered."""
+    return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))[1:]
+
+
+# -- Changed since it was read ---------------------------------------------------------------------
+
+
+def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
+    judge_runs.pause(run=run, by=CLI)
+    seen = stored(run)
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        judge_runs.resume(run=seen, by=CLI, now=NOW, cap=2 * DOLLAR)
+    assert (stored(run).state, stored(run).cap, failures()) == ("cancelled", DOLLAR, 1)
+    assert trail() == ["paused a run of judges", "cancelled a run of judges"]
+
+
+def test_command_resumes_no_run_cancelled_meanwhile(run: Run) -> None:
+    judge_runs.pause(run=run, by=CLI)
+    seen = stored(run)
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        resume_unfinished(run=seen, now=NOW)
+    assert failures() == 1
+
+
+def test_cancelled_half_written_run_is_not_resumed(
+    team: Team, local: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "open_run", lambda run: None)
+        run = order(make_arena(2, 2, team=team))
+    seen = stored(run)
+    assert seen.state == "ordered"
+    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
+        judge_runs.resume(run=seen, by=CLI, now=NOW)
+    assert trail() == ["cancelled a run of judges"]
+
+
+@pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
+def test_failures_of_a_reopened_run_are_not_retried(run: Run, state: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state="done")
+    seen = stored(run)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    with pytest.raises(ServiceError, match="once the run is finished"):
+        judge_runs.retry_failed(run=seen, by=CLI, now=NOW)
+    assert (stored(run).state, failures(), trail()) == (state, 1, [])
+
+
+def test_run_reopened_during_retry_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at its state and the change somebody else may still be faster."""
+    Run.objects.filter(pk=run.pk).update(state="done")
+
+    def meanwhile(run: Run) -> bool:
+        return bool(Run.objects.filter(pk=run.pk).update(state="cancelled"))
+
+    monkeypatch.setattr(judge_runs, "has_failures", meanwhile)
+    with pytest.raises(ServiceError, match="cancelled: it cannot be reopened"):
+        judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
+    assert (failures(), trail()) == (1, [])
+
+
+def test_run_closed_meanwhile_is_not_paused_or_cancelled(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state="done")
+    with pytest.raises(ServiceError, match="done: it cannot be paused"):
+        judge_runs.pause(run=run, by=CLI)
+    run.state = Run.State.OPEN
+    with pytest.raises(ServiceError, match="done: it cannot be cancelled"):
+        judge_runs.cancel(run=run, by=CLI, now=NOW)
+    assert (stored(run).state, trail()) == ("done", [])
+
+
+# -- In which state --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        ("paused", "pause"),
+        ("done", "pause"),
+        ("done", "resume"),
+        ("open", "resume"),
+        ("cancelled", "resume"),
+        ("done", "cancel"),
+        ("open", "retry_failed"),
+        ("paused", "retry_failed"),
+        ("cancelled", "retry_failed"),
+    ],
+)
+def test_what_a_state_does_not_allow_is_refused(run: Run, state: str, action: str) -> None:
+    Run.objects.filter(pk=run.pk).update(state=state)
+    given: dict[str, Any] = {} if action == "pause" else {"now": NOW}
+    with pytest.raises(ServiceError):
+        getattr(judge_runs, action)(run=stored(run), by=CLI, **given)
+    assert (stored(run).state, failures(), trail()) == (state, 1, [])
+
+
+def test_cap_below_spending_is_refused_and_names_the_field(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state="paused", settled=DOLLAR // 2)
+    with pytest.raises(ServiceError, match="spent or reserved") as refusal:
+        judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=1)
+    assert refusal.value.field == "cap"
+    assert (stored(run).state, stored(run).cap, failures(), trail()) == ("paused", DOLLAR, 1, [])
+
+
+def test_resumed_run_retries_failures_and_records_it(run: Run) -> None:
+    judge_runs.pause(run=run, by=CLI)
+    judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=2 * DOLLAR)
+    assert (stored(run).cap, failures()) == (2 * DOLLAR, 0)
+    assert work_off(stored(run)).votes_done == 2
+    assert trail() == ["paused a run of judges", "resumed a run of judges"]
+    assert AuditEntry.objects.latest("pk").details["cap"] == "$2.00"
+
+
+def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
+    run.calls.update(state="done", verdict={"label": "TIE"}, finished_at=NOW)
+    Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW - timedelta(1))
+    judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
+    assert (stored(run).state, stored(run).closed_at) == ("open", None)
+    assert trail() == ["asked failed verdicts again"]
+
+
+# -- Runs on labelled items ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cut_short(tmp_path: Path, local: FakeServer) -> Run:
+    """A run on labelled items that nobody is writing any more."""
+    items = list(store_labels(tmp_path, [pair_row(i) for i in range(3)]).items.all())
+    trial = order_label_run(epoch=epoch_of(), items=items, cap=DOLLAR, now=NOW)
+    Run.objects.filter(pk=trial.pk).update(state="ordered", votes_wanted=9)
+    return stored(trial)
+
+
+def test_half_written_label_run_goes_on(cut_short: Run) -> None:
+    judge_runs.resume(run=cut_short, by=CLI, now=NOW)
+    assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
+
+
+def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL gives its lock to the same session twice.")
+    with (
+        one_label_run_at_a_time(epoch_id=epoch_of().pk),
+        pytest.raises(ServiceError, match="asked about labels"),
+    ):
+        judge_runs.resume(run=cut_short, by=CLI, now=NOW)
+    assert stored(cut_short).state == "ordered"

@@ -1,0 +1,166 @@
+"""A difference that is watched: known, or how many more votes until it is."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, t
+
+from ranking.stats.intervals import critical_value
+from ranking.stats.sequential import TYPICAL, CompleteSeparation, SequentialTest
+
+gaps = st.floats(-3, 3)
+errors = st.floats(0.01, 3)
+clusters = st.none() | st.integers(5, 500)
+
+
+def test_a_clear_difference_is_known() -> None:
+    assert SequentialTest(0.5, 0.1).is_decided
+    assert SequentialTest(-0.5, 0.1).is_decided
+    assert not SequentialTest(0.1, 0.1).is_decided
+
+
+def test_the_ratio_is_that_of_a_normal_mixture() -> None:
+    """L is the density of the gap where differences are spread by tau, over that with none."""
+    error = 0.2
+    for gap in (0.3, 0.55, 0.6, 0.7):
+        mixed = norm(0, math.hypot(error, TYPICAL)).pdf(gap)
+        assert SequentialTest(gap, error).is_decided == (mixed / norm(0, error).pdf(gap) >= 20)
+
+
+@given(gap=gaps, error=errors, n_clusters=clusters)
+def test_what_is_known_lies_outside_the_usual_interval(
+    gap: float, error: float, n_clusters: int | None
+) -> None:
+    if SequentialTest(gap, error, n_clusters).is_decided:
+        assert abs(gap) > critical_value(0.95, n_clusters) * error
+
+
+@given(gap=gaps, error=errors, n_clusters=clusters)
+def test_it_is_the_same_seen_from_the_other_side(
+    gap: float, error: float, n_clusters: int | None
+) -> None:
+    one, other = SequentialTest(gap, error, n_clusters), SequentialTest(-gap, error, n_clusters)
+    assert one.is_decided == other.is_decided
+    assert one.chance_ahead == pytest.approx(1 - other.chance_ahead)
+
+
+def test_the_chance_is_that_of_students_t_or_the_normal_curve() -> None:
+    assert SequentialTest(0.3, 0.2, 12).chance_ahead == pytest.approx(t(11).cdf(1.5))
+    assert SequentialTest(0.3, 0.2).chance_ahead == pytest.approx(norm.cdf(1.5))
+    assert SequentialTest(0.0, 0.2, 12).chance_ahead == 0.5
+
+
+def test_few_clusters_make_it_harder_to_know() -> None:
+    assert SequentialTest(0.66, 0.2).is_decided
+    assert not SequentialTest(0.66, 0.2, 9).is_decided
+
+
+@given(gap=gaps, error=errors, n_clusters=st.integers(2, 30))
+def test_too_few_clusters_decide_nothing(gap: float, error: float, n_clusters: int) -> None:
+    watched = SequentialTest(gap, error, n_clusters)
+    assert watched.clusters_to_go == max(0, 8 - n_clusters)
+    if n_clusters < 8:
+        assert not watched.is_decided
+        assert not CompleteSeparation(n_clusters).is_decided
+
+
+def test_under_twenty_clusters_error_is_at_least_independent() -> None:
+    assert SequentialTest.measured(0.8, 0.01, 0.25, 19) == SequentialTest(0.8, 0.5, 19)
+    assert SequentialTest.measured(0.8, 0.6, 0.25, 19) == SequentialTest(0.8, 0.6, 19)
+    assert SequentialTest.measured(0.8, 0.1, 0.25, 20) == SequentialTest(0.8, 0.1, 20)
+    assert SequentialTest.measured(0.8, 0.1, 0.25, None) == SequentialTest(0.8, 0.1)
+
+
+def test_a_vote_is_missing_for_each_cluster_that_is() -> None:
+    assert SequentialTest(3.0, 0.1, 5).votes_to_go(0.01) == 3
+    assert SequentialTest(3.0, 0.1, 8).votes_to_go(0.01) == 0
+
+
+@given(gap=st.floats(0.02, 2), error=errors, n_clusters=clusters, naive=st.floats(0.001, 4))
+def test_after_so_many_votes_it_is_known_and_not_before(
+    gap: float, error: float, n_clusters: int | None, naive: float
+) -> None:
+    votes = SequentialTest(gap, error, n_clusters).votes_to_go(naive)
+    if not votes or SequentialTest(gap, error, n_clusters).clusters_to_go:
+        return
+    p = 1 / (1 + math.exp(-gap))
+
+    def after(n: float) -> SequentialTest:
+        return SequentialTest(gap, error / math.sqrt(1 + n * p * (1 - p) * naive), n_clusters)
+
+    assert after(votes * (1 + 1e-9)).is_decided
+    assert not after((votes - 1) * (1 - 1e-9)).is_decided
+
+
+def test_decided_needs_no_votes_and_level_needs_unknowably_many() -> None:
+    assert SequentialTest(0.5, 0.1).votes_to_go(0.01) == 0
+    assert SequentialTest(0.0, 0.1).votes_to_go(0.01) is None
+    assert SequentialTest(0.1, 0.2).votes_to_go(0.04, most=10) is None
+
+
+def test_equals_are_rarely_called_different_when_watched() -> None:
+    rng = np.random.default_rng(8)
+    votes = np.arange(20, 2001, 20)
+    walks = rng.choice([-1.0, 1.0], (400, 2000)).cumsum(axis=1)[:, votes - 1] * 2 / votes
+    errors = 2 / np.sqrt(votes)  # of log-odds near a half
+    naive = (np.abs(walks) > 1.96 * errors).any(axis=1).mean()
+    known = np.mean(
+        [
+            any(SequentialTest(g, e).is_decided for g, e in zip(walk, errors.tolist(), strict=True))
+            for walk in walks.tolist()
+        ]
+    )
+    assert naive > 0.2
+    assert known < 0.05
+
+
+@pytest.mark.parametrize(
+    ("gap", "error", "name"),
+    [(math.nan, 1.0, "gap"), (0.1, 0.0, "error"), (0.1, math.inf, "error")],
+)
+def test_numbers_that_make_no_sense_are_named(gap: float, error: float, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        SequentialTest(gap, error)
+    with pytest.raises(ValueError, match="independent"):
+        SequentialTest(0.1, 0.1).votes_to_go(0.0)
+
+
+# -- Who wins every time ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("confidence", "enough"), [(0.95, 8), (0.99, 11), (0.6, 4)])
+def test_so_many_prompts_in_a_row_are_enough(confidence: float, enough: int) -> None:
+    assert [CompleteSeparation(n, confidence).is_decided for n in (enough - 1, enough)] == [
+        False,
+        True,
+    ]
+    assert [CompleteSeparation(n, confidence).prompts_to_go for n in (0, enough)] == [enough, 0]
+    # A run from the first prompt on, to either side, is all that can err.
+    assert 2 * 0.5**enough <= 1 - confidence
+
+
+def test_the_ratio_is_that_of_all_shares_alike() -> None:
+    n = 6
+    shares = (np.arange(100_000) + 0.5) / 100_000
+    ratio = float(np.mean(shares**n) / 0.5**n)
+    assert ratio < 1 / (1 - 0.95) < ratio * 3
+    assert not CompleteSeparation(n).is_decided
+    assert CompleteSeparation(n, 1 - 1 / ratio * 1.001).is_decided
+    assert not CompleteSeparation(n, 1 - 1 / ratio * 0.999).is_decided
+
+
+def test_the_chance_of_the_winner_is_what_is_left_of_all_shares() -> None:
+    shares = (np.arange(100_000) + 0.5) / 100_000
+    for n in (0, 1, 5):
+        weights = shares**n
+        left = weights[shares > 0.5].sum() / weights.sum()
+        assert CompleteSeparation(n).chance == pytest.approx(left, abs=1e-4)
+
+
+def test_the_sign_test_asked_once_needs_six() -> None:
+    assert [CompleteSeparation(n).is_beyond_chance for n in (5, 6)] == [False, True]
+    with pytest.raises(ValueError, match="n_prompts"):
+        CompleteSeparation(-1)

@@ -1,0 +1,142 @@
+"""Elo as state: checkpoints, and the tail that a voided or a late vote replays."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena
+from arena.services.voting import void_vote
+from ranking import tasks
+from ranking.models import Board, EloCheckpoint, EloInterval, Snapshot
+from ranking.services import elo as elo_service
+from ranking.services import fold as fold_service
+from ranking.votes import read_votes
+from tests.factories import make_arena
+from tests.ranking.helpers import cast, claim, publish
+
+pytestmark = pytest.mark.django_db
+
+
+# -- Elo as state ------------------------------------------------------------------------------
+
+
+def elo_of(arena: Arena) -> dict[int, float]:
+    return dict(publish(arena).standings.values_list("candidate", "elo"))
+
+
+def replayed(arena: Arena) -> dict[int, float]:
+    board = Board.objects.get(arena=arena, raters="people", category="")
+    return elo_service.replay(board=board, until=10**9).by_candidate()
+
+
+def test_ratings_kept_are_those_of_a_replay(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elo_service, "EVERY", 5)
+    for _ in range(3):
+        assert elo_of(arena) == replayed(arena)
+        cast(arena)
+    kept = EloCheckpoint.objects.filter(board__arena=arena, board__category="")
+    assert 4 <= kept.count() <= 7
+
+
+def test_a_voided_vote_replays_the_tail_only(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elo_service, "EVERY", 5)
+    elo_of(arena)
+    vote = arena.votes.order_by("pk")[17]
+    void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
+    read: list[int] = []
+    monkeypatch.setattr(
+        elo_service, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))
+    )
+    token = claim(arena)
+    fold_service.fold(arena_id=arena.pk, token=token)
+    board = Board.objects.get(arena=arena, raters="people", category="")
+    ratings = elo_service.update_ratings(board=board, token=token)
+    assert min(read) > arena.votes.order_by("pk")[13].pk
+    monkeypatch.undo()
+    assert ratings == replayed(arena)
+
+
+def _noted(read: list[int], votes: Any) -> Any:
+    read.extend(votes.pk.tolist())
+    return votes
+
+
+def test_a_late_vote_with_a_smaller_id_is_replayed_in_its_place(arena: Arena) -> None:
+    late = cast(arena)
+    arena.votes.filter(pk=late.pk).delete()
+    cast(arena, "right")
+    elo_of(arena)
+    late.save(force_insert=True)
+    assert elo_of(arena) == replayed(arena)
+
+
+# -- Intervals -------------------------------------------------------------------------------------
+
+
+def test_every_rating_gets_an_interval_around_it(arena: Arena) -> None:
+    snapshot = publish(arena)
+    tasks.add_elo_intervals(snapshot.board_id)
+    for standing in snapshot.standings.select_related("elo_interval"):
+        assert standing.elo_interval.low < standing.elo < standing.elo_interval.high
+
+
+def test_they_say_how_many_votes_they_have_seen(arena: Arena) -> None:
+    snapshot = publish(arena)
+    for _ in range(5):
+        cast(arena)  # in no tally yet
+    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
+    snapshot.refresh_from_db()
+    assert snapshot.elo_interval_votes == 24
+
+
+def test_the_same_snapshot_is_not_done_twice(arena: Arena) -> None:
+    board = publish(arena).board_id
+    now = timezone.now()
+    assert elo_service.add_intervals(board_id=board, now=now)
+    assert not elo_service.add_intervals(board_id=board, now=now)
+    assert board not in elo_service.boards_without_intervals(now)
+
+
+def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
+    snapshot = publish(arena)
+    now = timezone.now()
+    assert elo_service._claim(snapshot, now)
+    assert not elo_service.add_intervals(board_id=snapshot.board_id, now=now)
+    assert elo_service.add_intervals(board_id=snapshot.board_id, now=now + timedelta(hours=1))
+
+
+def test_snapshot_with_intervals_under_way_is_kept(arena: Arena) -> None:
+    publish(arena)
+    cast(arena)
+    claimed = publish(arena)
+    elo_service._claim(claimed, timezone.now())
+    cast(arena)
+    publish(arena)
+    assert Snapshot.objects.filter(pk=claimed.pk).exists()
+
+
+def test_newer_snapshots_show_the_intervals_of_the_one_before(client: Client, arena: Arena) -> None:
+    board = publish(arena).board_id
+    assert "Elo intervals are being computed." in client.get("/a/support/").content.decode()
+    elo_service.add_intervals(board_id=board, now=timezone.now())
+    for _ in range(3):
+        cast(arena)
+        publish(arena)
+    found = client.get("/a/support/results.json").json()
+    assert found["elo_intervals_from_votes"] == 24
+    assert all(row["elo_low"] < row["elo_high"] for row in found["standings"])
+    elo_service.add_intervals(board_id=board, now=timezone.now())
+    assert client.get("/a/support/results.json").json()["elo_intervals_from_votes"] == 27
+
+
+def test_too_few_votes_give_none_and_nobody_tries_again() -> None:
+    arena = make_arena(n_candidates=2)
+    cast(arena)
+    snapshot = publish(arena)
+    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
+    assert not EloInterval.objects.exists()
+    assert snapshot.board_id not in elo_service.boards_without_intervals(timezone.now())

@@ -1,0 +1,85 @@
+"""The badge and the embedded board in a real browser, inside a page of another site."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from arena.models import Arena
+from tests.ranking.helpers import make_voted_arena, publish, serious_violations, width_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+
+
+@pytest.fixture
+def published() -> Arena:
+    arena = make_voted_arena(4, name="Support answers & more")
+    publish(arena)
+    return arena
+
+
+@pytest.fixture
+def other_site(published: Arena, live_server: Any) -> Iterator[str]:
+    """Another site, whose page shows the badge, the board, and a page that may not be framed."""
+    pk = published.candidates.order_by("pk")[0].pk
+    here = live_server.url
+    body = f"""<!doctype html><title>Elsewhere</title>
+        <img id="badge" src="{here}/a/support/badge/{pk}.svg" alt="badge">
+        <iframe id="board" src="{here}/a/support/embed/" width="320" height="480"></iframe>
+        <iframe id="refused" src="{here}/a/support/" width="320" height="100"></iframe>"""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *args: Any) -> None:
+            """Tests print nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_other_sites_show_only_the_badge_and_the_board(page: Any, other_site: str) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(other_site, wait_until="networkidle")
+    assert page.evaluate("document.querySelector('#badge').naturalWidth") > 100
+    board = page.frame_locator("#board")
+    assert board.locator("tbody tr").count() == 4
+    assert page.frame_locator("#refused").get_by_text("Support answers").count() == 0
+    assert all("frame-ancestors" in line or "X-Frame-Options" in line for line in said), said
+    assert not page.context.cookies()
+
+
+def test_links_of_the_board_open_in_the_whole_window(page: Any, other_site: str) -> None:
+    page.goto(other_site, wait_until="networkidle")
+    page.frame_locator("#board").get_by_role("link", name="candidate-0").click()
+    page.wait_for_url("**/a/support/candidates/*/")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_board_fits_320_pixels_in_either_scheme(
+    browser: Any, published: Arena, live_server: Any, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 320, "height": 600}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/a/support/embed/")
+    width = width_of(page)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    serious = serious_violations(page)
+    context.close()
+    assert width == 320
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 28, 36)"}[scheme]
+    assert not serious

@@ -1,0 +1,219 @@
+"""Tallies under real transactions: late commits, folders at once, sessions killed half way."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena, Rater, Vote
+from arena.services.voting import set_trust, void_vote
+from ranking.models import ArenaRefresh, TalliedTrust, TallyMember
+from ranking.services import fold as fold_service
+from ranking.services import leases, rebuild
+from ranking.services.leases import RefreshLeaseLostError
+from tests.factories import make_person, make_vote
+from tests.ranking.helpers import make_voted_arena
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SHORT = timedelta(seconds=0.3)  # of the leases here: they are taken over all the time
+
+
+@pytest.fixture
+def voted_arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
+    monkeypatch.setattr(fold_service, "BATCH", 7)
+    monkeypatch.setattr(leases, "LEASE", SHORT)
+    arena = make_voted_arena()
+    leases.open_arena(arena_id=arena.pk)
+    return arena
+
+
+def claim_briefly(arena: Arena, lease: timedelta = SHORT) -> Any:
+    ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
+    return ArenaRefresh.objects.claim(arena.pk, timezone.now(), lease)
+
+
+def fold_once(arena: Arena) -> None:
+    """Fold where the lease is free; and leave the lease behind, as a killed refresh does."""
+    token = claim_briefly(arena)
+    if token:
+        fold_service.fold(arena_id=arena.pk, token=token)
+
+
+def settle_and_check(arena: Arena) -> None:
+    """At the end every live vote is in the tallies, and nothing else is."""
+    time.sleep(SHORT.total_seconds() * 1.1)
+    token = claim_briefly(arena, timedelta(seconds=60))
+    assert token
+    fold_service.fold(arena_id=arena.pk, token=token)
+    live = Vote.objects.live().filter(arena=arena)
+    assert set(Vote.objects.in_tallies().values_list("pk")) == set(live.values_list("pk"))
+    assert rebuild.rebuild(arena_id=arena.pk, token=token) == []
+
+
+def in_thread(work: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def vote(arena: Arena, chance: random.Random) -> Vote:
+    left, right = chance.sample(list(arena.candidates.all()), 2)
+    outcome = chance.choice(["left", "right", "tie", "both_bad"])
+    return make_vote(arena, left, right, outcome, chance.choice(list(arena.prompts.all())))
+
+
+def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(voted_arena: Arena) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite's writers wait for one another: ids are in the order of commits")
+    written, go_on = threading.Event(), threading.Event()
+    ids: list[int] = []
+
+    def slow() -> None:
+        with transaction.atomic():
+            ids.append(vote(voted_arena, random.Random(1)).pk)
+            written.set()
+            go_on.wait(10)
+
+    thread = in_thread(slow)
+    assert written.wait(10)
+    newer = vote(voted_arena, random.Random(2)).pk
+    fold_once(voted_arena)
+    assert Vote.objects.in_tallies().filter(pk=newer).exists()
+    go_on.set()
+    thread.join()
+    assert ids[0] < newer
+    settle_and_check(voted_arena)
+    assert Vote.objects.in_tallies().filter(pk=ids[0]).exists()
+
+
+def voter(arena: Arena, seed: int, until: float) -> None:
+    chance = random.Random(seed)
+    while time.monotonic() < until:
+        with transaction.atomic():
+            vote(arena, chance)
+            time.sleep(chance.random() / 50)
+
+
+def voider(arena: Arena, until: float) -> None:
+    chance = random.Random(9)
+    while time.monotonic() < until:
+        found = Vote.objects.filter(arena=arena, voided_at=None).order_by("-pk")[:30]
+        void_vote(vote=chance.choice(list(found)), by=CLI, reason="a test", now=timezone.now())
+        time.sleep(0.02)
+
+
+def folder(arena: Arena, until: float) -> None:
+    while time.monotonic() < until:
+        with suppress(RefreshLeaseLostError):
+            fold_once(arena)
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_concurrent_votes_voids_and_folds_count_once(voted_arena: Arena) -> None:
+    until = time.monotonic() + 2
+    works = [
+        partial(voter, voted_arena, 1, until),
+        partial(voter, voted_arena, 2, until),
+        partial(voider, voted_arena, until),
+        *[partial(folder, voted_arena, until)] * 3,
+    ]
+    threads = [in_thread(work) for work in works]
+    for thread in threads:
+        thread.join()
+    assert Vote.objects.filter(arena=voted_arena).count() > 50
+    settle_and_check(voted_arena)
+
+
+def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
+    """Fold until nothing is left, in sessions that somebody else ends."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                sessions.append(cursor.fetchone()[0])
+            if not Vote.objects.to_add().exists():
+                return
+            fold_once(arena)
+        except RefreshLeaseLostError:
+            continue
+        except (DatabaseError, InterfaceError) as error:
+            broken.append(str(error))
+            connection.close()
+
+
+def test_killed_folds_lose_and_double_nothing(voted_arena: Arena) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("only a server can end a session from outside")
+    chance, rater = random.Random(3), make_person()
+    candidates, prompt = list(voted_arena.candidates.all()), voted_arena.prompts.first()
+    for _ in range(200):
+        make_vote(voted_arena, *chance.sample(candidates, 2), "left", prompt, rater)
+    sessions: list[int] = []
+    broken: list[str] = []
+    thread = in_thread(partial(fold_and_note, voted_arena, sessions, broken))
+    while thread.is_alive():
+        time.sleep(chance.random() / 10)
+        if sessions and len(broken) < 6:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(%s)", [sessions[-1]])
+    assert len(broken) >= 3
+    settle_and_check(voted_arena)
+
+
+# -- Trust that changes meanwhile ------------------------------------------------------------------
+
+
+def judging(arena: Arena, raters: list[Rater], seed: int, until: float) -> None:
+    chance = random.Random(seed)
+    while time.monotonic() < until:
+        with transaction.atomic():
+            left, right = chance.sample(list(arena.candidates.all()), 2)
+            prompt = chance.choice([None, *arena.prompts.all()])
+            outcome = chance.choice(["left", "right", "tie", "both_bad"])
+            make_vote(arena, left, right, outcome, prompt, chance.choice(raters))
+        time.sleep(chance.random() / 50)
+
+
+def truster(raters: list[Rater], until: float) -> None:
+    chance = random.Random(3)
+    while time.monotonic() < until:
+        rater = chance.choice(raters)
+        set_trust(rater_id=rater.pk, trusted=chance.random() < 0.5, now=timezone.now())
+        time.sleep(0.03)
+
+
+@pytest.mark.slow
+def test_no_flip_is_lost_and_no_vote_counted_twice(voted_arena: Arena) -> None:
+    kinds = [Rater.Kind.JUDGE, Rater.Kind.JUDGE, Rater.Kind.JURY]
+    raters = [Rater.objects.create(kind=kind, name=f"rater {i}") for i, kind in enumerate(kinds)]
+    until = time.monotonic() + 2
+    works = [
+        partial(judging, voted_arena, raters, 1, until),
+        partial(judging, voted_arena, raters, 2, until),
+        partial(voider, voted_arena, until),
+        partial(truster, raters, until),
+        *[partial(folder, voted_arena, until)] * 2,
+    ]
+    for thread in [in_thread(work) for work in works]:
+        thread.join()
+    settle_and_check(voted_arena)  # whom the tallies of the trusted count is part of that
+    trusted = TallyMember.objects.trusted().filter(tally__arena=voted_arena)
+    counted = TalliedTrust.objects.filter(arena=voted_arena)
+    assert set(counted.values_list("rater")) == set(trusted.values_list("rater"))

@@ -1,0 +1,142 @@
+"""What a board knows of its pairs, for whoever buys votes."""
+
+import random
+from collections.abc import Callable
+from itertools import combinations, pairwise
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arena.models import Arena, Candidate, Rater
+from ranking.models import Snapshot, SnapshotMatrices
+from ranking.services.pair_weights import PairFacts, pair_facts
+from ranking.stats.differences import Lead, compare
+from ranking.votes import covariance_among
+from tests.factories import make_arena, make_vote
+from tests.ranking.helpers import fill, publish
+
+pytestmark = pytest.mark.django_db
+
+
+def ladder(n_candidates: int = 5, each: int = 40) -> Arena:
+    """Everybody meets everybody; who comes earlier wins the more often the further apart."""
+    arena = make_arena(n_candidates, 50)
+    candidates = list(arena.candidates.order_by("pk"))
+    prompts = list(arena.prompts.order_by("pk"))
+    chance = random.Random(4)
+    for i, j in combinations(range(n_candidates), 2):
+        share = 1 / (1 + np.exp(-0.3 * (j - i)))
+        for _ in range(each):
+            won = "left" if chance.random() < share else "right"
+            make_vote(arena, candidates[i], candidates[j], won, chance.choice(prompts))
+    return arena
+
+
+def test_pairs_are_separated_as_the_comparison_of_two_says() -> None:
+    arena = ladder()
+    snapshot = publish(arena)
+    standings = list(snapshot.standings.order_by("candidate"))
+    ids = [standing.candidate_id for standing in standings]
+    per_theta = 400 / log(10)
+    theta = (np.array([standing.score for standing in standings]) - 1000) / per_theta
+    covariance = covariance_among(snapshot.matrices, np.array(ids)) / per_theta**2
+    n_clusters = snapshot.settings["n_clusters"]
+    told = {
+        (ids[i], ids[j])
+        for i, j in combinations(range(5), 2)
+        if compare(theta, covariance, i, j, 0.95, n_clusters).lead in (Lead.AHEAD, Lead.BEHIND)
+    }
+    facts = pair_facts(arena=arena, raters="people")
+    assert facts.separated == told
+    assert 0 < len(told) < 10
+
+
+def test_neighbours_follow_the_board() -> None:
+    arena = ladder(3)
+    snapshot = publish(arena)
+    order = list(snapshot.standings.order_by("rank").values_list("candidate", flat=True))
+    pairs = [tuple(sorted(pair)) for pair in pairwise(order)]
+    assert pair_facts(arena=arena, raters="people").neighbours == set(pairs)
+    for separated in (True, False):
+        for two in snapshot.findings["neighbours"]:
+            two["separated"] = separated
+        snapshot.save()
+        found = pair_facts(arena=arena, raters="people").separated
+        assert found & set(pairs) == (set(pairs) if separated else set())
+
+
+def test_votes_are_counted_per_pair_with_both_bad(arena: Arena) -> None:
+    a, b, c = arena.candidates.order_by("pk")
+    make_vote(arena, b, a, "both_bad", arena.prompts.first())
+    publish(arena)
+    votes = pair_facts(arena=arena, raters="people").votes
+    assert votes == {(a.pk, b.pk): 9, (a.pk, c.pk): 8, (b.pk, c.pk): 8}
+
+
+def test_those_with_few_votes_or_without_a_score_are_fresh() -> None:
+    arena = ladder(3)
+    newcomer = Candidate.objects.create(arena=arena, name="newcomer")
+    retired = Candidate.objects.create(arena=arena, name="gone", retired_at="2026-01-01T00:00Z")
+    undefeated = Candidate.objects.create(arena=arena, name="undefeated")
+    first = arena.candidates.order_by("pk")[0]
+    for prompt in arena.prompts.all():
+        make_vote(arena, undefeated, first, "left", prompt)
+    publish(arena)
+    facts = pair_facts(arena=arena, raters="people")
+    assert facts.fresh == {newcomer.pk, undefeated.pk}
+    assert retired.pk not in facts.fresh
+
+
+def test_a_few_votes_leave_a_candidate_fresh(arena: Arena) -> None:
+    publish(arena)
+    assert len(pair_facts(arena=arena, raters="people").fresh) == 3  # 16 votes each
+    fill(arena)
+    publish(arena)
+    assert pair_facts(arena=arena, raters="people").fresh == frozenset()
+
+
+def test_judges_have_facts_of_their_own(arena: Arena, judge: Rater) -> None:
+    everybody = frozenset(arena.candidates.values_list("pk", flat=True))
+    assert pair_facts(arena=arena) == PairFacts(fresh=everybody)
+    publish(arena)
+    assert pair_facts(arena=arena) == PairFacts(fresh=everybody)
+    fill(arena, rater=judge)
+    fill(arena, rater=judge)
+    publish(arena)
+    facts = pair_facts(arena=arena)
+    assert facts.fresh == frozenset()
+    assert set(facts.votes.values()) == {16}
+
+
+def test_without_intervals_nothing_is_separated() -> None:
+    arena = make_arena(2, 1)
+    a, b = arena.candidates.order_by("pk")
+    for outcome in ["left"] * 30 + ["right"]:
+        make_vote(arena, a, b, outcome, arena.prompts.first())
+    publish(arena)
+    facts = pair_facts(arena=arena, raters="people")
+    assert (facts.separated, facts.votes) == (frozenset(), {(a.pk, b.pk): 31})
+    assert facts.neighbours == {(a.pk, b.pk)}
+
+
+def test_a_snapshot_without_matrices_knows_only_its_neighbours(arena: Arena) -> None:
+    publish(arena)
+    SnapshotMatrices.objects.all().delete()
+    Snapshot.objects.all().update(findings={})
+    facts = pair_facts(arena=arena, raters="people")
+    assert (facts.neighbours, facts.separated, facts.votes) == (frozenset(), frozenset(), {})
+
+
+def test_unknown_raters_are_named() -> None:
+    with pytest.raises(ValueError, match="raters must be one of people, judges, juries"):
+        pair_facts(arena=Arena(), raters="robots")
+
+
+def test_it_takes_five_queries_at_most(
+    arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    publish(arena)
+    with django_assert_max_num_queries(5):
+        pair_facts(arena=arena, raters="people")

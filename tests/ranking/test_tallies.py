@@ -1,0 +1,147 @@
+"""Vote counts: adding votes up to whole numbers, and back to the battles of the same votes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.connectivity import choose_clusters
+from ranking.stats.sandwich import Sandwich
+from ranking.tallies import PackError, VoteCounts, clustered_battles, pack, pair_battles, unpack
+
+# A busy machine is no failure.
+settings.register_profile("counts", deadline=None, max_examples=50)
+settings.load_profile("counts")
+IDS = np.array([3, 5, 8, 13])
+
+
+@st.composite
+def votes(draw, max_votes=40, n_prompts=3, soft=True):
+    """Columns of `VoteCounts.count`: left, right, outcome, preference, prompt, rater."""
+    n = draw(st.integers(0, max_votes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    left = rng.integers(0, len(IDS), n)
+    right = (left + rng.integers(1, len(IDS), n)) % len(IDS)
+    outcome = rng.integers(0, 4, n)
+    preference = np.where(rng.random(n) < (0.3 if soft else 0.0), rng.random(n), np.nan)
+    prompt = rng.integers(1, n_prompts + 1, n)
+    return IDS[left], IDS[right], outcome, preference, prompt, rng.integers(1, 4, n)
+
+
+def score(outcome, preference):
+    hard = np.array([1.0, 0.0, 0.5, 0.5])[outcome]
+    return np.where(np.isnan(preference) | (outcome == 3), hard, preference)
+
+
+def battles_of(columns, both_bad_is_tie=False, cluster=None):
+    left, right, outcome, preference, _, _ = columns
+    counted = np.ones(len(left), bool) if both_bad_is_tie else outcome != 3
+    return Battles.from_arrays(
+        np.searchsorted(IDS, left[counted]),
+        np.searchsorted(IDS, right[counted]),
+        score(outcome, preference)[counted],
+        cluster=None if cluster is None else cluster[counted],
+        n_candidates=len(IDS),
+    )
+
+
+@given(votes(), st.integers(0, 40))
+def test_votes_added_in_two_parts_are_votes_added_at_once(columns, cut):
+    parts = [[c[:cut] for c in columns], [c[cut:] for c in columns]]
+    joined = VoteCounts.joined(VoteCounts.count(*part) for part in parts).merged()
+    assert joined == VoteCounts.count(*columns)
+
+
+@given(votes(), votes())
+def test_taking_votes_out_again_leaves_what_was_there(kept, passing):
+    before, extra = VoteCounts.count(*kept), VoteCounts.count(*passing)
+    assert VoteCounts.joined([before, extra, -extra]).merged() == before
+
+
+@given(votes())
+def test_sides_do_not_matter(columns):
+    left, right, outcome, preference, prompt, rater = columns
+    swapped = np.array([1, 0, 2, 3])[outcome]
+    turned = VoteCounts.count(right, left, swapped, 1 - preference, prompt, rater)
+    counts = VoteCounts.count(*columns)
+    assert (turned.keys == counts.keys).all()
+    assert np.abs(turned.counts - counts.counts).max(initial=0) <= len(left)  # in 2^-32 of a point
+
+
+@given(votes())
+def test_every_vote_is_somewhere_once(columns):
+    counts = VoteCounts.count(*columns)
+    assert counts.votes.sum() == len(columns[0])
+    assert counts.decided.sum() == (columns[2] != 3).sum()
+    assert sum(part.votes.sum() for _, part in counts.by_owner()) == len(columns[0])
+
+
+@given(votes(), st.booleans())
+def test_the_battles_are_those_of_the_votes(columns, tie):
+    counts = VoteCounts.count(*columns).per_pair()
+    ours = pair_battles(counts, IDS, both_bad_is_tie=tie)
+    true = battles_of(columns, tie)
+    assert ours.n_votes == true.n_votes
+    assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
+
+
+@given(votes(max_votes=300, n_prompts=60), st.booleans())
+def test_clustered_errors_are_those_of_the_votes(columns, some_unknown):
+    left, right, outcome, preference, prompt, rater = columns
+    if some_unknown:
+        prompt[::9] = 0
+    counts = VoteCounts.count(left, right, outcome, preference, prompt, rater)
+    ours, clusters = clustered_battles(counts, IDS, both_bad_is_tie=False)
+    counted = outcome != 3
+    known = np.where(prompt > 0, prompt, -1)[counted]
+    rule = choose_clusters(left[counted], right[counted], known, rater[counted])
+    assert clusters.rule == rule.rule
+    if rule.codes is None:  # soft verdicts of a cell are told by their mean
+        return
+    codes = np.zeros(len(left), np.int64)
+    codes[counted] = rule.codes
+    mine, true = Sandwich().fit(ours), Sandwich().fit(battles_of(columns, cluster=codes))
+    assert mine.n_clusters_ == true.n_clusters_
+    np.testing.assert_allclose(mine.standard_errors_, true.standard_errors_, rtol=1e-6)
+    np.testing.assert_allclose(mine.ratings_, BradleyTerry().fit(ours).ratings_)
+
+
+def test_votes_without_prompts_cluster_by_rater_from_forty():
+    n = 45
+    left, right = np.full(n, 3), np.full(n, 5)
+    columns = (left, right, np.arange(n) % 2, np.full(n, np.nan), np.zeros(n, int))
+    by_rater = VoteCounts.count(*columns, np.arange(n) + 1)
+    assert clustered_battles(by_rater, IDS, both_bad_is_tie=False)[1].rule == "rater"
+    few = VoteCounts.count(*columns, np.arange(n) % 5 + 1)
+    battles, clusters = clustered_battles(few, IDS, both_bad_is_tie=False)
+    assert (clusters.rule, battles.cluster) == ("vote", None)
+
+
+# -- Packing ---------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=20))
+def test_columns_come_back_as_they_went(rows):
+    columns = list(np.array(rows, np.int64).reshape(-1, 3).T)
+    for there, back in zip(columns, unpack(pack(columns)), strict=True):
+        assert there.tolist() == back.tolist()
+
+
+@given(votes())
+def test_cells_come_back_as_they_went(columns):
+    counts = VoteCounts.count(*columns)
+    assert VoteCounts.of_bytes(counts.pack()) == counts
+
+
+def test_small_numbers_take_few_bytes():
+    column = np.arange(100)
+    assert len(pack([column, column * 0])) == 6 + 2 + 100
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b[:-1], lambda b: b"", lambda b: b"\x09" + b[1:]])
+def test_bytes_that_are_something_else_are_refused(spoil):
+    packed = VoteCounts.count(*[np.array([v]) for v in (3, 5, 0, np.nan, 1, 1)]).pack()
+    with pytest.raises(PackError):
+        VoteCounts.of_bytes(spoil(packed))
