@@ -29,8 +29,8 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.cross_check import largest_difference
 from ranking.stats.connectivity import Clusters, choose_clusters, transitivity
+from ranking.stats.cross_check import largest_difference
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among, measurable

@@ -17,7 +17,7 @@ from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services import subjects
-from judges.services.adoption import take_over
+from judges.services.calls import take_over
 from judges.services.labels import outside_examples
 from judges.services.quotes import (
     CHARACTERS_PER_TOKEN,

@@ -45,7 +45,7 @@ from arena.services.runs import set_cap as set_cap
 from judges.core.injection import scan
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
-from judges.services.adoption import adopt, adopt_verdicts, drop_other_words, take_over
+from judges.services.calls import adopt, adopt_verdicts, drop_other_words, take_over
 from judges.services.planning import JudgeOrder, Member, PlannedComparison, answer_orders, calls_for
 from judges.services.quotes import Quote, quote_for
 from judges.services.registry import JudgeError, register_judge, register_jury

@@ -13,8 +13,8 @@ from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.intervals import MeasuredIntervals, Spread
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.cross_check import largest_difference
 from ranking.stats.connectivity import Status
+from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
 from ranking.tallies import UNIT, pair_battles
 from ranking.votes import Floats, Ints, pack_covariance

@@ -14,7 +14,7 @@ from arena.calls.scheduling import sweep
 from arena.models import Arena, Prompt, Run
 from arena.services.arenas import set_criteria
 from judges.models import DriftCheck, Epoch, Judgement
-from judges.services import adoption
+from judges.services import calls
 from judges.services.calls import judge_call, settle_ready
 from judges.services.drift import start_drift_checks
 from judges.services.label_runs import order_label_run
@@ -74,13 +74,13 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
 
 
 def test_sweep_takes_over_a_bounded_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adoption, "AT_MOST", 1)
+    monkeypatch.setattr(calls, "AT_MOST", 1)
     arena = make_arena(4, 1)
     paused = order(arena, DIRECT, per_pair=1, max_calls=3)
     second = order(arena, DIRECT, per_pair=1)
     stop(paused, "pause")
     held = paused.calls.count()
-    adoption.rescue_calls(now=timezone.now())
+    calls.rescue_calls(now=timezone.now())
     # One call is wanted by many judgements, and counts once in each of the ways.
     assert 0 < held - paused.calls.count() <= 2
     work(second)
@@ -95,7 +95,7 @@ def test_run_that_needs_votes_goes_before_a_waiting_jury() -> None:
     assert not jury.judgements.filter(forward__run=member).exists()
     stop(member, "pause")
     held = list(member.calls.values_list("pk", flat=True))
-    adoption.rescue_calls(now=timezone.now())
+    calls.rescue_calls(now=timezone.now())
     assert set(Call.objects.filter(pk__in=held).values_list("run", flat=True)) == {alone.pk}
 
 

@@ -6,8 +6,8 @@ import pytest
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.cross_check import largest_difference
 from ranking.stats.connectivity import choose_clusters
+from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
