@@ -119,7 +119,7 @@ class ArenaFilters(filters.FilterSet):
 
 class Arenas(ListEndpoint):
     tag = TAG
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
     filterset_class = ArenaFilters
 
     @operation("list_arenas", "List the arenas", answer=ArenaShown(many=True), shown=SHOWN)
@@ -147,7 +147,7 @@ class Arenas(ListEndpoint):
 
 class OneArena(ArenaEndpoint):
     tag = TAG
-    abilities = {"PATCH": TeamPermission.SUBMIT}
+    permissions = {"PATCH": TeamPermission.SUBMIT}
     has_match = True
 
     @operation("retrieve_arena", "Retrieve an arena", answer=ArenaShown, shown=SHOWN)

@@ -188,7 +188,7 @@ class OfCandidates(ArenaEndpoint):
 
 
 class Candidates(OfCandidates, ListEndpoint):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
     queryset = Candidate.objects.none()
     filterset_class = CandidateFilters
 
@@ -240,7 +240,7 @@ class OneCandidate(OfCandidates):
 
 
 class Versions(OfCandidates, ListEndpoint):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
 
     @operation(
         "list_versions",
@@ -285,7 +285,7 @@ class Versions(OfCandidates, ListEndpoint):
 
 
 class Retire(OfCandidates):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
 
     @operation(
         "retire_candidate",

@@ -123,7 +123,7 @@ class VoteGiven(StrictSerializer):
 
 class Comparisons(ArenaEndpoint):
     tag = TAG
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
 
     @extend_schema(
         operation_id="next_comparison",
@@ -201,7 +201,7 @@ class OfComparison(ArenaEndpoint):
 
 class OneComparison(OfComparison):
     is_open = False
-    abilities = {"GET": TeamPermission.SUBMIT}
+    permissions = {"GET": TeamPermission.SUBMIT}
 
     @operation(
         "retrieve_comparison",
@@ -214,7 +214,7 @@ class OneComparison(OfComparison):
 
 
 class CastVote(OfComparison):
-    abilities = {"POST": TeamPermission.SUBMIT, "DELETE": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT, "DELETE": TeamPermission.SUBMIT}
 
     @operation(
         "cast_vote",
@@ -248,7 +248,7 @@ class CastVote(OfComparison):
 
 
 class Skip(OfComparison):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
 
     @operation(
         "skip_comparison",

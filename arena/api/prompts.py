@@ -159,7 +159,7 @@ class OfPrompts(ArenaEndpoint):
 
 
 class Prompts(OfPrompts, ListEndpoint):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
     body_limit = BULK_BODY
     queryset = Prompt.objects.none()
     filterset_class = PromptFilters
@@ -198,7 +198,7 @@ class Prompts(OfPrompts, ListEndpoint):
 
 
 class OnePrompt(OfPrompts):
-    abilities = {"PATCH": TeamPermission.SUBMIT}
+    permissions = {"PATCH": TeamPermission.SUBMIT}
     has_match = True
 
     @operation("retrieve_prompt", "Retrieve a prompt by its id", answer=PromptShown, shown=SHOWN)

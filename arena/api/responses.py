@@ -89,7 +89,7 @@ class ResponseFilters(filters.FilterSet):
 class Responses(OfCandidates, ListEndpoint):
     tag = "Responses"
     is_open = False
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
     body_limit = BULK_BODY
     queryset = Response.objects.none()
     filterset_class = ResponseFilters

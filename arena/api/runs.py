@@ -169,7 +169,7 @@ class AnswerQuoteShown(serializers.Serializer[AnswerOrder]):
 class AnswerRuns(OfCandidates, ListEndpoint):
     tag = TAG
     is_open = False
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
     newest_first = True
     queryset = Run.objects.none()
     filterset_class = RunFilters
@@ -268,7 +268,7 @@ class OneAnswerRun(OfAnswerRun):
 
 
 class AnswerRunAction(OfAnswerRun):
-    abilities = {"POST": TeamPermission.SUBMIT}
+    permissions = {"POST": TeamPermission.SUBMIT}
 
 
 class PauseAnswerRun(AnswerRunAction):

@@ -38,9 +38,9 @@ class JudgeShown(serializers.ModelSerializer[Judge]):
 
 class Judges(ArenaEndpoint, ListEndpoint):
     tag = "Judges"
-    abilities = {"GET": TeamPermission.JUDGE}
+    permissions = {"GET": TeamPermission.JUDGE}
     is_open = False
-    asked_by = ("name",)
+    other_parameters = ("name",)
     queryset = Judge.objects.none()
 
     @operation(
@@ -62,7 +62,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
         name = request.query_params.get("name")
         if name is None:
             return self.page(judges_that_can_vote(self.arena, self.actor), JudgeShown)
-        check_names(request, self.asked_by)
+        check_names(request, self.other_parameters)
         spec = _spec_named(name)
         judge = {
             "name": spec.label,

@@ -98,7 +98,7 @@ class JudgingGiven(StrictSerializer):
 
 class JudgeRuns(ArenaEndpoint, ListEndpoint):
     tag = TAG
-    abilities = {"POST": TeamPermission.JUDGE}
+    permissions = {"POST": TeamPermission.JUDGE}
     newest_first = True
     queryset = Run.objects.none()
     filterset_class = RunFilters
@@ -249,7 +249,7 @@ class RunOfArena(OneRun):
 
 
 class JudgeRunAction(OfJudgeRun):
-    abilities = {"POST": TeamPermission.JUDGE}
+    permissions = {"POST": TeamPermission.JUDGE}
 
 
 class PauseJudgeRun(JudgeRunAction):

@@ -169,7 +169,7 @@ class BattleFilters(filters.FilterSet):
 class BattleList(ArenaEndpoint, ListEndpoint):
     tag = TAG
     filterset_class = BattleFilters
-    asked_by = ("texts",)
+    other_parameters = ("texts",)
     queryset = Vote.objects.none()
 
     @operation(

@@ -104,8 +104,8 @@ class Operations(AutoSchema):
         return [*auths, {}] if self.method == "GET" and self.view.is_open else auths
 
     def get_extensions(self) -> dict[str, Any]:
-        ability = self.view.abilities.get(self.method, "read")
-        return {"x-required-scope": str(ability)}
+        permission = self.view.permissions.get(self.method, "read")
+        return {"x-required-scope": str(permission)}
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)

@@ -196,29 +196,29 @@ class HasScope(BasePermission):
     """Tokens need the scope that the endpoint names; anonymous requests can only read."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        ability = view.ability
-        if ability is None:
+        permission = view.permission
+        if permission is None:
             return True
-        check_scope(view.actor, ability)
+        check_scope(view.actor, permission)
         is_open = view.is_open and request.method in SAFE_METHODS
         if not view.actor.key and not is_open:
             raise NotAuthenticated(SIGN_IN)
         return True
 
 
-def check_scope(actor: Actor, ability: TeamPermission) -> None:
+def check_scope(actor: Actor, permission: TeamPermission) -> None:
     """Raise PermissionDenied for a token without the scope."""
-    if actor.has_scope(ability):
+    if actor.has_scope(permission):
         return
-    if ability == TeamPermission.MANAGE:
+    if permission == TeamPermission.MANAGE:
         raise PermissionDenied("Tokens cannot do this. An owner of the team can, when signed in.")
-    raise PermissionDenied(f"This token lacks the scope {ability}.")
+    raise PermissionDenied(f"This token lacks the scope {permission}.")
 
 
-def require(actor: Actor, ability: TeamPermission, team: Any) -> None:
-    """Raise PermissionDenied, or NotAuthenticated for an anonymous actor, without `ability`."""
-    check_scope(actor, ability)
-    refuse_unless(actor, actor.may(ability, team))
+def require(actor: Actor, permission: TeamPermission, team: Any) -> None:
+    """Raise PermissionDenied, or NotAuthenticated for an anonymous actor, without `permission`."""
+    check_scope(actor, permission)
+    refuse_unless(actor, actor.may(permission, team))
 
 
 def refuse_unless(actor: Actor, allowed: bool) -> None:

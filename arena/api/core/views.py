@@ -46,15 +46,16 @@ UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
 # -- Rate limits -----------------------------------------------------------------------------------
 
 
-def count(request: HttpRequest, actor: Actor, ability: TeamPermission) -> None:
+def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> None:
     """Count one request; raises TooMany if it exceeds a limit per minute."""
     now = timezone.now()
     # A request that exceeds one limit is not counted against the next.
-    for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[ability]):
-        key = f"api:{ability}:{who}"
+    for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[permission]):
+        key = f"api:{permission}:{who}"
         if not rate_limits.allow(key=key, limit=allowed, window=MINUTE, now=now):
             wait = math.ceil(rate_limits.seconds_left(key=key, window=MINUTE, now=now))
-            raise TooMany(f"More than {allowed:,} requests to {ability} within a minute{by}.", wait)
+            limit = f"{allowed:,} requests to {permission}"
+            raise TooMany(f"More than {limit} within a minute{by}.", wait)
 
 
 def _counters(request: HttpRequest, actor: Actor, allowed: int) -> Iterator[tuple[str, int, str]]:
@@ -118,13 +119,13 @@ def check_match(request: Request, data: Any) -> None:
 
 
 class ApiEndpoint(generics.GenericAPIView[Any]):
-    """The base of all endpoints. `abilities` names the permission that each unsafe method needs.
+    """The base of all endpoints. `permissions` names the permission that each unsafe method needs.
 
     A token must have that scope. Anonymous requests can only read, and only if `is_open`. Whether
     the actor may change a particular row is checked by the method, through `require`.
     """
 
-    abilities: ClassVar[Mapping[str, TeamPermission]] = {}
+    permissions: ClassVar[Mapping[str, TeamPermission]] = {}
     tag: ClassVar[str] = ""
     body_limit: ClassVar[int] = USUAL_BODY
     is_open: ClassVar[bool] = True
@@ -138,22 +139,22 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         return actor_of(self.request)
 
     @property
-    def ability(self) -> TeamPermission | None:
+    def permission(self) -> TeamPermission | None:
         """The permission that the request's method needs; None for an unknown method."""
         method = "GET" if self.request.method == "HEAD" else str(self.request.method)
         if not hasattr(self, method.lower()):
             return None
         if method in UNSAFE:
-            return self.abilities[method]
-        return self.abilities.get(method, TeamPermission.READ)
+            return self.permissions[method]
+        return self.permissions.get(method, TeamPermission.READ)
 
-    def require(self, ability: TeamPermission, team: Any) -> None:
+    def require(self, permission: TeamPermission, team: Any) -> None:
         """Raise PermissionDenied or NotAuthenticated; `team` is a Team, its id or None."""
-        require(self.actor, ability, team)
+        require(self.actor, permission, team)
 
     def check_throttles(self, request: Request) -> None:
-        if self.is_throttled and self.ability is not None:
-            count(request._request, self.actor, self.ability)
+        if self.is_throttled and self.permission is not None:
+            count(request._request, self.actor, self.permission)
 
     def validated(self, serializer: type[Any], **options: Any) -> dict[str, Any]:
         """Return the validated body; raises ValidationError."""
@@ -170,7 +171,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         try:
             self.initial(self.request, *args, **kwargs)
             # Requests with unknown methods are not counted, so they must not store keys either.
-            key = idempotency.key_of(self.request) if self.ability is not None else ""
+            key = idempotency.key_of(self.request) if self.permission is not None else ""
             if key:
                 return idempotency.run_once(
                     self.request, self.actor, key, self._handle_in_savepoint
@@ -233,16 +234,16 @@ class NumberedEndpoint(ApiEndpoint):
 
 
 class ListEndpoint(ApiEndpoint):
-    """An endpoint with pages. `asked_by` names its parameters other than filters."""
+    """An endpoint with pages. `other_parameters` names its parameters other than filters."""
 
     newest_first: ClassVar[bool] = False
-    asked_by: ClassVar[tuple[str, ...]] = ()
+    other_parameters: ClassVar[tuple[str, ...]] = ()
     filterset_class: Any = None
 
     def page(self, rows: QuerySet[Any], serializer: type[Any] | None = None) -> Response:
         """Return one page of the filtered `rows`; raises BadParameter."""
         filters = self.filterset_class.base_filters if self.filterset_class else ()
-        check_names(self.request, [*self.asked_by, *filters])
+        check_names(self.request, [*self.other_parameters, *filters])
         page = self.paginate_queryset(self.filter_queryset(rows))
         serializer = serializer or self.get_serializer_class()
         data = serializer(page, many=True, context=self.get_serializer_context()).data
