@@ -7,7 +7,7 @@ InputError in its place; a file that cannot be used at all raises FileError.
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -109,6 +109,15 @@ class Known:
     responses: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
 
+NOT_CONTENT = {"row", "external_id", "name", "retired"}
+
+
+def content_digest(row: type[Any], source: object) -> bytes:
+    """Digest what a row of this class, or the object that it becomes, says besides its name."""
+    names = [field.name for field in fields(row) if field.name not in NOT_CONTENT]
+    return digest(*(getattr(source, name) for name in names))
+
+
 def digest(*content: object) -> bytes:
     """Return 16 bytes that differ where the content differs."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
@@ -137,21 +146,14 @@ class Checker:
         self._checks[type(row)](row)
 
     def _check_prompt(self, prompt: PromptRow) -> None:
-        content = (prompt.category, prompt.text, prompt.reference, prompt.rubric, prompt.variables)
         known = self.known.prompts.get(prompt.external_id)
-        self._check_new("id", prompt.external_id, self.prompts, known, digest(*content))
+        content = content_digest(PromptRow, prompt)
+        self._check_new("id", prompt.external_id, self.prompts, known, content)
 
     def _check_candidate(self, candidate: CandidateRow) -> None:
-        content = (
-            candidate.model,
-            candidate.variant,
-            candidate.system_prompt,
-            candidate.user_template,
-            candidate.notes,
-            candidate.parameters,
-        )
         known = self.known.candidates.get(candidate.name)
-        self._check_new("name", candidate.name, self.candidates, known, digest(*content))
+        content = content_digest(CandidateRow, candidate)
+        self._check_new("name", candidate.name, self.candidates, known, content)
 
     def _check_new(
         self, column: str, name: str, seen: set[str], known: bytes | None, content: bytes

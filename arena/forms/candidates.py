@@ -24,7 +24,6 @@ from arena.services.candidate_checks import (
 )
 
 PARAMETERS = ("temperature", "max_tokens", "top_p", "seed")
-CONFIGURATION = ("system_prompt", "user_template", "endpoint", "model", "notes")
 ADMINISTRATORS = "The site’s administrators"
 
 
@@ -94,8 +93,17 @@ class VersionForm(forms.Form):
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
-    def __init__(self, *args: Any, arena: Arena, now: datetime, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        arena: Arena,
+        now: datetime,
+        before: Candidate | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        # What the form does not show stays as it is.
+        self.kept = {name: getattr(before, name) for name in DEFAULTS} if before else DEFAULTS
         self.arena = arena
         self.now = now
         for name in ("system_prompt", "user_template"):
@@ -111,7 +119,7 @@ class VersionForm(forms.Form):
     @classmethod
     def of(cls, candidate: Candidate, *, now: datetime) -> "VersionForm":
         parameters = candidate.parameters
-        initial = {name: getattr(candidate, name) for name in CONFIGURATION}
+        initial = {name: getattr(candidate, name) for name in Candidate.CONTENT}
         initial |= {name: parameters.get(name) for name in PARAMETERS}
         initial["more_parameters"] = {
             name: value for name, value in parameters.items() if name not in PARAMETERS
@@ -120,7 +128,7 @@ class VersionForm(forms.Form):
             until = candidate.private_until
             initial["private_until_votes"] = candidate.private_until_votes
             initial["private_until"] = until and until.astimezone(UTC).date()
-        return cls(initial=initial, arena=candidate.arena, now=now)
+        return cls(initial=initial, arena=candidate.arena, now=now, before=candidate)
 
     def clean_private_until(self) -> datetime | None:
         day = self.cleaned_data["private_until"]
@@ -144,9 +152,11 @@ class VersionForm(forms.Form):
             parameters = parameters | {
                 name: data[name] for name in PARAMETERS if data[name] is not None
             }
-        fields = {name: data[name] for name in CONFIGURATION} | {"parameters": parameters}
+        fields = {name: data[name] for name in Candidate.CONTENT if name in data}
         try:
-            self.configuration = clean_fields(self.arena, DEFAULTS | fields)
+            self.configuration = clean_fields(
+                self.arena, self.kept | fields | {"parameters": parameters}
+            )
             check_privacy(data["private_until_votes"], data["private_until"], self.now)
         except CandidateError as error:
             self.add_candidate_error(error)

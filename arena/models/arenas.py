@@ -361,6 +361,13 @@ class Candidate(Sourced):
 
     objects = CandidateQuerySet.as_manager()
 
+    # What the team writes: a change makes the next version. Files carry all but the endpoint.
+    CONTENT = (
+        *("system_prompt", "user_template", "endpoint", "model", "variant"),
+        *("parameters", "notes"),
+    )
+    IN_FILES = tuple(name for name in CONTENT if name != "endpoint")
+
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,

@@ -71,16 +71,7 @@ class CandidateFields(TypedDict, total=False):
     notes: str
 
 
-DEFAULTS: dict[str, Any] = {
-    "system_prompt": "",
-    "user_template": "",
-    "endpoint": "",
-    "model": "",
-    "variant": "",
-    "parameters": {},
-    "notes": "",
-}
-TEXTS = ("system_prompt", "user_template", "variant", "model", "notes")
+DEFAULTS: dict[str, Any] = {name: getattr(Candidate(), name) for name in Candidate.CONTENT}
 
 
 # -- Parameters ------------------------------------------------------------------------------------
@@ -252,7 +243,7 @@ def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
 
 def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a candidate of `arena`, or raise CandidateError."""
-    clean: dict[str, Any] = {name: _clean_field(name, fields[name]) for name in TEXTS}
+    clean: dict[str, Any] = {name: _clean_field(name, fields[name]) for name in Candidate.CONTENT}
     known = _known_variables(arena, clean["system_prompt"], clean["user_template"])
     parts: dict[str, Part] = {
         "system_prompt": "system prompt",
@@ -263,9 +254,9 @@ def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
             check_template(clean[name], known=known, part=part)
         except TemplateError as error:
             raise CandidateError(str(error), field=name) from None
-    clean["endpoint"] = _clean_endpoint(fields["endpoint"], clean["model"])
+    clean["endpoint"] = _clean_endpoint(clean["endpoint"], clean["model"])
     try:
-        clean["parameters"] = clean_parameters(fields["parameters"])
+        clean["parameters"] = clean_parameters(clean["parameters"])
     except ParametersError as error:
         raise CandidateError(error.message, field=error.field) from None
     return clean

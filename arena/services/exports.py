@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.models import Arena, Rater, Response, Vote
+from arena.models import Arena, Candidate, Rater, Response, Vote
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
-CANDIDATE = ("model", "variant", "system_prompt", "user_template", "notes", "parameters")
 VOTE_KEYS = {
     *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
     *("rater", "judge", "kind", "cast_at"),
@@ -104,7 +103,7 @@ def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
             continue  # it came while the votes were written
         line = {"name": names[candidate.pk]}
         if candidate.disclosed_at:
-            line |= {name: getattr(candidate, name) for name in CANDIDATE}
+            line |= {name: getattr(candidate, name) for name in Candidate.IN_FILES}
         yield line | ({"retired": True} if candidate.retired_at else {})
 
 

@@ -28,7 +28,6 @@ MODELS: dict[str, type[Any]] = {
     "votes": Vote,
 }
 PROMPT = ("external_id", "category", "text", "reference", "rubric", "variables")
-CANDIDATE = ("name", "model", "variant", "system_prompt", "user_template", "notes", "parameters")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),
     *("names_itself", "source", "source_row"),
@@ -123,7 +122,7 @@ class Writer:
 
     def _candidates(self, rows: list[Row]) -> None:
         Candidate.objects.bulk_create(
-            Candidate(arena_id=self.arena.pk, **self._common(row, CANDIDATE))
+            Candidate(arena_id=self.arena.pk, **self._common(row, ("name", *Candidate.IN_FILES)))
             for row in rows
             if row.content.name not in self.candidates
         )

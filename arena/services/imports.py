@@ -21,8 +21,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from arena.files.reader import FileError, Row, Source, unreadable
+from arena.files.rows import CandidateRow, PromptRow
 from arena.formats import find_files
-from arena.formats.base import Checker, ImportFile, Known, RejectedRows, digest
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows, content_digest, digest
 from arena.models import Arena, Import, Prompt, Response
 from arena.models.arenas import DELETED, REVEALED
 from arena.services.import_rows import Writer, discard
@@ -240,18 +241,10 @@ def _known(arena: Arena, files: list[ImportedFile]) -> Known:
     ours = Import.objects.filter(arena=arena, sha256__in=[file.sha256 for file in files])
     stays = REVEALED | Q(source__in=list(ours))
     known = Known()
-    fields = ("external_id", "category", "text", "reference", "rubric", "variables")
-    for name, *content in Prompt.objects.filter(stays, arena=arena).values_list(*fields).iterator():
-        known.prompts[name] = digest(*content)
+    for prompt in Prompt.objects.filter(stays, arena=arena).defer("html").iterator():
+        known.prompts[prompt.external_id] = content_digest(PromptRow, prompt)
     for candidate in arena.candidates.filter(stays):
-        known.candidates[candidate.own_name] = digest(
-            candidate.model,
-            candidate.variant,
-            candidate.system_prompt,
-            candidate.user_template,
-            candidate.notes,
-            candidate.parameters,
-        )
+        known.candidates[candidate.own_name] = content_digest(CandidateRow, candidate)
     if "responses" in {file.kind for file in files}:
         rows = Response.objects.filter(stays, prompt__arena=arena)
         for row in rows.select_related("candidate", "prompt").iterator(chunk_size=500):

@@ -27,7 +27,11 @@ from arena.views.runs import generation_of
 PREVIEWED_PROMPTS = 3
 ANSWERS_PER_PAGE = 20
 TEXTS = {"system_prompt": "System prompt", "user_template": "User template"}
-PLAIN = {"endpoint": "Endpoint", "model": "Model", "variant": "Variant", "notes": "Notes"}
+PLAIN = {
+    name: name.replace("_", " ").capitalize()
+    for name in Candidate.CONTENT
+    if name not in {*TEXTS, "parameters"}
+}
 NOTHING = "nothing"
 CHANGED_SINCE_PREVIEW = (
     "The form has changed since the preview, so nothing was saved. Check the new preview, then"
@@ -128,7 +132,7 @@ def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChang
 
 
 def configuration_of(candidate: Candidate) -> dict[str, Any]:
-    return {name: getattr(candidate, name) for name in (*TEXTS, *PLAIN, "parameters")}
+    return {name: getattr(candidate, name) for name in Candidate.CONTENT}
 
 
 # -- Pages -----------------------------------------------------------------------------------------
@@ -245,7 +249,7 @@ def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Http
     candidate = context.find_candidate_to_change(pk)
     arena, now = context.arena, timezone.now()
     if request.method == "POST":
-        form = VersionForm(request.POST, arena=arena, now=now)
+        form = VersionForm(request.POST, arena=arena, now=now, before=candidate)
     else:
         form = VersionForm.of(candidate, now=now)
     is_open = is_open_to(context.actor, arena, candidate.team_id)

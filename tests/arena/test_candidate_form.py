@@ -140,3 +140,26 @@ def test_arenas_of_one_name_are_told_apart_by_their_addresses(owner: Client, tea
 def test_the_token_form_names_all_that_submitting_covers(owner: Client, team: Team) -> None:
     page = owner.get(reverse("team_tokens", args=[team.slug])).text
     assert "Submit: arenas, prompts, candidates, answers and votes" in page
+
+
+def test_a_form_sent_back_unchanged_changes_nothing(owner: Client, arena_of_one: Arena) -> None:
+    candidate = arena_of_one.candidates.get()
+    content = {
+        "model": "gpt-9",
+        "variant": "v2",
+        "system_prompt": "Be kind.",
+        "user_template": "{{ prompt }}!",
+        "parameters": {"temperature": 0.5, "stop": ["END"]},
+        "notes": "From March.",
+    }
+    Candidate.objects.filter(pk=candidate.pk).update(**content)
+    url = reverse("edit_candidate", args=[arena_of_one.slug, candidate.pk])
+    shown = owner.get(url).context["form"]
+    data = {name: shown[name].value() for name in shown.fields}
+    data = {name: value for name, value in data.items() if value is not None}
+    sent = owner.post(url, data | {"do": "preview"}).context
+    assert not sent["form"].errors
+    assert not sent["changes"]
+    owner.post(url, data | {"do": "save", "seen": sent["fingerprint"]})
+    after = arena_of_one.candidates.get()
+    assert {name: getattr(after, name) for name in content} == content
