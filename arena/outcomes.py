@@ -1,4 +1,8 @@
-"""The outcomes of a comparison of two answers: the one place that spells them."""
+"""The outcomes of a comparison of two answers, their labels and their points.
+
+Tallies count them in columns of this order (`ranking.tallies.COUNTS`), so a fifth outcome begins
+there.
+"""
 
 LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
 # In the order in which arrays number them and lists show them.

@@ -556,4 +556,4 @@ def _failures_in_words(timeout: float) -> Iterator[None]:
     except httpcore2.NetworkError:
         raise DeliveryError("The connection to the receiver was lost.") from None
     except httpcore2.RemoteProtocolError:
-        raise DeliveryError("The receiver did not answer in HTTP.") from None
+        raise DeliveryError("The receiver's reply was not valid HTTP.") from None

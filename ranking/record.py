@@ -102,7 +102,7 @@ def count_record(candidate: Candidate, raters: str) -> list[Against]:
             .order_by()
         )
         for opponent, outcome, n, soft, points in rows:
-            if opponent not in others:  # of an import that is still hidden
+            if opponent not in others:  # belongs to an import that is still hidden
                 continue
             against = by_opponent.setdefault(opponent, Against(others[opponent]))
             result = results[outcome]

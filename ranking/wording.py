@@ -8,7 +8,7 @@ from typing import Any
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
-from ranking.services.leases import interval_due_at
+from ranking.services.intervals import interval_due_at
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import signed
 

@@ -229,7 +229,7 @@ class Price(models.Model):
 class Capability(models.Model):
     """What a model at an endpoint can do, as probed once; `dropped` is what it refused since.
 
-    Null means that nobody has tried. `model_returned` is the name it answered with at the probe.
+    Null means that nobody has tried. `model_returned` is the model name that the server reported.
     """
 
     endpoint = models.CharField(max_length=100)

@@ -21,7 +21,7 @@ from kombu.transport import filesystem
 from kombu.transport.virtual import BrokerState
 from kombu.utils.json import dumps, loads
 
-# Celery drains for two seconds at a time and looks at a stop request only in between.
+# Celery drains for two seconds at a time and checks for a stop request only between drains.
 LONGEST_DRAIN = 0.25
 log = logging.getLogger(__name__)
 

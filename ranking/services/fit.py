@@ -16,6 +16,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import Status
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
+from ranking.stats.ranks import ranks
 from ranking.tallies import UNIT, pair_battles
 from ranking.votes import Floats, Ints, pack_covariance
 
@@ -152,7 +153,7 @@ def _standings(
     decided = totals.wins + totals.losses + totals.ties
     columns = {
         "score": scores.ratings,
-        "rank": _ranks(scores.ratings),
+        "rank": ranks(scores.ratings),
         "win_rate": _rate(totals.points, totals.votes),
         "both_bad_rate": _rate(totals.both_bad, decided + totals.both_bad),
     }
@@ -198,12 +199,6 @@ def _rank_ranges(rank: float, n_ranked: int, spread: Spread) -> dict[str, float 
 
 def _within(worst: float | None, rank: float, n_ranked: int) -> float | None:
     return None if worst is None else min(max(worst, rank), n_ranked)
-
-
-def _ranks(ratings: Floats) -> Floats:
-    """1 + the number of higher ratings; NaN for the unranked."""
-    above = (ratings[None, :] > ratings[:, None]).sum(axis=1)
-    return np.where(np.isnan(ratings), np.nan, 1.0 + above)
 
 
 def _rate(part: Ints | Floats, whole: Ints) -> Floats:

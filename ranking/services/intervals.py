@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
-from ranking.services.leases import interval_due_at
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.connectivity import Clusters
 from ranking.stats.intervals import NoInterval, measurable
@@ -21,6 +20,8 @@ from ranking.tallies import VoteCounts, clustered_battles
 from ranking.votes import Bools, Floats, Ints, unpack_covariance
 
 N_THREADS = 2
+QUICK_SECONDS = 2.0  # intervals that take less are made on every refresh
+REST_FACTOR = 10  # the others wait for this many times the seconds that they took
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,14 @@ class MeasuredIntervals:
     fields: dict[str, Any]
     settings: dict[str, Any]
     findings: dict[str, Any] = field(default_factory=dict)
+
+
+def interval_due_at(snapshot: Snapshot) -> datetime:
+    """When newer intervals are due."""
+    assert snapshot.measured_at is not None
+    if snapshot.measured_seconds < QUICK_SECONDS:
+        return snapshot.measured_at
+    return snapshot.measured_at + timedelta(seconds=REST_FACTOR * snapshot.measured_seconds)
 
 
 def is_due(snapshot: Snapshot | None, now: datetime) -> bool:

@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import F
 from django.utils import timezone
 
 from arena.models import Arena
-from ranking.models import ArenaRefresh, Board, BoardPage, Raters, Snapshot
+from ranking.models import ArenaRefresh, Board, BoardPage, Raters
 
 LEASE = timedelta(seconds=20)  # how long a killed worker keeps an arena from being refreshed
 LEASE_PER_VOTE = timedelta(microseconds=20)  # twice what a fit takes, during which nothing renews
@@ -28,20 +28,6 @@ def renew(token: uuid.UUID, n_votes: int = 0) -> None:
     until = timezone.now() + LEASE + n_votes * LEASE_PER_VOTE
     if not ArenaRefresh.objects.filter(token=token).update(leased_until=until):
         raise RefreshLeaseLostError
-
-
-# -- How often intervals are made ------------------------------------------------------------------
-
-QUICK_SECONDS = 2.0  # intervals that take less are made on every refresh
-REST_FACTOR = 10  # the others wait for this many times the seconds that they took
-
-
-def interval_due_at(snapshot: Snapshot) -> datetime:
-    """When newer intervals are due."""
-    assert snapshot.measured_at is not None
-    if snapshot.measured_seconds < QUICK_SECONDS:
-        return snapshot.measured_at
-    return snapshot.measured_at + timedelta(seconds=REST_FACTOR * snapshot.measured_seconds)
 
 
 # -- Opening boards, and dropping stored pages -----------------------------------------------------

@@ -158,7 +158,7 @@ def _difference(stored: VoteCounts, true: VoteCounts) -> str:
 
 
 def tallied_trust(arena_id: int) -> frozenset[int]:
-    """The ids of the raters whose votes the tallies of the trusted count."""
+    """The ids of the raters included in the trusted tallies."""
     rows = TalliedTrust.objects.filter(arena=arena_id)
     return frozenset(rows.values_list("rater", flat=True))
 

@@ -35,7 +35,8 @@ from ranking.services.combined import (
 )
 from ranking.services.evidence import BoardEvidence, load_tallies
 from ranking.services.findings import prompts_met
-from ranking.services.leases import LEASE, RefreshLeaseLostError, interval_due_at, renew
+from ranking.services.intervals import interval_due_at
+from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import VoteCounts
 from ranking.votes import rater_names

@@ -1,4 +1,4 @@
-"""Ranges of ranks, from the covariance of differences rather than from overlapping intervals."""
+"""Ranks, and ranges of ranks from the covariance of differences, not from overlapping intervals."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,6 +8,12 @@ from ranking.stats.intervals import check_confidence, critical_value
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
+
+
+def ranks(ratings: Floats) -> Floats:
+    """(K,) 1 + the number of higher ratings; NaN for the unranked."""
+    above = (ratings[None, :] > ratings[:, None]).sum(axis=1)
+    return np.where(np.isnan(ratings), np.nan, 1.0 + above)
 
 
 def rank_intervals(

@@ -69,7 +69,7 @@ class TokenLogprob:
 class Reply:
     """What a model answered, and what the server said about it.
 
-    `tokens_out` counts what is billed, so it includes tokens of reasoning that nobody is shown.
+    `tokens_out` counts what is billed, including hidden reasoning tokens.
     """
 
     text: str
