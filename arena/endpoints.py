@@ -26,8 +26,12 @@ from arena.calls.providers.base import EndpointStoppedError, Provider
 from arena.calls.providers.scripted import ScriptedProvider
 from arena.validation import MOST, NANO
 
+CLIENTS = {
+    "anthropic": "arena.calls.providers.anthropic.AnthropicProvider",
+    "openai": "arena.calls.providers.openai.OpenAIProvider",
+}
+PROVIDERS = (*CLIENTS, "scripted")
 DEFAULT_URLS = {"anthropic": "https://api.anthropic.com"}
-PROVIDERS = ("openai", "anthropic", "scripted")
 LONGEST_TIMEOUT = 3600
 LARGEST = 10**12
 NAME = re.compile(r"[\w.-]{1,100}")
@@ -218,10 +222,6 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
 # -- Providers -------------------------------------------------------------------------------------
 
 # Loaded when first asked: their SDKs take two seconds, which only workers should wait for.
-CLIENTS = {
-    "anthropic": "arena.calls.providers.anthropic.AnthropicProvider",
-    "openai": "arena.calls.providers.openai.OpenAIProvider",
-}
 
 
 class UnknownEndpointError(LookupError):

@@ -1,12 +1,14 @@
 """The outcomes of a comparison of two answers, their labels and their points.
 
-Tallies count them in columns of this order (`ranking.tallies.COUNTS`), so a fifth outcome begins
-there.
+Tallies count them in columns of this order (`ranking.tallies.COUNTS`), so a fifth outcome that
+counts begins there.
 """
 
 LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
 # In the order in which arrays number them and lists show them.
 OUTCOMES = (LEFT, RIGHT, TIE, BOTH_BAD)
+# Those that tallies, labels and scores count; any other is stored and shown only.
+COUNTED = OUTCOMES
 MIRRORED = {LEFT: RIGHT, RIGHT: LEFT, TIE: TIE, BOTH_BAD: BOTH_BAD}
 # Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
 PREFERENCES = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
@@ -23,6 +25,11 @@ VERDICTS = {
     TIE: "Tie",
     BOTH_BAD: "Both are bad",
 }
+
+
+def choices() -> list[tuple[str, str]]:
+    """Return the outcomes as choices of a field: a function, so that migrations name it alone."""
+    return list(LABELS.items())
 
 
 def mirror(outcome: str) -> str:

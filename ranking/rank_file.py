@@ -161,6 +161,7 @@ class _Reader:
         right = _number(self.candidates, vote.right)
         if vote.outcome == BOTH_BAD:
             column.n_both_bad += 1
+        if vote.outcome not in PREFERENCES:  # "both bad", and what counts for nobody
             return
         soft = vote.preference
         column.left.append(left)

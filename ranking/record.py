@@ -107,7 +107,7 @@ def count_record(candidate: Candidate, raters: str) -> list[Against]:
             against = by_opponent.setdefault(opponent, Against(others[opponent]))
             result = results[outcome]
             setattr(against, result, getattr(against, result) + n)
-            if soft and outcome != Outcome.BOTH_BAD:
+            if soft and result in POINTS:
                 own_points = points if side == "left" else soft - points
                 against.soft_points += own_points - POINTS[result] * soft
     return sorted(by_opponent.values(), key=lambda against: (-against.votes, str(against.opponent)))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from arena.models import Rater
 from arena.models.voting import VoteQuerySet
-from arena.outcomes import OUTCOMES
+from arena.outcomes import COUNTED, OUTCOMES
 from ranking.models import SnapshotMatrices, Tallied, TallyMember
 from ranking.tallies import VoteCounts
 
@@ -81,6 +81,10 @@ class Votes:
 
     def where(self, chosen: Bools) -> "Votes":
         return Votes(*(column[chosen] for column in vars(self).values()))
+
+    def counted(self) -> "Votes":
+        """The votes whose outcome counts."""
+        return self.where(np.isin(self.outcome, [PLACES[outcome] for outcome in COUNTED]))
 
     def of(self, raters: str, category: str = "") -> "Votes":
         """The votes of one question; the category "" is all of them."""

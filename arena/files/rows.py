@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from arena.outcomes import LEFT, OUTCOMES, RIGHT
+from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT
 from arena.validation import (
     CATEGORY_LIMIT,
     MOST,
@@ -270,7 +270,7 @@ ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
 
 # -- Labels ----------------------------------------------------------------------------------------
 
-LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in OUTCOMES}
+LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
 LABEL_COLUMNS = (
     "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "
     "an optional rater, category (or scenario), reference and rubric."

@@ -160,7 +160,7 @@ class VoteQuerySet(models.QuerySet["Vote"]):
     def in_tallies(self) -> "VoteQuerySet":
         """Votes that the tallies count now; the caller must keep refreshes out meanwhile."""
         counted = Q(source=None) | Q(source_row__lte=F("source__tallied_row"))
-        return self.filter(counted, tallied=True)
+        return self.filter(counted, tallied=True, outcome__in=outcomes.COUNTED)
 
     def of_people(self) -> "VoteQuerySet":
         return self.filter(rater__kind=Rater.Kind.PERSON)
@@ -180,7 +180,7 @@ class Vote(Sourced):
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes", db_index=False)
     comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")
     rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes", db_index=False)
-    outcome = models.CharField(max_length=8, choices=Outcome)
+    outcome = models.CharField(max_length=8, choices=outcomes.choices)
     preference = models.FloatField(null=True, blank=True)
     cast_at = models.DateTimeField(db_default=Now())
     voided_at = models.DateTimeField(null=True, blank=True)

@@ -10,7 +10,8 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from arena.actors import Actor
 from arena.db import sql
 from arena.errors import ServiceError
-from arena.models import Arena, AuditEntry, Comparison, Outcome, Pair, PairDemand, Rater, Run, Vote
+from arena.models import Arena, AuditEntry, Comparison, Pair, PairDemand, Rater, Run, Vote
+from arena.outcomes import OUTCOMES
 from arena.services import audit
 from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
@@ -50,7 +51,7 @@ class AlreadyVotedError(VoteError):
 
 
 class UnknownOutcomeError(VoteError):
-    message = "Unknown outcome. Choose left, right, tie or both bad."
+    message = f"Unknown outcome. Choose from {', '.join(OUTCOMES)}."
 
 
 class UndoneError(VoteError):
@@ -143,7 +144,7 @@ def cast_vote(
     Raises a VoteError. The database's unique constraint decides between two requests that arrive
     together.
     """
-    if outcome not in Outcome.values:
+    if outcome not in OUTCOMES:
         raise UnknownOutcomeError
     _check_rater(comparison, rater)
     if comparison.skipped_at or (comparison.expires_at and comparison.expires_at <= now):

@@ -5,7 +5,8 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
-from arena.models import Call, Comparison, Outcome, Run, Vote
+from arena import outcomes
+from arena.models import Call, Comparison, Run, Vote
 from judges.models.judges import Epoch
 from judges.models.labels import LabelItem
 
@@ -115,7 +116,7 @@ class Judgement(models.Model):
     forward = models.ForeignKey(Call, models.CASCADE, related_name="forward_of")
     reverse = models.ForeignKey(Call, models.CASCADE, related_name="reverse_of")
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
-    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    outcome = models.CharField(max_length=10, choices=outcomes.choices, blank=True)
     preference = models.FloatField(
         null=True, blank=True, help_text="A soft verdict: 1 is the left answer, 0 the right one."
     )

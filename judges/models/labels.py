@@ -4,8 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from arena.models import Outcome
-from arena.outcomes import OUTCOMES
+from arena import outcomes
 
 
 class LabelSet(models.Model):
@@ -68,14 +67,14 @@ class Label(models.Model):
 
     item = models.ForeignKey(LabelItem, models.CASCADE, related_name="labels")
     rater = models.CharField(max_length=200, blank=True)
-    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    outcome = models.CharField(max_length=10, choices=outcomes.choices, blank=True)
     score = models.FloatField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["item", "rater"], name="label_once_per_item_and_rater"),
             models.CheckConstraint(
-                condition=Q(outcome__in=list(OUTCOMES), score=None)
+                condition=Q(outcome__in=list(outcomes.COUNTED), score=None)
                 | Q(outcome="", score__isnull=False),
                 name="label_is_an_outcome_or_a_score",
             ),

@@ -13,7 +13,7 @@ from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response
-from arena.outcomes import mirror
+from arena.outcomes import COUNTED, mirror
 from judges.core.calibration.items import PairItem, ScoreItem
 from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
 from judges.services.planning import families_in
@@ -252,7 +252,11 @@ def _people_in(arena: Arena) -> dict[str, _People]:
     is no independent label.
     """
     unread = Q(comparison__issued_at=None) | Q(comparison__draw_probability__isnull=False)
-    votes = arena.votes.live().of_people().filter(unread, comparison__left_response__isnull=False)
+    votes = (
+        arena.votes.live()
+        .of_people()
+        .filter(unread, comparison__left_response__isnull=False, outcome__in=COUNTED)
+    )
     rows = votes.order_by("pk").values_list(
         "pk", "outcome", "rater", "rater__name", "rater__arena",
         "comparison__prompt", "comparison__prompt__category",

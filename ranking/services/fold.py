@@ -80,6 +80,7 @@ def _add_imported(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> i
 def _apply(arena_id: int, token: uuid.UUID, votes: Votes, sign: int) -> None:
     """Add the votes to all tallies that count them (`sign` 1), or remove them (-1)."""
     renew(token)
+    votes = votes.counted()
     parts = {question: votes.of(*question) for question in sorted(votes.questions())}
     tallies = _load_tallies(arena_id, parts)
     growth = _update_members([(tallies[question], part) for question, part in parts.items()], sign)
