@@ -28,7 +28,7 @@ lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/djangofmt --check --quiet --line-length 120 --indent-width 2 --profile django templates
+	$(BIN)/djangofmt --check --line-length 120 --indent-width 2 --profile django templates
 	$(BIN)/python .ci/house.py
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
