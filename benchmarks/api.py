@@ -28,7 +28,7 @@ SEED = 5
 WORDS = ["order", "refund", "three", "days", "support", "answers", "question", "mail", "warranty"]
 LEAST_SHARE = 0.25
 BULK = f"Bulk upsert of {ROWS:,} answers: rows per second, as a share of bulk_create"
-DESK = Actor(user=None, known_as="the benchmarks")
+TEAM_ACTOR = Actor(user=None, display_name="the benchmarks")
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Desk:
 def make_desk() -> Desk:
     """Make the team; its rows are answers to every prompt, as a request brings them."""
     team = Team.objects.create(slug="desk", name="Desk")
-    arena = create_team_arena(team=team, by=DESK, name="Desk")
+    arena = create_team_arena(team=team, by=TEAM_ACTOR, name="Desk")
     Prompt.objects.bulk_create(
         Prompt(arena=arena, external_id=f"q-{i}", text=f"Question {i}?") for i in range(ROWS)
     )
-    _, secret = create_token(team=team, name="Benchmarks", scopes=["read", "submit"], by=DESK)
+    _, secret = create_token(team=team, name="Benchmarks", scopes=["read", "submit"], by=TEAM_ACTOR)
     return Desk(team, arena, secret, _rows())
 
 
