@@ -233,7 +233,7 @@ def reset_link():
 
 def test_a_forgotten_password_is_chosen_anew_by_a_link(client, ada):
     assert ask(client).url == "/password/forgotten/sent/"
-    assert "If there is an account" in client.get("/password/forgotten/sent/").text
+    assert "If an account uses that address" in client.get("/password/forgotten/sent/").text
     assert "the password of ada\nat 127.0.0.1:8000" in mail.outbox[0].body
     form = client.get(reset_link())
     assert form.url.endswith("-set-password/")

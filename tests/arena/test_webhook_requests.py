@@ -121,14 +121,14 @@ def test_a_redirect_is_a_failure_and_not_followed(receiver: Receiver, status: in
 
 def test_a_change_of_protocol_is_a_failure(receiver: Receiver) -> None:
     receiver.answer = drips(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", then=b"x")
-    assert "not answer in HTTP" in failure(receiver).reason
+    assert "not valid HTTP" in failure(receiver).reason
 
 
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (f"{SECRET_PAGE}\r\n\r\n".encode(), "not answer in HTTP"),
-        (b"", "not answer in HTTP"),
+        (f"{SECRET_PAGE}\r\n\r\n".encode(), "not valid HTTP"),
+        (b"", "not valid HTTP"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 2 * MOST_READ, "was lost"),
     ],
 )
