@@ -164,7 +164,7 @@ def name_key(name: str) -> str:
 
 
 def clean_outcome(value: Any) -> str:
-    """Return one of the four outcomes."""
+    """Return an outcome in its own spelling."""
     outcome = value.strip().lower() if isinstance(value, str) else value
     if outcome not in OUTCOMES:
         raise InputError(f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}")

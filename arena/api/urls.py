@@ -50,6 +50,6 @@ urlpatterns = [
     path(f"{COMPARISON}skip/", comparisons.Skip.as_view(), name="api_skip"),
     path("schema/", schema.SchemaView.as_view(), name="api_schema"),
     path("docs/", schema.docs, name="api_docs"),
-    # A path may contain line breaks.
+    # A path may contain line breaks, which `.` does not match.
     re_path(r"^[\s\S]*$", schema.NotFound.as_view(), name="api_not_here"),
 ]

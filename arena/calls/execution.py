@@ -346,7 +346,7 @@ def _drop(call: Call, error: UnsupportedParameterError) -> bool:
 
 
 def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
-    """Postpone a call until the server may be asked again; a cut-off request may have cost."""
+    """Postpone a call until the server may be asked again; it may have been billed."""
     now = timezone.now()
     fields = leases.after_failure(call, str(error), now, error.retry_after)
     if error.maybe_billed:

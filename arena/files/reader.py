@@ -271,8 +271,8 @@ csv.field_size_limit(max(csv.field_size_limit(), TEXT_LIMIT))
 class Row:
     """One row: its number, the line it begins on, its bytes [start, end), and what it says.
 
-    Rows of CSV are numbered as a spreadsheet does: the header is row 1, blank rows count. Lines of
-    JSON Lines have the number of their line, elements of a JSON array that of their place.
+    Rows of CSV are numbered as a spreadsheet does: the header is row 1, blank rows count. A row
+    of JSON Lines is numbered by its line, an element of a JSON array by its position.
     `content` is the values of the row, or what they say, or an InputError.
     """
 

@@ -1,4 +1,4 @@
-"""What a candidate may be: its name, its texts, its endpoint, its parameters, its privacy."""
+"""What a candidate may contain: its name, texts, endpoint, parameters and privacy."""
 
 import json
 import re

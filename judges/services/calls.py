@@ -1,4 +1,4 @@
-"""Calls of judges: the request, the reading of the reply, and the settling into votes."""
+"""A judge's calls: making the request, reading the reply, settling the verdict as a vote."""
 
 import json
 from collections.abc import Mapping, Sequence

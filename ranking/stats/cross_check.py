@@ -10,8 +10,8 @@ from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9) -> float:
     """The largest difference in Elo between a fitted model and choix on the same win matrix.
 
-    Over the ranked candidates; 0 if there are none. choix iterates a spectral method (I-LSR,
-    Maystre and Grossglauser 2015) that has nothing in common with Newton's but the maximum.
+    Only ranked candidates are compared; 0 if there are none. choix iterates a spectral method
+    (I-LSR, Maystre and Grossglauser 2015), which shares nothing with Newton's but the maximum.
     Raises NotConvergedError if choix does not converge.
     """
     if not model.ranked_.any():

@@ -122,7 +122,7 @@ class UnsupportedParameterError(RejectedError):
     """The server does not know a parameter that was sent; `Request.without` removes it.
 
     `parameter` is a key of `Request.parameters`, or "json_schema", or "logprobs". `instead` is the
-    name under which the server says it wants the value. `sent` is false where the provider knew
+    name that the server wants instead. `sent` is false where the provider knew
     beforehand and spared the request.
     """
 

@@ -90,7 +90,7 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
 
 
 def _extra(request: Request) -> dict[str, Any]:
-    """Everything of the body besides the model and the messages."""
+    """Return the request body without the model and the messages."""
     extra = dict(request.parameters)
     if request.schema is not None:
         wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
