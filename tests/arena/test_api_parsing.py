@@ -107,9 +107,9 @@ def test_as_many_rows_as_are_taken_may_have_as_many_variables() -> None:
 )
 def test_counting_the_values_of_the_largest_body_takes_a_moment(piece: bytes) -> None:
     body = piece * (BULK_BODY // len(piece))
-    started = time.perf_counter()
+    started = time.process_time()
     holds_more_values(body)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @given(st.floats(0, 1_000_000))

@@ -177,10 +177,10 @@ def test_broken_json(data, words):
     ],
 )
 def test_a_hostile_file_is_done_with_quickly(data):
-    started = time.perf_counter()
+    started = time.process_time()
     with suppress(FileError):
         read_table(data, columns=PROMPTS)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

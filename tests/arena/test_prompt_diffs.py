@@ -125,9 +125,9 @@ def hostile() -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("kind", ["lines", "marks", "words", "reversed", "blocks"])
 def test_hostile_texts_of_full_length_take_seconds(kind):
     before, after = (text[:100_000] for text in hostile()[kind])
-    started = time.perf_counter()
+    started = time.process_time()
     found = diff_of(before, after, context=10**6)
-    assert time.perf_counter() - started < 6
+    assert time.process_time() - started < 6
     assert "\n".join(line.text for line in found if line.kind != "added") == before
 
 
