@@ -21,6 +21,8 @@ from ranking.board_data import find_arena
 from ranking.models import BoardPage
 from ranking.models.tallies import BoardPageQuerySet
 
+# -- Stored pages ----------------------------------------------------------------------------------
+
 LEVEL = 6
 PRIVATE = Arena.Visibility.PRIVATE.value
 PUBLIC = Arena.Visibility.PUBLIC.value
@@ -94,6 +96,8 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
         update_fields=["epoch", "etag", "body"],
     )
 
+
+# -- Sending ---------------------------------------------------------------------------------------
 
 HTML, CSV, JSON = "text/html; charset=utf-8", "text/csv; charset=utf-8", "application/json"
 TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")

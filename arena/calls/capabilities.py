@@ -26,6 +26,8 @@ from arena.calls.providers.base import (
 )
 from arena.endpoints import endpoint_named, provider_for
 
+# -- Probing ---------------------------------------------------------------------------------------
+
 LIMIT = "max_tokens"
 # A reasoning model needs room before its reply begins; others say hello and stop.
 ROOM = 512
@@ -141,6 +143,8 @@ class _Trial:
             model_returned=before.model_returned or (reply.model if reply else ""),
         )
 
+
+# -- What is known of a model ----------------------------------------------------------------------
 
 # Separates a rejected parameter from the name the server wants instead, as stored.
 ARROW = " -> "

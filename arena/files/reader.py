@@ -26,6 +26,8 @@ from pydantic_core import from_json
 
 from arena.validation import TEXT_LIMIT, InputError, json_type, quoted
 
+# -- Files and their encoding ----------------------------------------------------------------------
+
 LINE_LIMIT = 16_000_000
 CSV_ROW_LIMIT = 1_048_576  # as many as a spreadsheet has, blank ones included
 CHUNK = 1 << 16
@@ -260,6 +262,8 @@ def guess_encoding(data: bytes) -> str:
 
 
 Values = dict[str, Any]
+
+# -- Rows ------------------------------------------------------------------------------------------
 
 MOST_VALUES = 1_500_000  # 10,000 rows have a million if each of them has a hundred variables
 

@@ -21,6 +21,8 @@ from pygments.token import _TokenType as TokenType
 
 from arena.rendering.math import math_plugin
 
+# -- Code blocks -----------------------------------------------------------------------------------
+
 # Only lexers whose regular expressions were tried on hostile input (long runs of each kind of
 # character); the makefile, Terraform and MATLAB lexers need seconds for a few kilobytes.
 LANGUAGES = {
@@ -89,6 +91,8 @@ def _in_time(tokens: Iterator[tuple[TokenType, str]]) -> Iterator[tuple[TokenTyp
         if monotonic() > deadline:
             raise _HighlightTimeoutError
 
+
+# -- Markdown --------------------------------------------------------------------------------------
 
 # Enough for lists nested 18 deep; the cost of a run of "[" grows with it.
 MAX_NESTING = 40

@@ -42,6 +42,8 @@ from judges.services.calibration_data import (
 from judges.services.registry import JudgeError, jury_digest
 from ranking.stats.connectivity import transitivity
 
+# -- Trust -----------------------------------------------------------------------------------------
+
 MOST_FALSE_WINS = 0.20
 FEWEST_VERDICTS = 10
 HONEYPOTS = LabelSet.Kind.HONEYPOTS
@@ -103,6 +105,8 @@ def honeypot_problems(report: dict[str, Any]) -> list[str]:
         if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
     ]
 
+
+# -- Measuring -------------------------------------------------------------------------------------
 
 NOTHING_SETTLED = (
     "There is nothing to measure: the judge has no result on any item that people labelled."

@@ -375,6 +375,8 @@ def close_if_done(*, run_id: int, now: datetime) -> None:
     Run.objects.filter(pk=run_id).update(votes_done=votes)
 
 
+# -- Adoption of what a resting run left waiting ---------------------------------------------------
+
 # How many calls a sweep takes over, of each way in which they may be waited for.
 AT_MOST = 500
 UNANSWERED = [*Call.GOING_ON, Call.State.FAILED]

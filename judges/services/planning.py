@@ -288,6 +288,8 @@ def families_in(arena: Arena) -> dict[int, str]:
     return {pk: "" if family == "scripted" else family for pk, family in families.items()}
 
 
+# -- Orders ----------------------------------------------------------------------------------------
+
 MOST_JUDGES = 9
 
 

@@ -248,6 +248,8 @@ def _steer(request: HttpRequest, run: Run, action: str, cap: int | None) -> None
         enqueue_on_commit()
 
 
+# -- Starting a run --------------------------------------------------------------------------------
+
 WHY_NO_PAIRS = {
     "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
     "voted here, and neighbours with a clear lead are not judged again.",

@@ -44,6 +44,8 @@ from judges.views.access import (
 )
 from judges.views.judges import read_source
 
+# -- The list --------------------------------------------------------------------------------------
+
 EXCERPT = 200
 LONGEST_ID = 15
 SETTLED = [state for state in Judgement.State if state != Judgement.State.WAITING]
@@ -111,6 +113,8 @@ def neighbours(
     before = later.order_by("settled_at", "-pk").values_list("pk", flat=True).first()
     return before, earlier.values_list("pk", flat=True).first()
 
+
+# -- One verdict -----------------------------------------------------------------------------------
 
 SESSION_KEY = "names_seen"
 MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forgotten

@@ -84,6 +84,9 @@ class Board(models.Model):
         return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"
 
 
+# -- Snapshots -------------------------------------------------------------------------------------
+
+
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
     def current(self) -> "SnapshotQuerySet":
         """What the boards show now."""

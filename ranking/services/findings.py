@@ -27,6 +27,8 @@ from ranking.stats.ties import RaoKupper
 from ranking.tallies import VoteCounts, clusters_of, outcome_rows, pair_battles
 from ranking.votes import KINDS, Bools, Floats, Ints
 
+# -- Style of answers ------------------------------------------------------------------------------
+
 COUNTED_AT_ONCE = 500
 FEATURES = {
     "words": "Length in words",

@@ -143,6 +143,8 @@ class SessionScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": description}
 
 
+# -- The schema and its page -----------------------------------------------------------------------
+
 PUBLIC = "public, max-age=300"
 _schema_lock = Lock()
 

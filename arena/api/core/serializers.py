@@ -150,6 +150,8 @@ class FieldVisibility:
         return self.actor.is_operator or team_id in self.teams
 
 
+# -- Requests --------------------------------------------------------------------------------------
+
 SCHEME = "Bearer"
 UNKNOWN = "This token does not exist or was revoked. An owner of the team can create a new one."
 MALFORMED = "The Authorization header must be “Bearer”, one space, and a token (rs_...)."

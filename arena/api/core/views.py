@@ -250,6 +250,8 @@ class ListEndpoint(ApiEndpoint):
         return self.get_paginated_response(data)
 
 
+# -- Bulk requests ---------------------------------------------------------------------------------
+
 ATOMIC = OpenApiParameter(
     "atomic",
     bool,

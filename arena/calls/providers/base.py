@@ -176,6 +176,8 @@ def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+# -- Errors behind HTTP statuses -------------------------------------------------------------------
+
 BUSY = {408, 409, 425, 429}
 CLOSED = {401, 402, 403, 404}
 INVALID = {400, 422}
