@@ -1,4 +1,9 @@
-"""What a candidate's answers cost and how long they take, beside its score."""
+"""What a candidate's answers cost and how long they take, beside its score.
+
+More expensive candidates often answer better, so neither score nor price alone says which one to
+use. A score becomes the share of prompts on which the candidate is expected to beat the average
+one of the board, and that becomes wins per dollar and wins per second of waiting.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +17,6 @@ from ranking.models import Snapshot, Standing
 
 ANSWERS = 1000  # costs are given for so many answers: those of one are too small to read
 TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
-
-# More expensive candidates often answer better, so neither score nor price alone says which one to
-# use. A score becomes the share of prompts on which the candidate is expected to beat the average
-# one of the board, and that becomes wins per dollar and wins per second of waiting.
 
 
 @dataclass(frozen=True)

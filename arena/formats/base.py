@@ -16,6 +16,7 @@ from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Va
 from arena.validation import DETAILS_LIMIT, InputError, quoted
 
 KINDS = ("prompts", "candidates", "responses", "votes")
+NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields that only name or place a row
 FIRST_SHOWN = 20
 
 
@@ -107,9 +108,6 @@ class Known:
     prompts: dict[str, bytes] = field(default_factory=dict)
     candidates: dict[str, bytes] = field(default_factory=dict)
     responses: dict[tuple[str, str], bytes] = field(default_factory=dict)
-
-
-NOT_CONTENT = {"row", "external_id", "name", "retired"}
 
 
 def content_digest(row: type[Any], source: object) -> bytes:

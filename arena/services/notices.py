@@ -87,6 +87,8 @@ def set_notices_by_email(*, membership: Membership, wanted: bool, by: Actor) -> 
     return membership
 
 
+# -- Webhooks and deliveries -----------------------------------------------------------------------
+
 MAX_WEBHOOKS = 10
 SALT_LENGTH = 32
 MAX_TESTS, TESTS_WINDOW = 10, timedelta(hours=1)
