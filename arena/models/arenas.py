@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from arena.actors import Actor
 
 MAX_PRIVATE_VOTES = 10_000
+PLURALS = {"criteria": "text of the criteria", "notes": "text of the notes"}
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
 ASKER, SUBJECT = "candidate:", "prompt:"
@@ -74,6 +75,11 @@ def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
         except InputError as error:
             raise InputError(error.reason, name) from None
     return value
+
+
+def field_label(name: str) -> str:
+    """Return what a message calls the field, in the singular: "is empty" follows."""
+    return PLURALS.get(name, name.replace("_", " "))
 
 
 def length_limit(model: type[models.Model], name: str) -> int:

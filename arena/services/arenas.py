@@ -24,7 +24,7 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED, clean_field
+from arena.models.arenas import DELETED, clean_field, field_label
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
@@ -107,7 +107,8 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     try:
         criteria = clean_field(Arena, "criteria", criteria)
     except InputError as error:
-        raise CriteriaError(f"The text {error.reason}.", field="criteria") from None
+        label = field_label("criteria")
+        raise CriteriaError(f"The {label} {error.reason}.", field="criteria") from None
     run = arena.runs.filter(kind=Run.Kind.JUDGE).not_over().first()
     if run is not None and criteria != arena.criteria:
         raise CriteriaError(
@@ -210,7 +211,7 @@ def _clean_fields(fields: dict[str, Any]) -> dict[str, Any]:
         try:
             clean[name] = clean_field(Arena, name, value)
         except InputError as error:
-            raise ArenaError(f"The {name} {error.reason}.", field=name) from None
+            raise ArenaError(f"The {field_label(name)} {error.reason}.", field=name) from None
     return clean
 
 

@@ -14,7 +14,7 @@ from arena.actors import Actor, is_open_to
 from arena.calls.pricing import known_models
 from arena.errors import ServiceError
 from arena.models import Arena, Candidate
-from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field
+from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field, field_label
 from arena.prompting.templates import Part, TemplateError, check_template, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (
@@ -215,8 +215,7 @@ def _clean_field(name: str, value: Any) -> Any:
     try:
         return clean_field(Candidate, name, value)
     except InputError as error:
-        label = name.replace("_", " ")
-        raise CandidateError(f"The {label} {error.reason}.", field=name) from None
+        raise CandidateError(f"The {field_label(name)} {error.reason}.", field=name) from None
 
 
 def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:

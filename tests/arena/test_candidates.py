@@ -82,7 +82,7 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
         ({"system_prompt": "{{ customer }}"}, "system_prompt", "which no prompt has"),
         ({"endpoint": "elsewhere", "model": "m"}, "endpoint", "Choose from scripted"),
         ({"endpoint": "scripted"}, "model", "Enter the model"),
-        ({"notes": "x" * 10_001}, "notes", "10,001 characters"),
+        ({"notes": "x" * 10_001}, "notes", "text of the notes is 10,001 characters long"),
         ({"parameters": {"stream": True}}, "parameters", "'stream' is not supported"),
         ({"private_until_votes": 0}, "private_until_votes", "1 to 10,000"),
         ({"private_until": NOW}, "private_until", "in the future"),
