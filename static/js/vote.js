@@ -68,7 +68,9 @@
   });
   document.addEventListener("htmx:responseError", (event) => {
     if (event.target === ahead) return;
-    const lost = isVote(event) ? "your vote was not saved" : "nothing was changed";
+    const unsure = event.detail.xhr.status >= 500;
+    const lost = !isVote(event) ? "nothing was changed"
+      : unsure ? "your vote may not have been saved" : "your vote was not saved";
     warn(`Something went wrong; ${lost}. Reload the page and try again.`);
   });
 

@@ -121,7 +121,7 @@ def test_an_open_run_asks_for_news_and_gets_the_upper_part_alone(paid_candidate:
     assert "hx-swap-oob" not in news
     work_off(run)
     news = text(client.get(run_url(run, seen="open"), headers={"HX-Request": "true"}))
-    assert "Run state: Done" in news
+    assert "Run state: done" in news
     assert "hx-trigger" not in news
     desk = f'href="{reverse("manage_arena", args=[paid_candidate.arena.slug])}">Next step'
     assert (desk in page, desk in text(client.get(run_url(run)))) == (False, True)

@@ -15,6 +15,7 @@ from tests.described import undescribed
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import (
+    QUOTE,
     add_endpoint,
     hide_arena,
     order,
@@ -230,6 +231,21 @@ def test_another_judge_is_asked_the_same(staff: Client) -> None:
     second = Run.objects.latest("pk")
     asked = [set(run.judgements.values_list("responses", flat=True)) for run in (first, second)]
     assert asked[0] == asked[1]
+
+
+def test_repeating_a_run_needs_no_choice_of_pairs(staff: Client) -> None:
+    """Only what the page's form holds is sent: a browser sends no field that is not there."""
+    arena = make_arena(3, 6)
+    first = order(arena, "scripted:scripted-1")
+    page = page_text(staff, order_url(arena, like_run=first.pk))
+    form = page[page.index('id="order"') : page.index('id="offer"')]
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+    assert 'type="radio" name="pairs"' not in form
+    shown = {name: value for name, value in QUOTE.items() if name != "pairs"}
+    answer = staff.post(
+        order_url(arena), {**shown, **hidden, "scripted": "scripted:scripted-2", "do": "quote"}
+    )
+    assert 'name="quoted"' in answer.content.decode()
 
 
 def test_a_server_that_is_down_is_said_before_a_run_is_written(
