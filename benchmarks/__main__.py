@@ -1,4 +1,4 @@
-"""`python -m benchmarks [PART ...]`: measure all parts, or these; fail where a target is missed."""
+"""`python -m benchmarks [PART ...]`: measure all parts, or these; fail if a target is missed."""
 
 import os
 import subprocess
@@ -11,9 +11,9 @@ from benchmarks.services import model_endpoint, own_redis
 from benchmarks.serving import REPOSITORY, fresh_database
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
-# Nobody here reaches these limits; what counts and decides them runs all the same.
+# No benchmark reaches these limits, but the code that checks them still runs.
 NO_LIMIT = str(10**6)
-# The published packages bring their own NumPy: a room of their own, made by `make bench`.
+# The published packages need their own NumPy, hence this environment, made by `make bench`.
 BENCH_PYTHON = REPOSITORY / ".venv-bench" / "bin" / "python"
 
 
@@ -47,7 +47,7 @@ def votes() -> int:
 
 
 def statistics() -> int:
-    """Beside the published packages, with one thread for all linear algebra."""
+    """Measure against the published packages, with one thread for all linear algebra."""
     if not BENCH_PYTHON.exists():
         raise SystemExit("The published packages are not installed: run `make bench`.")
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -64,7 +64,7 @@ def boards() -> int:
 
 
 def judging() -> int:
-    """With a broker and a model server of its own."""
+    """Measure judging with a broker and a model server of its own."""
     with own_redis() as broker, model_endpoint() as endpoints:
         return on_fresh_database(
             "measure_judging", CELERY_BROKER_URL=broker, MODEL_ENDPOINTS=endpoints
@@ -85,7 +85,7 @@ PARTS: dict[str, Callable[[], int]] = {
 
 
 def main() -> int:
-    """Return 0 when all targets are met; parts run whatever the ones before them found."""
+    """Return 0 if all targets are met; parts run even if earlier ones missed their targets."""
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     chosen = parser.parse_args().parts or list(PARTS)

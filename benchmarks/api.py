@@ -1,4 +1,4 @@
-"""The REST API beside the least that would do: a bare bulk_create, a bare view with a string."""
+"""Benchmarks of the REST API: bulk upserts against a bare bulk_create, and queries of a page."""
 
 import http.client
 import json
@@ -42,7 +42,7 @@ class Desk:
 
 
 def make_desk() -> Desk:
-    """Make the team; its rows are answers to every prompt, as a request brings them."""
+    """Create the team; its rows are answers to every prompt, as sent in a request."""
     team = Team.objects.create(slug="desk", name="Desk")
     arena = create_team_arena(team=team, by=TEAM_ACTOR, name="Desk")
     Prompt.objects.bulk_create(
@@ -68,7 +68,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def decision_queries(team: Team) -> int:
-    """How many queries the decision page takes: the sample arena's candidates, for a member."""
+    """The number of queries for a member's decision page, in the sample arena."""
     Arena.objects.filter(slug=SLUG).update(team=team)
     user = User.objects.create_user("decider")
     Membership.objects.create(team=team, user=user, role=Role.MEMBER)
@@ -81,7 +81,7 @@ def decision_queries(team: Team) -> int:
 
 
 def race(desk: Desk, address: tuple[str, int], rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of each round: through HTTP, and bare; in turns, each for a new candidate."""
+    """Seconds of each round, over HTTP and for the bare insert, in turns for new candidates."""
     turns: dict[str, list[float]] = {"ours": [], "bare": []}
     for number in range(rounds + 1):  # the first one warms up
         order = ("ours", "bare") if number % 2 else ("bare", "ours")
@@ -98,7 +98,7 @@ def race(desk: Desk, address: tuple[str, int], rounds: int) -> tuple[list[float]
 
 
 def _post(desk: Desk, address: tuple[str, int], candidate: Candidate) -> float:
-    """Bring the rows in as a client does, from the first byte sent to the last one read."""
+    """Time a client's upload of the rows, from the first byte sent to the last byte read."""
     path = reverse("api_responses", args=[desk.arena.slug, candidate.pk])
     body = json.dumps({"responses": desk.rows}).encode()
     headers = {
@@ -120,7 +120,7 @@ def _post(desk: Desk, address: tuple[str, int], candidate: Candidate) -> float:
 
 
 def _create(desk: Desk, candidate: Candidate) -> float:
-    """The same rows as objects that are ready, in one bulk_create."""
+    """Time one bulk_create of the same rows as prepared objects."""
     prompts = dict(Prompt.objects.filter(arena=desk.arena).values_list("external_id", "pk"))
     answers = [
         Response(
@@ -141,14 +141,14 @@ def _create(desk: Desk, candidate: Candidate) -> float:
 
 
 def bulk_line(ours: Sequence[float], bare: Sequence[float]) -> Line:
-    """How fast the API takes rows, as a share of the bare insert of the same round."""
+    """The target for the API's rows per second, as a share of the bare insert in the same round."""
     shares = [theirs / mine for mine, theirs in zip(ours, bare, strict=True)]
     found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
     return Line(BULK, f"at least {LEAST_SHARE:.0%}", found, median(shares) >= LEAST_SHARE)
 
 
 def bulk_text(ours: Sequence[float], bare: Sequence[float]) -> str:
-    """The seconds beneath the ratio."""
+    """The seconds behind the ratio."""
     return (
         f"Bulk upsert: {ROWS:,} answers of {WORDS_EACH} words in one request, each time for a new "
         f"candidate: {median(ours):.2f} s through HTTP ({min(ours):.2f} to {max(ours):.2f}), "

@@ -1,4 +1,4 @@
-"""What is measured: scripts of raters and readers, played in turns, round by round."""
+"""The measured scripts of raters and readers, played in turns, round by round."""
 
 import re
 from collections import defaultdict
@@ -31,7 +31,7 @@ Measures = dict[str, list[Measure]]
 
 
 def voting(people: Iterator[Person]) -> Script:
-    """Vote on all that was issued, then hand the seat to the next rater."""
+    """Vote on all issued pairs, then continue as the next rater."""
     for person in people:
         for number, key in enumerate(person.keys):
             answer = yield vote(person, f"/a/{SLUG}/vote/{key}/", number)
@@ -39,7 +39,7 @@ def voting(people: Iterator[Person]) -> Script:
 
 
 def voting_on(people: Iterator[Person]) -> Script:
-    """Vote, get the next pair with the answer, vote on that one, and so on."""
+    """Vote, get the next pair in the response, vote on that one, and so on."""
     for person in people:
         key = str(person.keys[0])
         for number in range(PAIRS_EACH):
@@ -62,7 +62,7 @@ def inserting(people: Iterator[Person]) -> Script:
 
 
 def reading(path: str, words: bytes) -> Script:
-    """Read a page, as a browser that takes it compressed."""
+    """Read a page like a browser that accepts compression."""
     asked = request("GET", path, Accept_Encoding="gzip")
     while True:
         answer = yield asked
@@ -72,7 +72,7 @@ def reading(path: str, words: bytes) -> Script:
 def compete(
     address: tuple[str, int], contestants: dict[str, Callable[[], Script]], rounds: int = ROUNDS
 ) -> Measures:
-    """Give each contestant its turn in every round, in an order that turns round each time."""
+    """Give each contestant a turn in every round, in an order that is reversed each time."""
     for script in contestants.values():
         _play(address, script, WARM_UP)
     measures: Measures = defaultdict(list)
@@ -90,7 +90,7 @@ def _turn(address: tuple[str, int], script: Callable[[], Script], seconds: float
 
 
 def _play(address: tuple[str, int], script: Callable[[], Script], seconds: float) -> list[float]:
-    """Return how long each answer took."""
+    """Return the seconds that each response took."""
     times: list[float] = []
     scripts = [script() for _ in range(RATERS)]
     play(address, scripts, seconds=seconds, on_answer=lambda answer: times.append(answer.seconds))
@@ -98,7 +98,7 @@ def _play(address: tuple[str, int], script: Callable[[], Script], seconds: float
 
 
 def vote(person: Person, path: str, number: int, **more: str) -> bytes:
-    """The form that the page posts, as htmx does it."""
+    """The request that posts the voting form, as htmx sends it."""
     form = {"outcome": OUTCOMES[number % 4], "csrfmiddlewaretoken": person.token}
     return request("POST", path, cookies=person.cookies, form=form | more, HX_Request="true")
 

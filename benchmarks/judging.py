@@ -1,7 +1,7 @@
-"""How long a run of judges takes, beside what its model needs to think.
+"""The time of a judge run, compared with the time that its model takes to answer.
 
-The model is a loopback server in a process of its own. `threads` requests at a time, each of
-`LATENCY` seconds, are the least that a run can take; what lies above is Ringside, Celery, the SDK,
+The model is a loopback server in a process of its own. At best, a run always has `threads` requests
+in progress, each of `LATENCY` seconds; any further time is spent by Ringside, Celery, the SDK,
 PostgreSQL and Redis, all on this machine.
 """
 
@@ -41,7 +41,7 @@ CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of one run, CPU seconds of its workers, and what it had to do."""
+    """Seconds of one run, CPU seconds of its workers, and the numbers of calls and workers."""
 
     calls: int
     workers: int
@@ -50,7 +50,7 @@ class Took:
 
     @property
     def times(self) -> float:
-        """Its time as a multiple of calls x latency / threads."""
+        """The run's time as a multiple of calls x latency / threads."""
         return self.seconds / (self.calls * LATENCY / (THREADS * self.workers))
 
 
@@ -58,7 +58,7 @@ class Took:
 
 
 class Workers:
-    """Celery workers of `THREADS` threads, and the beat that sweeps."""
+    """Celery workers with `THREADS` threads each, and the beat that schedules sweeps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,7 +74,7 @@ class Workers:
         self._stack.close()
 
     def add(self) -> None:
-        """Start a worker more, and wait until it listens."""
+        """Start another worker, and wait until it is ready."""
         name = f"--hostname=bench{len(self._pids)}@localhost"
         pool = ["--pool=threads", f"--concurrency={THREADS}", "--queues=calls"]
         self._pids.append(self._start("worker", name, *pool, "--loglevel=WARNING").pid)
@@ -99,7 +99,7 @@ def _cpu_of(pid: int) -> float:
 
 
 def wait_for(what: Callable[[], bool], patience: float = PATIENCE) -> None:
-    """Look twenty times a second until it is so."""
+    """Check twenty times a second until `what` is true; raises RuntimeError after `patience`."""
     deadline = time.monotonic() + patience
     while not what():
         if time.monotonic() > deadline:
@@ -111,7 +111,7 @@ def wait_for(what: Callable[[], bool], patience: float = PATIENCE) -> None:
 
 
 def make_arena(name: str, comparisons: int) -> Arena:
-    """Five candidates whose answers have a few hundred words; each pair on every prompt."""
+    """Create an arena of five candidates, each with an answer of a few hundred words per prompt."""
     arena = create_arena(slug=name, name=name)
     candidates = [Candidate.objects.create(arena=arena, name=f"c{i}") for i in range(CANDIDATES)]
     prompts = Prompt.objects.bulk_create(
@@ -128,7 +128,7 @@ def make_arena(name: str, comparisons: int) -> Arena:
 
 
 def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
-    """Order a run in an arena of its own, ring, and wait until it is done."""
+    """Order a run in an arena of its own, queue its calls, and wait until it is done."""
     arena = make_arena(name, comparisons)
     wanted = OrderOptions(comparisons // PAIRS, "all")
     specs = [spec_named(f"local:{MODEL}")]
@@ -143,7 +143,7 @@ def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
 
 
 def _check(run: Run, comparisons: int) -> None:
-    """Nothing was judged more than once, and nothing was left out."""
+    """Check that nothing was judged more than once, and nothing was left out."""
     run.refresh_from_db()
     settled = run.judgements.exclude(state="waiting").count()
     asked = sum(run.calls.values_list("requests", flat=True))
@@ -153,7 +153,7 @@ def _check(run: Run, comparisons: int) -> None:
 
 
 def bare(calls: int, workers: Workers) -> Took:
-    """The same requests from tasks that do nothing else: Celery with the SDK, no database."""
+    """Send the same requests from tasks that do nothing else: Celery with the SDK, no database."""
     client = redis.Redis.from_url(settings.CELERY_BROKER_URL)
     began, cpu = time.monotonic(), workers.cpu()
     for _ in range(calls):
@@ -163,7 +163,7 @@ def bare(calls: int, workers: Workers) -> Took:
 
 
 def measure(comparisons: int) -> dict[str, Took]:
-    """One worker, bare Celery in the same worker, then two workers."""
+    """Measure one worker, then bare Celery in the same worker, then two workers."""
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.add()
         judge("warm-up", PAIRS * 4, workers, 1)

@@ -1,7 +1,7 @@
 """A load generator that leaves the processor to the server: raw sockets, one thread, epoll.
 
 Each connection is driven by a script: a generator that yields the bytes of a request and is sent
-the answer. So a rater is written down as a rater thinks: ask, read, ask again.
+the response. So a script follows what a rater does: ask, read, ask again.
 """
 
 import selectors
@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; status 0 when the connection broke before the answer was whole."""
+    """A response; its status is 0 if the connection broke before it was complete."""
 
     status: int
     head: bytes
@@ -58,7 +58,7 @@ def play(
     seconds: float = PATIENCE,
     on_answer: Listener = lambda answer: None,
 ) -> None:
-    """Play all scripts side by side, each on a connection, until they end or the time is up."""
+    """Play all scripts concurrently, one connection each, until they end or the time is up."""
     deadline = time.perf_counter() + seconds
     with selectors.DefaultSelector() as selector:
         clients = [_Client(script, address, selector, on_answer) for script in scripts]
@@ -92,7 +92,7 @@ class _Client:
         self.began = 0.0
 
     def go_on(self, answer: Answer | None) -> None:
-        """Tell the script what came back (None: nothing yet) and send what it asks next."""
+        """Pass the response to the script (None at the start), and send its next request."""
         while True:
             if answer is not None:
                 self.on_answer(answer)
@@ -105,7 +105,7 @@ class _Client:
                 return
 
     def hear(self) -> None:
-        """Take what has arrived; go on once the answer is whole."""
+        """Read what has arrived; go on once the response is complete."""
         assert self.socket is not None
         try:
             chunk = self.socket.recv(CHUNK)
@@ -128,7 +128,7 @@ class _Client:
             return None
 
     def _ask(self, wanted: bytes) -> Answer | None:
-        """Send a request; return an answer only where the server has hung up meanwhile."""
+        """Send a request; return a response only if the server has hung up meanwhile."""
         self.received.clear()
         self.began = time.perf_counter()
         if self.socket is None:
@@ -152,7 +152,7 @@ class _Client:
             self.socket = None
 
     def _whole(self) -> Answer | None:
-        """The answer, once all of it is there."""
+        """The response once it is complete, else None."""
         end = self.received.find(b"\r\n\r\n")
         if end < 0:
             return None

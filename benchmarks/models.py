@@ -1,4 +1,4 @@
-"""The row that the bare view writes: what a vote says, and nothing that a vote points to."""
+"""The row that the bare view writes: a vote's outcome and time, without its foreign keys."""
 
 from django.db import models
 

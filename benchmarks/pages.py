@@ -1,4 +1,4 @@
-"""What a page costs besides time: queries, and bytes on first load."""
+"""The cost of a page besides time: queries, and bytes on first load."""
 
 import gzip
 import http.client
@@ -18,7 +18,7 @@ LINKED = re.compile(r'<(?:link|script)\b[^>]*?\b(?:href|src)="(/static/[^"]+)"')
 
 @dataclass(frozen=True)
 class Weight:
-    """A page and all that it links to, compressed."""
+    """The compressed bytes of a page and of everything it links to."""
 
     page: str
     html: int
@@ -30,14 +30,14 @@ class Weight:
 
 
 def board_queries() -> tuple[int, int]:
-    """How many queries the board's page takes when made anew, and when it is stored."""
+    """The queries for the board's page when it is rendered, and when it is stored."""
     BoardPage.objects.all().delete()
     client = Client()
     return queries(client, BOARD), queries(client, BOARD)
 
 
 def queries(client: Client, path: str) -> int:
-    """Count the statements that ask or tell something; BEGIN and COMMIT around them do not."""
+    """Count the SQL statements of a request, without BEGIN and COMMIT."""
     with CaptureQueriesContext(connection) as captured:
         assert client.get(path).status_code == 200
     return sum(query["sql"] not in ("BEGIN", "COMMIT") for query in captured.captured_queries)
@@ -61,5 +61,5 @@ def _fetch(address: tuple[str, int], path: str) -> bytes:
 
 
 def _packed(body: bytes) -> int:
-    """As gzip makes it; the image's static files, packed by brotli, are smaller still."""
+    """The size with gzip; the container image's static files, with brotli, are smaller still."""
     return len(gzip.compress(body, 6))

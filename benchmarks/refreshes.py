@@ -1,4 +1,4 @@
-"""What a refresh costs where few and where many votes are stored, and what a rebuild would."""
+"""The time of a refresh with few and with many stored votes, compared with a rebuild."""
 
 import random
 import resource
@@ -21,7 +21,7 @@ from ranking.services.leases import LEASE
 NEW_VOTES = 1000
 MOST_GROWTH = 1.5
 INTERVALS_SHARE = 0.1
-PUT_OFF = 10.0**6  # seconds that intervals are said to have taken: they are not due for long
+PUT_OFF = 10.0**6  # stored as the seconds of the last intervals, so that they are not due for long
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _rebuild(arena: Arena) -> None:
 
 
 def _intervals(arena: Arena) -> tuple[float, float]:
-    """Seconds to read the tallies per prompt, and to make all intervals from them."""
+    """Seconds to read the tallies per prompt, and to compute all intervals from them."""
     board = Board.objects.get(arena=arena, raters="people", category="")
     evidence = load_tallies(arena.pk).evidence(board)
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The measures of votes and pages as a table with its targets."""
+"""The report on votes and pages: targets and measurements as Markdown tables."""
 
 from collections.abc import Callable, Iterable
 from statistics import median
@@ -13,7 +13,7 @@ LARGEST_LOAD = 60 * 1024
 
 
 def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
-    """Requests per second as a share of another contestant's in the same round."""
+    """The target for requests per second, as a share of another contestant's in the same round."""
     shares = _ratios(measures, name, beside, lambda measure: measure.rate)
     found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
     what = f"{name}: requests per second, as a share of {beside}"
@@ -21,7 +21,7 @@ def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
 
 
 def p95_line(measures: Measures, name: str, beside: str, most: float) -> Line:
-    """The 95th percentile of the time to answer, as a multiple of another contestant's."""
+    """The target for the 95th percentile of response times, as a multiple of another's."""
     times = _ratios(measures, name, beside, lambda measure: measure.p95)
     found = f"{median(times):.2f} x ({min(times):.2f} to {max(times):.2f})"
     return Line(
@@ -34,7 +34,7 @@ def queries_line(what: str, found: int, most: int) -> Line:
 
 
 def weight_line(weight: Weight) -> Line:
-    """The compressed size of a page's first load."""
+    """The target for the compressed size of a page's first load."""
     kib = [f"{size / 1024:.1f}" for size in (weight.total, weight.html, weight.linked)]
     found = "{} KB (page {}, styles and scripts {})".format(*kib)
     target = f"at most {LARGEST_LOAD // 1024} KB"

@@ -40,7 +40,7 @@ def targets(lines: Iterable[Line]) -> list[str]:
 
 
 def keep(part: str, text: str) -> None:
-    """Write the section of a part; those of the others stay as they were last written."""
+    """Write the section of a part; the other sections stay as they are."""
     sections = _sections(RESULTS.read_text() if RESULTS.exists() else "")
     sections[TITLES[part]] = f"## {TITLES[part]}\n\n{text.strip()}\n"
     known = (sections[title] for title in TITLES.values() if title in sections)
@@ -48,7 +48,7 @@ def keep(part: str, text: str) -> None:
 
 
 def missed(lines: Iterable[Line]) -> str:
-    """What did not meet its target, in one sentence; empty where all did."""
+    """What did not meet its target, in one sentence; empty if everything did."""
     names = "; ".join(line.what for line in lines if not line.met)
     return f"Missed: {names}." if names else ""
 
@@ -58,6 +58,6 @@ def machine() -> str:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """The sections that are there, by title."""
+    """The existing sections, by title."""
     parts = text.split("\n## ")[1:]
     return {part.partition("\n")[0]: f"## {part.strip()}\n" for part in parts}

@@ -1,4 +1,4 @@
-"""The sample arena as the benchmark uses it: raters with cookies, and pairs issued beforehand."""
+"""The sample arena for benchmarks: raters with cookies, and pairs issued in advance."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ SEED = 2
 
 @dataclass(frozen=True)
 class Person:
-    """A rater as its browser is: cookies, the token of its forms, and the pairs it was given."""
+    """The state of a rater's browser: cookies, CSRF token, and the keys of the issued pairs."""
 
     cookies: dict[str, str]
     token: str
@@ -33,7 +33,7 @@ class Person:
 
 
 def load() -> Arena:
-    """Load the sample arena, publish its boards, and render its texts, as a day's use would."""
+    """Load the sample arena, publish its boards, and render its texts, as after a day's use."""
     call_command("load_sample", quiet=True)
     call_command("refresh_boards", SLUG, stdout=StringIO())
     arena = Arena.objects.get(slug=SLUG)
@@ -45,7 +45,7 @@ def load() -> Arena:
 
 
 def people(arena: Arena, count: int, pairs_each: int) -> list[Person]:
-    """Raters with their pairs issued beforehand, in one go: only voting is to be measured."""
+    """Raters with pairs issued in advance, in bulk, so that only voting is measured."""
     draw = random.Random(SEED)
     choices = list(_choices(arena))
     now = timezone.now()
@@ -72,7 +72,7 @@ def people(arena: Arena, count: int, pairs_each: int) -> list[Person]:
 
 
 def newcomers(arena: Arena, count: int) -> list[Person]:
-    """Raters with one pair on the screen, issued as the page does it."""
+    """Raters with one open pair each, issued as by the voting page."""
     now = timezone.now()
     return [
         browser_of(rater, [next_comparison(arena=arena, rater=rater, now=now).key])
@@ -81,7 +81,7 @@ def newcomers(arena: Arena, count: int) -> list[Person]:
 
 
 def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
-    """What the browser of this rater sends: its signed cookie, and CSRF's cookie and token."""
+    """The browser state of a rater: its signed cookie, and the CSRF cookie and token."""
     request = HttpRequest()
     token = get_token(request)
     signer = signing.get_cookie_signer(salt=raters.COOKIE)
@@ -93,7 +93,7 @@ def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
 
 
 def settle() -> None:
-    """Let PostgreSQL know what it holds; otherwise it would find out in the middle of a round."""
+    """Vacuum and analyse now; otherwise PostgreSQL would do so in the middle of a round."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE)")
 
@@ -107,7 +107,7 @@ def _responses(arena: Arena) -> list[Response]:
 
 
 def _choices(arena: Arena) -> Iterator[tuple[Response, Response]]:
-    """Every two answers to the same prompt, the older candidate's left."""
+    """Every pair of answers to the same prompt, with the older answer on the left."""
     for _, answers in groupby(sorted(_responses(arena), key=_prompt), key=_prompt):
         yield from combinations(answers, 2)
 

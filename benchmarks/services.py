@@ -1,4 +1,4 @@
-"""What a run of judges stands on: a broker and a model, in processes of their own."""
+"""The services of a judge run: a broker and a model, in processes of their own."""
 
 import json
 import socket
@@ -16,14 +16,14 @@ LATENCY = 0.5
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
+    """A port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
 
 
 class OwnRedis:
-    """A Redis that nobody else uses and that keeps nothing; it may be stopped and started again."""
+    """A private Redis without persistence, which may be stopped and started again."""
 
     def __init__(self, folder: str) -> None:
         self.port = free_port()
@@ -32,7 +32,7 @@ class OwnRedis:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start Redis, and wait until it listens."""
         command = ["redis-server", "--port", str(self.port), "--save", "", "--dir", self._folder]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + PATIENCE
@@ -42,7 +42,7 @@ class OwnRedis:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """End it; all that it held is gone."""
+        """Stop Redis; all its data is lost."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(PATIENCE)
@@ -67,7 +67,7 @@ def own_redis() -> Iterator[str]:
 
 @contextmanager
 def model_endpoint() -> Iterator[str]:
-    """A model server in a process of its own; MODEL_ENDPOINTS that names it `local`."""
+    """Run a model server in its own process; yield MODEL_ENDPOINTS that name it `local`."""
     command = [sys.executable, "-m", "benchmarks.model_server", str(LATENCY)]
     process = subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""A fresh database and gunicorn on a free port, both gone at the end."""
+"""A fresh database and gunicorn on a free port, both removed at the end."""
 
 import http.client
 import os
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 @contextmanager
 def fresh_database(server: str, name: str) -> Iterator[str]:
-    """Make a database of that name on the PostgreSQL at URL `server`; drop it at the end."""
+    """Create a database on the PostgreSQL server at URL `server`; drop it at the end."""
     quoted = sql.Identifier(name)
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
@@ -34,13 +34,13 @@ def fresh_database(server: str, name: str) -> Iterator[str]:
 
 @dataclass
 class Web:
-    """A gunicorn of ours, in a process group of its own."""
+    """A gunicorn in a process group of its own."""
 
     process: subprocess.Popen[bytes]
     address: tuple[str, int]
 
     def answers(self) -> bool:
-        """Does it serve?"""
+        """Whether it answers requests."""
         connection = http.client.HTTPConnection(*self.address, timeout=5)
         try:
             connection.request("GET", "/healthz")
@@ -51,7 +51,7 @@ class Web:
             connection.close()
 
     def await_start(self) -> None:
-        """Wait until it serves; it must not end meanwhile."""
+        """Wait until it answers requests; raises RuntimeError if it ends or takes too long."""
         deadline = time.monotonic() + PATIENCE
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -72,7 +72,7 @@ def start_web(
     processes: int = 2,
     threads: int = 4,
 ) -> Web:
-    """Start gunicorn on a socket that stays ours, so that it outlives the server."""
+    """Start gunicorn on the caller's socket, which outlives the server."""
     command = [sys.executable, "-m", "gunicorn", "arena.wsgi:application"]
     command += [f"--bind=fd://{listener.fileno()}", "--worker-class=gthread", "--no-control-socket"]
     command += [f"--workers={processes}", f"--threads={threads}", "--log-level=warning"]
@@ -92,7 +92,7 @@ def start_web(
 def serving(
     environment: Mapping[str, str], *, processes: int = 2, threads: int = 4
 ) -> Iterator[Web]:
-    """Gunicorn on a free port of this machine, ready to answer."""
+    """Run gunicorn on a free port of this machine; yield it once it answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         web = start_web(listener, environment, processes=processes, threads=threads)
         try:

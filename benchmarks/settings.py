@@ -1,4 +1,4 @@
-"""The project's own settings, with the bare views beside its pages."""
+"""The project's settings, with the routes of the bare views."""
 
 from arena import settings
 from arena.settings import *  # noqa: F403

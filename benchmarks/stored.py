@@ -13,7 +13,7 @@ from ranking.services import leases
 CANDIDATES, PROMPTS, RATERS = 100, 1000, 5000
 AT_ONCE = 1_000_000
 TABLES = ("arena_comparison", "arena_vote")
-# Popular candidates meet more often; two wins in five by strength, three ties in ten.
+# Popular candidates meet more often; three votes in ten are ties, the others follow strength.
 COMPARISONS = """
     INSERT INTO arena_comparison
         (key, arena_id, rater_id, prompt_id, left_id, right_id, names_itself)
@@ -38,16 +38,16 @@ VOTES = """
 
 @dataclass(frozen=True)
 class Sizes:
-    """How an arena is called, and how many votes it holds."""
+    """The name of an arena, and its number of votes."""
 
     name: str
     n_votes: int
 
 
 def store(wanted: Iterable[Sizes]) -> list[Arena]:
-    """Make the arenas. Their votes are marked as tallied: the rebuild that is timed counts them."""
+    """Create the arenas. Their votes are marked as tallied, for the timed rebuild to count them."""
     with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # what is made here needs no check
+        cursor.execute("SET session_replication_role = replica")  # generated rows need no checks
         indexes = _drop_indexes(cursor)
         arenas = [_store(cursor, sizes) for sizes in wanted]
         for statement in indexes:
@@ -58,7 +58,7 @@ def store(wanted: Iterable[Sizes]) -> list[Arena]:
 
 
 def _drop_indexes(cursor: CursorWrapper) -> list[str]:
-    """Drop what slows inserts by the million; return the statements that bring it back."""
+    """Drop indexes that slow bulk inserts; return the statements that recreate them."""
     statements = []
     for table in TABLES:
         cursor.execute(

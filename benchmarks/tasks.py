@@ -1,4 +1,4 @@
-"""What bare Celery with the SDK takes: a task that asks a model and does nothing else."""
+"""The baseline of Celery with the SDK: a task that asks a model and does nothing else."""
 
 from celery import shared_task
 

@@ -1,4 +1,4 @@
-"""The project's routes, and the bare views to compare them with."""
+"""The project's routes, and those of the bare views to compare them with."""
 
 from django.urls import include, path
 

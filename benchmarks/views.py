@@ -1,4 +1,4 @@
-"""What the pages are compared with: as little as a view can do behind the same middleware."""
+"""Baseline views, which do as little as a view can behind the same middleware."""
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -18,5 +18,5 @@ def insert(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def constant(request: HttpRequest) -> HttpResponse:
-    """A string."""
+    """A constant string."""
     return HttpResponse("<p>Hello.</p>")

@@ -1,4 +1,4 @@
-"""The admin of ranking: settings of boards can be changed, published results only read."""
+"""The admin of ranking: editable board settings, read-only published results."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ class BoardPageAdmin(PublishedAdmin):
 
 
 class StoredAdmin(PublishedAdmin):
-    """Rows that must match the votes, so not even deleted; `rebuild_tallies` repairs them."""
+    """Rows that must match the votes, so they cannot be deleted; `rebuild_tallies` repairs them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""What a board's page, file and API answer show: scores, findings, costs, and whose votes count."""
+"""The data behind a board's page, files and API responses: scores, findings, costs, voters."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ KINDS_OF_MODELS = {
 }
 COST_COLUMNS = ("price", "wins_per_dollar", "seconds", "wins_per_second")
 SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *COST_COLUMNS)
-RISING = {"rank", "name", "price", "seconds"}  # all other columns are sorted from the largest
+RISING = {"rank", "name", "price", "seconds"}  # all other columns start with the largest value
 PAGES = {
     "board": "Leaderboard",
     "win_matrix": "Win matrix",
@@ -52,7 +52,7 @@ Columns = dict[str, Any]
 
 
 def parse_id(text: str) -> int | None:
-    """The id that an address names; None for what is not one."""
+    """Parse an id from a URL; None if it is not a valid id."""
     if not (text.isascii() and text.isdigit()) or len(text) > 19:
         return None
     return pk if (pk := int(text)) <= LARGEST_ID else None
@@ -62,7 +62,7 @@ def parse_id(text: str) -> int | None:
 
 
 def register_scripted_raters(raters: Q) -> None:
-    """Treat the raters that match this filter as scripts. The app that knows them calls this."""
+    """Treat the raters that match this filter as scripts. Called by the app that defines them."""
     _scripted_raters.append(raters)
 
 
@@ -72,7 +72,7 @@ def counts_scripts(snapshot: Snapshot | None) -> bool:
 
 
 def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:
-    """The arenas of the snapshots that count scripted votes; no query for boards of people."""
+    """The arenas of the snapshots that count scripted votes; no query for human-votes boards."""
     by_raters: dict[str, set[int]] = {}
     for snapshot in snapshots:
         if snapshot.board.raters in KINDS_OF_MODELS and not is_people_alone(snapshot):
@@ -106,8 +106,10 @@ def is_people_alone(snapshot: Snapshot | None) -> bool:
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Of the n candidates that both rank: -1..1, `kendall` is tau-b. None where it is not defined:
-    for fewer than two candidates, or where one side gives all of them the same score."""
+    """Correlations (-1 to 1; `kendall` is tau-b) over the n candidates that both sides rank.
+
+    None if undefined: fewer than two candidates, or all scores of one side are equal.
+    """
 
     n: int
     spearman: float | None
@@ -117,7 +119,7 @@ class RankCorrelation:
 def scores_of_raters(*, arena: Arena, rater_ids: Collection[int]) -> dict[int, float]:
     """Elo by candidate id: Bradley-Terry over the live votes of these raters, counted together.
 
-    Only candidates in the part that results connect have a score; "both bad" enters none. Raises
+    Only candidates connected by results have a score; "both bad" votes are ignored. Raises
     NotConvergedError. One query, however many votes there are.
     """
     votes = Vote.objects.live().filter(arena=arena, rater__in=rater_ids)
@@ -140,7 +142,7 @@ def rank_correlation(first: Mapping[int, float], second: Mapping[int, float]) ->
 
 @dataclass(frozen=True)
 class AdjacentCandidates:
-    """Two candidates next to each other in rank: `separated`, or the `votes` this still takes."""
+    """Two candidates adjacent in rank: `separated`, or the `votes` needed to separate them."""
 
     upper: int
     lower: int
@@ -162,8 +164,8 @@ class StyleScore:
 class Findings:
     """The findings of one snapshot, by candidate ids; older snapshots may lack any of them.
 
-    `neighbours` is keyed by the upper of two, `style_scores` by the candidate; the others are the
-    JSON objects that were stored.
+    `neighbours` is keyed by the upper candidate, `style_scores` by the candidate; the others are
+    the stored JSON objects.
     """
 
     leader: int | None = None
@@ -208,9 +210,9 @@ class Findings:
 
 @dataclass(frozen=True)
 class BoardQuery:
-    """What a reader asks of an arena; unknown parameters of the address are ignored.
+    """The board that a reader asks for; unknown URL parameters are ignored.
 
-    With empty `raters` it is the first board that has votes, that of people before the others.
+    Empty `raters` means the first board that has votes, starting with human votes.
     """
 
     raters: str = ""
@@ -228,11 +230,11 @@ class BoardQuery:
 
     @classmethod
     def unsorted(cls, parameters: Mapping[str, str]) -> "BoardQuery":
-        """For a page that has no columns to sort by."""
+        """A query for a page without sortable columns."""
         return replace(cls.of(parameters), sort="rank")
 
     def address(self, slug: str, page: str = "board", **changes: str) -> str:
-        """The address of a page about this board, or about one that differs by `changes`."""
+        """The URL of a page about this board, with its parameters updated by `changes`."""
         parameters = {"raters": self.raters, "category": self.category, "sort": self.sort} | changes
         if parameters["sort"] == "rank":
             del parameters["sort"]
@@ -253,15 +255,15 @@ class Link:
 def choice_links(
     choices: Iterable[tuple[str, str]], chosen: str, address: Callable[[str], str]
 ) -> list[Link]:
-    """A link for each (value, label), `chosen` marked; none where there is no choice."""
+    """A link for each (value, label), with `chosen` marked; none for a single one."""
     links = [Link(label, address(value), value == chosen) for value, label in choices]
     return links if len(links) > 1 else []
 
 
 @dataclass(frozen=True)
 class BoardLinks:
-    """The board that a page is about: its current snapshot, None before the first, and all current
-    `snapshots` of the arena. `query.raters` names its voters, even if the address does not."""
+    """The board that a page is about: its current snapshot (None before the first), and all current
+    `snapshots` of the arena. `query.raters` names its voters, even if the URL does not."""
 
     arena: Any
     query: BoardQuery
@@ -275,7 +277,7 @@ class BoardLinks:
         return page_links(self.arena.slug, self.query, self.snapshots, here)
 
     def raters_links(self, page: str = "board", **parameters: str) -> list[Link]:
-        """The kinds of raters with a board in this category; `parameters` stay in the address."""
+        """Links to the boards of this category by raters; `parameters` are kept in the URL."""
         raters = {s.board.raters for s in self.snapshots if s.board.category == self.query.category}
         return choice_links(
             [(value, label) for value, label in Counted.choices if value in raters],
@@ -284,7 +286,7 @@ class BoardLinks:
         )
 
     def category_links(self, page: str = "board", **parameters: str) -> list[Link]:
-        """All prompts, then each category in which these raters have voted."""
+        """Links to all prompts, and to each category in which these raters have voted."""
         names = [s.board.category for s in self.snapshots if s.board.raters == self.query.raters]
         return choice_links(
             [(name, name or "All prompts") for name in names],
@@ -296,7 +298,7 @@ class BoardLinks:
 def page_links(
     slug: str, query: BoardQuery, snapshots: Iterable[Snapshot], here: str
 ) -> list[Link]:
-    """The pages about the same votes; "side by side" only if two boards have votes."""
+    """Links to the pages about the same votes; "side by side" only if two boards have votes."""
     query = replace(query, sort="rank")
     with_votes = [s for s in snapshots if s.board.category == query.category and s.n_votes]
     links = [
@@ -312,7 +314,7 @@ def page_links(
 
 @dataclass(frozen=True)
 class BoardStanding:
-    """A standing, its Elo interval, which may be of an older snapshot, and what answers cost."""
+    """A standing, its Elo interval (perhaps from an older snapshot), and the cost of answers."""
 
     standing: Standing
     name: str
@@ -323,10 +325,10 @@ class BoardStanding:
 
 @dataclass(frozen=True)
 class BoardView(BoardLinks):
-    """Everything that a board's page, CSV or JSON is made from.
+    """The data behind a board's page, CSV and JSON.
 
-    `elo_votes`: how many votes the Elo intervals include, None where that is all of them.
-    `candidates`: all of the arena, with the columns that the page asked for.
+    `elo_votes`: how many votes the Elo intervals include, None for all of them. `candidates`: all
+    candidates of the arena, with the columns that the page asked for.
     """
 
     rows: list[BoardStanding]
@@ -343,7 +345,7 @@ class BoardView(BoardLinks):
 
     @property
     def has_unmeasured(self) -> bool:
-        """Whether a score alone has no interval, because its candidate has few votes of its own."""
+        """Whether some scores have intervals and others do not, for lack of votes."""
         known = [row.standing.low is not None for row in self.ranked]
         return any(known) and not all(known)
 
@@ -353,7 +355,7 @@ class BoardView(BoardLinks):
 
     @property
     def has_costs(self) -> bool:
-        """Whether any answer cost something: where all are free there are no wins per dollar."""
+        """Whether any answer cost something; if all are free, there are no wins per dollar."""
         return any(row.value.wins_per_dollar is not None for row in self.rows)
 
     @property
@@ -366,9 +368,9 @@ class BoardView(BoardLinks):
 
 
 def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
-    """The arena, whether there is something to vote on, and the epoch of its pages.
+    """The arena, annotated with whether there is something to vote on, and with its page epoch.
 
-    404 where there is none, or none that `actor` may see.
+    Raises Http404 if it does not exist or `actor` may not see it.
     """
     arenas = with_ballots(Arena.objects.visible_to(actor))
     arena = arenas.filter(slug=slug).annotate(page_epoch=F("refresh__page_epoch")).first()
@@ -378,7 +380,7 @@ def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
 
 
 def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapshot | None:
-    """The snapshot of the board asked for; unless raters are named, one that has votes."""
+    """The snapshot of the requested board; if no raters are named, preferably one with votes."""
     matches = [
         snapshot
         for snapshot in snapshots
@@ -395,9 +397,9 @@ def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapsho
 def read_snapshots(
     arena: Any, query: BoardQuery, columns: Columns | None = None
 ) -> tuple[list[Snapshot], Snapshot | None]:
-    """All current snapshots of the arena, and the one asked for, None before the first.
+    """All current snapshots of the arena, and the requested one (None before the first).
 
-    404 where nobody has voted in such a category.
+    Raises Http404 if nobody has voted in the category.
     """
     snapshots = list(Snapshot.objects.current().of_arena(arena).annotate(**columns or {}))
     snapshot = choose_snapshot(snapshots, query)
@@ -407,7 +409,7 @@ def read_snapshots(
 
 
 def is_replaced(snapshot: Snapshot, standings: Collection[Standing]) -> bool:
-    """Whether a refresh has replaced the snapshot before its standings were read."""
+    """Whether a refresh replaced the snapshot before its standings were read."""
     return not standings and not Snapshot.objects.filter(pk=snapshot.pk).exists()
 
 
@@ -419,10 +421,10 @@ def read_board(
     candidate_columns: Columns | None = None,
     retry: bool = True,
 ) -> BoardView:
-    """Read the board asked for, once more if a refresh replaces it meanwhile; 404 for unknown
-    categories.
+    """Read the requested board, once more if a refresh replaces it meanwhile.
 
-    A page that shows more than standings adds columns to the snapshots and candidates.
+    Pages that show more than standings add columns to the snapshots and candidates. Raises Http404
+    for unknown categories.
     """
     snapshots, snapshot = read_snapshots(arena, query, columns)
     further = _older_intervals(snapshot) | (candidate_columns or {})
@@ -451,7 +453,7 @@ def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
 
 
 def _list_standings(candidates: Iterable[Any]) -> list[Standing]:
-    """The standings of those that have one; Django leaves `shown` out of the others."""
+    """The standings of the candidates that have one; on the others Django does not set `shown`."""
     standings: list[Standing] = []
     for candidate in candidates:
         if hasattr(candidate, "shown"):
@@ -471,7 +473,7 @@ def _list_waiting(candidates: Iterable[Candidate]) -> list[BoardStanding]:
 
 
 def _older_intervals(snapshot: Snapshot | None) -> Columns:
-    """Columns of candidates: until a snapshot has Elo intervals, the newest ones of its board."""
+    """Candidate columns with the board's newest Elo intervals, if the snapshot has none yet."""
     if snapshot is None or snapshot.elo_intervals_at:
         return {}
     earlier = Snapshot.objects.filter(board=snapshot.board_id).exclude(elo_intervals_at=None)
@@ -488,7 +490,7 @@ def _older_intervals(snapshot: Snapshot | None) -> Columns:
 
 
 def _elo_votes(snapshot: Snapshot, standings: Iterable[Standing]) -> int | None:
-    """How many votes the Elo intervals shown include, None where that is all of them."""
+    """How many votes the Elo intervals shown include; None for all of them."""
     rated = [row for row in standings if row.elo is not None]
     if snapshot.elo_intervals_at or not rated:
         return None
@@ -497,7 +499,7 @@ def _elo_votes(snapshot: Snapshot, standings: Iterable[Standing]) -> int | None:
 
 
 def board_standing(standing: Standing, costs: Mapping[int, CostAndSpeed]) -> BoardStanding:
-    """A standing with its own Elo interval, or else with the older one of its candidate."""
+    """A standing with its own Elo interval, or else with its candidate's older one."""
     candidate, interval = standing.candidate, getattr(standing, "elo_interval", None)
     low = interval.low if interval else getattr(candidate, "older_low", None)
     high = interval.high if interval else getattr(candidate, "older_high", None)
@@ -506,7 +508,7 @@ def board_standing(standing: Standing, costs: Mapping[int, CostAndSpeed]) -> Boa
 
 
 def sort_rows(rows: list[BoardStanding], sort: str) -> list[BoardStanding]:
-    """Sorted by a column, reversed by a leading `-`; rows without a value always come last."""
+    """Sort by a column, reversed by a leading `-`; rows without a value always come last."""
     column = sort.removeprefix("-")
     is_rising = (column in RISING) != sort.startswith("-")
     by_name = sorted(rows, key=lambda row: (row.name.casefold(), row.standing.candidate_id))

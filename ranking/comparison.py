@@ -1,7 +1,7 @@
-"""Published boards, and the one comparison of two candidates on them.
+"""Published boards, and the comparison of two candidates on them.
 
-The compare page, the win matrix, the decisions of teams and the planning of judge runs all take
-their numbers from here.
+The compare page, the win matrix, team decisions and the planning of judge runs all take their
+numbers from here.
 """
 
 import math
@@ -44,7 +44,7 @@ WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPAR
 
 @dataclass(frozen=True)
 class PublishedBoard(BoardLinks):
-    """A board as the pages beside it read it; `standings` in rank order, then by name."""
+    """A published board for pages other than its own; `standings` by rank, then by name."""
 
     standings: list[Standing]
 
@@ -54,13 +54,15 @@ class PublishedBoard(BoardLinks):
 
     @property
     def voters(self) -> str:
-        """Whose votes the pairs hold: people's, where judges only narrow the intervals."""
+        """Whose votes the pairs contain: people's on combined boards."""
         return Raters.PEOPLE.value if self.is_combined else self.query.raters
 
 
 def read_published(arena: Any, query: BoardQuery, retry: bool = True) -> PublishedBoard:
-    """Read in two queries, once more if a refresh replaces the snapshot meanwhile; 404 for unknown
-    categories."""
+    """Read a board in two queries, once more if a refresh replaces the snapshot meanwhile.
+
+    Raises Http404 for unknown categories.
+    """
     snapshots, snapshot = read_snapshots(arena, query)
     if snapshot is None:
         return PublishedBoard(arena, query, None, snapshots, [])
@@ -81,7 +83,7 @@ def standings_with_candidates(snapshots: Collection[Snapshot]) -> Iterable[Stand
 
 
 def comparisons_url(board: PublishedBoard, candidate: int) -> str:
-    """Where a candidate's votes on this board are listed; an opponent may be appended."""
+    """The URL that lists a candidate's votes on this board; an opponent may be appended."""
     parameters = {"raters": board.voters, "category": board.query.category}
     query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"
@@ -109,9 +111,9 @@ class PublishedPairs:
     ----------
     candidates : (K,) ids, ascending
     theta : (K,) natural log-odds, NaN for the unranked
-    covariance : (K, K) of theta; NaN where it is not known
-    counts : one per pair with votes; `both_bad_is_tie` says what else counts in `battles`
-    scale : Elo points that stand for odds of 10 to 1
+    covariance : (K, K) of theta; NaN where unknown
+    counts : a row per pair with votes; `both_bad_is_tie` says whether "both bad" is a tie
+    scale : Elo points for odds of 10 to 1
     """
 
     candidates: Ints
@@ -155,7 +157,7 @@ class PublishedPairs:
         return covariance
 
     def index(self, pk: int) -> int | None:
-        """A candidate's place in the arrays; None where it is not on the board."""
+        """A candidate's index in the arrays; None if it is not on the board."""
         places = np.flatnonzero(self.candidates == pk)
         return int(places[0]) if len(places) else None
 
@@ -180,7 +182,7 @@ class PublishedPairs:
 
 
 def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
-    """One query; None where the snapshot was published without matrices, or has been replaced."""
+    """One query; None if the snapshot was published without matrices, or has been replaced."""
     if board.snapshot is None:
         return None
     matrices = SnapshotMatrices.objects.filter(snapshot=board.snapshot).first()
@@ -200,8 +202,8 @@ class UnscoredSide(StrEnum):
 
 @dataclass(frozen=True)
 class StyleDifference:
-    """The difference in style-controlled scores, in Elo. The interval combines the far ends of
-    both, because the covariance of these scores is not stored: it is at most this wide."""
+    """The difference in style-controlled scores, in Elo. The interval is conservative: it combines
+    the far ends of both, because the covariance of these scores is not stored."""
 
     elo: float
     low: float | None
@@ -210,25 +212,25 @@ class StyleDifference:
 
 @dataclass(frozen=True)
 class CandidateDifference:
-    """How far a candidate is ahead of a baseline on one board; None is what is not known.
+    """How far a candidate is ahead of a baseline on one board; None if unknown.
 
     Attributes
     ----------
-    lead : what the 95 % interval says; where there is none, `reason` says why, and `blamed` whose
-        missing score it is
-    is_decided : whether the lead is conclusive, however often somebody has looked
+    lead : what the 95 % interval says; without one, `reason` says why, and `blamed` which side
+        lacks a score
+    is_decided : whether the lead is conclusive, however often it was checked
     elo, low, high : the difference, in Elo
     wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
-    chance : the probability that it is the better one, from 0 to 1
-    votes, between : votes that count, of the candidate on the board, and between the two
-    both_bad : votes between the two that found both answers bad, and do not count
+    chance : the probability that the candidate is better, from 0 to 1
+    votes, between : counted votes of the candidate on the board, and between the two
+    both_bad : "both bad" votes between the two that do not count
     votes_to_go : how many more between the two until the lead is conclusive, if the difference
         stays the same; MOST_VOTES for as many or more
-    groups_to_go : the least number of new groups (prompts, where votes are grouped by prompt) that
-        these must be in
-    n_groups : the groups that hold the votes of the one that has fewer; None where not stored
-    is_shut_out : whether one has won every vote between them: it has no score, and no interval
-    style : the difference in style-controlled scores, where the board has them
+    groups_to_go : the fewest new groups (prompts, if votes are grouped by prompt) that these must
+        be in
+    n_groups : the number of groups with votes of whichever has fewer; None if not stored
+    is_shut_out : whether one has won every vote between the two, so that there is no interval
+    style : the difference in style-controlled scores, if the board has them
     """
 
     lead: Lead
@@ -276,7 +278,7 @@ class DifferenceBoard:
     def difference(
         self, candidate: int, baseline: int, *, forecast: bool = True
     ) -> CandidateDifference:
-        """Compare the candidates with these two different ids; `forecast` the votes to go."""
+        """Compare the candidates with these two different ids; `forecast`: also the votes to go."""
         if unscored := self._unscored(candidate, baseline):
             result = self._complete_separation(candidate, baseline) or unscored
         elif self.pairs is None:
@@ -311,7 +313,7 @@ class DifferenceBoard:
     def votes_to_separate(self, candidate: int, baseline: int) -> str:
         """How many more votes between the two would give one a clear lead, as in "Lead over next".
 
-        "about 120 more votes"; '' where there is a clear lead, or where no number can be given.
+        "about 120 more votes"; '' for a clear lead, or without a forecast.
         """
         for pair in self.findings.neighbours.values():
             if {pair.upper, pair.lower} == {candidate, baseline}:
@@ -332,7 +334,7 @@ class DifferenceBoard:
         return result.words if result.votes else ""
 
     def evidence_share(self, candidate: int, baseline: int) -> float | None:
-        """How much of the evidence on the difference their direct votes provide, from 0 to 1.
+        """The share of the evidence on the difference that direct votes provide, from 0 to 1.
 
         This is the leverage of these votes: each of the n adds p (1 - p) along e_i - e_j to the
         information 1 / v, where v is the variance of the difference with all votes taken as
@@ -356,7 +358,7 @@ class DifferenceBoard:
         return None if i is None or j is None else (i, j)
 
     def _count_between(self, candidate: int, baseline: int) -> tuple[int, int]:
-        """The votes between the two that count, and those that rated both bad and do not."""
+        """The counted votes between the two, and the "both bad" votes that do not count."""
         record = self.record(candidate, baseline)
         decided = record.wins + record.losses + record.ties
         if self.pairs and self.pairs.both_bad_is_tie:
@@ -364,14 +366,14 @@ class DifferenceBoard:
         return decided, record.both_bad
 
     def _unscored(self, candidate: int, baseline: int) -> CandidateDifference | None:
-        """The result where one of the two has no score; None where both have one."""
+        """The result if one of the two has no score; None if both have one."""
         for pk, side in ((candidate, UnscoredSide.CANDIDATE), (baseline, UnscoredSide.BASELINE)):
             if reason := why_unscored(self.standings.get(pk)):
                 return CandidateDifference(Lead.NOT_COMPARABLE, reason=reason, blamed=side)
         return None
 
     def _complete_separation(self, candidate: int, baseline: int) -> CandidateDifference | None:
-        """The result where one has won every vote between the two, and at least one; else None."""
+        """The result if one side won every vote between the two (at least one); else None."""
         prompts = self._separated_prompts.get((min(candidate, baseline), max(candidate, baseline)))
         if prompts is None or self.pairs is None:
             return None
@@ -390,8 +392,7 @@ class DifferenceBoard:
 
     @cached_property
     def _separated_prompts(self) -> dict[tuple[int, int], int]:
-        """The number of prompts on which two met, of pairs where one has won every vote and one
-        has no score."""
+        """The number of prompts that a pair met on, if one won every vote and one has no score."""
         stored = self.snapshot.settings.get("prompts_met", [])
         return {(low, high): prompts for low, high, prompts in stored}
 
@@ -441,7 +442,7 @@ class DifferenceBoard:
         )
 
     def _count_groups(self, candidate: int, baseline: int) -> int | None:
-        """The groups with votes of the candidate that has fewer; None where not stored."""
+        """The number of groups with votes of whichever has fewer; None if not stored."""
         settings = self.snapshot.settings
         by_candidate = dict(settings.get("clusters_met", []))
         stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]
@@ -450,7 +451,7 @@ class DifferenceBoard:
     def _sequential_test(
         self, difference: Difference, independent: float, n_groups: int | None
     ) -> SequentialTest:
-        """The difference in natural log-odds, tested so that it may be asked at any time."""
+        """A sequential test of the difference in natural log-odds."""
         settings = self.snapshot.settings
         theta_per_elo = math.log(10) / settings["scale"]
         return SequentialTest.measured(
@@ -472,7 +473,7 @@ class DifferenceBoard:
 
 
 def why_unscored(standing: Standing | None) -> str:
-    """Why a candidate has no score; '' where it has one."""
+    """Why a candidate has no score; '' if it has one."""
     if standing is None:
         return NOT_ON_BOARD
     return standing.reason if standing.score is None else ""
@@ -487,8 +488,8 @@ def _number(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class DifferenceBoards:
-    """The board that is asked for, None before the first, and all boards of the same raters, that
-    of all prompts first; `snapshots` are all current ones of the arena."""
+    """The requested board (None before the first), and all boards of the same raters, the one for
+    all prompts first; `snapshots` are all current ones of the arena."""
 
     query: BoardQuery
     chosen: DifferenceBoard | None
@@ -497,8 +498,8 @@ class DifferenceBoards:
 
 
 def read_difference_boards(arena: Any, query: BoardQuery, retry: bool = True) -> DifferenceBoards:
-    """Read in three queries, once more if a refresh replaces a snapshot meanwhile. A category
-    without votes is taken as all prompts."""
+    """Read boards in three queries, once more if a refresh replaces a snapshot meanwhile. A
+    category without votes is taken as all prompts."""
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     chosen = choose_snapshot(snapshots, query) or choose_snapshot(
         snapshots, BoardQuery(query.raters)
@@ -533,14 +534,14 @@ def load_difference_boards(snapshots: Iterable[Snapshot]) -> dict[int, Differenc
 
 @dataclass(frozen=True)
 class ChosenPair:
-    """The two ids that the address names; None where it names none."""
+    """The two candidate ids in the URL; None if missing."""
 
     a: int | None
     b: int | None
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "ChosenPair":
-        """Raises Http404 for what is no id."""
+        """Parse URL parameters; raises Http404 for an invalid id."""
         texts = [parameters.get(name, "") for name in ("a", "b")]
         a, b = ids = [parse_id(text) for text in texts]
         if any(text and pk is None for text, pk in zip(texts, ids, strict=True)):

@@ -1,8 +1,8 @@
-"""What a candidate's answers cost and how long they take, beside its score.
+"""Cost and speed of candidates' answers, and wins per dollar and per second.
 
 More expensive candidates often answer better, so neither score nor price alone says which one to
-use. A score becomes the share of prompts on which the candidate is expected to beat the average
-one of the board, and that becomes wins per dollar and wins per second of waiting.
+use. A score is converted to the share of prompts on which the candidate is expected to beat the
+board's average candidate, and this share to wins per dollar and per second of waiting.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,19 +15,18 @@ from arena.models import Arena, Response
 from arena.validation import NANO
 from ranking.models import Snapshot, Standing
 
-ANSWERS = 1000  # costs are given for so many answers: those of one are too small to read
+ANSWERS = 1000  # costs are given for this many answers: the cost of one is too small to read
 TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
 @dataclass(frozen=True)
 class CostAndSpeed:
-    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None where there
-    are none.
+    """A candidate's means over its `n_priced`, `n_timed` and `n_counted` answers; None without any.
 
-    `price` is in nano-dollars for 1,000 answers. `tokens_in` are those of the request, `tokens_out`
-    those of the answer. `wins_per_dollar` and `wins_per_second` are expected wins against the
-    average candidate. `unbeaten`: no other candidate with a known price has both a higher score and
-    a lower price, or one of them equal and the other better.
+    `price` is in nano-dollars for 1,000 answers. `tokens_in` counts the request's tokens,
+    `tokens_out` the answer's. `wins_per_dollar` and `wins_per_second` are expected wins against the
+    average candidate. `unbeaten`: no other candidate with a known price is at least as good in both
+    score and price, and better in one of them.
     """
 
     price: int | None = None
@@ -43,7 +42,7 @@ class CostAndSpeed:
 
     @property
     def dollars(self) -> float | None:
-        """For 1,000 answers."""
+        """The price of 1,000 answers in dollars."""
         return None if self.price is None else self.price / NANO
 
 
@@ -86,7 +85,7 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
 def read_costs_with_scores(
     arena: Arena, snapshot: Snapshot, standings: Iterable[Standing]
 ) -> dict[int, CostAndSpeed]:
-    """The same, with wins per dollar and second by the scores of one of the arena's snapshots."""
+    """`read_costs`, plus wins per dollar and second by the scores of one snapshot of the arena."""
     costs = read_costs(arena, snapshot.board.category)
     return add_wins(costs, standings, snapshot.settings["scale"])
 
@@ -94,7 +93,7 @@ def read_costs_with_scores(
 def add_wins(
     costs: Mapping[int, CostAndSpeed], standings: Iterable[Standing], scale: float
 ) -> dict[int, CostAndSpeed]:
-    """Combine scores and prices. `scale`: Elo points that stand for odds of 10 to 1."""
+    """Combine scores and prices. `scale`: Elo points for odds of 10 to 1."""
     scores = {row.candidate_id: row.score for row in standings if row.score is not None}
     if not scores:
         return dict(costs)
@@ -121,15 +120,15 @@ def add_wins(
 
 
 def expected_wins(lead: float, scale: float) -> float:
-    """The share of comparisons that a lead of so many Elo points wins: 0 to 1.
+    """The expected share of comparisons won, 0 to 1, with a lead in Elo points.
 
-    The model of Bradley and Terry: 1 / (1 + 10^(-lead / scale)).
+    The Bradley-Terry model: 1 / (1 + 10^(-lead / scale)).
     """
     return 1 / (1 + 10 ** (-lead / scale))
 
 
 def _is_unbeaten(score: float, price: int, priced: Sequence[tuple[float, int]]) -> bool:
-    """Never true of the only candidate with a price: there is nothing to compare it with."""
+    """Whether no other priced candidate beats this one; False if it is the only one."""
     is_beaten = any(
         other_score >= score
         and other_price <= price

@@ -26,7 +26,7 @@ DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
 
 
 def _weight(end: str) -> Coalesce:
-    """The weight of the pairs drawn in which a candidate is the `low` or the `high` one."""
+    """The total weight of drawn pairs with the candidate as their `low` or `high` one."""
     active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
     drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
     total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
@@ -51,7 +51,7 @@ def _votes_before() -> Coalesce:
     return Coalesce(Subquery(before.values("total")[:1]), 0)
 
 
-# What `list_entrants` reads of candidates, and of snapshots: the tally of all votes of people.
+# What `list_entrants` reads of candidates and of snapshots (the tally of all human votes).
 CANDIDATE_COLUMNS = {
     "weight": _weight("low") + _weight("high"),
     "votes_before": _votes_before(),
@@ -72,8 +72,8 @@ SNAPSHOT_COLUMNS = {
 
 @dataclass(frozen=True)
 class CandidateEntry:
-    """A candidate, and its share of people's comparisons: of all, of those since it was entered,
-    and of those drawn now. None where there are none."""
+    """A candidate, and its share of human comparisons: of all, of those since it was entered, and
+    of those drawn now. None if there are none."""
 
     candidate: Candidate
     ever: float | None
@@ -94,7 +94,7 @@ class Entrant:
 
     @property
     def names(self) -> int:
-        """How many different candidates; each version of one is an entry."""
+        """The number of different candidates; each version of a candidate is an entry."""
         return len({entry.candidate.name for entry in self.entries})
 
     @property
@@ -109,8 +109,7 @@ class Entrant:
 def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[Entrant]:
     """Every team's entries, by the team's name, the administrators' own last.
 
-    The candidates come with `CANDIDATE_COLUMNS`, the arena's current snapshots with
-    `SNAPSHOT_COLUMNS`.
+    The candidates must have `CANDIDATE_COLUMNS`, the arena's current snapshots `SNAPSHOT_COLUMNS`.
     """
     cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
     counts = VoteCounts.of_bytes(cells) if cells else VoteCounts.none()
@@ -133,7 +132,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
-    """Within a team, by the name that is shown."""
+    """Group entries by team, and sort them by displayed name."""
     ordered = sorted(
         entries, key=lambda entry: (str(entry.candidate).casefold(), entry.candidate.pk)
     )

@@ -1,4 +1,4 @@
-"""The static file that a Python package ships: plotly.min.js."""
+"""The finder of a static file in a Python package: plotly.min.js."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Pages of boards: stored compressed, once per snapshot, and sent only if they changed."""
+"""Board pages: stored compressed, once per snapshot, and sent only if they changed."""
 
 import gzip
 import hashlib
@@ -101,7 +101,7 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
 
 HTML, CSV, JSON = "text/html; charset=utf-8", "text/csv; charset=utf-8", "application/json"
 TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
-# Plotly adds one empty <style> element, and fills it through the DOM: this is the hash of nothing.
+# Plotly adds an empty <style> element and fills it through the DOM: the hash of an empty string.
 EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
@@ -112,7 +112,7 @@ def allow_plotly(view: View) -> View:
 
 
 def policy(directives: dict[str, Any]) -> Callable[[View], View]:
-    """Give a page this policy in place of the site's."""
+    """Replace the site's content security policy for a page."""
     return cast(Callable[[View], View], csp(directives))
 
 
@@ -173,7 +173,7 @@ def send_made(
     content_type: str,
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
-    """The same for an arena that `find_arena` has found for this reader."""
+    """`send_stored` for an arena that `find_arena` has found for this reader."""
     page = find_for_members(arena=arena, key=key) if arena.is_private else None
     return send(request, page or _make(arena, key, make), content_type, private=arena.is_private)
 
@@ -185,7 +185,7 @@ def send_to_anybody(
     content_type: str,
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
-    """Send what other sites show; private arenas have none of it, whoever asks."""
+    """Send a page for embedding in other sites; private arenas have none, whoever asks."""
     page = find(slug=slug, key=key) or _make(find_arena(slug), key, make)
     return send(request, page, content_type)
 

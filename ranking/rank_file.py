@@ -1,8 +1,8 @@
-"""Ranking a file of votes, or a folder in the native format, without a database.
+"""Ranking of a file of votes, or of a folder in the native format, without a database.
 
-Files are read by the import formats, and votes ranked by the same estimators as on the web's
-leaderboards. Responses are skipped; the prompts and candidates of a folder are read, so that votes
-on any others are rejected.
+Files are read by the import formats, and votes are ranked by the same estimators as on the
+website's leaderboards. Responses are skipped; a folder's prompts and candidates are read, so that
+votes on any others are rejected.
 """
 
 import json
@@ -59,15 +59,15 @@ class BadFileError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class FileVotes:
-    """N votes for one of the two, or ties, in the order of the file.
+    """N decisive votes and ties, in the order of the file.
 
     Attributes
     ----------
     names : K candidates in alphabetical order
-    left, right : (N,) int64, places in names
+    left, right : (N,) int64, indices into names
     score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
     prompt, rater : (N,) int64; UNKNOWN if the file does not say
-    raters : the kind of raters that these votes are by
+    raters : the kind of raters that cast these votes
     n_both_bad : their "both bad" votes, which do not affect the scores
     n_left_out : votes by other kinds of raters
     """
@@ -149,7 +149,7 @@ class _Reader:
                 _number(self.candidates, record.name)
 
     def _accept_names(self, vote: VoteRow) -> None:
-        """Without a list of candidates, or of prompts, votes may name any."""
+        """Accept any candidates or prompts of a vote if there is no list of them."""
         if "candidates" not in self.kinds:
             self.known.candidates |= {vote.left: b"", vote.right: b""}
         if "prompts" not in self.kinds and vote.prompt:
@@ -161,7 +161,7 @@ class _Reader:
         right = _number(self.candidates, vote.right)
         if vote.outcome == BOTH_BAD:
             column.n_both_bad += 1
-        if vote.outcome not in PREFERENCES:  # "both bad", and what counts for nobody
+        if vote.outcome not in PREFERENCES:  # "both bad", and outcomes that do not count
             return
         soft = vote.preference
         column.left.append(left)
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:
-    """The number of a name, given out in the order of appearance; UNKNOWN for none."""
+    """The number of a name, assigned in order of appearance; UNKNOWN without a name."""
     return numbers.setdefault(name, len(numbers)) if name else UNKNOWN
 
 
@@ -218,13 +218,13 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class FileBoard:
-    """The result for K candidates; arrays are (K,), NaN for what is unknown.
+    """The result for K candidates; arrays are (K,), NaN if unknown.
 
-    `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance; the
-    ranges of ranks `low`, `high` hold one by one, `sure_low`, `sure_high` all together. `leader`:
-    the place of the clear number one, or None. `choix_difference`: the largest difference from an
+    `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance. `low` and
+    `high` are marginal rank intervals, `sure_low` and `sure_high` simultaneous ones. `leader`: the
+    index of the clear number one, or None. `choix_difference`: the largest difference from an
     independent package, in Elo. `measured`: whether a candidate has votes in enough clusters for
-    an interval; without one it has no ranges of ranks.
+    an interval; without one it has no rank intervals.
     """
 
     votes: FileVotes
@@ -249,19 +249,19 @@ class FileBoard:
         return known_among(self.sandwich.covariance_, self.measured)
 
     def name(self, place: int | None) -> str | None:
-        """The name of the candidate at a place of the arrays."""
+        """The name of the candidate at this index."""
         return None if place is None else self.votes.names[place]
 
     @property
     def n_clusters(self) -> int | None:
-        """None where too few leave the covariance unknown."""
+        """The number of clusters; None if too few, so that the covariance is unknown."""
         return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
 
 
 def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """Fit scores, intervals and ranks.
 
-    Raises BadFile if the votes lack a column that the clusters need; NotConvergedError.
+    Raises BadFileError if the votes lack a column that the clusters need; NotConvergedError.
     """
     clusters = CLUSTERS[settings.cluster](votes)
     battles = Battles.from_arrays(
@@ -398,7 +398,7 @@ def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
 
 
 def _agreement(votes: FileVotes) -> dict[str, Any] | None:
-    """How far votes on the same prompt and pair agree; None without two such votes."""
+    """How much votes on the same prompt and pair agree; None without two such votes."""
     is_known = votes.prompt >= 0
     prompt, left, right = (column[is_known] for column in (votes.prompt, votes.left, votes.right))
     low, high = np.minimum(left, right), np.maximum(left, right)
@@ -462,7 +462,7 @@ def as_json(board: FileBoard) -> str:
 
 
 def _order(board: FileBoard) -> list[int]:
-    """The places of the candidates: the ranked from the top, then the others by name."""
+    """The indices of the candidates: the ranked from the top, then the others by name."""
     scores = board.bootstrap.ratings_
     return sorted(range(len(scores)), key=lambda i: (math.isnan(scores[i]), -scores[i], i))
 
@@ -529,7 +529,7 @@ def _note(board: FileBoard) -> str:
 
 
 def as_table(board: FileBoard) -> str:
-    """Aligned columns of the ranked, and a line for whatever else a reader must know."""
+    """A table of the ranked candidates, followed by a line for each further finding."""
     ranked = [i for i in _order(board) if board.bootstrap.model_.ranked_[i]]
     rows = [HEAD, *(_table_row(board, i) for i in ranked)] if ranked else []
     return "\n".join([*_align(rows), *([""] if rows else []), *_sentences(board)])
@@ -568,7 +568,7 @@ def _pad(column: str, text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal: accents take none, East Asian characters two."""
+    """The width in terminal columns: accents take none, East Asian characters two."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 

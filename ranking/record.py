@@ -26,8 +26,8 @@ ON_THE_RIGHT = ON_THE_LEFT | {Outcome.LEFT: "lost", Outcome.RIGHT: "won"}
 
 @dataclass
 class Against:
-    """A candidate's results against one opponent. `soft_points`: what soft verdicts give beyond
-    the win, loss or tie that they are counted as."""
+    """A candidate's results against one opponent. `soft_points`: the points of soft verdicts beyond
+    the win, loss or tie that they count as."""
 
     opponent: Candidate
     won: int = 0
@@ -78,7 +78,7 @@ class ListedVote:
 
 
 def list_voters(candidate: Candidate) -> list[str]:
-    """Those of people, judges and juries that voted on a candidate; people where nobody did."""
+    """The kinds of raters that voted on a candidate; people if nobody did."""
     votes = Vote.objects.live().filter(
         Q(comparison__left=candidate) | Q(comparison__right=candidate)
     )

@@ -48,7 +48,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_json(board: BoardView) -> str:
-    """The board as one JSON object; null is what is not known."""
+    """The board as one JSON object; null is unknown."""
     snapshot = board.snapshot
     findings = Findings.of(snapshot)
     counts = ("n_votes", "n_both_bad", "n_raters", "n_prompts", "interval_reason")
@@ -100,7 +100,7 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
         "transitivity": findings.transitivity or None,
         "ties": findings.ties or None,
         "combined": combined or None,
-        # Its scores are in the standings, as `style_score`.
+        # Style scores are in the standings, as `style_score`.
         "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
     }
 
@@ -128,7 +128,7 @@ def as_csv(board: BoardView) -> str:
 
 
 def escape_cells(values: Iterable[Any]) -> list[Any]:
-    """Spreadsheets run texts that look like formulas; a leading apostrophe prevents that."""
+    """Prefix an apostrophe to texts that spreadsheets would run as formulas."""
     return [
         f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
         for value in values

@@ -1,9 +1,9 @@
-"""Refreshes after changes in an arena: many votes, one message to the queue.
+"""Signal receivers that schedule refreshes after changes in an arena, and drop stored pages.
 
-Scheduling a refresh adds to a set, so a request pays nothing for it. A daemon thread queues one
-message per arena a second later. A lost message loses nothing: a sweep every two seconds finds
-each arena whose newest votes are on no board. Commands end soon after they schedule, so a process
-queues what is still waiting when it exits.
+Scheduling a refresh only adds to a set, so it costs a request nothing. A daemon thread queues one
+message per arena a second later, however many votes there are. A lost message does no harm: a sweep
+every two seconds finds each arena whose newest votes are on no board. Commands end soon after they
+schedule, so a process queues what is still waiting when it exits.
 """
 
 import atexit
@@ -42,7 +42,7 @@ class DebouncedTask:
         atexit.register(self.flush)
 
     def schedule(self, arena_id: int) -> None:
-        """Ask for one refresh of the arena soon; never blocks on the broker."""
+        """Request one refresh of the arena soon; never blocks on the broker."""
         with self._lock:
             self._scheduled.add(arena_id)
             if self._thread is None:
@@ -87,7 +87,7 @@ schedule_refresh = DebouncedTask(_send).schedule
 
 @receiver(votes_changed)
 def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
-    """Reveals, voids and trust change what older votes count for, so the arena is marked stale.
+    """Schedule a refresh; reveals, voids and trust change older votes, so they mark it stale.
 
     A new vote needs no mark, because the sweep finds its id: voting writes nothing here.
     """
@@ -104,7 +104,7 @@ def open_first_board(arena_id: int, **_: Any) -> None:
 
 @receiver(answers_changed)
 def drop_pages_of_answers(arena_id: int, **_: Any) -> None:
-    """Boards show what answers cost and how long they took; no score depends on it."""
+    """Drop pages that show the answers' cost and time; no score depends on these."""
     leases.drop_pages(arena_id=arena_id)
 
 
@@ -118,7 +118,7 @@ def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
 def drop_pages_of_team(
     instance: Team, created: bool, update_fields: Collection[str] | None = None, **_: Any
 ) -> None:
-    """Boards show the team's name in every arena that it has entered."""
+    """Drop pages that show the team's name, in every arena that it has entered."""
     if created or (update_fields is not None and "name" not in update_fields):
         return
     entered = Arena.objects.filter(candidates__team=instance).distinct()
@@ -133,13 +133,13 @@ def drop_pages_of_candidate(instance: Candidate, **_: Any) -> None:
 
 @receiver([post_save, post_delete], sender=Board)
 def drop_pages_of_board(instance: Board, **_: Any) -> None:
-    """An edited board shows numbers that were made with its old settings."""
+    """Drop pages with numbers computed with the board's old settings, and refresh."""
     leases.drop_pages(arena_id=instance.arena_id, look_again=True)
 
 
 @receiver(post_migrate)
 def drop_pages_of_an_older_release(sender: AppConfig, **_: Any) -> None:
-    """A new release migrates when it starts, and pages made by the old templates must go."""
+    """Drop pages rendered by old templates; a new release migrates when it starts."""
     if (
         sender.name == "ranking"
         and BoardPage._meta.db_table in connection.introspection.table_names()

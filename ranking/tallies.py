@@ -1,7 +1,7 @@
-"""Vote counts per prompt and pair: adding votes up, packing the sums, and making battles of them.
+"""Vote counts per prompt and pair: addition, packing, and conversion to battles.
 
-Counts are whole numbers, even the points of soft verdicts (in 2^-32 of a point), so adding a vote
-and removing it again leaves exactly what was there before.
+Counts are integers, even the points of soft verdicts (in 2^-32 of a point), so adding a vote and
+removing it again restores exactly the previous counts.
 """
 
 import struct
@@ -73,7 +73,7 @@ def _width(column: Ints) -> int:
 
 # -- Vote counts -----------------------------------------------------------------------------------
 
-UNIT = 1 << 32  # parts of a point in which soft verdicts are added up
+UNIT = 1 << 32  # units per point in the sums of soft verdicts
 KEYS = ("prompt", "rater", "first", "second")
 COUNTS = (
     "first_wins",
@@ -164,7 +164,7 @@ class VoteCounts:
 
     @property
     def decided(self) -> Ints:
-        """(M,): votes for one of the two, or ties."""
+        """(M,): decisive votes and ties."""
         plain = self["first_wins"] + self["second_wins"] + self["ties"]
         return plain + self["soft_first"] + self["soft_second"] + self["soft_ties"]
 
@@ -194,7 +194,7 @@ class VoteCounts:
         return VoteCounts(keys[starts][remaining], counts[remaining])
 
     def by_owner(self) -> Iterator[tuple[tuple[int, int], "VoteCounts"]]:
-        """The rows of each (prompt, rater), of merged counts."""
+        """The rows of each (prompt, rater); the counts must be merged."""
         if not len(self):
             return
         owner = self.keys[:, :2]
@@ -205,7 +205,7 @@ class VoteCounts:
             yield (prompt, rater), VoteCounts(self.keys[part], self.counts[part])
 
     def pack(self) -> bytes:
-        """As bytes, which `of_bytes` reads."""
+        """Pack to bytes for `of_bytes`."""
         return pack([*self.keys.T, *self.counts.T])
 
     @classmethod
@@ -219,7 +219,7 @@ class VoteCounts:
 
     @classmethod
     def joined(cls, parts: Iterable["VoteCounts"]) -> "VoteCounts":
-        """The rows of all parts, one part after the other, not merged."""
+        """The rows of all parts concatenated, not merged."""
         all_parts: Sequence[VoteCounts] = [cls.none(), *parts]
         return cls(
             np.concatenate([part.keys for part in all_parts]),
@@ -238,7 +238,7 @@ def pair_battles(counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool) ->
 def clustered_battles(
     counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool
 ) -> tuple[Battles, Clusters]:
-    """The votes in clusters, by the rule of `choose_clusters` applied to rows of counts."""
+    """The votes in clusters, and the clusters."""
     counted = counts.votes if both_bad_is_tie else counts.decided
     counts = counts.where(counted > 0)
     clusters = clusters_of(counts)
@@ -248,7 +248,7 @@ def clustered_battles(
 
 
 def clusters_of(counts: VoteCounts) -> Clusters:
-    """By prompt from 40 prompts on, else by (prompt, pair); prompt unknown: by rater or by vote."""
+    """The clusters of rows of counts, by the rule of `choose_clusters`."""
     prompt, rater = counts.key("prompt"), counts.key("rater")
     if len(counts) and prompt.all():
         distinct, code = np.unique(prompt, return_inverse=True)
@@ -269,8 +269,8 @@ class OutcomeRows:
     Attributes
     ----------
     place : (R,) the row of the counts
-    score : (R,) what each of these votes gives to ``first``
-    count : (R,) how many votes the row stands for
+    score : (R,) the score of ``first`` in each of these votes
+    count : (R,) how many votes the row represents
     """
 
     place: Ints

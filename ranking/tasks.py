@@ -1,4 +1,4 @@
-"""Celery tasks: refreshing boards, and the sweep that finds what was missed."""
+"""Celery tasks: refreshes of boards, and the sweep that finds what was missed."""
 
 from celery import shared_task
 from django.utils import timezone

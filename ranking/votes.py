@@ -54,7 +54,7 @@ class Votes:
     preference : (N,) float64, the soft verdict for left, NaN without one
     category : (N,) str objects, the prompt's or ""
     kind : (N,) str objects, the rater's
-    trusted : (N,) bool, whether the tallies of the trusted count the rater
+    trusted : (N,) bool, whether the trusted tallies count the rater
     """
 
     pk: Ints
@@ -87,7 +87,7 @@ class Votes:
         return self.where(np.isin(self.outcome, [PLACES[outcome] for outcome in COUNTED]))
 
     def of(self, raters: str, category: str = "") -> "Votes":
-        """The votes of one question; the category "" is all of them."""
+        """The votes of one question; the category "" means all."""
         chosen: Bools = self.kind == KINDS[TRUSTED.get(raters, raters)]
         if raters in TRUSTED:
             chosen &= self.trusted
@@ -96,7 +96,7 @@ class Votes:
         return self.where(chosen)
 
     def questions(self) -> set[tuple[str, str]]:
-        """Each (raters, category) that any of the votes is for."""
+        """Each (raters, category) with at least one of these votes."""
         questions = set()
         for raters in Tallied.values:
             categories = set(self.of(raters).category.tolist())
@@ -113,7 +113,7 @@ class Votes:
 def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozenset()) -> Votes:
     """Read the first `limit` votes of a queryset, in its order, in one query.
 
-    `trusted`: the ids of the raters whose votes the tallies of the trusted count.
+    `trusted`: the ids of the raters whose votes the trusted tallies count.
     """
     rows = list(votes.values_list(*COLUMNS)[:limit])
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
@@ -145,7 +145,7 @@ def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
 
 
 def pack_covariance(candidates: Ints, covariance: Floats) -> dict[str, bytes]:
-    """The fields of `SnapshotMatrices` for R candidates, ids ascending, and their (R, R)."""
+    """The fields of `SnapshotMatrices` for R ascending candidate ids and an (R, R) covariance."""
     return {
         "candidates": candidates.astype("<i8").tobytes(),
         "covariance": covariance.astype("<f4").tobytes(),

@@ -53,7 +53,7 @@ CLEAR = (
     " comparisons."
 )
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
-LEAST_GAIN = 1.05  # the least gain from judges' votes that is worth a number
+LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (
     "No judge is trusted yet, so this leaderboard is identical to the human one. Votes by LLM"
     " judges and juries have leaderboards of their own; they count here once their agreement with"
@@ -61,7 +61,7 @@ NO_TRUSTED_JUDGE = (
 )
 TWICE = 1 / 3  # (a - b) / (a + b) if one answer has twice as many as the other
 ANY = 1.0  # the same if one has some and the other has none
-# An answer with the trait, the one that it is compared with, and how far the two differ.
+# An answer with the trait, the answer it is compared with, and their difference.
 TRAIT_EXAMPLES = {
     "words": ("An answer twice as long", "the other", TWICE),
     "headings": ("An answer with headings", "one without", ANY),
@@ -75,7 +75,7 @@ TRAIT_EXAMPLES = {
 
 @dataclass(frozen=True)
 class LeadSummary:
-    """Who is first, whether by a `clear` lead, and a sentence on that."""
+    """Who is first, whether the lead is `clear`, and a sentence about it."""
 
     candidate: int
     name: str
@@ -84,7 +84,7 @@ class LeadSummary:
 
 
 def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | None:
-    """What the simultaneous rank intervals say of the first place; None where there are none."""
+    """What the simultaneous rank intervals say about the first place; None without intervals."""
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
     measured = [row for row in ranked if row.standing.sure_rank_low is not None]
     if len(measured) < 2:
@@ -113,12 +113,12 @@ def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
 
 
 def _could_be_first(standing: Standing) -> bool:
-    """A candidate with a score, but too few votes for an interval, could have any rank."""
+    """Whether the candidate could be first; with a score but no interval, any rank is possible."""
     return standing.score is not None and standing.sure_rank_low in (1, None)
 
 
 def fragility(findings: Findings, names: Mapping[int, str]) -> str:
-    """How few votes would change number one, and who would be first; '' where nobody is."""
+    """How few votes would change number one, and who would be first; '' without a number one."""
     stored = findings.fragility
     if stored.get("top") is None:
         return ""
@@ -155,7 +155,7 @@ class Freshness:
 
 
 def groups(rows: Iterable[BoardStanding]) -> list[Group]:
-    """The unranked, by the reason for it."""
+    """The unranked candidates, grouped by reason."""
     by_status: dict[str, list[BoardStanding]] = {}
     for row in rows:
         by_status.setdefault(row.standing.status, []).append(row)
@@ -166,7 +166,7 @@ def groups(rows: Iterable[BoardStanding]) -> list[Group]:
 
 
 def freshness(snapshot: Snapshot | None) -> Freshness | None:
-    """None where the intervals include every vote, or there are none."""
+    """How up to date the intervals are; None if they include every vote or do not exist."""
     if snapshot is None or not snapshot.measured_at or snapshot.interval_reason:
         return None
     if snapshot.measured_votes >= snapshot.n_votes:
@@ -178,7 +178,7 @@ def freshness(snapshot: Snapshot | None) -> Freshness | None:
 
 
 def agreement(findings: Findings, raters: str) -> str:
-    """How often two raters agree; '' where no two have judged the same two answers."""
+    """How often two raters agree; '' if no two judged the same two answers."""
     stored = findings.agreement
     if not stored.get("n_pairs"):
         return ""
@@ -200,7 +200,7 @@ def agreement(findings: Findings, raters: str) -> str:
 
 
 def transitivity(findings: Findings) -> str:
-    """How consistent the majorities are with a single order; '' where no three have met."""
+    """How consistent the majorities are with a single order; '' without any triads."""
     stored = findings.transitivity
     if not stored.get("triads"):
         return ""
@@ -217,7 +217,7 @@ def transitivity(findings: Findings) -> str:
 
 
 def combined(findings: Findings) -> str:
-    """What judges' votes add to a combined board; '' on any other."""
+    """What judges' votes add to a combined board; '' for other boards."""
     stored = findings.combined
     if not stored:
         return ""
@@ -238,7 +238,7 @@ def combined(findings: Findings) -> str:
 
 
 def changed(findings: Findings, names: Mapping[int, str]) -> str:
-    """What differs from human votes alone: widths, scores, and lambda; '' where nothing does."""
+    """What differs from human votes alone: widths, scores and lambda; '' if nothing does."""
     stored = findings.combined
     if not stored or not _is_trusted(stored) or stored.get("gain") is None or stored.get("reason"):
         return ""
@@ -261,7 +261,7 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
 
 
 def counted(findings: Findings) -> str:
-    """Which judges or juries count, by name; '' where none does."""
+    """Which judges or juries count, by name; '' if none does."""
     stored = findings.combined
     if not stored.get("names"):
         return ""
@@ -269,7 +269,7 @@ def counted(findings: Findings) -> str:
 
 
 def _is_trusted(stored: Mapping[str, Any]) -> bool:
-    """Snapshots from before judges could be distrusted counted every judge."""
+    """Whether trusted raters count; snapshots from before trust existed counted every judge."""
     return bool(stored.get("trusted", True))
 
 
@@ -294,7 +294,7 @@ class Trait:
 def traits(findings: Findings) -> list[Trait]:
     """The features of a board's style column, in the order in which they were fitted.
 
-    Empty where no trait differs between answers: then there is no style to control for.
+    Empty if no trait differs between answers: then there is no style to control for.
     """
     rows = [_trait(feature) for feature in findings.style.get("features") or []]
     has_effects = findings.style_scores and any(trait.elo is not None for trait in rows)
@@ -302,8 +302,8 @@ def traits(findings: Findings) -> list[Trait]:
 
 
 def _trait(feature: Mapping[str, Any]) -> Trait:
-    """The coefficient is per standard deviation of the differences; here it is the effect in Elo
-    on two answers that a reader can picture."""
+    """Convert a coefficient, which is per standard deviation of the differences, to the effect in
+    Elo between two answers that a reader can picture."""
     label, deviation = feature["label"], feature.get("deviation")
     answer, other, gap = TRAIT_EXAMPLES.get(feature["name"], (label, "half as much", TWICE))
 
@@ -327,7 +327,7 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
 
 
 def verdict(a: str, b: str, difference: CandidateDifference) -> str:
-    """Who has a clear lead; '' where the two cannot be compared by score."""
+    """Who has a clear lead; '' if the two cannot be compared by score."""
     if difference.elo is None or difference.lead is Lead.NOT_COMPARABLE:
         return ""
     if difference.lead is Lead.AHEAD:
@@ -340,14 +340,14 @@ def verdict(a: str, b: str, difference: CandidateDifference) -> str:
 
 
 def votes_to_separate(votes: str) -> str:
-    """`votes` as "about 120 more votes"; '' where their number is not known."""
+    """A sentence with `votes` ("about 120 more votes"), which are '' if their number is unknown."""
     if not votes:
         return "How many more votes would separate them can’t be estimated."
     return f"If the difference stays the same, {votes} between the two would separate them."
 
 
 def evidence(share: float | None, n_votes: int) -> str:
-    """How much of the evidence comes from direct votes; '' where that is not known."""
+    """How much of the evidence comes from direct votes; '' if unknown."""
     if share is None:
         return ""
     if not n_votes:
@@ -373,7 +373,7 @@ def evidence(share: float | None, n_votes: int) -> str:
 
 @dataclass(frozen=True)
 class Remark:
-    """How another board's score differs: `difference` in Elo, None where either has no score;
+    """How another board's score differs: `difference` in Elo, None if either has no score;
     `is_apart`: whether the intervals do not overlap."""
 
     difference: float | None
@@ -384,8 +384,8 @@ class Remark:
 def disagreement(
     reference: str, own: Standing | None, raters: str, other: Standing | None, shift: float
 ) -> Remark:
-    """Compare a candidate's standing by `raters`, whose scale is higher by `shift`, with its `own`
-    by the `reference`."""
+    """Compare a candidate's `other` standing by `raters`, whose scale is higher by `shift`, with
+    its `own` standing by the `reference`."""
     if own is None or own.score is None:
         return Remark(None, False, f"No score by {reference} to compare with that by {raters}.")
     if other is None or other.score is None:
@@ -403,7 +403,7 @@ def disagreement(
 
 
 def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing) -> str:
-    """The ranges of ranks, where these do not overlap either."""
+    """Both rank intervals in words, if they do not overlap either."""
     if own.rank_low is None or own.rank_high is None:
         return ""
     if other.rank_low is None or other.rank_high is None:

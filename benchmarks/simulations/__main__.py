@@ -1,4 +1,4 @@
-"""`python -m benchmarks.simulations`: run all, write the tables, fail where a target is missed."""
+"""`python -m benchmarks.simulations`: run all, write the tables, fail if a target is missed."""
 
 import os
 import sys
@@ -15,20 +15,20 @@ from benchmarks.simulations.designs import COVERAGE, EFFECT, LEADERS, TIES
 from benchmarks.simulations.page import Found, Row
 from benchmarks.simulations.watching import LOOKS, WATCHED, simulate_watching
 
-# Before NumPy is loaded: its own threads would only wait for each other in two processes.
+# Set before NumPy is loaded: with two processes, its threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 PROCESSES = 2
 SEED = 20_261
-REPEATS = 4000  # a share of 95 % is then met to 0.35 percentage points (one standard error)
+REPEATS = 4000  # the standard error of a share of 95 % is then 0.35 percentage points
 COMBINED_REPEATS = 1000
-TWO_ALONE = 2  # candidates, who err as often as they may: reported, not claimed
+TWO_ALONE = 2  # candidates; with two, errors occur at the allowed rate: reported, not a target
 
 
 @dataclass(frozen=True)
 class Job:
-    """One design, simulated in a process of its own; `row` puts what was found in a table."""
+    """One design, simulated in its own process; `row` turns the results into a table row."""
 
     table: str
     simulate: Callable[..., Found]
@@ -103,7 +103,7 @@ def _told(job: Job, future: Future[Found]) -> Row:
 
 
 def text(found: list[tuple[Job, Row]], repeats: int, combined: int) -> str:
-    """The four tables with what must be known to read them."""
+    """The four tables, with the explanations needed to read them."""
     tables = {
         head: page.table(head, [row for job, row in found if job.table == head])
         for head in (
@@ -153,7 +153,7 @@ where there are six), and the team stops at the first check that separates them.
 
 
 def main() -> int:
-    """Return 0 when all targets are met."""
+    """Run all simulations; return 0 if all targets are met."""
     started = time.monotonic()
     found = run()
     page.keep(written := text(found, REPEATS, COMBINED_REPEATS))

@@ -1,4 +1,4 @@
-"""Do a board's intervals, ranks and "clear number one" keep their promises? Repeat and count."""
+"""Simulation of a board's error rates: intervals, ranks and "clear number one"."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
 
 RESAMPLES = 1000
-EQUAL = 1e-6  # Elo; two truths nearer than that are the same
+EQUAL = 1e-6  # Elo; true ratings that differ by less are equal
 
 
 def simulate_coverage(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
     """Shares over repeats (and candidates): ``bootstrap``, ``sandwich`` and ``independent`` (a
-    sandwich that takes votes as independent) of 95 % intervals that hold the truth;
+    sandwich that takes votes as independent) of 95 % intervals that contain the truth;
     ``least_bootstrap`` and ``least_sandwich`` for the candidate with the fewest;
-    ``simultaneous`` and ``marginal`` of boards whose rank intervals hold all true ranks.
+    ``simultaneous`` and ``marginal`` of boards whose rank intervals contain all true ranks.
     """
     rows, ranks = [], []
     for rng in _generators(n_repeats, seed):
@@ -44,9 +44,9 @@ def simulate_coverage(design: Design, n_repeats: int, seed: int) -> dict[str, fl
 
 
 def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
-    """Shares of repeats, for a design whose best are equal: ``wrong``, in which somebody was
-    called a clear number one; ``marginal``, in which the display's ranks would have done so;
-    ``simultaneous``, in which the rank intervals hold all true ranks.
+    """Shares of repeats, for a design whose best candidates are equal: ``wrong``, in which a clear
+    number one was named; ``marginal``, in which the marginal ranks would have named one;
+    ``simultaneous``, in which the simultaneous rank intervals contain all true ranks.
     """
     rows = []
     for rng in _generators(n_repeats, seed):
@@ -71,7 +71,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _holds(fit: Bootstrap | Sandwich, truth: Floats) -> Floats:
-    """(K,): 1 where the interval holds the truth."""
+    """(K,): 1 where the interval contains the truth."""
     return ((fit.low_ <= truth) & (truth <= fit.high_)).astype(np.float64)
 
 
@@ -81,7 +81,7 @@ def _ranks(fit: Sandwich, simultaneous: bool) -> tuple[Floats, Floats]:
 
 
 def _ranks_hold(fit: Sandwich, votes: Drawn, simultaneous: bool) -> bool:
-    """Whether all intervals hold all true ranks; equals share theirs, all of which must be held."""
+    """Whether all intervals contain all true ranks; equals share several, which must all be in."""
     low, high = _ranks(fit, simultaneous)
     ahead = votes.truth[None, :] - votes.truth[:, None]  # how far the column is ahead
     best = 1 + (ahead > EQUAL).sum(axis=1)

@@ -1,10 +1,10 @@
-"""Boards whose truth is known: how their votes come about, and what endless votes would say.
+"""Designs of simulated boards, which generate votes and know the true ratings.
 
-A vote on a pair is a tie with the chance `TIES`, and else goes by the logistic of the gap between
-the two strengths plus an effect: of the prompt and pair, or of what each candidate makes of the
-prompt. Such votes do not follow Bradley-Terry in the generating strengths, which is why the truth
-is not these but the fit to endlessly many votes on endlessly many prompts: to the expected score
-of each pair, by Gauss-Hermite quadrature over the effects' distribution.
+A vote on a pair is a tie with probability `TIES`; otherwise its probability is logistic in the gap
+between the two strengths plus an effect, of the prompt and pair or of each candidate on the prompt.
+Such votes do not follow Bradley-Terry with the generating strengths, so the truth is not these
+strengths but the fit to infinitely many votes on infinitely many prompts: to the expected score of
+each pair, by Gauss-Hermite quadrature over the distribution of effects.
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TIES = 0.25
-EFFECT = 1.0  # deviation of the effects, in natural log-odds; a gap of 1 is odds of 2.7 to 1
+EFFECT = 1.0  # standard deviation of effects, natural log-odds; a gap of 1 is odds of 2.7 to 1
 NODES = 60  # of the quadrature
 
 
 @dataclass(frozen=True)
 class Design:
-    """How a board comes about.
+    """How a board's votes are generated.
 
     `effect`: "none", "unit" (of prompt and pair) or "prompt" (of candidate and prompt); `cluster`:
     "vote", "unit" or "prompt"; `popular`: how often each candidate is shown, relative to others;
-    `these_prompts`: the truth is about the prompts at hand, in place of all prompts like them.
+    `these_prompts`: the truth is about the drawn prompts only, not about all similar prompts.
     """
 
     name: str
@@ -53,27 +53,27 @@ class Design:
 
     @cached_property
     def chance(self) -> Floats:
-        """(P,): with which each pair is drawn."""
+        """(P,): the probability of drawing each pair."""
         shown = np.array(self.popular)
         product: Floats = shown[self.pairs[0]] * shown[self.pairs[1]]
         return product / product.sum()
 
     @cached_property
     def gap(self) -> Floats:
-        """(P,): the first's strength above the second's."""
+        """(P,): the strength of the first minus that of the second."""
         gap: Floats = self.strength[self.pairs[0]] - self.strength[self.pairs[1]]
         return gap
 
     @cached_property
     def truth(self) -> Floats:
-        """(K,) Elo: the fit to endlessly many votes on endlessly many prompts."""
+        """(K,) Elo: the fit to infinitely many votes on infinitely many prompts."""
         spread = EFFECT * {"none": 0.0, "unit": 1.0, "prompt": 2**0.5}[self.effect]
         node, share = np.polynomial.hermite_e.hermegauss(NODES)
         wins = sigmoid(self.gap[:, None] + spread * node) @ share / share.sum()
         return self.fitted_to(wins)
 
     def fitted_to(self, wins: Floats) -> Floats:
-        """(K,) Elo by the (P,) chances with which the first wins what is no tie."""
+        """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie."""
         score = TIES / 2 + (1 - TIES) * wins
         votes = Battles.from_arrays(*self.pairs, score, self.chance)
         return BradleyTerry().fit(votes).ratings_
@@ -81,7 +81,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Drawn:
-    """One board: its votes by their clusters, and the truth about them, (K,) Elo."""
+    """One simulated board: its votes with their clusters, and the true ratings, (K,) Elo."""
 
     left: Ints
     right: Ints
@@ -96,7 +96,7 @@ class Drawn:
 
 
 def draw(design: Design, rng: np.random.Generator) -> Drawn:
-    """One board of a design: new prompts, new votes."""
+    """Draw one board of a design, with new prompts and votes."""
     pair = rng.choice(len(design.gap), design.n_votes, p=design.chance)
     prompt = rng.integers(0, design.n_prompts, design.n_votes)
     odds = design.gap + _effects(design, rng)  # (prompts, P)
@@ -109,7 +109,7 @@ def draw(design: Design, rng: np.random.Generator) -> Drawn:
 
 
 def _effects(design: Design, rng: np.random.Generator) -> Floats:
-    """(prompts, P), in log-odds for the first of each pair."""
+    """(prompts, P) effects, in log-odds for the first of each pair."""
     if design.effect == "none":
         return np.zeros((design.n_prompts, len(design.gap)))
     if design.effect == "unit":
@@ -120,7 +120,7 @@ def _effects(design: Design, rng: np.random.Generator) -> Floats:
 
 
 def sigmoid(gap: Floats) -> Floats:
-    """The chance to win at these log-odds."""
+    """The win probability at these log-odds."""
     return 1 / (1 + np.exp(-gap))
 
 

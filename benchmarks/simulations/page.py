@@ -1,4 +1,4 @@
-"""The simulations' tables, their targets, and their place in docs/statistics.md."""
+"""The tables of the simulations, their targets, and their section of docs/statistics.md."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Found = dict[str, float]
 
 @dataclass(frozen=True)
 class Row:
-    """One design: its name, what was found, and the names of the targets it missed."""
+    """One design: its name, its results, and the names of the targets it missed."""
 
     cells: tuple[str, ...]
     missed: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ COVERAGE_HEAD = (
 
 
 def coverage_row(name: str, found: Found, *, cautious: bool) -> Row:
-    """Targets: both methods cover, and the simultaneous ranks hold.
+    """Targets: coverage by both methods and by the simultaneous ranks.
 
-    Where intervals are `cautious`, wider than chance asks for, they may cover more than that.
+    `cautious` intervals are wider than necessary and may cover more often.
     """
     most = 1.0 if cautious else COVERS[1]
     missed = [way for way in ("bootstrap", "sandwich") if not COVERS[0] <= found[way] <= most]
@@ -62,10 +62,10 @@ LEADER_HEAD = (
 
 
 def leader_row(name: str, found: Found, *, repeats: int, claimed: bool) -> Row:
-    """Targets, where they are `claimed`: no leader is named in error too often, and ranks hold.
+    """Targets, if `claimed`: few leaders named in error, and coverage by the simultaneous ranks.
 
-    Among equals the ranks err exactly as often as they may, so that of so many repeats about half
-    would show a little more: two standard errors of the simulation are allowed for.
+    Among equals the ranks err exactly at the allowed rate, so about half of all simulations would
+    show slightly more: two standard errors of the simulation are tolerated.
     """
     cells = [_percent(found[key]) for key in ("wrong", "marginal", "simultaneous")]
     allowed = 2 * math.sqrt(ALL_RANKS * (1 - ALL_RANKS) / repeats)
@@ -83,7 +83,7 @@ WATCHED_HEAD = (
 
 
 def watched_row(name: str, found: Found) -> Row:
-    """Target: over all checks the rule errs no more often than an interval does at one."""
+    """Target: over all checks, the rule errs no more often than an interval at a single check."""
     missed = ["conclusive"] if found["known"] > WRONG_LEADER else []
     return Row((name, _percent(found["known"]), _percent(found["interval"])), tuple(missed))
 
@@ -109,7 +109,7 @@ COMBINED_HEAD = (
 
 
 def combined_row(judge: str, design: str, found: Found) -> Row:
-    """Targets: the combined intervals cover, and are no wider than people's alone."""
+    """Targets: coverage by the combined intervals, hardly wider than with human votes alone."""
     missed = [] if COVERS[0] <= found["coverage"] <= COVERS[1] else ["coverage"]
     if found["width_ratio"] > WIDER:
         missed.append("width")
@@ -119,7 +119,7 @@ def combined_row(judge: str, design: str, found: Found) -> Row:
 
 
 def keep(text: str, page: Path = PAGE) -> None:
-    """Write the text between the two marks of the page. Raises ValueError where they are not."""
+    """Write the text between the page's two markers. Raises ValueError if they are missing."""
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -1,9 +1,9 @@
-"""Does the combined board keep its promise with a good judge, a biased one and a useless one?
+"""Simulation of the combined board's coverage with good, biased and useless judges.
 
 People and the judge see comparisons of `CANDIDATES` candidates, drawn with different pair
-probabilities: people's grow with the candidates' numbers, the judge's are equal. The truth is the
-Bradley-Terry fit to endlessly many of people's votes on people's pairs; where votes are weighted by
-the stored draw probabilities, on equal pairs.
+probabilities: people's increase with the candidates' indices, the judge's are equal. The truth is
+the Bradley-Terry fit to infinitely many human votes with people's pair probabilities, or with equal
+ones if votes are weighted by the stored draw probabilities.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ DESIGNS = ("votes", "prompts", "weighted")
 CANDIDATES = 8
 PEOPLE = 600
 JUDGED = 6000
-PROMPTS = 60  # that people see; the judge sees as many again
+PROMPTS = 60  # seen by people; the judge sees these and as many others
 SPREAD = 0.8  # of strengths, in natural log-odds
-SURPRISE = 1.2  # the deviation of an answer's quality from its candidate's strength
+SURPRISE = 1.2  # the standard deviation of an answer's quality around its candidate's strength
 
 
 @dataclass(frozen=True)
 class World:
-    """What is true of all repeats: strengths, people's pair probabilities, the fit they aim at."""
+    """The constants of all repeats: strengths, people's pair probabilities, and the true fit."""
 
     strength: Floats
     left: Ints
@@ -41,7 +41,7 @@ class World:
 
 @dataclass(frozen=True)
 class Seen:
-    """Comparisons with the odds that people follow, and what a judge may see besides."""
+    """Comparisons with the log-odds of human votes, and what else may influence a judge."""
 
     left: Ints
     right: Ints
@@ -67,15 +67,15 @@ def world(design: str) -> World:
 
 
 def simulate(judge_kind: str, n_repeats: int, seed: int, design: str = "votes") -> dict[str, float]:
-    """Repeat the board and count.
+    """Simulate the board repeatedly.
 
-    ``design``: "votes", each of which surprises by itself; "prompts", where a prompt moves all
-    votes on it; "weighted", votes with the weights of their draw probabilities.
+    ``design``: "votes", with independent surprises; "prompts", with surprises shared by all votes
+    on a prompt; "weighted", with votes weighted by their inverse draw probabilities.
 
-    Returns, over repeats and candidates: ``coverage`` of the combined 95 % intervals,
-    ``people_coverage`` of people's alone, ``width_ratio`` of the mean widths, combined over alone,
-    ``widest_ratio``, the greatest of the ratios of single repeats, ``mean_lambda``, and
-    ``lambda_zero``, the share of repeats that fall back to people alone.
+    Returns, over repeats and candidates: ``coverage`` of the combined 95 % intervals and
+    ``people_coverage`` of those from human votes alone; ``width_ratio``, the mean ratio of their
+    mean widths, and ``widest_ratio``, the largest ratio of a single repeat; ``mean_lambda``, and
+    ``lambda_zero``, the share of repeats that fall back to human votes alone.
     """
     if judge_kind not in JUDGES or design not in DESIGNS:
         raise ValueError(f"judge_kind is one of {JUDGES} and design of {DESIGNS}")
@@ -132,7 +132,7 @@ def _draw(
     quality: Floats | None,
     rng: np.random.Generator,
 ) -> Seen:
-    """``quality``: (prompts, K) of answers, or None: those of every comparison are its own."""
+    """Draw comparisons. ``quality``: (prompts, K) of answers; None draws it per comparison."""
     pair = rng.choice(len(there.left), size, p=chance)
     left, right = there.left[pair], there.right[pair]
     prompt = rng.integers(0, n_prompts, size)
@@ -145,7 +145,7 @@ def _draw(
 
 
 def _verdict(judge_kind: str, seen: Seen, rng: np.random.Generator) -> Floats:
-    """The judge's soft score for left; one in ten is a coin's, NaN where it will not say."""
+    """The judge's soft score for left; one in ten is random, NaN where the judge abstains."""
     leaning = {
         "good": seen.gap,
         "abstains": np.where(np.abs(seen.gap) < 0.7, np.nan, seen.gap),

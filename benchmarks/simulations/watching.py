@@ -1,4 +1,4 @@
-"""Somebody looks again and again at two equal candidates: how often are they called different?"""
+"""Simulation of repeated checks: how often two equal candidates are called different."""
 
 import math
 
@@ -14,8 +14,8 @@ LOOKS = 50
 ALIKE = (1.0, 1.0)
 LEVEL = (0.0, 0.0)
 SIX = (0.0, 0.0, 0.3, -0.3, 0.1, -0.1)
-NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, and known to be
-# The first two of each are the equal ones.
+NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, with many votes
+# In each design, the first two candidates are equal.
 WATCHED = (
     Design("two, independent votes", "none", 1, "vote", LEVEL, ALIKE, 2000),
     Design("two, prompt effects, 40 prompts", "prompt", 40, "prompt", LEVEL, ALIKE, 2000),
@@ -29,7 +29,7 @@ WATCHED = (
 
 def simulate_watching(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
     """Shares of repeats in which the two were called different at any look: ``interval``, by a
-    95 % interval that leaves out 0, and ``known``, by the rule that may be asked at every look.
+    95 % interval that excludes 0, and ``known``, by the sequential test.
     """
     called = []
     for one in np.random.SeedSequence(seed).spawn(n_repeats):
@@ -40,7 +40,7 @@ def simulate_watching(design: Design, n_repeats: int, seed: int) -> dict[str, fl
 
 
 def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
-    """At each look that knows an error: whether the interval leaves out 0, whether it is known."""
+    """At each look with a known error: whether the interval excludes 0, and the test decides."""
     found = []
     for n in np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:]:
         cluster = None if votes.cluster is None else votes.cluster[:n]
@@ -58,5 +58,5 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
 
 
 def _variance(covariance: Floats) -> float:
-    """Of the difference between the first two."""
+    """The variance of the difference between the first two."""
     return float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])

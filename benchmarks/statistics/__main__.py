@@ -1,4 +1,4 @@
-"""Run all contests, write the section of RESULTS.md, fail where a target is missed."""
+"""Run all contests, write the section of RESULTS.md, fail if a target is missed."""
 
 import sys
 from importlib import import_module
@@ -17,7 +17,7 @@ LARGEST_FIT = 100.0  # megabytes above the arrays
 
 
 def main() -> int:
-    """Return 0 when all targets are met."""
+    """Run all contests; return 0 if all targets are met."""
     measured = {}
     for module in modules():
         for contest in import_module(module).CONTESTS:
@@ -38,7 +38,7 @@ def modules() -> list[str]:
 
 
 def memory(fit: Measured) -> Line:
-    """What the fit needs above the arrays that it is given."""
+    """The target for the fit's memory beyond its input arrays."""
     target, found = f"at most {LARGEST_FIT:g} MB", f"{fit.megabytes:.0f} MB"
     what = "One fit from integer arrays: peak memory above the input"
     return Line(what, target, found, fit.megabytes <= LARGEST_FIT)

@@ -1,4 +1,4 @@
-"""A contest: our call and its rivals', in turns, and what each needs of memory."""
+"""Contests between our call and its rivals: times, measured in turns, and peak memory."""
 
 import subprocess
 import sys
@@ -17,8 +17,8 @@ Make = Callable[[], Call]
 
 @dataclass(frozen=True)
 class Contestant:
-    """``make`` prepares the input, untimed, and returns the call to time; one call makes ``unit``
-    of what is compared (replicates, say)."""
+    """``make`` prepares the input, untimed, and returns the call to time; one call produces
+    ``unit`` results, such as replicates."""
 
     name: str
     make: Make
@@ -27,14 +27,14 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Rival(Contestant):
-    """Somebody we want to be at least ``faster`` times as fast as; below 1, slower is allowed."""
+    """A contestant that we must beat by the factor ``faster``; below 1, we may be slower."""
 
     faster: float = 1.0
 
 
 @dataclass(frozen=True)
 class Contest:
-    """What is measured, who we are, and whom we compete with."""
+    """What is measured, our contestant, and its rivals."""
 
     what: str
     ours: Contestant
@@ -55,9 +55,9 @@ class Measured:
 
 
 def compete(module: str, contest: Contest) -> list[Measured]:
-    """Time everybody once per round, in an order that turns round each time."""
+    """Time every contestant once per round, in an order that is reversed each time."""
     calls = [contestant.make() for contestant in contest.contestants]
-    for call in calls:  # compilers and caches get warm
+    for call in calls:  # to warm up compilers and caches
         call()
     seconds: list[list[float]] = [[] for _ in calls]
     for number in range(contest.rounds):
@@ -72,13 +72,13 @@ def compete(module: str, contest: Contest) -> list[Measured]:
 
 
 def peak_megabytes(module: str, what: str, place: int) -> float:
-    """What one call of a contestant adds to the resident memory of a fresh process, at its peak."""
+    """The peak memory that one call of a contestant adds to a fresh process."""
     command = [sys.executable, "-m", "benchmarks.statistics.peak", module, what, str(place)]
     return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def lines(contest: Contest, measured: list[Measured]) -> list[Line]:
-    """One line per rival: the ratio of the medians, and the smallest and largest of a round."""
+    """One line per rival: the ratio of the medians, and the smallest and largest in a round."""
     ours = measured[0].seconds
     return [
         _line(f"{contest.what}, compared with {rival.name}", rival.faster, ours, theirs.seconds)
@@ -97,7 +97,7 @@ def _line(what: str, faster: float, ours: list[float], theirs: list[float]) -> L
 
 
 def _seconds(call: Call) -> float:
-    """The median of as many calls as fit into a turn, at least one: chance hits short ones most."""
+    """The median of as many calls as fit into a turn, at least one; short calls vary most."""
     times: list[float] = []
     while sum(times) < TURN:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What `import ranking.stats` costs beyond Python's own start."""
+"""The time of `import ranking.stats` beyond Python's own start."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ LONGEST = 0.15
 
 
 def line() -> Line:
-    """Starts with and without the import, in turns; the difference of their medians."""
+    """Time starts with and without the import, in turns; the median difference."""
     starts = [(_seconds("pass"), _seconds("import ranking.stats")) for _ in range(ROUNDS)]
     more = [with_it - without for without, with_it in starts]
     found = f"{median(more):.3f} s ({min(more):.3f} to {max(more):.3f})"

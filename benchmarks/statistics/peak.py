@@ -10,11 +10,11 @@ PROCESS = Path("/proc/self")
 
 
 def main(module: str, what: str, place: str) -> float:
-    """The peak of resident memory in the first call, above what there was before it."""
+    """The peak of resident memory during the first call, minus the memory before it."""
     contests: list[Contest] = import_module(module).CONTESTS
     contest = next(contest for contest in contests if contest.what == what)
     call = contest.contestants[int(place)].make()
-    (PROCESS / "clear_refs").write_text("5")  # the high-water mark starts again from here
+    (PROCESS / "clear_refs").write_text("5")  # resets the high-water mark
     before = _kilobytes("VmRSS")
     call()
     return (_kilobytes("VmHWM") - before) / 1024

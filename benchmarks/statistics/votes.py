@@ -1,4 +1,4 @@
-"""The votes that everybody counts: seeded, with ties and a skewed popularity of candidates."""
+"""The votes that all contests use: seeded, with ties and a skewed popularity of candidates."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -48,7 +48,7 @@ def votes(n: int = N_VOTES) -> Votes:
 
 
 def features(v: Votes) -> NDArray[np.float64]:
-    """(n, 4) differences of style, which the better liked answer tends to have more of."""
+    """(n, 4) style differences; the preferred answer tends to have more of each feature."""
     draw = np.random.default_rng(SEED + 1)
     liked = np.linspace(0, STYLE, N_FEATURES)
     return draw.standard_normal((len(v.score), N_FEATURES)) + np.outer(v.score - 0.5, liked)

@@ -265,7 +265,7 @@ class RingsideError(Exception):
 
 
 class StillWaiting(RingsideError):  # noqa: N818  (a public name)
-    """The time to wait is over before the work is; `last` is its latest state."""
+    """The time to wait was over before the work was done; `last` is its latest state."""
 
     def __init__(self, detail: str, last: Any) -> None:
         super().__init__(detail)
@@ -279,7 +279,7 @@ _IS_IT = "Is this the address of a Ringside server?"
 
 
 class _Answer(dict[str, Any]):
-    """A JSON object of an answer; a missing member is a RingsideError, not a KeyError."""
+    """A JSON object in an answer; a missing member raises RingsideError, not KeyError."""
 
     def __missing__(self, name: str) -> Any:
         raise RingsideError(f"The answer has no {name!r}. {_IS_IT}")
@@ -287,14 +287,14 @@ class _Answer(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer of any status."""
+    """An answer with any status."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The answer, which is always an object."""
+        """The body, a JSON object; raises RingsideError for anything else."""
         try:
             said = json.loads(self.body, object_hook=_Answer)
         except ValueError:
@@ -304,7 +304,7 @@ class Reply:
         return said
 
     def error(self) -> RingsideError:
-        """The error of a status of 300 or above."""
+        """The error for a status of 300 or above."""
         try:
             said = json.loads(self.body)
         except ValueError:
@@ -358,7 +358,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 class _Web:
-    """Requests to one Ringside server, with retries. No text of it contains the token."""
+    """Requests to one Ringside server, with retries. No message contains the token."""
 
     def __init__(self, url: str, token: str, timeout: float) -> None:
         self.base = _checked_url(url)
@@ -376,9 +376,9 @@ class _Web:
         etag: str = "",
         deadline: float = math.inf,
     ) -> Reply:
-        """Return the answer of status 2xx or 304; raises RingsideError for every other.
+        """Return an answer with status 2xx or 304; raises RingsideError for any other.
 
-        Raises StillWaiting where a retry may help, but would come after the `deadline`.
+        Raises StillWaiting if a retry may help, but would come after the `deadline`.
         """
         request = self._request(method, path, body, key, etag)
         for attempt in range(1, MOST_TRIES + 1):
@@ -430,7 +430,7 @@ class _Web:
 
 
 def _pause(seconds: float, deadline: float, error: RingsideError) -> None:
-    """Sleep before a retry; raises StillWaiting where it would come too late."""
+    """Sleep before a retry; raises StillWaiting if it would come too late."""
     if time.monotonic() + seconds > deadline - LEAST_TRY:
         raise StillWaiting(str(error), None) from error
     time.sleep(seconds)
@@ -453,7 +453,7 @@ def _checked_url(url: str) -> str:
 
 
 def _checked_token(token: str) -> str:
-    """Reject what cannot be sent in a header, without repeating it."""
+    """Reject a token that cannot be sent in a header, without showing it."""
     if token and not re.fullmatch(r"[\x21-\x7e]+", token):
         raise RingsideError("The token contains spaces, line breaks or characters no token has.")
     return token
@@ -559,7 +559,7 @@ class Ringside:
     def newest(self, arena: str, name: str, *, team: str = "") -> Candidate | None:
         """Return the newest version of a candidate that is not retired, or None.
 
-        Where teams share an arena, `team` says whose.
+        If teams share an arena, `team` says whose.
         """
         versions = self._versions(arena, name, team, retired="false")
         return versions[-1] if versions else None
@@ -593,7 +593,7 @@ class Ringside:
         return cast(Candidate, self.post_once(path, content, versions[-1], content))
 
     def find_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate | None:
-        """Return what `ensure_candidate` would find; None where it would create a version."""
+        """Return what `ensure_candidate` would find; None if it would create a version."""
         content = _content(made_of)
         newest = self.newest(arena, name, team=self._team)
         return newest if newest is not None and _is_made_of(newest, content) else None
@@ -629,7 +629,7 @@ class Ringside:
         return self._upsert(path, "responses", rows, atomic=atomic)
 
     def quote_answers(self, arena: str, candidate: int) -> AnswerQuote | None:
-        """Quote generating the missing answers, without starting it; None where none is missing."""
+        """Quote generating the missing answers, without starting it; None if none is missing."""
         path = f"{_candidate(arena, candidate)}answers/"
         try:
             return cast(AnswerQuote, self.post(path, {"dry_run": True}))
@@ -643,7 +643,7 @@ class Ringside:
     ) -> AnswerRun | None:
         """Start generating a candidate's missing answers, for at most `cap` dollars.
 
-        Returns the run, which may be one in progress; None where there is nothing to generate.
+        Returns the run, which may be one in progress; None if there is nothing to generate.
         """
         path = f"{_candidate(arena, candidate)}answers/"
         last = self._last_answer_run(path)
@@ -785,7 +785,7 @@ class Ringside:
 
     @functools.cached_property
     def _team(self) -> str:
-        """The slug of the token's only team; '' where there are several."""
+        """The slug of the token's only team; '' if there are several."""
         teams = self.get("me/")["teams"]
         return str(teams[0]["slug"]) if len(teams) == 1 else ""
 
@@ -838,7 +838,7 @@ class _Fit:
             self.by_text.setdefault(_stripped(prompt["text"] or ""), []).append(name)
 
     def why_not(self, index: int, row: Mapping[str, Any]) -> str:
-        """Return a sentence; '' for a valid row."""
+        """Return why a row is rejected, as a sentence; '' for a valid row."""
         wrong = _wrong_with(row) or self._wrong_prompt(index, row)
         return f"Row {index + 1:,}: {wrong}" if wrong else ""
 
@@ -975,7 +975,7 @@ def _given(text: str) -> Any:
 
 
 def _finite(said: str) -> float:
-    """Raises ValueError for anything but a finite number."""
+    """Parse a number; raises ValueError unless it is finite."""
     number = float(said)
     if not math.isfinite(number):
         raise ValueError
@@ -1077,7 +1077,7 @@ class _Check:
         return found
 
     def _candidate(self, baseline: Candidate) -> Candidate:
-        """Create the candidate with its answers; or find it, without a configuration."""
+        """Create the candidate with its answers; without a configuration, find it."""
         asked, made_of = self.asked, self._made_of()
         if asked.answers:
             return self._uploaded({**made_of, "endpoint": "", "model": asked.model or ""})
@@ -1135,7 +1135,7 @@ class _Check:
     # -- Judging and deciding --
 
     def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
-        """Start the judge run, or find it; None where there is nothing left to judge."""
+        """Start the judge run, or find it; None if there is nothing left to judge."""
         asked = self.asked
         order = {
             "judges": asked.judge,
@@ -1176,7 +1176,7 @@ class _Check:
             return cast(Decision, waiting.last)
 
     def _why(self, run: JudgeRun | None, found: Decision) -> str:
-        """Say why it is not conclusive, where more is missing than votes."""
+        """Explain an inconclusive verdict if more than votes is missing; else ''."""
         if why := _why_open(run, found):
             return why
         return NOTHING_MORE if self.has_judged_all and found["verdict"] == "unknown" else ""
@@ -1209,7 +1209,7 @@ class _Check:
 
 
 def _why_open(run: JudgeRun | None, found: Decision) -> str:
-    """Why an unknown verdict is not even "not conclusively worse"; else ''."""
+    """Why an unknown verdict does not even mean "not conclusively worse"; else ''."""
     if found["verdict"] != "unknown":
         return ""
     if run is not None and run["state"] != "done":
@@ -1262,7 +1262,7 @@ def _plain(text: str) -> str:
 
 
 def _seconds(said: str) -> float:
-    """Seconds of 90, 90s, 30m or 2h."""
+    """Parse a duration such as 90, 90s, 30m or 2h to seconds."""
     found = re.fullmatch(r"(\d{1,6})(s|m|h)?", said)
     if not found:
         raise argparse.ArgumentTypeError(f"{said!r} is not a time: use 90s, 30m or 2h.")

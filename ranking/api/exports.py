@@ -84,7 +84,7 @@ Votes = Counter[tuple[int, int]]
 
 
 def with_battles(votes: VoteQuerySet) -> VoteQuerySet:
-    """Read what the rows of votes need, and no text."""
+    """Load the columns that rows of votes need, without texts."""
     joined = votes.select_related(
         "rater", "comparison__prompt", "comparison__left", "comparison__right"
     )
@@ -92,7 +92,7 @@ def with_battles(votes: VoteQuerySet) -> VoteQuerySet:
 
 
 def with_texts(votes: VoteQuerySet) -> VoteQuerySet:
-    """Read prompts, answers and the candidates' teams too."""
+    """Load prompts, answers and the candidates' teams too."""
     joined = with_battles(votes).select_related(
         "comparison__left_response", "comparison__right_response"
     )
@@ -100,7 +100,7 @@ def with_texts(votes: VoteQuerySet) -> VoteQuerySet:
 
 
 def battle(vote: Vote) -> dict[str, Any]:
-    """A vote as a row; `prompt` is null where it is not known."""
+    """A vote as a row; `prompt` is null if unknown."""
     comparison = vote.comparison
     prompt = comparison.prompt
     return {
@@ -172,7 +172,7 @@ def as_jsonl(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def as_csv(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield battles as CSV with a header line; spreadsheets run none of the texts."""
+    """Yield battles as CSV with a header line, and texts that spreadsheets do not run."""
     yield _csv_lines([COLUMNS])
     for batch in _batches(rows, LINES_AT_ONCE):
         yield _csv_lines(escape_cells(row[name] for name in COLUMNS) for row in batch)
@@ -196,8 +196,8 @@ def _batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def preferences(arena: Arena) -> Iterator[Row]:
     """Yield, for each prompt and two answers to it, which one more people preferred.
 
-    Only decisive human votes count, and where they are level there is no row. Answers of
-    undisclosed candidates are left out.
+    Only decisive human votes count; if they are level, there is no row. Answers of undisclosed
+    candidates are left out.
     """
     for prompts in _batches(one_by_one(arena.prompts.revealed().defer("html")), PROMPTS_AT_ONCE):
         yield from _preferences_on(arena, {prompt.pk: prompt for prompt in prompts})
@@ -225,7 +225,7 @@ def _preferences_on(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[Row
 
 
 def _count_preferences(arena: Arena, prompts: Mapping[int, Prompt]) -> Votes:
-    """How often people preferred one answer to another, by their ids."""
+    """How often people preferred one answer to another, by (preferred id, other id)."""
     rows = (
         arena.votes.live()
         .of_people()

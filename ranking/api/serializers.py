@@ -210,8 +210,8 @@ def standings_of(view: BoardView, board: Board) -> dict[str, Any]:
 
 
 def standings_of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """The same for any snapshot. Costs are not part of what was published, so only the current
-    snapshot has them."""
+    """`standings_of` for any snapshot. Costs are not part of what was published, so only the
+    current snapshot has them."""
     board = snapshot.board
     rows = snapshot.standings.select_related("candidate", "elo_interval")
     standings = list(rows.order_by(F("rank").asc(nulls_last=True), "pk"))

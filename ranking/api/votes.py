@@ -1,4 +1,4 @@
-"""The votes that boards are made of, as battles."""
+"""The votes that boards count, as battles."""
 
 from datetime import UTC, datetime
 from functools import cached_property
@@ -96,7 +96,7 @@ class IdFilter(filters.Filter):
 
 
 class UtcDateTimeField(IsoDateTimeField):
-    """A time that exists in UTC too: near the ends of the calendar, a time zone may not."""
+    """A time that can be converted to UTC, unlike some near the ends of the calendar."""
 
     def clean(self, value: Any) -> datetime | None:
         at: datetime | None = super().clean(value)
@@ -187,7 +187,7 @@ class BattleList(ArenaEndpoint, ListEndpoint):
 
     @cached_property
     def reader(self) -> FieldVisibility | None:
-        """Which texts the caller may read; None unless texts are asked for."""
+        """Which texts the caller may read; None unless texts are requested."""
         has_texts = yes_or_no(self.request, "texts")
         return FieldVisibility(self.actor, self.arena) if has_texts else None
 

@@ -1,4 +1,4 @@
-"""Boards: whose votes are ranked, on which prompts; and snapshots, their published results."""
+"""Boards, each with its raters and category, and snapshots, their published results."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from arena.models import Arena, Candidate
 
 
 class Raters(models.TextChoices):
-    """Who votes."""
+    """The kinds of raters."""
 
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
@@ -19,9 +19,9 @@ class Raters(models.TextChoices):
 class Counted(models.TextChoices):
     """Whose votes a board counts.
 
-    A jury casts votes of its own, which count on the juries' board; its members' count on the
-    judges'. Human and LLM votes are never pooled: on the combined board people decide the scores,
-    and trusted juries, or else trusted judges, only narrow the intervals.
+    A jury casts votes of its own, which count on the juries' board; its members' votes count on the
+    judges' board. Human and LLM votes are never pooled: on the combined board people decide the
+    scores, and trusted juries, or else trusted judges, only narrow the intervals.
     """
 
     PEOPLE = "people", "People"
@@ -89,7 +89,7 @@ class Board(models.Model):
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
     def current(self) -> "SnapshotQuerySet":
-        """What the boards show now."""
+        """The snapshots that boards show now."""
         return self.filter(is_current=True)
 
     def kept(self) -> "SnapshotQuerySet":
@@ -100,19 +100,19 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         return self.filter(board__arena=arena).select_related("board").order_by("board__category")
 
     def without_elo_intervals(self, now: datetime) -> "SnapshotQuerySet":
-        """Snapshots with Elo ratings whose intervals nobody has made or is making."""
+        """Snapshots with Elo ratings whose intervals no worker has computed or is computing."""
         unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
         rated = Standing.objects.filter(snapshot=OuterRef("pk"), elo__isnull=False)
         return self.filter(unclaimed, elo_intervals_at=None).filter(Exists(rated))
 
     def superseded(self, now: datetime) -> "SnapshotQuerySet":
-        """Snapshots that nothing needs: not current, not history, nobody making Elo intervals."""
+        """Snapshots that nothing needs: not current, not history, no Elo intervals in progress."""
         unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
         return self.filter(unclaimed, is_current=False, is_history=False)
 
 
 class Snapshot(models.Model):
-    """One published result of a board, from the votes that it could see."""
+    """One published result of a board, from the votes at that time."""
 
     board = models.ForeignKey(Board, models.CASCADE, related_name="snapshots")
     is_current = models.BooleanField(default=True)
@@ -164,7 +164,7 @@ class Snapshot(models.Model):
 
 
 class SnapshotMatrices(models.Model):
-    """What comparing two candidates needs: the votes per pair, and the scores' covariance."""
+    """The input for comparing two candidates: votes per pair, and the scores' covariance."""
 
     snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
     cells = models.BinaryField(help_text="The tally per pair that the scores stand on.")
@@ -179,7 +179,7 @@ class SnapshotMatrices(models.Model):
 
 
 class Standing(models.Model):
-    """One candidate's row in a snapshot; scores are NULL where it cannot be compared yet."""
+    """One candidate's row in a snapshot; scores are NULL if it is not comparable yet."""
 
     snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="standings")
     candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="standings")
@@ -221,7 +221,7 @@ class Standing(models.Model):
 
 
 class EloInterval(models.Model):
-    """The 95 % interval of a standing's Elo rating, made after publishing: it takes longer."""
+    """The 95 % interval of a standing's Elo rating, computed after publishing, as it takes long."""
 
     standing = models.OneToOneField(Standing, models.CASCADE, related_name="elo_interval")
     low = models.FloatField()

@@ -1,4 +1,4 @@
-"""What refreshes keep: counted styles, running tallies, leases, checkpoints and stored pages."""
+"""Data kept by refreshes: counted styles, running tallies, leases, checkpoints, stored pages."""
 
 import time
 import uuid
@@ -32,7 +32,7 @@ class ResponseStyle(models.Model):
 
 
 class Tallied(models.TextChoices):
-    """Whose votes a tally adds up: everybody's of a kind, or those of the trusted among them."""
+    """Whose votes a tally adds up: those of all raters of a kind, or of the trusted ones."""
 
     PEOPLE = Raters.PEOPLE.value, Raters.PEOPLE.label
     JUDGES = Raters.JUDGES.value, Raters.JUDGES.label
@@ -82,13 +82,13 @@ class TallyMemberQuerySet(models.QuerySet["TallyMember"]):
         return self.filter(**of_all, rater__trusted_at__isnull=False)
 
     def newly_trusted(self) -> "TallyMemberQuerySet":
-        """Trusted judges and juries whose votes the tallies of the trusted do not count yet."""
+        """Trusted judges and juries whose votes the trusted tallies do not count yet."""
         known = TalliedTrust.objects.filter(arena=OuterRef("tally__arena"), rater=OuterRef("rater"))
         return self.trusted().filter(~Exists(known))
 
 
 class TallyMember(models.Model):
-    """How many votes of a question one rater cast, or one prompt got, to count both."""
+    """How many votes of a question one rater cast or one prompt got; used to count both kinds."""
 
     tally = models.ForeignKey(Tally, models.CASCADE, related_name="members")
     rater = models.ForeignKey(Rater, models.CASCADE, null=True, related_name="+")
@@ -116,15 +116,15 @@ class TallyMember(models.Model):
 
 class TalliedTrustQuerySet(models.QuerySet["TalliedTrust"]):
     def withdrawn(self) -> "TalliedTrustQuerySet":
-        """Notes on raters that are no longer trusted."""
+        """Records of raters that are no longer trusted."""
         return self.filter(rater__trusted_at=None)
 
 
 class TalliedTrust(models.Model):
-    """Notes that the tallies of the trusted count all tallied votes of a judge or jury.
+    """A record that the trusted tallies count all tallied votes of a judge or jury.
 
-    `Rater.trusted_at` is what should be counted, this is what is. It changes only together with
-    those tallies, under the arena's lease. See `ranking.services.rebuild`.
+    `Rater.trusted_at` says whose votes should count, this record whose votes do. It changes only
+    together with those tallies, under the arena's lease. See `ranking.services.rebuild`.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallied_trust")
@@ -145,7 +145,7 @@ class TalliedTrust(models.Model):
 class ClusterTally(models.Model):
     """The votes on one prompt per pair (of one rater, where the prompt is unknown).
 
-    Clustered intervals need it. It is behind the tallies by what `TallyDelta` still holds.
+    Clustered intervals need it. It lags behind the tallies by the votes in `TallyDelta`.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="cluster_tallies")
@@ -220,8 +220,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
         """Arenas marked stale, or with votes, voids, imports or trust not yet in the tallies.
 
-        Hidden votes do not count before their reveal. A token that is still there was left by a
-        refresh that was killed (or one is running: then the arena is not free).
+        Hidden votes do not count before their reveal. A remaining token was left by a refresh that
+        was killed (or one is running: then the arena is not free).
         """
         of_arena = {"arena": OuterRef("arena")}
         return self.filter(arena__in=Arena.objects.revealed()).filter(
@@ -236,7 +236,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         )
 
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
-        """Lease the arena for one refresh; None when it is taken or it is too soon.
+        """Lease the arena for one refresh; None if it is taken or the pause is not over.
 
         `look_again` is cleared now and not at the end, where that would lose a request made
         during the refresh.
@@ -299,8 +299,8 @@ class BoardPageQuerySet(models.QuerySet["BoardPage"]):
 class BoardPage(models.Model):
     """A page of a board as it is served: gzip bytes and their ETag.
 
-    It is served only while its epoch is the arena's. Publishing advances the epoch, so a page made
-    from older numbers may be stored late and is still never served.
+    It is served only while its epoch is the arena's. Publishing advances the epoch, so a page with
+    older numbers is never served, even if it is stored late.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="board_pages")

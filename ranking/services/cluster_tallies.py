@@ -1,7 +1,7 @@
 """Votes per prompt: counted by the database (GROUP BY), and kept as running tallies.
 
-The count checks what folding has added up. The running tallies per prompt are behind those per
-pair until somebody needs intervals.
+The count verifies the result of folding. The running tallies per prompt lag behind those per pair
+until intervals are needed.
 """
 
 import uuid
@@ -68,7 +68,7 @@ def count(arena_id: int, raters: str, trusted: Collection[int]) -> CountedVotes:
 
 
 def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
-    """Count the votes by prompt, or by rater where that is unknown; merged."""
+    """Count the votes by prompt, or by rater where the prompt is unknown; merged."""
     points = Cast(Floor(F("preference") * Value(float(UNIT))), BigIntegerField())
     groups = (
         votes.annotate(
@@ -140,7 +140,7 @@ def merge_deltas(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
     while deltas := _next_deltas(arena_id, raters):
         counts = VoteCounts.joined(VoteCounts.of_bytes(delta.cells) for delta in deltas).merged()
         rows = list(_updated_rows(arena_id, raters, counts))
-        # All is read and added up by now, so that the transaction only writes.
+        # Everything has been read and summed by now, so the transaction only writes.
         with transaction.atomic():
             renew(token)
             new = [row for row in rows if row.pk is None]
@@ -208,7 +208,7 @@ def _load_rows(
 
 
 def read_clusters(*, arena_id: int, raters: str, category: str = "") -> VoteCounts:
-    """The counts of a question by prompt, without the deltas that are not merged yet."""
+    """The counts of a question by prompt, without unmerged deltas."""
     tallies = ClusterTally.objects.filter(arena=arena_id, raters=raters)
     if category:
         tallies = tallies.filter(prompt__category=category)

@@ -1,10 +1,10 @@
 """Combined boards: people decide the scores, and trusted judges narrow the intervals.
 
-Trusted juries are the judges here, or trusted judges where no jury is trusted; never both, since a
-jury repeats what its members say. Human and LLM votes are never pooled. On a prompt and pair that
-both have voted on, the judges' mean is compared with human votes; what that shows about its error
-corrects the judges' other verdicts. See `ranking.stats.ppi.PredictionPowered`. While nobody is
-trusted, the board repeats the human-votes board, number for number.
+The judges here are trusted juries or, if no jury is trusted, trusted judges; never both, because a
+jury repeats what its members say. Human and LLM votes are never pooled. On prompts and pairs that
+both have voted on, the judges' mean is compared with human votes; the error measured there corrects
+the judges' other verdicts. See `ranking.stats.ppi.PredictionPowered`. While nobody is trusted, the
+board repeats the human-votes board, number for number.
 """
 
 import time
@@ -34,7 +34,7 @@ from ranking.votes import TRUSTED, Floats, Ints, rater_names
 
 
 def combined_questions(voted: Iterable[Question]) -> set[Question]:
-    """The combined boards of an arena: where people have voted, and judges or juries as well."""
+    """The combined boards of an arena: categories with votes by people and by judges or juries."""
     categories: dict[str, set[str]] = {}
     for raters, category in voted:
         categories.setdefault(raters, set()).add(category)
@@ -69,7 +69,7 @@ def needs_fallback(evidence: BoardEvidence) -> bool:
 
 
 def shows(current: Snapshot, source: Snapshot) -> bool:
-    """Whether the board's current snapshot is a copy of this one."""
+    """Whether the board's current snapshot is a copy of `source`."""
     digests = (current.digest, current.measured_digest)
     return digests == (source.digest, source.measured_digest)
 
@@ -138,7 +138,7 @@ def combine(
 def _samples(
     evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts, clusters: Clusters
 ) -> tuple[Labelled, Unlabelled]:
-    """Human votes with the judges' mean on the same prompt and pair; and verdicts without votes."""
+    """Human votes with the judges' mean on the same prompt and pair; the remaining verdicts."""
     rows = outcome_rows(people, evidence.both_bad_is_tie)
     means = _judges_means(judged)
     place = _find(judged, people)
@@ -180,7 +180,7 @@ def _judges_means(counts: VoteCounts) -> Floats:
 
 
 def _find(among: VoteCounts, wanted: VoteCounts) -> Ints:
-    """For each row wanted, the row of the same prompt and pair in merged counts; -1 for none."""
+    """For each wanted row, the row of the same prompt and pair in merged counts; -1 for none."""
     if not len(among) or not len(wanted):
         return np.full(len(wanted), -1)
     names = ("prompt", "first", "second")
@@ -196,7 +196,7 @@ def _find(among: VoteCounts, wanted: VoteCounts) -> Ints:
 def _clusters_of_verdicts(
     people: VoteCounts, codes: Ints, verdicts: VoteCounts, clusters: Clusters
 ) -> Ints:
-    """The clusters of human votes where these are prompts; otherwise a new one per row."""
+    """The clusters of human votes if votes are clustered by prompt; otherwise a new one per row."""
     next_code = int(codes.max(initial=0)) + 1
     if clusters.rule != "prompt":
         return next_code + np.arange(len(verdicts))
@@ -228,7 +228,7 @@ def _spreads(candidates: Ints, model: PredictionPowered, theta: Floats) -> dict[
 
 
 def _n_clusters(model: PredictionPowered) -> int | None:
-    """None where too few leave the covariance unknown."""
+    """The number of clusters; None if too few, so that the covariance is unknown."""
     return model.people_.n_clusters_ if model.people_.n_clusters_ > 1 else None
 
 
@@ -261,7 +261,7 @@ def _combined_finding(
         "names": rater_names(evidence.board.arena_id, evidence.narrowing, evidence.board.category),
         "lambda": model.lambda_,
         "gain": None if np.isnan(model.gain_) else model.gain_,
-        "narrower": narrower,  # the share of its width that the human interval lost, on average
+        "narrower": narrower,  # the average relative reduction of the human intervals' widths
         "moved_most": None if most is None else int(evidence.candidates[most]),
         "moved_by": None if most is None else float(moved[most]),
         "n_judge_votes": int(judged.decided.sum()),

@@ -127,7 +127,7 @@ def _store_checkpoint(
 
 # -- Intervals of Elo ratings ----------------------------------------------------------------------
 
-# They take longer than a refresh, so they are made after it.
+# Computing them takes longer than a refresh, so it is done afterwards.
 
 Reach = dict[int, tuple[float, float]]  # Elo below and above a rating, by candidate
 N_RESAMPLES = 100
@@ -136,7 +136,7 @@ LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading a
 
 
 def boards_without_intervals(now: datetime) -> list[int]:
-    """The ids of boards whose current snapshot lacks Elo intervals that nobody is making."""
+    """The ids of boards whose current snapshot needs Elo intervals, and no worker is on them."""
     waiting = Snapshot.objects.current().without_elo_intervals(now)
     return list(waiting.values_list("board", flat=True))
 
@@ -158,7 +158,7 @@ def add_intervals(*, board_id: int, now: datetime) -> bool:
 
 
 def lease(snapshot: Snapshot) -> timedelta:
-    """How long one worker has; a slower one is not stopped, but another one tries as well."""
+    """How long one worker has; a slower one is not stopped, but another may start as well."""
     return LEASE + snapshot.n_votes * LEASE_PER_VOTE
 
 
@@ -168,7 +168,7 @@ def _claim(snapshot: Snapshot, now: datetime) -> bool:
 
 
 def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
-    """How far each rating may be off: other votes, in another order."""
+    """How far each rating could move with other votes in another order."""
     elo = Elo()
     rows = np.repeat(np.arange(len(battles.count)), battles.count)
     bounds = elo.interval(

@@ -1,4 +1,4 @@
-"""What fits are made from: the tallies of an arena, and the candidates of a board."""
+"""The input of fits: the tallies of an arena, and the candidates of a board."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Question = tuple[str, str]  # raters, category
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
-FIT_VERSION = 5  # part of the digest: raise it where the same votes give other numbers
+FIT_VERSION = 5  # part of the digest: raise it when the same votes give other numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class BoardEvidence:
     """The vote counts per pair of a board, and the (K,) ids of its candidates, ascending.
 
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
-    juries, else of trusted judges; "" where nobody is trusted, and on any other board.
+    juries, else of trusted judges; "" if nobody is trusted, and on all other boards.
     """
 
     board: Board
@@ -45,7 +45,7 @@ class BoardEvidence:
         return int(self.scored(self.counts).sum())
 
     def scored(self, counts: VoteCounts) -> Ints:
-        """(M,): the votes of each row that enter the scores of this board."""
+        """(M,): the votes of each row that count for the scores of this board."""
         return counts.votes if self.both_bad_is_tie else counts.decided
 
     def digest(self) -> str:
@@ -73,10 +73,10 @@ class ArenaTallies:
         }
 
     def evidence(self, board: Board) -> BoardEvidence:
-        """What the board's fit is made from.
+        """The input of the board's fit.
 
-        A combined board's scores are made from human votes; the version of the trusted raters'
-        tally is part of its versions too.
+        A combined board's scores are fitted to human votes; its versions also include that of the
+        trusted raters' tally.
         """
         is_combined = board.raters == Counted.COMBINED
         scored = Raters.PEOPLE.value if is_combined else board.raters

@@ -1,4 +1,4 @@
-"""What a snapshot keeps besides scores and intervals: leader, neighbours, robustness, style ..."""
+"""A snapshot's findings besides scores and intervals: leader, neighbours, robustness, style ..."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ FEATURES = {
     "list_items": "List items",
     "bold": "Bold words",
 }
-# Markdown's marks. Code blocks are left out: there a line like a heading is a comment.
+# Markdown syntax. Code blocks are left out: a line that looks like a heading there is a comment.
 FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
@@ -55,7 +55,7 @@ def count_style(text: str) -> dict[str, int]:
 
 
 def count_missing(*, arena_id: int) -> int:
-    """Count the answers that are not counted yet; return how many."""
+    """Count the style of the answers not counted yet; return how many."""
     total = 0
     for answers in _uncounted(arena_id):
         rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in answers]
@@ -90,7 +90,7 @@ def read_styles(arena_id: int) -> tuple[Ints, Ints]:
 class ClusteredEstimate:
     """The votes of a board by cluster, and the robust fit to them.
 
-    `measurable`: (K,) whose error can be estimated, see `ranking.stats.intervals.measurable`.
+    `measurable`: (K,) mask of `ranking.stats.intervals.measurable`.
     """
 
     evidence: BoardEvidence
@@ -115,16 +115,16 @@ class ClusteredEstimate:
 
     @property
     def n_clusters(self) -> int | None:
-        """None where too few leave the covariance unknown."""
+        """The number of clusters; None if too few, so that the covariance is unknown."""
         return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
 
     def candidate(self, place: int | None) -> int | None:
-        """The id of the candidate at a place of the arrays."""
+        """The id of the candidate at this index."""
         return None if place is None else int(self.evidence.candidates[place])
 
 
 def build_findings(estimate: ClusteredEstimate) -> dict[str, Any]:
-    """Everything that a snapshot keeps besides its standings, as JSON."""
+    """All findings of a snapshot besides its standings, as JSON."""
     pairs = pair_battles(
         estimate.evidence.counts, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
     )
@@ -179,7 +179,7 @@ def _fragility(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:
 
 
 def _agreement(clustered: VoteCounts) -> dict[str, Any] | None:
-    """How far votes on the same prompt and pair agree; None without two such votes."""
+    """How much votes on the same prompt and pair agree; None without two such votes."""
     counts = clustered.where(clustered.key("prompt") > 0)
     outcomes = np.column_stack(
         [
@@ -272,7 +272,7 @@ def _places(answers: Ints, counts: VoteCounts, side: str) -> Ints:
 
 
 def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
-    """In Elo: the effect of a standard deviation of each feature."""
+    """The effect of one standard deviation of each feature, in Elo."""
     points = model.scale / np.log(10)
     return [
         {
@@ -306,14 +306,14 @@ def _number(value: float) -> float | None:
 
 # -- Complete separation ---------------------------------------------------------------------------
 
-# Where one of two candidates has won every vote between them and one has no score, the number of
-# prompts takes the place of an interval.
+# If one of two candidates has won every vote between them and one has no score, the number of
+# prompts replaces the interval.
 
 
 def prompts_met(evidence: BoardEvidence, standings: Iterable[Standing]) -> list[list[int]]:
     """[lower id, higher id, prompts] of each such pair, at least one of them without a score.
 
-    Unknown prompts do not count. One query, and none where everybody has a score.
+    Unknown prompts do not count. One query, or none if all candidates have a score.
     """
     unscored = [row.candidate_id for row in standings if row.score is None and row.votes]
     pairs = _separated_pairs(evidence, np.array(unscored, np.int64))

@@ -1,4 +1,4 @@
-"""From the tally of one board to the fields of a snapshot. Writes nothing."""
+"""The fit of one board's tally, and the fields of its snapshot. Writes nothing."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +39,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class FittedBoard:
-    """The fields of a snapshot, and its rows, not saved yet."""
+    """The fields of a snapshot and its rows, not saved yet."""
 
     fields: dict[str, Any]
     standings: list[Standing]

@@ -1,10 +1,10 @@
-"""Folding votes into the running tallies, each exactly once.
+"""The fold of votes into the running tallies, each exactly once.
 
-Which votes the tallies count is noted on the votes (`Vote.tallied`) and, for imported votes, on
-their import (`Import.tallied_row`), in the transaction that changes the tallies. So a vote that
-commits late with a smaller id still waits to be added, and a voided one waits to be removed,
-whatever is killed meanwhile. Only the holder of the arena's lease folds; each transaction checks
-that. The note of whose votes count as trusted changes with the tallies too: see `rebuild`.
+Whether the tallies count a vote is recorded on the vote (`Vote.tallied`) and, if it was imported,
+on its import (`Import.tallied_row`), in the transaction that changes the tallies. So a vote that
+commits late with a smaller id still waits to be added, and a voided one waits to be removed, even
+if a process is killed meanwhile. Only the holder of the arena's lease folds; each transaction
+checks that. The record of whose votes count as trusted changes with the tallies too: see `rebuild`.
 """
 
 import uuid
@@ -27,7 +27,7 @@ BATCH = 5_000  # votes folded in one transaction, which takes a fraction of a se
 
 
 def fold(*, arena_id: int, token: uuid.UUID) -> int:
-    """Bring the arena's tallies up to its votes; return how many were added or removed.
+    """Bring the arena's tallies up to date; return how many votes were added or removed.
 
     Raises RefreshLeaseLostError.
     """
@@ -108,7 +108,7 @@ def _apply(arena_id: int, token: uuid.UUID, votes: Votes, sign: int) -> None:
 
 
 def _load_tallies(arena_id: int, questions: Collection[Question]) -> dict[Question, Tally]:
-    """The tallies of these questions, perhaps among others; a missing one is created."""
+    """The tallies of these questions, and perhaps of others; missing ones are created."""
     rows = Tally.objects.filter(
         arena=arena_id,
         raters__in={raters for raters, _ in questions},

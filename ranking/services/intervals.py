@@ -1,4 +1,4 @@
-"""The uncertainty of the scores: intervals and ranks from the votes in their clusters."""
+"""The uncertainty of scores: intervals and rank intervals from clustered votes."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ from ranking.tallies import VoteCounts, clustered_battles
 from ranking.votes import Bools, Floats, Ints, unpack_covariance
 
 N_THREADS = 2
-QUICK_SECONDS = 2.0  # intervals that take less are made on every refresh
-REST_FACTOR = 10  # the others wait for this many times the seconds that they took
+QUICK_SECONDS = 2.0  # intervals that take less are computed on every refresh
+REST_FACTOR = 10  # the others wait this many times as long as they took
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The interval of one score, as Elo below and above it, and its ranges of ranks."""
+    """The interval of one score, as Elo below and above it, and its rank intervals."""
 
     below: float | None = None
     above: float | None = None
@@ -61,12 +61,12 @@ def interval_due_at(snapshot: Snapshot) -> datetime:
 
 
 def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
-    """Whether to make intervals now, rather than borrow those of this older snapshot."""
+    """Whether to compute intervals now, rather than borrow those of this older snapshot."""
     return snapshot is None or not snapshot.measured_at or now >= interval_due_at(snapshot)
 
 
 def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> MeasuredIntervals:
-    """Make intervals, ranks and findings from counts by prompt. Raises as `BradleyTerry.fit`."""
+    """Compute intervals, ranks and findings from counts by prompt; raises as `BradleyTerry.fit`."""
     started = time.monotonic()
     board, candidates = evidence.board, evidence.candidates
     battles, clusters = clustered_battles(clustered, candidates, evidence.both_bad_is_tie)
@@ -97,7 +97,7 @@ def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> Me
 
 
 def interval_reason(reason: NoInterval | None, known: Bools) -> str:
-    """Why no score has an interval; '' if one has. `known`: (K,) whose interval is known."""
+    """Why no score has an interval; '' if one has. `known`: (K,) mask of known intervals."""
     if reason is None and not known.any():
         reason = NoInterval.FEW_CLUSTERS
     return reason.reason if reason else ""
@@ -106,7 +106,7 @@ def interval_reason(reason: NoInterval | None, known: Bools) -> str:
 def cluster_settings(
     clusters: Clusters, n_clusters: int, per_candidate: Ints, candidates: Ints
 ) -> dict[str, Any]:
-    """How the votes were clustered, as JSON. `per_candidate`: (K,) clusters with its votes."""
+    """How the votes were clustered, as JSON. `per_candidate`: (K,) their numbers of clusters."""
     return {
         "clusters": clusters.rule,
         "clusters_note": clusters.note,

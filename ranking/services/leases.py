@@ -56,7 +56,7 @@ def open_boards(arena_id: int, questions: Iterable[tuple[str, str]]) -> list[Boa
 
 
 def mark_stale(*, arena_id: int) -> None:
-    """Have the arena refreshed again, even during a refresh, which may have read before."""
+    """Request another refresh of the arena; one in progress may have read the data too early."""
     ArenaRefresh.objects.filter(arena=arena_id).update(look_again=True)
 
 

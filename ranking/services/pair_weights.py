@@ -1,4 +1,4 @@
-"""Pairs: how often raters should see each, and which of them a board has already decided."""
+"""Weights for drawing pairs, and the pairs that a board has already decided."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from ranking.stats.pairing import pair_weights
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Bools, Floats, Ints, covariance_among
 
-NOTICEABLE = 0.1  # a weight that would change by less than this part of itself stays
+NOTICEABLE = 0.1  # the smallest relative change of a weight that is stored
 Pair = tuple[int, int]
 
 
 def publish(*, arena: Arena, evidence: BoardEvidence) -> None:
-    """Give the arena the weights that have changed noticeably; their mean is 1.
+    """Store the weights that have changed noticeably, scaled so that all have a mean of 1.
 
-    `evidence`: of the human-votes board, because raters add to its votes. See
+    `evidence` is that of the human-votes board, because raters add to its votes. See
     `ranking.stats.pairing`.
     """
     pairs = arena.pairs.filter(shared_prompts__gt=0).values_list("low", "high", "weight")
@@ -59,7 +59,7 @@ def _weights(evidence: BoardEvidence, known: dict[Pair, float]) -> dict[Pair, fl
 
 
 def _covariance(board: Board, candidates: Ints) -> Floats:
-    """(K, K) of theta from the newest intervals; NaN where it is unknown."""
+    """(K, K) of theta from the newest intervals; NaN where unknown."""
     matrices = SnapshotMatrices.objects.filter(
         snapshot__board=board, snapshot__is_current=True
     ).first()
@@ -73,12 +73,12 @@ def _covariance(board: Board, candidates: Ints) -> Floats:
 # Judge runs use it to spend no money on pairs that are already decided.
 
 FEW_VOTES = 20  # a candidate with fewer is new to a board
-VANISHING = 1e-6  # part of the greatest variance; below it is the rounding of stored numbers
+VANISHING = 1e-6  # part of the larger variance; less is rounding in the stored numbers
 
 
 @dataclass(frozen=True)
 class PairFacts:
-    """Pairs are (lower id, higher id).
+    """What a board says about its pairs, which are (lower id, higher id).
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def _votes(matrices: SnapshotMatrices | None) -> dict[Pair, int]:
 def _separated(
     snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices | None
 ) -> frozenset[Pair]:
-    """Neighbours as the board says, all other pairs by the same rule."""
+    """Pairs with a clear lead: neighbours as the board says, all others by the same rule."""
     pairs: set[Pair] = set()
     if matrices is not None:
         ids = np.array([standing.candidate_id for standing in standings], np.int64)
@@ -146,7 +146,7 @@ def _separated(
 def _significant(
     snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices, ids: Ints
 ) -> Bools:
-    """(K, K) bool: whether a difference exceeds the critical value of its standard errors."""
+    """(K, K) bool: whether a difference exceeds the critical value times its standard error."""
     n_clusters = snapshot.settings.get("n_clusters")
     if n_clusters is not None and n_clusters < MIN_CLUSTERS:
         return np.zeros((len(ids),) * 2, np.bool_)

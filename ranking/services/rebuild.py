@@ -1,6 +1,6 @@
-"""Recomputing the tallies from the votes and reporting drift.
+"""Recomputation of the tallies from the votes, with a report of drift.
 
-The database counts the votes (GROUP BY), which checks what folding has added up.
+The database counts the votes (GROUP BY), which verifies the result of folding.
 """
 
 import uuid
@@ -34,7 +34,7 @@ def rebuild(*, arena_id: int, token: uuid.UUID) -> list[str]:
     RefreshLeaseLostError.
     """
     differences = []
-    n_votes = Vote.objects.filter(arena=arena_id).count()  # decides how long the steps may take
+    n_votes = Vote.objects.filter(arena=arena_id).count()  # determines how long the steps may take
     trusted = tallied_trust(arena_id)
     for raters in Tallied.values:
         renew(token, n_votes)
@@ -151,10 +151,10 @@ def _difference(stored: VoteCounts, true: VoteCounts) -> str:
 
 # -- Trust -----------------------------------------------------------------------------------------
 
-# Trust is seldom given or withdrawn, and it counts for all votes of a rater, old ones too. So when
-# it has changed, the database counts the votes again, and the tallies change in one transaction
-# with the note of whom they count (`TalliedTrust`). Folding goes by that note and not by the
-# raters, so trust that changes meanwhile waits for the next refresh (`ArenaRefresh.behind`).
+# Trust is rarely given or withdrawn, and applies to all votes of a rater, including old ones. When
+# it has changed, the database counts the votes again, and one transaction changes the tallies and
+# the record of whom they count (`TalliedTrust`). Folding follows that record and not the raters, so
+# trust that changes meanwhile waits for the next refresh (`ArenaRefresh.behind`).
 
 
 def tallied_trust(arena_id: int) -> frozenset[int]:
@@ -164,7 +164,7 @@ def tallied_trust(arena_id: int) -> frozenset[int]:
 
 
 def sync_trust(*, arena_id: int, token: uuid.UUID) -> None:
-    """Make the tallies of the trusted count exactly the trusted raters with tallied votes.
+    """Make the trusted tallies count exactly the trusted raters with tallied votes.
 
     Raises RefreshLeaseLostError.
     """

@@ -44,7 +44,7 @@ from ranking.votes import rater_names
 logger = logging.getLogger(__name__)
 
 ALL_HUMAN = (Raters.PEOPLE.value, "")  # the question of raters and category
-MOST_RUNS = 5  # named on a judges' board
+MOST_RUNS = 5  # judge runs named on a judges' board
 VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this many votes
 SHORTEST_GAP = timedelta(seconds=1)
 LONGEST_GAP = timedelta(seconds=15)
@@ -97,7 +97,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     snapshots = Snapshot.objects.current().filter(board__in=boards.values())
     current = {snapshot.board_id: snapshot for snapshot in snapshots}
     published = []
-    # A combined board may repeat the human-votes board, so it comes after it.
+    # Combined boards come last, because they may repeat the human-votes board.
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
         human = boards.get((Raters.PEOPLE.value, board.category))
         source = current.get(human.pk) if human else None
@@ -155,7 +155,7 @@ def _refresh_board(
 def _fit(
     evidence: BoardEvidence, lender: Snapshot | None, token: uuid.UUID
 ) -> fit_service.FittedBoard:
-    """Fit scores to the newest votes, and intervals too unless a lender's are borrowed."""
+    """Fit scores to the newest votes; compute intervals too, or borrow those of the `lender`."""
     board = evidence.board
     if board.raters == Counted.COMBINED:
         people = _clustered(evidence, Raters.PEOPLE.value, token)
@@ -175,7 +175,7 @@ def _fit(
 
 
 def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCounts:
-    """The counts by prompt, after merging what refreshes have added."""
+    """The counts by prompt, after merging the deltas of refreshes."""
     arena_id = evidence.board.arena_id
     cluster_tallies.merge_deltas(arena_id=arena_id, raters=raters, token=token)
     return cluster_tallies.read_clusters(
@@ -189,8 +189,8 @@ def publish(
 ) -> Snapshot:
     """Replace the board's current snapshot in six statements; no older page is served again.
 
-    The arena's lease is checked first; updating its row also makes two publishers wait for one
-    another. Raises RefreshLeaseLostError.
+    The arena's lease is checked first; updating its row also makes concurrent publishers take
+    turns. Raises RefreshLeaseLostError.
     """
     lease = ArenaRefresh.objects.filter(arena=board.arena_id, token=token)
     if not lease.update(page_epoch=F("page_epoch") + 1, leased_until=now + LEASE):
@@ -224,8 +224,8 @@ def publish(
 def _clean_up(arena_id: int, published: list[int], token: uuid.UUID) -> None:
     """Delete what publishing has replaced: stored pages, and snapshots that nothing needs.
 
-    A board's newest Elo intervals stay until newer ones are made. Whatever a killed refresh leaves
-    behind is never served, and goes when the board is published next.
+    A board's newest Elo intervals stay until there are newer ones. What a killed refresh leaves
+    behind is never served, and is deleted when the board is next published.
     """
     renew(token)
     if not published:

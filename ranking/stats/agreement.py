@@ -1,4 +1,7 @@
-"""Agreement of raters on units that several of them judged: a prompt and pair, or a response."""
+"""Inter-rater agreement: alpha, kappas, McNemar's test and a binomial tail probability.
+
+A unit is what several raters judged: a prompt and pair, or a response.
+"""
 
 import math
 from dataclasses import dataclass
@@ -27,8 +30,8 @@ class NominalAgreement:
 
     Attributes
     ----------
-    share : of the pairs of votes on one unit, those with equal outcomes, 0 to 1; NaN without pairs
-    n_pairs : the number of such pairs of votes
+    share : proportion of pairs of votes on the same unit with equal outcomes; NaN without pairs
+    n_pairs : the number of pairs of votes on the same unit
     alpha : Krippendorff's; 1 is perfect, 0 is chance; NaN if all outcomes are the same
     """
 
@@ -38,14 +41,14 @@ class NominalAgreement:
 
 
 def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
-    """Agreement from (U, C) integers, the number of votes of each unit for each outcome.
+    """Compute agreement from a (U, C) table of vote counts per unit and outcome.
 
     Omit columns to consider some outcomes only. Units with fewer than two votes are ignored. Every
     pair of votes on a unit weighs the same in ``share``, every vote in ``alpha``. If outcomes name
     a side, a unit's sides must be fixed; ``alpha`` depends slightly on which is called left,
     because chance is estimated from how often each outcome occurs.
 
-    Raises ValueError unless ``counts`` is (U, C), of integers that are not negative.
+    Raises ValueError unless ``counts`` is a (U, C) array of non-negative integers.
     """
     table = _counts(counts)
     total = table.sum(axis=1)
@@ -60,12 +63,12 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
 def krippendorff_alpha(
     unit: ArrayLike, rater: ArrayLike | None, value: ArrayLike, level: str = "nominal"
 ) -> float:
-    """Krippendorff's alpha of n values: 1 - observed disagreement / disagreement by chance.
+    """Krippendorff's alpha of n values: 1 - observed disagreement / expected disagreement.
 
     Parameters
     ----------
-    unit : (n,) integers, what was judged
-    rater : (n,) integers, only to refuse two values of one rater on a unit; None skips the check
+    unit : (n,) integers, the unit judged
+    rater : (n,) integers, used only to reject two values by one rater for a unit; None skips this
     value : (n,) numbers; NaN is missing
     level : "nominal" (values differ or not), "ordinal" (they differ by the ranks between them) or
         "interval" (by their distance)
@@ -106,7 +109,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
     Returns
     -------
-    float up to 1; NaN without units, or if both raters always gave the same one answer
+    float up to 1; NaN without units, or if all values are equal
 
     Raises ValueError naming the argument. Reference: Cohen 1960.
     """
@@ -123,7 +126,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def _contingency(one: Floats, other: Floats) -> Floats:
-    """(C, C): the share of units with the row's value by rater a and the column's by rater b."""
+    """(C, C): the share of units with the row's value from rater a and the column's from b."""
     labels, code = np.unique(np.concatenate([one, other]), return_inverse=True)
     size = len(labels)
     cell = (code[: len(one)] * size + code[len(one) :]).astype(np.int64)
@@ -131,8 +134,11 @@ def _contingency(one: Floats, other: Floats) -> Floats:
 
 
 def _alpha(observed: float, chance: float, n_values: int) -> float:
-    """``observed``: sum over units of squared differences between ordered pairs of its values,
-    divided by (values on the unit - 1); ``chance``: that of all n values, undivided."""
+    """Compute alpha from sums of squared differences between ordered pairs of values.
+
+    ``observed``: over the pairs on each unit, divided by (values on the unit - 1) and summed over
+    units; ``chance``: over the pairs of all n values, undivided.
+    """
     return 1 - (n_values - 1) * observed / chance if chance > 0 else math.nan
 
 
@@ -144,28 +150,28 @@ def _nominal(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
 
 
 def _unlike(totals: Ints) -> float:
-    """The number of ordered pairs of unequal values, from how often each value occurs."""
+    """The number of ordered pairs of unequal values, given the count of each value."""
     return float(int(totals.sum()) ** 2 - int((totals**2).sum()))
 
 
 def _squared(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
-    """Sums of squared differences from the means: 2 m times the squared deviations."""
+    """Both sums for `_alpha`; the ordered pairs of m values give 2 m times squared deviations."""
     inside = value - (summed(unit, value, len(size)) / size)[unit]
     within = 2 * size * summed(unit, inside**2, len(size)) / (size - 1)
     overall = value - value.mean()
-    exact = float(np.ptp(value)) > 0  # their mean may differ from equal values by rounding
+    exact = float(np.ptp(value)) > 0  # the mean of equal values may differ from them by rounding
     return float(within.sum()), 2 * len(value) * float(overall @ overall) * exact
 
 
 def _midranks(value: Floats) -> Floats:
-    """Ranks, with the middle rank for ties; their distance is the ordinal metric."""
+    """Midranks, up to a constant; their differences are Krippendorff's ordinal metric."""
     _, code, times = np.unique(value, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(times) - times / 2)[code]
     return ranks
 
 
 def _pairable(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
-    """Codes and values of the units with at least two values, and the number of values of each."""
+    """Codes and values of the units with at least two values, and their numbers of values."""
     size = np.bincount(unit)
     keep = size[unit] > 1
     return arrays.codes(unit[keep])[0], value[keep], size[size > 1]
@@ -196,16 +202,16 @@ def fleiss_kappa(ratings: ArrayLike) -> float:
 
     Parameters
     ----------
-    ratings : (N, C) integers, how many members gave item i the category j. Items may differ in
-        their number of ratings: every item weighs the same in the agreement and every rating in
-        chance, which is Fleiss' own formula for equal numbers. Items with fewer than two ratings
-        are ignored
+    ratings : (N, C) integers, how many members put item i in category j. Items may have different
+        numbers of ratings: items weigh the same in the observed agreement and ratings in the
+        chance agreement, which is Fleiss' formula if the numbers are equal. Items with fewer than
+        two ratings are ignored
 
     Returns
     -------
     float up to 1; NaN if no item has two ratings, or all ratings are equal
 
-    Raises ValueError unless ``ratings`` is (N, C), of integers that are not negative.
+    Raises ValueError unless ``ratings`` is an (N, C) array of non-negative integers.
     Reference: Fleiss 1971.
     """
     table = _table(ratings)
@@ -232,11 +238,11 @@ def clustered_kappa(
     ----------
     a, b : (n,) numbers, the raters' values; NaN is missing, and such rows are ignored
     clusters : (n,) integers, the prompt of each row; None if rows are independent
-    level : of the interval; n_resamples, seed : of the bootstrap
+    level : confidence level of the interval; n_resamples, seed : of the bootstrap
 
     Returns
     -------
-    Estimate from -1 to 1; no value without rows, or if both always gave the same one answer
+    Estimate from -1 to 1; no value without rows, or if all values are equal
 
     Raises ValueError naming the argument. Reference: Cohen 1960.
     """
@@ -282,7 +288,7 @@ def mcnemar(b: int, c: int) -> float:
     ``b`` items are right in one run only and ``c`` in the other only; if the runs are equally
     good, each of these is a coin toss. Without any such item p is 1.
 
-    Raises ValueError for a negative count. Reference: McNemar 1947, the binomial taken exactly.
+    Raises ValueError for a negative count. Reference: McNemar 1947, with the exact binomial.
     """
     if b < 0 or c < 0:
         raise ValueError(f"b and c must be 0 or more, not {b} and {c}")
@@ -290,7 +296,7 @@ def mcnemar(b: int, c: int) -> float:
 
 
 def binomial_excess(successes: int, trials: int, share: float) -> float:
-    """The probability of this many successes or more if each trial succeeds with ``share``.
+    """The upper-tail probability P(X >= successes) of a binomial with probability ``share``.
 
     Raises ValueError if successes are not from 0 to trials, or share is not from 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""Checks of columns that callers pass; an error names the argument and the row at fault."""
+"""Validation of array arguments; errors name the argument and the first invalid row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
 
 
 def as_list(values: Sequence[str] | NDArray[Any]) -> Sequence[Any]:
-    """The values as Python objects; an array converts them much faster all at once."""
+    """The values as Python objects; converting an array at once is much faster."""
     if isinstance(values, np.ndarray):
         objects: list[Any] = values.tolist()
         return objects
@@ -36,21 +36,21 @@ def as_list(values: Sequence[str] | NDArray[Any]) -> Sequence[Any]:
 
 
 def weights(name: str, values: ArrayLike, length: int) -> Floats:
-    """Finite floats that are not negative."""
+    """Finite, non-negative floats."""
     array = floats(name, values, length)
     _require(name, array, np.isfinite(array) & (array >= 0), "finite and not negative")
     return array
 
 
 def counts(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
-    """Integers that are not negative."""
+    """Non-negative integers."""
     array = integers(name, values, length)
     _require(name, array, array >= 0, "0 or more")
     return array
 
 
 def count_candidates(left: NDArray[Any], right: NDArray[Any], n_candidates: int | None) -> int:
-    """``n_candidates``, or if None one more than the greatest index on either side."""
+    """``n_candidates``; if None, one more than the largest index on either side."""
     if n_candidates is not None:
         if n_candidates < 0:
             raise ValueError(f"n_candidates must be 0 or more, not {n_candidates}")
@@ -72,7 +72,7 @@ def check_votes(left: NDArray[Any], right: NDArray[Any], score: Floats, n_candid
 
 
 def codes(values: NDArray[Any]) -> tuple[Ints, int]:
-    """Consecutive codes from 0 in the order of the values, and how many there are."""
+    """Consecutive codes from 0, in sorted order of the values, and the number of codes."""
     if len(values) and values.min() >= 0 and values.max() < 4 * len(values) + 1024:
         used = np.bincount(values) > 0  # small integers need no sorting
         return (np.cumsum(used) - 1)[values], int(used.sum())

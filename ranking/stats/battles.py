@@ -1,7 +1,7 @@
-"""Votes as arrays: checked, folded once to distinct rows with counts, and summed per pair.
+"""Votes as arrays, folded to distinct rows with counts, and their totals per pair.
 
-Estimators read rows, pairs or the win matrix; after the fold nothing reads single votes again. The
-Bradley-Terry and Rao-Kupper likelihoods are here because they are sums over pairs.
+After folding, estimators read rows, pairs or the win matrix, never single votes. The Bradley-Terry
+and Rao-Kupper likelihoods are here because they are sums over pairs.
 """
 
 import math
@@ -26,7 +26,7 @@ from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """P pairs with votes, sorted: their total ``weight``, and the ``score`` of ``first`` in it."""
+    """Totals of P sorted pairs: the ``weight`` of their votes, and ``first``'s ``score`` of it."""
 
     n_candidates: int
     first: Ints
@@ -42,7 +42,7 @@ class Pairs:
         code = first * n_candidates + second
         cells = n_candidates**2
         met: Ints = np.arange(cells)
-        if cells > 16 * len(code):  # few rows: only the pairs that they name are counted
+        if cells > 16 * len(code):  # few rows: count only the pairs that occur
             met, code = np.unique(code, return_inverse=True)
         totals = summed(code, weight, len(met))
         scored = summed(code, weight * score, len(met))
@@ -51,7 +51,7 @@ class Pairs:
         return cls(n_candidates, first, second, totals[used], scored[used])
 
     def plus(self, more: "Pairs") -> "Pairs":
-        """The totals of both; ``more`` is about the same candidates."""
+        """The sum of both totals; ``more`` must be about the same candidates."""
         places = self.locate(more.first, more.second)
         known = places < len(self.first)
         known[known] = (self.first[places[known]] == more.first[known]) & (
@@ -69,7 +69,7 @@ class Pairs:
         return Pairs.total(self.n_candidates, first, second, share, weight)
 
     def locate(self, first: Ints, second: Ints) -> Ints:
-        """The place in these pairs of each (first, second)."""
+        """The index of each (first, second) in these pairs; if missing, where it would be."""
         own = self.first * self.n_candidates + self.second
         return np.searchsorted(own, first * self.n_candidates + second).astype(np.int64)
 
@@ -91,7 +91,7 @@ class Pairs:
         return float(self.score @ gap - self.weight @ np.logaddexp(0.0, gap))
 
     def gradient(self, theta: Floats) -> Floats:
-        """(K,): the derivative of the log-likelihood, scores seen minus scores expected."""
+        """(K,): the derivative of the log-likelihood, observed minus expected scores."""
         return self.gradient_where(self.win_probability(theta))
 
     def gradient_where(self, probability: Floats) -> Floats:
@@ -101,7 +101,7 @@ class Pairs:
         return self._per_first(residual) - summed(self.second, residual, self.n_candidates)
 
     def _per_first(self, values: Floats) -> Floats:
-        """(K,): the sum over the pairs of each ``first``, which are adjacent because sorted."""
+        """(K,): the sum over the pairs of each ``first``, which are adjacent in sorted order."""
         starts = np.searchsorted(self.first, np.arange(self.n_candidates + 1))
         has_pairs = starts[:-1] < starts[1:]
         total = np.zeros(self.n_candidates)
@@ -140,9 +140,9 @@ def expected_score(gap: Floats) -> Floats:
 
 # -- Outcomes per pair, and the Rao-Kupper likelihood ----------------------------------------------
 
-# With d the gap of two strengths and eta the threshold, 1 / (1 + exp(eta - d)) is the probability
-# of a win, 1 / (1 + exp(eta + d)) that of a loss, and that of a tie is (exp(2 eta) - 1) times their
-# product (Rao and Kupper 1967, with eta for the logarithm of their parameter).
+# With d the difference of two strengths and eta the threshold, P(win) = 1 / (1 + exp(eta - d)),
+# P(loss) = 1 / (1 + exp(eta + d)) and P(tie) = (exp(2 eta) - 1) P(win) P(loss) (Rao and Kupper
+# 1967, with eta for the logarithm of their parameter).
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +167,10 @@ class Outcomes:
     def has_maximum(self) -> bool:
         """Whether the likelihood has a finite maximum; for strongly connected pairs with ties.
 
-        It grows without bound exactly if strengths exist that put every winner at least 1 above
-        its loser and any two that tied at most 1 apart. Such a system of differences has no
-        solution if and only if its graph has a cycle of negative length (Bellman 1958); two
-        candidates that beat each other are such a cycle.
+        There is none exactly if strengths exist that put every winner at least 1 above its loser
+        and any two candidates that tied at most 1 apart. Such a system of differences has no
+        solution if and only if its graph has a cycle of negative length (Bellman 1958), such as
+        two candidates that beat each other.
         """
         won, tied, lost = self.won > 0, self.tied > 0, self.lost > 0
         if (won & lost).any():
@@ -187,12 +187,12 @@ class Outcomes:
         return False
 
     def typical_eta(self) -> float:
-        """The threshold at which equals tie as often as all votes do: a good start."""
+        """A starting value: the threshold at which equal candidates tie at the overall rate."""
         ties = float(self.tied.sum())
         return 2 * math.atanh(ties / (ties + float(self.won.sum() + self.lost.sum())))
 
     def log_likelihood(self, x: Floats) -> float:
-        """In nats; x is (K + 1,), the strengths and then eta, above 0."""
+        """The log-likelihood in nats at x, (K + 1,): the strengths, and eta above 0."""
         gap, eta = x[self.first] - x[self.second], float(x[-1])
         decided = -(self.won + self.tied) @ np.logaddexp(0.0, eta - gap)
         decided -= (self.lost + self.tied) @ np.logaddexp(0.0, eta + gap)
@@ -218,7 +218,7 @@ class Outcomes:
         return gradient, information
 
     def _contrast(self, values: Floats) -> Floats:
-        """(K,): the sum over pairs of the value, added to its first and taken from its second."""
+        """(K,): the sums of the pairs' values, added to ``first``, subtracted from ``second``."""
         size = self.n_candidates
         return summed(self.first, values, size) - summed(self.second, values, size)
 
@@ -235,9 +235,9 @@ class Battles:
     Attributes
     ----------
     first, second : (R,) int64, the two candidates, ``first < second``
-    score : (R,) float64, what each of these votes gives to ``first``: 1, 0, a half, or soft
-    weight : (R,) float64, the weight of each one of them
-    count : (R,) int64, how many votes the row stands for
+    score : (R,) float64, the score of ``first`` in each of these votes: 1, 0, a half, or soft
+    weight : (R,) float64, the weight of each of these votes
+    count : (R,) int64, how many votes the row represents
     cluster : (R,) int64 from 0 to ``n_clusters - 1``, or None: every vote is its own cluster
     """
 
@@ -266,15 +266,15 @@ class Battles:
         ----------
         left, right : (n,) integers from 0, the candidates on the two sides
         score : (n,) floats, 1 where left wins, 0 where right wins, 0.5 for a tie, soft between
-        weight : (n,) floats, finite and not negative; a vote of weight 0 is no vote
-        cluster : (n,) integers of any value; votes with the same one are not independent
-        n_candidates : how many candidates there are; needed when there are no votes
-        count : (n,) integers, how many equal votes each row stands for (rows from tallies)
+        weight : (n,) floats, finite and not negative; votes of weight 0 are ignored
+        cluster : (n,) integers of any value; votes in the same cluster are dependent
+        n_candidates : the number of candidates; required if there are no votes
+        count : (n,) integers, how many equal votes each row represents (rows from tallies)
 
         Raises
         ------
         ValueError
-            naming the argument and its first row at fault.
+            naming the argument and its first invalid row.
         """
         a, b = arrays.integers("left", left), arrays.integers("right", right)
         s = arrays.floats("score", score)
@@ -319,7 +319,7 @@ class Battles:
 
     @cached_property
     def n_clusters(self) -> int:
-        """The number of distinct clusters; without clusters, of votes."""
+        """The number of distinct clusters, or of votes if there are no clusters."""
         if self.cluster is None:
             return self.n_votes
         return int(self.cluster.max()) + 1 if len(self.cluster) else 0
@@ -337,11 +337,11 @@ class Battles:
         )
 
     def plus(self, more: "Battles") -> "Battles":
-        """These votes and some more, without folding again, so equal rows may stand twice.
+        """These votes and some more, without folding again, so rows may repeat.
 
-        The totals per pair are added up, so a fit after a few more votes costs just the fit.
-        Raises ValueError if the numbers of candidates differ or either has clusters, whose codes
-        mean nothing outside.
+        The totals per pair are added, so a fit after a few more votes costs only the fit. Raises
+        ValueError if the numbers of candidates differ, or if either has clusters, because their
+        codes are not comparable.
         """
         if more.n_candidates != self.n_candidates:
             raise ValueError(f"more must have n_candidates {self.n_candidates}")
@@ -358,13 +358,13 @@ class Battles:
         return self.pairs.wins()
 
     def votes_per_candidate(self) -> Ints:
-        """(K,) int64: the number of votes that each candidate takes part in."""
+        """(K,) int64: the number of votes on each candidate."""
         both = np.concatenate([self.first, self.second])
         votes = arrays.summed(both, np.tile(self.count, 2), self.n_candidates)
         return votes.astype(np.int64)
 
     def clusters_per_candidate(self) -> Ints:
-        """(K,) int64: the number of clusters that each candidate has votes in."""
+        """(K,) int64: the number of clusters with votes on each candidate."""
         if self.cluster is None:
             return self.votes_per_candidate()
         both = np.concatenate([self.first, self.second])
@@ -544,12 +544,12 @@ def _outcomes(score: NDArray[Any]) -> NDArray[np.uint8] | None:
 
 
 def _below(limit: int, *arrays: NDArray[Any]) -> bool:
-    """Whether all integers are from 0 to limit - 1; as unsigned, a negative one is huge."""
+    """Whether all integers are from 0 to limit - 1; negative ones are huge when unsigned."""
     return all(
         not array.size or int(array.view(f"u{array.itemsize}").max()) < limit for array in arrays
     )
 
 
 def _room(n_votes: int) -> int:
-    """The number of cells up to which counting into all of them is faster than sorting votes."""
+    """The largest number of cells for which counting is faster than sorting the votes."""
     return 4 * n_votes + 1024

@@ -1,8 +1,8 @@
-"""Cluster bootstraps: of figures made from sums (shares, kappas, correlations), and of ratings.
+"""Cluster bootstraps of ratings, and of statistics of sums (shares, kappas, correlations).
 
-Rows of one cluster, usually of one prompt, are not independent. So each replicate gives every
-cluster an exponential weight (Rubin 1981) and computes the figure again from the weighted sums.
-Deviations from the figure are widened for few clusters (`intervals.widening`).
+Rows of one cluster, usually of one prompt, are not independent. Each replicate therefore gives
+every cluster an exponential weight (Rubin 1981) and recomputes the statistic from the weighted
+sums. Deviations from the estimate are widened for few clusters (`intervals.widening`).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from ranking.stats.sandwich import totals_per_unit
 
 # -- Figures made from sums ------------------------------------------------------------------------
 
-CACHED_CELLS = 250_000  # weights drawn at once, to fit the processor's cache; a seed depends on it
+CACHED_CELLS = 250_000  # weights drawn at once, to fit the processor cache; affects seeded results
 VANISHING_SPREAD = 1e-12  # a smaller spread is rounding, not precision
 NOTHING = "There is nothing to count yet."
 Statistic = Callable[[Floats], Floats]
@@ -39,11 +39,11 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and its interval; None for what is unknown.
+    """An estimate and its interval; None if unknown.
 
     Attributes
     ----------
-    value, low, high : in the unit of the figure
+    value, low, high : in the unit of the estimated quantity
     n, n_clusters : the number of labels, pairs of labels or items counted, and of their clusters
     reason : one sentence if the value or its interval is missing, else empty
     """
@@ -94,7 +94,7 @@ class Resampling:
     ) -> Estimate:
         """The statistic of (G, S) sums per cluster, and its interval clipped to ``limits``.
 
-        ``statistic`` turns (S, R) sums into R figures; it must be defined for the plain sums.
+        ``statistic`` turns (S, R) sums into R values; it must be defined for the unweighted sums.
         """
         value = float(statistic(totals.sum(axis=0)[:, None])[0])
         plain = Estimate(value, None, None, n, len(totals))
@@ -114,14 +114,14 @@ class Resampling:
         block = max(1, CACHED_CELLS // len(totals))
         sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
         shapes = [(len(totals), size) for size in sizes]
-        # Sparse, because BLAS would start threads for so little and wait for them.
+        # Sparse, because BLAS would start threads and wait for them even for so small a product.
         sums = csr_array(totals.T)
         drawn = (sums @ generator.standard_exponential(shape) for shape in shapes)
         return np.hstack([np.asarray(block, np.float64) for block in drawn])
 
 
 def unknown(n: int, n_clusters: int, reason: str = NOTHING) -> Estimate:
-    """A figure without a value, and the reason."""
+    """An estimate without a value, and the reason."""
     return Estimate(None, None, None, n, n_clusters, reason)
 
 
@@ -148,12 +148,12 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 
 # -- Bradley-Terry ratings -------------------------------------------------------------------------
 
-# With exponential weights no replicate loses a candidate or splits the graph. Where each vote is
-# its own cluster, ``count`` equal votes together get a gamma weight of that shape. A replicate is
-# refitted from the estimate by steps with one fixed inverse information, rescaled to its own
-# information per candidate; if these steps do not contract, by Newton's method.
+# With exponential weights no replicate loses a candidate or splits the graph. If each vote is its
+# own cluster, ``count`` equal votes share one gamma weight with shape ``count``. A replicate is
+# refitted from the estimate by steps with one fixed inverse information, rescaled per candidate to
+# the replicate's own; if these steps do not contract, by Newton's method.
 
-BLOCK = 50  # most replicates refitted together; a seed depends on it
+BLOCK = 50  # most replicates refitted together; affects seeded results
 CELLS = 4_000_000  # most weights drawn at once, 32 MB
 MAX_STEPS = 16
 TOLERANCE = 1e-6  # of theta, 0.0002 Elo: the error allowed in a replicate's maximum
@@ -179,7 +179,7 @@ class Bootstrap:
     samples_ : (n_resamples, K) Elo, as drawn
     standard_errors_ : (K,) Elo, the samples' deviation times sqrt(G / (G - 1))
     low_, high_ : (K,) Elo: quantiles of the deviations from the rating, widened by
-        sqrt(G / (G - 1)) and by the t(G - 1) over the normal quantile
+        sqrt(G / (G - 1)) and by the ratio of the t(G - 1) to the normal quantile
     n_clusters_ : G, between ranked candidates
     reason_ : `NoInterval` or None; if set, low_, high_ and standard_errors_ are all NaN
     """
@@ -207,7 +207,7 @@ class Bootstrap:
         return self
 
     def _replicates(self, refit: "_Refit") -> Floats:
-        """(n_resamples, R) strengths, drawn in blocks that each have their own generator."""
+        """(n_resamples, R) strengths, drawn in blocks, each with its own generator."""
         block = max(1, min(BLOCK, CELLS // refit.weight.shape[1]))
         sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
         seeds = np.random.SeedSequence(self.random_state).spawn(len(sizes))
@@ -245,8 +245,8 @@ class _Refit:
         self.incidence = _incidence(self.pairs)
 
     def draw(self, seed: np.random.SeedSequence, size: int) -> Floats:
-        """(size, R) strengths of as many replicates."""
-        generator = np.random.Generator(np.random.SFC64(seed))  # the fastest that NumPy has
+        """(size, R) strengths, one row per replicate."""
+        generator = np.random.Generator(np.random.SFC64(seed))  # NumPy's fastest bit generator
         if self.shape is None:
             chance = generator.standard_exponential((self.n_units, size))
         else:
@@ -262,7 +262,7 @@ class _Refit:
     def _approach(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
         """(R, B) strengths after steps with the fixed inverse, and (B,) which have converged.
 
-        Such steps shrink at a constant rate, so the distance that remains after the last two is
+        Such steps shrink at a constant rate, so the remaining distance after the last two is
         last * rate / (1 - rate) = last^2 / (previous - last).
         """
         theta = np.repeat(self.theta[:, None], weight.shape[1], axis=1)
@@ -291,7 +291,7 @@ class _Refit:
 
 
 def _remaining(previous: Floats, last: Floats) -> Floats:
-    """The distance that remains after two steps of these sizes; infinite if they do not shrink."""
+    """The remaining distance after two steps of these sizes; infinite if they do not shrink."""
     shrinking = (last < previous) & np.isfinite(previous)
     left = np.full(len(last), np.inf)
     left[shrinking] = last[shrinking] ** 2 / (previous - last)[shrinking]
@@ -322,18 +322,18 @@ def clustered_share(
 
     Parameters
     ----------
-    successes : (n,) from 0 to the row's trials; a fraction is a part of a success
+    successes : (n,) from 0 to the row's trials; fractions are partial successes
     trials : (n,) integers, 0 or more; None for one per row. Rows without trials are ignored
     clusters : (n,) integers, the prompt of each row; None if rows are independent
-    level : of the interval; n_resamples, seed : of the bootstrap
+    level : confidence level of the interval; n_resamples, seed : of the bootstrap
 
     Returns
     -------
-    Estimate from 0 to 1, ``n`` being the trials. No value without trials; no interval with fewer
-    than 5 clusters, or if all clusters have the same share between 0 and 1. For a share of 0 or 1
-    resampling shows no variation: there the bound is the exact binomial one for as many trials as
-    there are clusters (Clopper and Pearson 1934), because the share of clusters without any
-    failure is at most the share of successes, clusters being equal in size.
+    Estimate from 0 to 1; ``n`` is the number of trials. No value without trials; no interval with
+    fewer than 5 clusters, or if all clusters have the same share strictly between 0 and 1. A share
+    of 0 or 1 does not vary under resampling, so its bound is the exact binomial one with clusters
+    as trials (Clopper and Pearson 1934): if clusters are equal in size, the share of clusters
+    without any failure is at most the share of successes.
 
     Raises ValueError naming the argument.
     """
@@ -358,8 +358,8 @@ def share_difference(
     """One share minus another on the same trials, with a cluster-bootstrap interval.
 
     ``first`` and ``second``: the (n,) successes of each; the rest is as for `clustered_share`.
-    Both are measured on the same rows, so what they have in common cancels out. Two that succeed
-    in the same rows differ by 0, without an interval.
+    Both shares are measured on the same rows, so shared variation cancels out. If both succeed in
+    the same rows, the difference is 0, without an interval.
     """
     sampling = Resampling(level, n_resamples, seed)
     won, total, cluster = _rows({"first": first, "second": second}, trials, clusters)
@@ -383,7 +383,7 @@ def _difference(sums: Floats) -> Floats:
 def _rows(
     successes: dict[str, ArrayLike], trials: ArrayLike | None, clusters: ArrayLike | None
 ) -> tuple[list[Floats], Floats, Ints]:
-    """Checked columns of successes, trials and clusters, of the rows with any trials."""
+    """Checked columns of successes, trials and clusters for the rows with at least one trial."""
     won = {name: arrays.floats(name, values) for name, values in successes.items()}
     length = len(next(iter(won.values())))
     total = np.ones(length)

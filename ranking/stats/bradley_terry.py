@@ -1,7 +1,7 @@
-"""Bradley-Terry strengths by maximum likelihood, and the win matrices that they predict.
+"""Maximum-likelihood Bradley-Terry strengths, and observed and predicted win matrices.
 
-A tie is half a win each way. Strengths are natural log-odds, theta. `maximise_joint` fits models
-with further parameters that all candidates share, such as ties or style.
+A tie is half a win for each side. Strengths are natural log-odds, theta. `maximise_joint` fits
+models with further parameters that all candidates share, such as ties or style.
 """
 
 import math
@@ -21,9 +21,9 @@ from ranking.stats.connectivity import Status, connect
 # -- Newton's method for the strengths -------------------------------------------------------------
 
 LONGEST_STEP = 4.0  # of theta: odds of 55 to 1
-NEAR = 0.001  # of theta; after a step this short, its information is good enough for the rest
+NEAR = 0.001  # of theta; after a step this short, the remaining steps reuse its information
 FINAL_STEPS = 8
-REMAINS = 0.001  # of the tolerance; a next step known to be shorter is skipped
+REMAINS = 0.001  # of the tolerance; a next step predicted to be shorter is skipped
 
 
 class NotConvergedError(ArithmeticError):
@@ -54,9 +54,9 @@ def maximise(
 
 
 def pseudo_inverse(information: Floats) -> Floats:
-    """(K, K): the inverse on strengths of mean 0; the covariance, if given the information.
+    """(K, K): the inverse for strengths of mean 0, which is their covariance C.
 
-    The variance of a difference is C[i, i] + C[j, j] - 2 C[i, j], whichever zero is chosen.
+    The variance of a difference, C[i, i] + C[j, j] - 2 C[i, j], is the same for any choice of zero.
     """
     lift = _lift(information)
     try:
@@ -69,10 +69,10 @@ def pseudo_inverse(information: Floats) -> Floats:
 def _settle(
     pairs: Pairs, theta: Floats, length: float, factor: tuple[Any, bool], tol: float
 ) -> Floats | None:
-    """The maximum, from strengths after a step of this length; None if it is not reached.
+    """Continue to the maximum after a step of this ``length``; None if it is not reached.
 
     Steps with one fixed information need no new matrix. They shrink at a constant rate, about the
-    length of the step that it came from: the next one is last * last / previous.
+    length of the step that the information came from: the next one is last * last / previous.
     """
     for _ in range(FINAL_STEPS):
         step = cho_solve(factor, pairs.gradient(theta), check_finite=False)
@@ -94,18 +94,18 @@ def _factor(information: Floats) -> tuple[Any, bool]:
 
 
 def _lift(information: Floats) -> float:
-    """What each entry is raised by to fill the null direction, a shift of all strengths."""
+    """The constant added to each entry to fill the null direction, a shift of all strengths."""
     return float(np.trace(information)) / len(information) ** 2
 
 
 def _advance(
     pairs: Pairs, theta: Floats, step: Floats, gradient: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Take a step, halved until it does not lead far beyond the maximum of the concave function.
+    """Take a step, halved until it does not overshoot the maximum by much.
 
-    Far from the maximum the information is almost singular and the step unbounded, so it is cut to
-    where its quadratic approximation still holds. Returns the new strengths, the probabilities
-    and the gradient.
+    Far from the maximum the information is almost singular and the step unbounded, so the step is
+    cut to where its quadratic approximation still holds. Returns the new strengths, the
+    probabilities and the gradient.
     """
     step = step / max(1.0, float(np.abs(step).max()) / LONGEST_STEP)
     slope = gradient @ step
@@ -173,7 +173,7 @@ def maximise_joint(
 
 
 def solve(information: Floats, n_strengths: int, right_side: Floats) -> Floats:
-    """The inverse information times a vector or matrix, whose strengths sum to 0."""
+    """The inverse information times a vector or matrix whose entries for strengths sum to 0."""
     try:
         factor = cho_factor(_lifted(information, n_strengths), lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
@@ -190,7 +190,7 @@ def covariance(information: Floats, n_strengths: int) -> Floats:
 
 
 def shared_information(information: Floats, n_strengths: int) -> Floats:
-    """(F, F): the information about the shared parameters when the strengths are unknown too."""
+    """(F, F): the information about the shared parameters, with the strengths profiled out."""
     cross = information[:n_strengths, n_strengths:]
     block = information[:n_strengths, :n_strengths]
     explained = cross.T @ solve(block, n_strengths, cross) if cross.size else 0.0
@@ -201,7 +201,7 @@ def shared_information(information: Floats, n_strengths: int) -> Floats:
 def _newton_step(
     information: Floats, n_strengths: int, gradient: Floats, diagonal: Floats
 ) -> Floats:
-    """The step; NoMaximumError if a pivot shows that hardly any of the ``diagonal`` is left."""
+    """The step. Raises NoMaximumError if a pivot is negligible relative to ``diagonal``."""
     try:
         lifted = _lifted(information, n_strengths)
         factor = cho_factor(lifted, lower=True, check_finite=False)
@@ -224,7 +224,7 @@ def _joint_lift(information: Floats, n_strengths: int) -> float:
 
 
 def _room(step: Floats, above: Floats) -> float:
-    """The share of a step that keeps shared parameters within bounds they are ``above`` by this."""
+    """The allowed share of a step, for shared parameters that are ``above`` their bounds so far."""
     down = -step[len(step) - len(above) :]
     return 7 / 8 * float((above[down > 0] / down[down > 0]).min(initial=np.inf))
 
@@ -232,7 +232,7 @@ def _room(step: Floats, above: Floats) -> float:
 def _advance_jointly(
     derivatives: Callable[[Floats], Derivatives], x: Floats, step: Floats, gradient: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Take a step, halved until it does not lead far beyond the maximum."""
+    """Take a step, halved until it does not overshoot the maximum by much."""
     slope = gradient @ step
     for _ in range(60):
         ahead, information = derivatives(x + step)
@@ -275,10 +275,10 @@ class BradleyTerry:
     anchor: int | None = None
 
     def fit(self, battles: Battles, start: Floats | None = None) -> "BradleyTerry":
-        """Rank the largest connected part; votes with unranked candidates are ignored.
+        """Fit the largest strongly connected component; votes with others are ignored.
 
-        ``start``: (K,) strengths to begin with, such as the ``theta_`` of a fit to a few votes
-        less; NaN is taken as 0. It saves steps and does not change the result.
+        ``start``: (K,) starting strengths, such as the ``theta_`` of a fit to slightly fewer
+        votes; NaN is taken as 0. They save steps and do not change the result.
         Raises NotConvergedError; ValueError for an invalid argument or hyperparameter.
         """
         self._check(battles.n_candidates)
@@ -324,7 +324,7 @@ class BradleyTerry:
         return self.scale / math.log(10)
 
     def elo(self, theta: Floats) -> Floats:
-        """Elo of the strengths (..., R) of the ranked candidates, each set centred by itself."""
+        """Elo of the strengths (..., R) of the ranked candidates, each set centred separately."""
         if not theta.size:
             return theta
         place = self.anchor_place
@@ -380,7 +380,7 @@ class WinMatrix:
 
 
 def observed_shares(battles: Battles) -> WinMatrix:
-    """The shares in the votes; ``share`` and its transpose add up to 1."""
+    """The observed shares; ``share`` and its transpose add up to 1."""
     pairs, size = battles.pairs, battles.n_candidates
     share = np.full((size, size), np.nan)
     share[pairs.first, pairs.second] = pairs.score / pairs.weight
@@ -396,14 +396,14 @@ def predicted_shares(theta: ArrayLike, eta: float = 0.0) -> Floats:
     Parameters
     ----------
     theta : (K,) natural log-odds, as the ``theta_`` of any fitted model; NaN for the unranked
-    eta : the tie parameter, `RaoKupper.eta_`; 0 is Bradley-Terry. A tie counts a half, so the
+    eta : the tie parameter, `RaoKupper.eta_`; 0 is Bradley-Terry. A tie is a half, so the
         expected score P(win) + P(tie) / 2 is the mean of the logistic function at both thresholds
 
     Returns
     -------
     floats from 0 to 1; NaN on the diagonal and in the rows and columns of the unranked
 
-    Raises ValueError if ``theta`` is not (K,) or infinite somewhere, or ``eta`` is negative.
+    Raises ValueError if ``theta`` is not (K,) or contains infinity, or if ``eta`` is negative.
     """
     strength = np.asarray(theta, np.float64)
     if strength.ndim != 1:

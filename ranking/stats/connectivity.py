@@ -1,7 +1,7 @@
-"""Which candidates can be compared, which votes are dependent, and whether majorities contradict.
+"""Connectivity of candidates, clusters of dependent votes, and transitivity of majorities.
 
 The Bradley-Terry maximum exists only among candidates that are strongly connected by wins
-(Ford 1957): an arrow leads from winner to loser, and a tie or a soft score is an arrow both ways.
+(Ford 1957): an arrow leads from winner to loser; a tie or a soft score is an arrow both ways.
 """
 
 import math
@@ -20,7 +20,7 @@ FEW = 4  # steps after which a search through the whole graph is faster
 
 
 class Status(StrEnum):
-    """Whether a candidate is ranked, or else why it is not comparable yet."""
+    """Whether a candidate is ranked, or why it is not comparable yet."""
 
     RANKED = "ranked"
     UNDEFEATED = "undefeated"
@@ -126,7 +126,7 @@ def _status(arrows: Bools, ranked: Bools) -> tuple[Status, ...]:
 
 
 def _reaches(arrows: Bools, ranked: Bools) -> Bools:
-    """Mask of the candidates that arrows lead to from the ranked; of all if nobody is ranked."""
+    """Mask of the candidates reachable from the ranked along arrows; all if none is ranked."""
     if not ranked.any():
         return np.ones(len(ranked), np.bool_)
     reached = np.zeros(len(ranked), np.bool_)
@@ -184,7 +184,9 @@ def choose_clusters(
     rater: ArrayLike | None = None,
     batch: ArrayLike | None = None,
 ) -> Clusters:
-    """By prompt from 40 prompts on, else by (prompt, pair); prompt unknown: by rater or by vote.
+    """Cluster by prompt if there are at least 40, else by (prompt, pair).
+
+    If prompts are unknown, cluster by rater if there are at least 40, else by vote.
 
     Parameters
     ----------
@@ -224,7 +226,7 @@ def _known(name: str, values: ArrayLike | None, length: int) -> tuple[Ints, int]
 def _owners(
     prompt: ArrayLike | None, rater: ArrayLike | None, length: int
 ) -> tuple[Ints, int] | None:
-    """Codes of the known prompts and of the raters of all other votes, and how many codes."""
+    """Codes of known prompts, or of raters where the prompt is unknown, and their number."""
     if rater is None or not length:
         return None
     raters = arrays.integers("rater", rater, length).astype(np.int64)
@@ -259,7 +261,7 @@ def _join_batches(chosen: Clusters, batch: Ints) -> Clusters:
 
 # -- Transitivity of majorities --------------------------------------------------------------------
 
-ROUNDING = 1e-9  # of a pair's total; a smaller lead comes from adding up fractions
+ROUNDING = 1e-9  # of a pair's total; a smaller lead is rounding in sums of fractions
 
 
 @dataclass(frozen=True)
@@ -272,16 +274,16 @@ class Transitivity:
 
     @property
     def share(self) -> float:
-        """Transitive triads per triad: 0.75 for coin tosses, 1 for an order; NaN without triads."""
+        """Share of transitive triads: 0.75 for coin tosses, 1 for an order; NaN without triads."""
         return self.transitive / self.triads if self.triads else math.nan
 
 
 def transitivity(wins: ArrayLike) -> Transitivity:
     """Count the triads of a (K, K) matrix of the row's score against the column.
 
-    A pair that is even, or that never met, has no majority. Every triad is a triangle of pairs
-    with a majority, counted 6 times in the trace of the cube of their matrix; a cyclic one is
-    counted 3 times in the trace of the cube of the majorities (Kendall and Babington Smith 1940).
+    A pair that is even, or that never met, has no majority. A triad is a triangle in the graph of
+    pairs with a majority and adds 6 to the trace of the graph's cubed adjacency matrix; a cyclic
+    triad adds 3 to the trace of the cubed majority matrix (Kendall and Babington Smith 1940).
 
     Raises ValueError if ``wins`` is not square, finite and not negative.
     """

@@ -32,9 +32,9 @@ def score_correlations(
 
     Parameters
     ----------
-    x, y : (n,) finite numbers, two scores of the same n things
+    x, y : (n,) finite numbers, two scores of the same n items
     clusters : (n,) integers, the prompt of each row; None if rows are independent
-    level : of the interval; n_resamples, seed : of the bootstrap
+    level : confidence level of the interval; n_resamples, seed : of the bootstrap
 
     Raises ValueError naming the argument. Reference: Kendall 1945 for tau-b.
     """

@@ -1,4 +1,4 @@
-"""Checking fits against choix, an independent package with a different method."""
+"""Cross-check of fits against choix, an independent package with a different method."""
 
 import choix
 import numpy as np
@@ -11,7 +11,7 @@ def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9)
     """The largest difference in Elo between a fitted model and choix on the same win matrix.
 
     Only ranked candidates are compared; 0 if there are none. choix iterates a spectral method
-    (I-LSR, Maystre and Grossglauser 2015), which shares nothing with Newton's but the maximum.
+    (I-LSR, Maystre and Grossglauser 2015), which shares only the maximum with Newton's method.
     Raises NotConvergedError if choix does not converge.
     """
     if not model.ranked_.any():

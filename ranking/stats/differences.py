@@ -1,6 +1,6 @@
 """Differences of two candidates: size, uncertainty, and votes needed for a clear lead.
 
-All of it depends on the variance of a difference, C_ii + C_jj - 2 C_ij, which two separate
+All of these depend on the variance of a difference, C_ii + C_jj - 2 C_ij, which two separate
 intervals do not show.
 """
 
@@ -16,7 +16,7 @@ from ranking.stats.battles import expected_score
 from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value
 from ranking.stats.ranks import check_estimate
 
-MOST_VOTES = 100_000  # forecasts of more votes for one pair are not given
+MOST_VOTES = 100_000  # larger forecasts for one pair are not given
 BEYOND = 1e20  # stands for infinity
 VANISHING = 1e-12  # part of the larger variance; a smaller variance of a difference is rounding
 
@@ -76,9 +76,9 @@ class Neighbours:
     Attributes
     ----------
     upper, lower : candidates
-    separated : whether their difference exceeds the critical value of its standard errors
-    votes : forecast of the votes between the two until it does; 0 if it does, None if there is no
-        forecast: they are level, their errors are unknown, or it takes more than the cap
+    separated : whether their difference exceeds the critical value times its standard error
+    votes : forecast of the further votes between the two until it does; 0 if it does, None if
+        there is no forecast: they are level, their errors are unknown, or it exceeds the cap
     """
 
     upper: int
@@ -107,8 +107,8 @@ def compare(
 ) -> Difference:
     """The difference of candidates i and j, with t intervals of G - 1 degrees of freedom.
 
-    The probability is 1 / (1 + exp(theta_j - theta_i)). Its interval is that of the difference
-    under the same function, so the two always agree.
+    The probability is 1 / (1 + exp(theta_j - theta_i)). Its interval is the interval of the
+    difference under the same transformation, so the two always agree.
 
     Parameters
     ----------
@@ -143,23 +143,23 @@ def neighbours(
     n_clusters: int | None = None,
     most: int = MOST_VOTES,
 ) -> list[Neighbours]:
-    """Each two adjacent candidates, from the top: separated, or how many more votes it takes.
+    """Adjacent candidates, from the top: separated, or how many more votes would separate them.
 
     A vote between i and j adds w = p (1 - p) to the information along d = e_i - e_j, so n of them
     turn the variance v = d'Cd of independent votes into v / (1 + n w v) (Sherman and Morrison
     1950). The robust variance s^2 is assumed to shrink alike, with a constant design effect
-    s^2 / v. If the difference g does not change, |g| exceeds z standard errors from
+    s^2 / v. If the difference g does not change, |g| exceeds z standard errors after
 
         n = (z^2 s^2 / g^2 - 1) / (w v)
 
-    votes on. This is a forecast: g will change, and votes on the same few prompts help less.
+    more votes. This is a forecast: g will change, and votes on the same few prompts help less.
 
     Parameters
     ----------
     theta : (K,) natural log-odds, NaN for the unranked, who have no neighbours
     covariance : (K, K) of theta, robust, as `Sandwich.covariance_`
     independent : (K, K) of theta, as if votes were independent, as `BradleyTerry.covariance_`
-    confidence : of z, which is 1.96 for 0.95
+    confidence : determines z, which is 1.96 for 0.95
     n_clusters : G; if given, z is Student's t with G - 1 degrees of freedom
     most : the largest forecast to give
 
@@ -200,7 +200,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _variances(covariance: Floats, i: Ints, j: Ints) -> Floats:
-    """The variance of theta_i - theta_j; NaN if it is unknown, or rounding."""
+    """The variance of theta_i - theta_j; NaN if it is unknown or mere rounding."""
     own, other = covariance[i, i], covariance[j, j]
     variance = own + other - 2 * covariance[i, j]
     with np.errstate(invalid="ignore"):
@@ -219,7 +219,7 @@ def _lead(gap: float, reach: float, critical: float) -> Lead:
 
 
 def rounded_up(votes: int) -> int:
-    """Rounded up to two significant digits; more would suggest a false precision."""
+    """Round up to two significant digits; more would suggest false precision."""
     unit = int(10 ** max(0, len(str(votes)) - 2))
     return -(-votes // unit) * unit
 

@@ -1,4 +1,4 @@
-"""Online Elo: shows movement over time, next to Bradley-Terry and never instead of it."""
+"""Online Elo ratings and their intervals, shown next to Bradley-Terry, never instead of it."""
 
 import math
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class EloBounds:
 
 @dataclass(eq=False)
 class Elo:
-    """Ratings moved by k * (score - expected score) after each vote, in vote order.
+    """Ratings that change by k * (score - expected score) after each vote, in vote order.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Elo:
     def advance(
         self, ratings: ArrayLike, left: ArrayLike, right: ArrayLike, score: ArrayLike
     ) -> Floats:
-        """(K,) ratings after n more votes. Replaying votes in parts gives the same as at once.
+        """(K,) ratings after n more votes. Replaying in parts gives the same as at once.
 
         Raises ValueError naming the argument at fault.
         """
@@ -102,7 +102,7 @@ class Elo:
         confidence: float = 0.95,
         random_state: int = 0,
     ) -> EloBounds:
-        """Intervals for the chance in which votes were cast, and in which order.
+        """Intervals that allow for chance both in which votes were cast and in their order.
 
         Each replicate draws whole clusters with replacement (votes, if ``cluster`` is None) and
         shuffles their votes. The quantiles of the deviations from the replicates' median, widened
@@ -140,7 +140,8 @@ class Elo:
     def _replay(
         self, ratings: Floats, left: NDArray[Any], right: NDArray[Any], score: Floats
     ) -> Floats:
-        # A plain loop, as every vote depends on the one before. tanh cannot overflow as exp can.
+        # A plain loop, because each vote depends on the one before. Unlike exp, tanh cannot
+        # overflow.
         now = ratings.tolist()
         stake, slope, tanh = self.k / 2, math.log(10) / (2 * self.scale), math.tanh
         for begin in range(0, len(left), CHUNK):

@@ -1,4 +1,4 @@
-"""What all intervals have in common: reasons for none, and corrections for few clusters."""
+"""Common parts of all intervals: reasons for having none, and corrections for few clusters."""
 
 import math
 from enum import StrEnum
@@ -35,7 +35,7 @@ _REASONS = {
 
 
 def why_none(n_clusters: int, decisive: bool) -> NoInterval | None:
-    """Why votes in this many clusters give no interval; None if they do."""
+    """Why there is no interval with this many clusters; None if there is one."""
     if not n_clusters:
         return NoInterval.NOTHING_RANKED
     if not decisive:
@@ -71,7 +71,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def check_resamples(n_resamples: int) -> None:
-    """Raise ValueError for too few replicates to take a quantile of."""
+    """Raise ValueError for too few replicates to compute a quantile."""
     if n_resamples < 2:
         raise ValueError(f"n_resamples must be at least 2, not {n_resamples}")
 

@@ -1,11 +1,11 @@
-"""Which pairs to compare next: those whose votes reduce the uncertainty of candidates most.
+"""Weights for drawing pairs: how much a vote on each would reduce the uncertainty.
 
 One vote between i and j adds p (1 - p) d d' to the information, d = e_i - e_j. By Sherman and
 Morrison (1950) that reduces the summed variances of the unsettled candidates U by
 
     p (1 - p) ||C_U d||^2 / (1 + p (1 - p) d'C d),
 
-where C_U are their rows of the covariance: the criterion of an A-optimal design (Atkinson, Donev
+where C_U are the covariance's rows for U: the criterion of an A-optimal design (Atkinson, Donev
 and Tobias 2007). A candidate is settled if its standard error is at most the target.
 """
 
@@ -21,7 +21,7 @@ from ranking.stats.ranks import check_estimate
 PRIOR = 1.5  # standard deviation of theta without an estimate: 260 Elo at a scale of 400
 EXPLORATION = 0.1
 MOST_RATIO = 1000.0
-SWEEPS = 100  # to place the unranked between prior and votes; weights need few digits
+SWEEPS = 100  # iterations to place the unranked; weights need few digits
 
 
 def pair_weights(
@@ -37,12 +37,12 @@ def pair_weights(
     """(K, K) symmetric weights, positive off the diagonal, that sum to 1 over the pairs.
 
     If every candidate is settled, a pair's weight is proportional to 1 / sqrt(votes + 1), close to
-    uniform. If some are not, a share of ``1 - exploration`` goes to pairs in proportion to what
-    their next vote takes off the variances of the unsettled candidates.
+    uniform. If some are not, a share of ``1 - exploration`` goes to pairs in proportion to how much
+    their next vote would reduce the variances of the unsettled candidates.
 
-    A candidate without an estimate gets one from its votes and a weak prior, normal around the mean
-    of the ranked with a deviation of 1.5 (odds of 4.5 to 1); a candidate without an error gets the
-    error that this prior and its votes leave.
+    A candidate without an estimate gets one from its votes and a weak normal prior around the mean
+    of the ranked with a standard deviation of 1.5 (odds of 4.5 to 1); a candidate without a
+    standard error gets the one implied by this prior and its votes.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ def pair_weights(
     counts : (K, K) number of votes per pair, symmetric
     target_error : Elo; a candidate with a larger standard error is not settled
     wins : (K, K) score of the row's candidate against the column's, as `Battles.wins()`; used to
-        place the unranked, who otherwise are placed at the mean
+        place the unranked, which otherwise are placed at the mean
     scale : Elo points for odds of 10 to 1
     exploration : 0 to 1, the share that is always close to uniform
-    most_ratio : at least 1, of the largest weight to the smallest; smaller weights are raised
+    most_ratio : at least 1, the limit of largest to smallest weight; smaller weights are raised
 
     Raises ValueError naming the invalid argument.
     """
@@ -87,17 +87,18 @@ def _gain(covariance: Floats, theta: Floats, unsettled: Bools) -> Floats:
 
 
 def _squared_distances(gram: Floats) -> Floats:
-    """(K, K): (e_i - e_j)' M (e_i - e_j) of a semi-definite matrix M."""
+    """(K, K): (e_i - e_j)' M (e_i - e_j) for a positive semi-definite matrix M."""
     own = gram.diagonal()
     distances: Floats = (own[:, None] + own[None, :] - 2 * gram).clip(min=0)
     return distances
 
 
 def _place_unranked(theta: Floats, wins: Floats) -> Floats:
-    """Strengths for all: the unranked where prior and votes balance, with the ranked held fixed.
+    """Strengths of all: posterior modes for the unranked, with the ranked held fixed.
 
-    Each sweep moves by the gradient over a bound of its slope (p (1 - p) is at most 1/4, twice
-    that between two that both move), which never overshoots (Böhning and Lindsay 1988).
+    Each sweep adds the gradient divided by an upper bound on the curvature (p (1 - p) is at most
+    1/4, twice that between two candidates that both move), which never overshoots (Böhning and
+    Lindsay 1988).
     """
     unranked = np.isnan(theta)
     mean = theta[~unranked].mean() if not unranked.all() else 0.0
@@ -114,10 +115,10 @@ def _place_unranked(theta: Floats, wins: Floats) -> Floats:
 
 
 def _complete_covariance(covariance: Floats, theta: Floats, votes: Floats) -> Floats:
-    """The covariance, completed by what prior and votes leave for candidates without one.
+    """The covariance, completed from prior and votes for candidates without one.
 
-    That is (C0^-1 + L)^-1 = (1 + C0 L)^-1 C0, for C0 the known part and the prior's variances
-    (singular, hence the second form), and L the information in the votes of the other candidates.
+    This is (C0^-1 + L)^-1 = (1 + C0 L)^-1 C0, where C0 is the known part with the prior's variances
+    (singular, hence the second form) and L the information in the completed candidates' votes.
     """
     unknown = np.isnan(covariance.diagonal())
     if np.isnan(covariance[np.ix_(~unknown, ~unknown)]).any():

@@ -1,7 +1,7 @@
 """Prediction-powered inference (PPI++): a judge's verdicts make human votes more precise.
 
-People decide the scores. What the judge says where people voted too shows how far it can be
-trusted, and corrects what it says elsewhere.
+People decide the scores. The judge's errors are measured where people voted too, and correct its
+verdicts elsewhere.
 """
 
 import math
@@ -36,8 +36,8 @@ class Judged:
     left, right : (R,) candidates
     predicted : (R,) the judge's score for ``left``; NaN without a verdict
     weight : (R,) above 0
-    cluster : (R,) integers of any value, the same ones in both samples; None if each row is its own
-        cluster. Votes and verdicts on one prompt are one cluster
+    cluster : (R,) integers of any value, with the same meaning in both samples; None if each row is
+        its own cluster. Votes and verdicts on one prompt are one cluster
     """
 
     n_candidates: int
@@ -101,17 +101,17 @@ class Labelled(Judged):
         Parameters
         ----------
         left, right : (n,) integers from 0, the candidates on the two sides
-        score : (n,) floats, of the vote: 1 if left wins, 0 if right wins, soft between
+        score : (n,) floats, the vote's score: 1 if left wins, 0 if right wins, soft between
         predicted : (n,) floats, the judge's score of the same comparison (the mean of several
             judges or samples); NaN for none; votes on one comparison repeat it
         weight : (n,) floats, finite and not negative; see `draw_weights`
-        cluster : (n,) integers of any value, the same ones in both samples
-        n_candidates : how many candidates there are; needed when there are no votes
+        cluster : (n,) integers of any value, with the same meaning in both samples
+        n_candidates : the number of candidates; required if there are no votes
 
         Raises
         ------
         ValueError
-            naming the argument and its first row at fault.
+            naming the argument and its first invalid row.
         """
         a = arrays.integers("left", left)
         b = arrays.integers("right", right, len(a))
@@ -134,11 +134,11 @@ class Labelled(Judged):
 
 
 def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
-    """(n,) inverse probability weights of mean 1: as if all pairs had been drawn equally often.
+    """(n,) inverse-probability weights of mean 1, as if all pairs had been drawn equally often.
 
     ``probability``: (n,) stored probabilities of drawing each comparison's pair, above 0 and up to
-    1. Weights above ``largest`` times the median are cut to that, so that a pair that was hardly
-    ever drawn does not dominate a board. Raises ValueError.
+    1. Weights are truncated at ``largest`` times the median, so that a rarely drawn pair does not
+    dominate a board. Raises ValueError.
 
     Reference: Horvitz and Thompson 1952.
     """
@@ -195,17 +195,17 @@ def _check_predicted(predicted: Floats) -> None:
 
 # -- The rectifier ---------------------------------------------------------------------------------
 
-# In a pair of candidates, W' is the weight of the human votes that the judge has scored too, and U
-# that of the judge's own comparisons; f' and f are the judge's mean scores in the two. The
-# rectifier adds to the pair's human score, times lambda,
+# For a pair of candidates, let W' be the weight of the human votes on comparisons that the judge
+# scored too, U the weight of the comparisons that only the judge scored, and f' and f the judge's
+# mean scores in the two samples. The rectifier adds to the pair's human score lambda times
 #
 #     W' * kappa * (f - f'),    kappa = U / (U + W'),
 #
-# which is W' times (the mean of the judge's scores of the pair - their mean where people voted).
-# Its expectation is 0 whatever the judge is like, and kappa is the best lambda of Angelopoulos,
-# Duchi and Zrnic 2023, 1 / (1 + n / N), pair by pair.
+# which is W' times (the judge's mean score for the pair - its mean where people voted). The
+# expectation is 0 for any judge, and kappa is the optimal lambda of Angelopoulos, Duchi and Zrnic
+# 2023, 1 / (1 + n / N), for each pair.
 
-FEWEST = 1.5  # clusters in a pair's mean; fewer cannot show how much they vary
+FEWEST = 1.5  # effective clusters in a pair's mean; fewer do not show their variation
 ROUNDING = 1e-12  # a smaller deviation of a score from the mean is rounding
 
 
@@ -218,10 +218,10 @@ class Rectifier:
     pairs : human votes alone; weights are normalised to a mean of 1
     first, second, unit : (R,) candidates, and codes of the cluster
     score, weight : (n,) of the human votes
-    correction : (R,) what the row adds to its pair's score, per unit of lambda
+    correction : (R,) the row's addition to its pair's score, per unit of lambda
     influence : (R,) the correction, enlarged because the row is part of its pair's mean; used for
         variances
-    shared : whether both samples have enough votes of any pair to correct it
+    shared : whether any pair has enough votes in both samples to be corrected
     """
 
     pairs: Pairs
@@ -252,9 +252,9 @@ class Rectifier:
         return cls(pairs, first, second, unit, score, weight[:n], *corrected)
 
     def solve(self, start: Floats, weight: float) -> Floats:
-        """(K,) where the human gradient plus ``weight`` times the rectifier is 0, by Newton.
+        """(K,) where the human gradient plus ``weight`` times the rectifier is 0 (Newton's method).
 
-        Raises NotConvergedError if there is no such point, because a shifted score is impossible.
+        Raises NotConvergedError if there is no such point because a shifted score is out of range.
         """
         live = np.flatnonzero(self.correction)
         place = self.pairs.locate(self.first[live], self.second[live])
@@ -263,7 +263,7 @@ class Rectifier:
         return maximise(shifted, start=start)[0]
 
     def tuned(self, theta: Floats) -> float:
-        """The lambda from 0 to 1 that minimises the trace of the covariance, a parabola in it."""
+        """The lambda from 0 to 1 that minimises the covariance's trace, quadratic in lambda."""
         people, judge = self._people(theta), self._judge
         bread = pseudo_inverse(self.pairs.information(theta))
         square = bread @ bread  # trace(bread M bread) = sum(M * square)
@@ -324,7 +324,7 @@ def _corrections(
 
 
 def _effective(place: Ints, unit: Ints, weight: Floats, total: Floats) -> Floats:
-    """The number of equally weighted clusters that would give means as precise (Kish 1965)."""
+    """The effective number of clusters behind each mean, given unequal weights (Kish 1965)."""
     cell, n_cells = arrays.codes(place * (int(unit.max(initial=0)) + 1) + unit)
     inside = summed(cell, weight, n_cells)
     place_of = np.zeros(n_cells, np.int64)
@@ -351,7 +351,7 @@ def _joined(people: NDArray[Any], judge: NDArray[Any]) -> NDArray[Any]:
 
 
 class NoGain(StrEnum):
-    """Why the combined board is the human-votes board."""
+    """Why the combined board equals the human-votes board."""
 
     NO_INTERVAL = "no_interval"
     NOTHING_SHARED = "nothing_shared"
@@ -408,7 +408,7 @@ class PredictionPowered:
         clusters of human votes
     tuning : None, or a fixed lambda from 0 to 1; 0 gives the human-votes board exactly
     model : a `BradleyTerry` with the hyperparameters to use; it is not changed
-    by_side : compare per side, for a judge that has read one order only
+    by_side : compare per side, for a judge that saw each pair in one order only
 
     Attributes (K candidates; NaN for those that human votes do not rank)
     ----------
@@ -417,14 +417,14 @@ class PredictionPowered:
     ratings_, standard_errors_, low_, high_ : (K,) Elo; NaN errors for an anchor, which is fixed
     theta_ : (K,) natural log-odds, of mean 0 over the ranked
     covariance_ : (K, K), of theta
-    gain_ : trace of the covariance of human votes alone over that of this one: the factor of human
-        votes that would give the same precision; NaN without an interval
+    gain_ : trace of the covariance from human votes alone divided by this one's: how many times as
+        many human votes would give the same precision; NaN without an interval
     ranked_, components_, status_ : those of the human votes
     reason_ : `NoInterval` or None
-    no_gain_ : `NoGain` if lambda is 0 without being asked for, else None
+    no_gain_ : `NoGain` if lambda is 0 although ``tuning`` is not, else None
 
-    References: Angelopoulos, Duchi and Zrnic 2023, PPI++ and its power tuning; Liang and Zeger
-    1986, the clusters.
+    References: Angelopoulos, Duchi and Zrnic 2023 for PPI++ and its power tuning; Liang and Zeger
+    1986 for the clusters.
     """
 
     confidence: float = 0.95
@@ -501,7 +501,7 @@ class PredictionPowered:
 
 
 def _errors(model: BradleyTerry, covariance: Floats) -> Floats:
-    """(R,) Elo; of the difference from the anchor if there is one; NaN for what does not vary."""
+    """(R,) standard errors in Elo, relative to any anchor; NaN for ratings that do not vary."""
     variance = covariance.diagonal().copy()
     place = model.anchor_place
     if place is not None:

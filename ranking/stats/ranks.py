@@ -1,4 +1,4 @@
-"""Ranks, and ranges of ranks from the covariance of differences, not from overlapping intervals."""
+"""Ranks, and rank intervals from the covariance of differences, not from overlapping intervals."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +24,15 @@ def rank_intervals(
     random_state: int = 0,
     n_clusters: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """The best and the worst rank (1 is the top) that each candidate may have.
+    """The best and the worst possible rank (1 is the top) of each candidate.
 
     ``low = 1 + the number clearly above`` and ``high = K - the number clearly below``; clearly
     means that the difference exceeds a critical value times its standard error. For marginal
     ranges that is the normal quantile (1.96): each comparison errs in 5 %. For simultaneous
     ranges it is the quantile of the largest |difference| / error over all pairs (max-t, from
-    seeded normal draws): all ranges hold together with the confidence, as a claim about "number
-    one" needs. With ``n_clusters``, G, both are of Student's t with G - 1 degrees of freedom, for
-    errors estimated from so few clusters.
+    seeded normal draws): all ranges hold jointly at this confidence, as a claim about "number
+    one" requires. With ``n_clusters``, G, both quantiles are of Student's t with G - 1 degrees of
+    freedom, because the errors are estimated from few clusters.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def rank_intervals(
     critical = critical_value(confidence, n_clusters)
     if simultaneous and known.sum() > 1:
         largest = _largest(inner, error, np.random.default_rng(random_state), n_clusters)
-        # The draws are random too; the claim about all pairs must not be weaker than about one.
+        # The draws are random; the value for all pairs must not fall below that for a single one.
         critical = max(critical, float(np.quantile(largest, confidence)))
     gap = strength[known][None, :] - strength[known][:, None]  # how far the column is ahead
     low[known] = 1 + (gap > critical * error).sum(axis=1)
@@ -74,9 +74,9 @@ def clear_leader(
 ) -> int | None:
     """The candidate that is clearly number one, or None.
 
-    It is the one whose simultaneous range of ranks is 1 to 1. If two really share the top, a leader
-    is named with a probability of at most ``1 - confidence``. None if fewer than two are ranked, or
-    if the covariance is unknown. Parameters as for `rank_intervals`.
+    Its simultaneous rank interval is 1 to 1. If two candidates truly share the top, a leader is
+    named with a probability of at most ``1 - confidence``. None if fewer than two are ranked, or if
+    the covariance is unknown. Parameters as for `rank_intervals`.
     """
     _, worst = rank_intervals(theta, covariance, True, confidence, random_state, n_clusters)
     if np.isfinite(worst).sum() < 2 or np.nanmin(worst) > 1:
@@ -113,8 +113,8 @@ def _largest(
 ) -> Floats:
     """(DRAWS,) maxima over pairs of |z_i - z_j| / error_ij, z normal with this covariance.
 
-    In single precision, one candidate against all later ones at a time, to stay in the processor's
-    cache. Divided by the root of chi-square / (G - 1), z is multivariate t.
+    Computed in single precision, one candidate against all later ones at a time, to stay in the
+    processor's cache. Dividing z by sqrt(chi-square / (G - 1)) makes it multivariate t.
     """
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(values.clip(min=0))).astype(np.float32)

@@ -1,7 +1,7 @@
 """Robustness of the first place: how few votes, if dropped, would change number one.
 
-Candidate sets of votes are found by influence functions (Broderick, Giordano and Meager 2020) and
-confirmed by refitting without exactly these votes.
+Sets of votes are found by influence functions (Broderick, Giordano and Meager 2020) and confirmed
+by refitting without exactly these votes.
 """
 
 import math
@@ -59,7 +59,7 @@ class Kinds:
         )
 
     def without(self, dropped: Ints) -> Pairs:
-        """The pairs without this many votes of each kind; summed again, so that 0 is exact."""
+        """The pairs after dropping these votes of each kind; summed anew, so that 0 is exact."""
         weight = (self.count - dropped) * self.weight
         size = len(self.pairs.first)
         return Pairs(
@@ -100,7 +100,7 @@ class Influence:
 
     def greatest_on_lead(self, top: int) -> Floats:
         """(K,): the most that any single vote adds to theta_top - theta_rival, per rival."""
-        # Kinds are in the order of their pairs; the extremes of each pair are enough.
+        # Kinds are sorted by pair; only the extremes of each pair matter.
         starts = np.searchsorted(self.kinds.place, np.arange(len(self.pairs.first)))
         most = np.maximum.reduceat(self._push, starts)
         least = np.minimum.reduceat(self._push, starts)
@@ -131,7 +131,7 @@ class DropOrder:
         self.safe = 0  # dropping this many is known to leave the candidates connected
 
     def predict(self, gap: float) -> int:
-        """How many votes have effects that add up to the gap; one too many if all do not."""
+        """How many votes have effects that add up to the gap; the total plus 1 if all do not."""
         total = np.cumsum(self.effect * self.droppable)
         step = int(np.searchsorted(total, gap))
         if step == len(total):
@@ -147,7 +147,7 @@ class DropOrder:
         return dropped
 
     def keep_connected(self, votes: int) -> None:
-        """Remove from the first ``votes`` votes those without which the candidates fall apart."""
+        """Exclude those of the first ``votes`` votes that keep the candidates connected."""
         while not self._connected(votes):
             splitting = least(lambda n: not self._connected(n), votes, votes)
             assert splitting is not None
@@ -192,7 +192,7 @@ def _coded(values: Floats) -> tuple[Ints, int]:
 def least(changes: Callable[[int], bool], guess: int, limit: int) -> int | None:
     """The smallest n in 1..limit with ``changes(n)``, searched near a guess; None if there is none.
 
-    ``changes`` should stay true once it is; otherwise any n where it becomes true may be found.
+    ``changes`` should be monotone; otherwise any n at which it becomes true may be found.
     """
     low, high, step = 0, max(guess, 1), 1
     while high > limit or not changes(high):
@@ -212,13 +212,13 @@ def least(changes: Callable[[int], bool], guess: int, limit: int) -> int | None:
 # -- The search ------------------------------------------------------------------------------------
 
 LEVEL = 1e-9  # of theta; a smaller lead is rounding
-MOST_RIVALS = 20  # refitted, the nearest by influence
+MOST_RIVALS = 20  # that are tried, the nearest by influence
 SLACK = 1.5  # rivals up to this factor and MARGIN votes above the lowest prediction are tried
 MARGIN = 3
 
 
 class Stability(StrEnum):
-    """The result for the first place."""
+    """The outcome of the search."""
 
     CHANGES = "changes"
     LEVEL = "level"
@@ -249,7 +249,7 @@ class Robustness:
     of : the number of votes between ranked candidates
     votes : the number found, an upper bound on the smallest possible; 0 if two are level, None if
         none was found
-    top, rival : candidates, who is first and who would be; None if there is none
+    top, rival : the candidate that is first, and the one that would be; None if there is none
     foretold : the number predicted by first-order effects, before any refit; None without a number
     confirmed : whether a refit without these votes puts ``rival`` first
     rows, counts : (m,) rows of the battles, and how many votes of each were dropped
@@ -280,14 +280,14 @@ def measure_robustness(
 
     For each rival, votes are ordered by what they add to the lead over it, H^-1 g, largest first.
     Refits find the smallest number in that order whose removal changes number one; the smallest
-    over all rivals is the result. Votes without which the candidates would fall apart are never
-    dropped, because that would leave number one unranked rather than replaced. Votes are dropped
-    one by one, whatever their clusters.
+    over all rivals is the result. Votes that keep the candidates connected are never dropped,
+    because that would leave number one unranked rather than replaced. Votes are dropped one by
+    one, whatever their clusters.
 
     Parameters
     ----------
     model : the `BradleyTerry` already fitted to these battles; None fits one
-    most : the bound on the number of votes; None for half of them
+    most : the largest number of votes to drop; None for half of them
 
     Raises ValueError for an invalid ``model`` or ``most``, and as `BradleyTerry.fit` does.
     """
@@ -351,7 +351,7 @@ class _Search:
         self.influence = Influence(self.kinds, battles.pairs, theta)
 
     def run(self) -> _Result:
-        """The fewest votes over all rivals that are near by influence."""
+        """Find the fewest votes over all rivals that are near by influence."""
         runner_up = int(np.argsort(-self.theta, kind="stable")[1])
         if self.theta[self.top] - self.theta[runner_up] < LEVEL:
             nothing = np.zeros(len(self.kinds.count), np.int64)
@@ -390,7 +390,7 @@ class _Search:
         return self._winner(order.first(votes)) is not None
 
     def _winner(self, dropped: Ints) -> int | None:
-        """Who is first without these votes; None if it is the same, or there is no fit."""
+        """Who is first without these votes; None if that is unchanged, or there is no fit."""
         theta = refit(self.kinds.without(dropped), self.theta)
         if theta is None or theta.max() - theta[self.top] < LEVEL:
             return None

@@ -13,7 +13,7 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, pseudo_inverse
 from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile, why_none
 
-BLOCK = 4096  # clusters whose scores are dense at once
+BLOCK = 4096  # clusters whose gradients are dense at once
 VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
 
 # -- Sums over independent units: clusters, or votes where there are none --------------------------
@@ -22,8 +22,8 @@ VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
 def totals_per_unit(battles: Battles) -> tuple[csr_array, csr_array]:
     """Two (P, U) matrices: per pair and unit the weight of votes, and the score of ``first``.
 
-    Units are the clusters. Without clusters they are the folded rows, for one vote of each, so that
-    a sum of ``count`` independent draws takes the place of ``count`` columns.
+    Units are the clusters. Without clusters, each folded row is a unit that holds one of its votes,
+    so that callers can use the sum of ``count`` independent draws in place of ``count`` columns.
     """
     pair = battles.pairs.locate(battles.first, battles.second)
     if battles.cluster is None:
@@ -37,7 +37,7 @@ def totals_per_unit(battles: Battles) -> tuple[csr_array, csr_array]:
 
 
 def residuals(battles: Battles, theta: Floats) -> Floats:
-    """(R,): weight * (score seen - score expected), for one vote of each row."""
+    """(R,): weight * (observed score - expected score), for one vote of each row."""
     pairs = battles.pairs
     expected = pairs.win_probability(theta)[pairs.locate(battles.first, battles.second)]
     residual: Floats = battles.weight * (battles.score - expected)
@@ -220,7 +220,7 @@ def _crossed(a: NDArray[Any], b: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
 
 
 def _live(n_votes: int, weight: ArrayLike | None, count: ArrayLike | None) -> Bools:
-    """Mask of the votes with weight and count above 0; the others are no votes."""
+    """Mask of the votes with weight and count above 0; the others are ignored."""
     live = np.ones(n_votes, np.bool_)
     for column in (weight, count):
         if column is not None:
@@ -229,7 +229,7 @@ def _live(n_votes: int, weight: ArrayLike | None, count: ArrayLike | None) -> Bo
 
 
 def _semi_definite(matrix: Floats) -> Floats:
-    """The nearest matrix without negative eigenvalues; NaN stays NaN."""
+    """The nearest positive semi-definite matrix; NaN stays NaN."""
     if not matrix.size or np.isnan(matrix).any():
         return matrix
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)

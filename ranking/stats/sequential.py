@@ -1,7 +1,7 @@
-"""Sequential tests: when a difference is decided, however often one looks while votes come in.
+"""Sequential tests of a difference, valid however often they are checked as votes come in.
 
-A 95 % interval errs in 5 % of cases if one looks at it once. Looking after every few votes, and
-stopping at the first interval that excludes 0, errs far more often. The tests here may be asked
+A 95 % interval errs in 5 % of cases if it is checked once. Checking after every few votes, and
+stopping at the first interval that excludes 0, errs far more often. The tests here may be checked
 after every vote.
 """
 
@@ -15,21 +15,21 @@ from ranking.stats.battles import expected_score
 from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import check_confidence
 
-TYPICAL = 60 * math.log(10) / 400  # natural log-odds of the differences looked for, 60 Elo
-SCATTER = 20  # with fewer clusters, their own scatter is not trusted
-HALVINGS = 60  # of the interval that holds the answer, to double precision
+TYPICAL = 60 * math.log(10) / 400  # natural log-odds; the size of difference to detect, 60 Elo
+SCATTER = 20  # with fewer clusters, the robust error alone is not trusted
+HALVINGS = 60  # bisections, to double precision
 
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """The current difference of two candidates.
+    """A test of the current difference of two candidates.
 
     Parameters
     ----------
     gap : natural log-odds, finite
     error : its robust standard error, above 0 and finite
     n_clusters : G, clusters behind the error; None for practically infinitely many
-    confidence : probability that, without a difference, no look ever finds it decided
+    confidence : probability that, without a difference, the test never decides
     """
 
     gap: float
@@ -53,7 +53,7 @@ class SequentialTest:
         n_clusters: int | None,
         confidence: float = 0.95,
     ) -> "SequentialTest":
-        """The difference as estimated from votes, of which a new candidate may have few.
+        """A test of a difference estimated from votes, of which a new candidate may have few.
 
         `n_clusters`: clusters with votes of the candidate that has fewer. By chance, few clusters
         may all have the expected outcome and leave no residual; so below `SCATTER` clusters the
@@ -74,20 +74,21 @@ class SequentialTest:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the sign of the difference is decided, at this look or any other.
+        """Whether the sign of the difference is decided; valid at every check.
 
-        With z the gap in standard errors, I = 1 / error^2 and tau the differences looked for, the
-        mixture likelihood ratio against "no difference" is (Robbins 1970)
+        With z the gap in standard errors, I = 1 / error^2 and tau = `TYPICAL`, the mixture
+        likelihood ratio against "no difference" is (Robbins 1970)
 
             L = (1 + tau^2 I)^(-1/2) exp(z^2 / 2 * tau^2 I / (1 + tau^2 I)).
 
         The difference is decided if L >= 1 / (1 - confidence). Without a difference, the
         probability that L ever gets there is at most 1 - confidence (Ville's inequality), however
-        often one looks; approximately, since the error is an estimate. For few clusters z is
+        often it is checked; approximately, because the error is an estimate. For few clusters z is
         corrected by Student's t. L may fall below the threshold again with later votes.
 
-        Fewer clusters than a `CompleteSeparation` needs decide nothing: their scatter is too rough,
-        and a candidate that wins nearly always would be decided before one that wins always.
+        With fewer clusters than a `CompleteSeparation` needs, nothing is decided: the error is too
+        uncertain, and a candidate that nearly always wins would be decided before one that always
+        does.
         """
         enough = -math.log(1 - self.confidence)
         return not self.clusters_to_go and self._log_ratio(1.0) >= enough
@@ -100,7 +101,7 @@ class SequentialTest:
         return CompleteSeparation(self.n_clusters, self.confidence).prompts_to_go
 
     def votes_to_go(self, independent: float, most: int = MOST_VOTES) -> int | None:
-        """The votes between the two until it is decided, if the gap does not change.
+        """The votes still needed between the two for a decision, if the gap does not change.
 
         0 if it is decided, None for more than `most`; at least one for each missing cluster. n
         votes turn the variance v = `independent`, as if votes were independent, into
@@ -129,7 +130,7 @@ class SequentialTest:
         return (z**2 * spread / (1 + spread) - math.log1p(spread)) / 2
 
     def _as_normal(self, t: float) -> float:
-        """The normal deviate with the same tail probability as this one of Student's t."""
+        """The normal deviate with the same tail probability as this Student's t deviate."""
         if self.n_clusters is None:
             return t
         tail = float(stdtr(self.n_clusters - 1, -t))
@@ -138,12 +139,12 @@ class SequentialTest:
 
 @dataclass(frozen=True)
 class CompleteSeparation:
-    """One of two has won on every prompt so far, which no finite difference describes.
+    """A test for two candidates if one has won on every prompt: no finite difference fits.
 
     Parameters
     ----------
     n_prompts : the number of independent prompts, 0 or more
-    confidence : probability that, without a difference, no look ever finds it decided
+    confidence : probability that, without a difference, the test never decides
     """
 
     n_prompts: int
@@ -161,22 +162,22 @@ class CompleteSeparation:
 
     @property
     def is_beyond_chance(self) -> bool:
-        """Whether the exact two-sided sign test, asked once, rejects "no difference"."""
+        """Whether the exact two-sided sign test, checked once, rejects "no difference"."""
         return 2 * 0.5**self.n_prompts < 1 - self.confidence
 
     @property
     def is_decided(self) -> bool:
-        """Whether the winner is decided to be better, at this look or any other.
+        """Whether it is decided that the winner is better; valid at every check.
 
         Without a difference every prompt is a coin toss. The alternative is a uniform mixture of
-        all shares: if all n prompts fall to one side, the likelihood ratio is L = 2^n / (n + 1)
-        (Robbins 1970), and it is decided if L >= 1 / (1 - confidence).
+        all shares: if all n prompts go to one side, the likelihood ratio is L = 2^n / (n + 1)
+        (Robbins 1970), and the winner is decided if L >= 1 / (1 - confidence).
         """
         return self._log_ratio(self.n_prompts) >= -math.log(1 - self.confidence)
 
     @property
     def prompts_to_go(self) -> int:
-        """The number of further prompts it must win until it is decided."""
+        """The number of further prompts that the winner must win for a decision."""
         enough, n = -math.log(1 - self.confidence), self.n_prompts
         while self._log_ratio(n) < enough:
             n += 1

@@ -1,8 +1,8 @@
 """Style control: Bradley-Terry with style coefficients that all candidates share.
 
-The log-odds of a vote are theta_left - theta_right + beta' f, f the vote's style differences. Each
-vote has its own differences, so votes cannot be folded; they are read in chunks that stay in the
-processor's cache, and everything about candidates is summed per pair on the way.
+The log-odds of a vote are theta_left - theta_right + beta' f, where f are its style differences.
+Each vote has its own f, so votes cannot be folded; they are read in chunks that stay in the
+processor's cache, and terms that depend on candidates only are summed per pair.
 """
 
 import math
@@ -45,7 +45,7 @@ class StyledVotes:
     score : (n,) floats from 0 to 1
     features : (F, n) style differences
     weight : (n,) floats above 0, or None: 1 for each
-    count : (n,) how many equal votes each stands for, or None: 1 for each
+    count : (n,) how many equal votes each represents, or None: 1 for each
     cluster : (n,) codes from 0, or None: each vote is its own
     """
 
@@ -102,7 +102,7 @@ class StyledVotes:
     def standardise(self) -> tuple[Floats, list[int]]:
         """Divide each feature in place by its standard deviation about 0.
 
-        Returns the deviations (F,), and the places of features that are not constant.
+        Returns the deviations (F,), and the indices of features that are not constant.
         """
         low = self.features.min(axis=1, initial=np.inf)
         high = self.features.max(axis=1, initial=-np.inf)
@@ -236,7 +236,7 @@ class _Moments:
         self._gram = np.zeros((n_features, n_features))
 
     def add(self, pair: Ints, value: Floats, features: Floats) -> None:
-        """A chunk: (c,) pairs and values, (F, c) features."""
+        """Add a chunk: (c,) pairs and values, (F, c) features."""
         scaled = features * value
         self._square += np.bincount(pair, value, len(self._square))
         for row, own in zip(self._cross, scaled, strict=True):
@@ -244,7 +244,7 @@ class _Moments:
         self._gram += scaled @ features.T
 
     def matrix(self, left: Ints, right: Ints, size: int) -> Floats:
-        """(K + F, K + F)."""
+        """The sum as a (K + F, K + F) matrix."""
         whole = np.zeros((size + len(self._gram),) * 2)
         strengths = whole[:size, :size]
         strengths[left, right] = -self._square
@@ -260,7 +260,7 @@ class _Moments:
 # -- Which coefficients the votes identify ---------------------------------------------------------
 
 VANISHING_INFORMATION = 1e-9  # of a feature's own information; less is rounding
-TAKES_PART = 1e-6  # of a mixture of length 1
+TAKES_PART = 1e-6  # of a linear combination of length 1
 
 
 class NoStyle(StrEnum):
@@ -294,8 +294,8 @@ class Identifiability:
     Attributes
     ----------
     status : F of `NoStyle` or None, why a coefficient is not identified
-    fitted : places of features that span the same space as all
-    strengths : whether scores are identified beside them
+    fitted : indices of features that span the same space as all
+    strengths : whether scores are identified too
     """
 
     status: tuple[NoStyle | None, ...]
@@ -304,10 +304,10 @@ class Identifiability:
 
 
 def identify(information: Floats, n_strengths: int) -> Identifiability:
-    """Find out from the information (K + F, K + F) at any finite parameters; no feature is all 0.
+    """Identify from the information (K + F, K + F) at any finite parameters; no feature is all 0.
 
-    A mixture of features without information beside the strengths either follows from the
-    candidates or is zero throughout; the mixture's own information tells which.
+    A linear combination of features that adds no information to the strengths is either determined
+    by the candidates or zero throughout; its own information tells which.
     """
     own = information[n_strengths:, n_strengths:]
     unit = np.sqrt(own.diagonal())
@@ -325,12 +325,12 @@ def identify(information: Floats, n_strengths: int) -> Identifiability:
 
 
 def _takes_part(mixtures: Floats) -> list[bool]:
-    """Which features take part in any of the mixtures, (F, M)."""
+    """Which features take part in any of the linear combinations, (F, M)."""
     return [bool(row @ row > TAKES_PART**2) for row in mixtures]
 
 
 def _span(rest: Floats) -> list[int]:
-    """The features on which there is information beside the features before them."""
+    """The features that add information to the chosen features before them."""
     chosen: list[int] = []
     for place in range(len(rest)):
         among = rest[np.ix_(chosen, chosen)]
@@ -346,7 +346,7 @@ def _span(rest: Floats) -> list[int]:
 
 @dataclass(eq=False)
 class StyledFit:
-    """Estimates for R ranked candidates and F coefficients; NaN where there is none.
+    """Estimates for R ranked candidates and F coefficients; NaN if there is none.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class StyledFit:
 
     @classmethod
     def nothing(cls, n_candidates: int, n_features: int) -> "StyledFit":
-        """The estimates if nobody is ranked."""
+        """The estimates if no candidate is ranked."""
         size = n_candidates + n_features
         return cls(np.full(size, np.nan), np.full((size, size), np.nan), [None] * n_features)
 
@@ -401,7 +401,7 @@ def fit_style(votes: StyledVotes, varies: list[int], theta: Floats, robust: bool
         bread = covariance(information, size)
         sandwich = bread @ chosen.meat(x) @ bread * small_sample(chosen.n_clusters) ** 2
         fit.covariance[np.ix_(places, places)] = sandwich
-    # A number that is not identified is one of many that fit as well.
+    # A parameter that is not identified has many values that fit equally well.
     unknown: Ints = np.array(
         [fit.reason is not None] * size + [reason is not None for reason in fit.status]
     ).nonzero()[0]
@@ -459,7 +459,7 @@ class StyledBradleyTerry:
     coefficient_status_ : F of `NoStyle` or None, why a coefficient is unknown
     covariance_ : (K, K) of theta with mean 0, cluster-robust with G / (G - 1)
     log_likelihood_ : float, nats, over the votes between ranked candidates
-    status_, ranked_, components_ : as `BradleyTerry` has
+    status_, ranked_, components_ : as in `BradleyTerry`
     reason_ : `NoStyle` if there are no scores, `NoInterval` if there are no intervals, or None
     n_clusters_ : G, between ranked candidates
     converged_, n_iter_ : True, and the number of Newton steps; `fit` raises if it does not converge

@@ -1,4 +1,4 @@
-"""The Rao-Kupper model: win, tie and loss as three outcomes, and one parameter for ties."""
+"""The Rao-Kupper model of win, tie and loss, with one parameter for ties."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ranking.stats.connectivity import Status
 
 
 class NoTieModel(StrEnum):
-    """Why there is no fit with ties as an outcome, or only a plain Bradley-Terry fit."""
+    """Why there is no Rao-Kupper fit, or only a plain Bradley-Terry one."""
 
     NOTHING_RANKED = "nothing_ranked"
     NO_TIES = "no_ties"
@@ -47,7 +47,7 @@ class Chances(NamedTuple):
 
 @dataclass(eq=False)
 class RaoKupper:
-    """Bradley-Terry with ties: P(win) = 1 / (1 + exp(eta - gap)), P(loss) the same of -gap.
+    """Bradley-Terry with ties: P(win) = 1 / (1 + exp(eta - gap)), P(loss) the same for -gap.
 
     A vote is decisive if one side is better by more than a threshold ``eta >= 0`` (log nu in the
     paper), in units of theta; the rest are ties, with probability ``(exp(2 eta) - 1) P(win)
@@ -69,7 +69,7 @@ class RaoKupper:
     covariance_ : (K, K), of theta with mean 0
     log_likelihood_ : float, nats, over the votes between ranked candidates
     ranked_, components_, status_ : as in `BradleyTerry`
-    reason_ : `NoTieModel` or None. With NO_TIES there is a fit, of Bradley-Terry; otherwise none
+    reason_ : `NoTieModel` or None. With NO_TIES the fit is Bradley-Terry; with others there is none
     converged_, n_iter_ : True, and the number of Newton steps; `fit` raises if it does not converge
 
     Reference: Rao and Kupper 1967.
@@ -79,9 +79,9 @@ class RaoKupper:
     center: float = 1000.0
 
     def fit(self, battles: Battles) -> "RaoKupper":
-        """Rank the largest connected part; votes with unranked candidates are ignored.
+        """Fit the largest strongly connected component; votes with others are ignored.
 
-        Raises ValueError for other scores than 0, a half and 1, and as `BradleyTerry.fit` does.
+        Raises ValueError for scores other than 0, a half and 1, and as `BradleyTerry.fit` does.
         """
         if not np.isin(battles.score, (0, 0.5, 1)).all():
             raise ValueError("score must be 0, 0.5 or 1 in a model of wins, ties and losses")

@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.simple_tag
 def absolute(name: str, *path: Any) -> str:
-    """A page's address with the site's own, for use on other sites."""
+    """The absolute URL of a page, for use on other sites."""
     return f"{settings.SITE_URL}{reverse(name, args=path)}"
 
 
@@ -26,13 +26,13 @@ def absolute(name: str, *path: Any) -> str:
 @register.simple_tag
 @cache
 def formula(latex: str) -> SafeString:
-    """A formula within a line. Templates write it: no part comes from a reader or a model."""
+    """An inline formula, written in a template: no part comes from a reader or a model."""
     return mark_safe(to_mathml(latex, display=False))  # noqa: S308
 
 
 @register.inclusion_tag("components/formula.html")
 def display(of: str, latex: str) -> dict[str, object]:
-    """A formula on a line of its own, in a box that scrolls on narrow pages."""
+    """A display formula, in a box that scrolls on narrow pages."""
     return {"of": of, "mathml": _display_math(latex)}
 
 
@@ -103,13 +103,13 @@ SINGULAR = {Raters.JUDGES.value: "judge", Raters.JURIES.value: "jury"}
 
 @register.filter
 def one_of(raters: str) -> str:
-    """A single voter; a person on the boards of people and of both combined."""
+    """The noun for one voter: judge, jury, or person (also on combined boards)."""
     return SINGULAR.get(raters, "person")
 
 
 @register.filter
 def voters(raters: str, n: int) -> str:
-    """The noun for n of them: judge, juries, raters."""
+    """The noun for n voters: judge, juries, raters."""
     if raters not in SINGULAR:
         return "rater" if n == 1 else "raters"
     return SINGULAR[raters] if n == 1 else raters

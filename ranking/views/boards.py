@@ -56,7 +56,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class SortColumn:
-    """A heading that sorts: its address, and how the table is sorted now."""
+    """A sortable column heading: its URL, and how the table is sorted now."""
 
     name: str
     title: str
@@ -78,7 +78,7 @@ class BoardRow:
 
 
 def board_context(view: BoardView) -> dict[str, Any]:
-    """Everything that `ranking/board.html` prints."""
+    """The context of `ranking/board.html`."""
     slug, query, snapshot = view.arena.slug, view.query, view.snapshot
     settings = snapshot.settings if snapshot else {}
     return {
@@ -148,7 +148,7 @@ def _row(
 
 
 def _column(slug: str, query: BoardQuery, column: str) -> SortColumn:
-    """The heading of the column sorted by reverses the order; the others sort by theirs."""
+    """A column's heading: that of the sorted column reverses the order."""
     is_chosen = query.sort.removeprefix("-") == column
     is_reversed = query.sort.startswith("-")
     is_rising = (column in RISING) != is_reversed
@@ -173,8 +173,8 @@ def _chart(rows: list[BoardStanding]) -> Chart | None:
 
 @dataclass(frozen=True)
 class Card:
-    """An arena with the snapshots of its boards, and who is first on the first of these that has
-    votes; `scripted` is a notice where those votes are of scripts."""
+    """An arena with the snapshots of its boards, and the leader of the first board with votes;
+    `scripted` is a notice if those votes come from scripts."""
 
     arena: Any
     people: Snapshot | None
@@ -185,7 +185,7 @@ class Card:
 
     @property
     def shown(self) -> Snapshot | None:
-        """The snapshot that the leader is first on."""
+        """The leader's snapshot: the first one with votes."""
         snapshots = (self.people, self.judges, self.juries)
         return next((s for s in snapshots if s and s.n_votes), None)
 
@@ -219,7 +219,7 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
 
 
 def _find_leaders(arenas: Sequence[int]) -> dict[int, Standing]:
-    """By snapshot, who is first; of several, the first by the name that is shown."""
+    """The first-ranked standing by snapshot; of several, the first by displayed name."""
     current = Q(snapshot__is_current=True, snapshot__board__category="")
     first = Standing.objects.filter(current, rank=1, snapshot__board__arena__in=arenas)
     by_name = sorted(first.select_related("candidate"), key=lambda row: str(row.candidate))
@@ -231,7 +231,7 @@ def _find_leaders(arenas: Sequence[int]) -> dict[int, Standing]:
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
-    """The arenas that the reader may see, with their questions and leaders."""
+    """The home page: the arenas listed for the reader, with their questions and leaders."""
     actor = actor_of(request)
     context = {"cards": list_cards(actor), "can_sign_up": settings.SIGN_UP == "open"}
     return send_template(request, "ranking/index.html", context, private=bool(actor.key))
@@ -270,7 +270,7 @@ def _send_board(
     content_type: str,
     make: Callable[[BoardView], str],
 ) -> HttpResponseBase:
-    """The board that is asked for, as a file."""
+    """Send the requested board as a file."""
     query = BoardQuery.of(request.GET)
     return send_stored(
         request, slug, query.key(form), content_type, lambda arena: make(read_board(arena, query))
@@ -312,7 +312,7 @@ def side_by_side(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 @require_safe
 def history(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """Only the page without a choice of candidates is stored."""
+    """The score history; only the page without a choice of candidates is stored."""
     query = BoardQuery.unsorted(request.GET)
     candidates = parse_candidates(request.GET.getlist("candidate"))
 

@@ -39,7 +39,7 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     filters = VoteFilters.of(request.GET, voters)
     page = record.list_votes(shown, filters, request.GET.get("page", "1"))
     standings = _standings(shown)
-    # The chart is of the first board with a score, people's before others.
+    # The chart shows the first board with a score, human votes before others.
     charted = next((standing for standing in standings if standing.score is not None), None)
     for_its_team = shown.disclosed_at is None and can_read_texts(actor, shown)
     context = {

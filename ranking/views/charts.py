@@ -36,7 +36,7 @@ TIME_STEPS = (
 
 @dataclass(frozen=True)
 class ChartMark:
-    """A candidate's score, and its interval where there is one."""
+    """A candidate's score, and its interval if there is one."""
 
     label: str
     score: float
@@ -79,7 +79,7 @@ class Chart:
 
 
 def interval_chart(marks: Sequence[ChartMark]) -> Chart | None:
-    """Lay out scores and intervals; None when nobody has a score."""
+    """Lay out scores and intervals; None without any scores."""
     if not marks:
         return None
     marks = sorted(marks, key=lambda mark: -mark.score)
@@ -140,7 +140,7 @@ def _row(i: int, mark: ChartMark, scale: ScoreScale) -> ChartRow:
 
 
 def shorten(name: str, limit: int) -> str:
-    """Leave out the middle: variants of one model differ at the end of their names."""
+    """Shorten a name in the middle, because variants of one model differ at the end."""
     if len(name) <= limit:
         return name
     head = (limit - 1) // 2
@@ -163,7 +163,7 @@ def _summary(marks: Sequence[ChartMark]) -> str:
 
 @dataclass(frozen=True)
 class ScoreAt:
-    """A score at a time, and its interval where there is one; no score leaves a gap."""
+    """A score at a time, and its interval if there is one; a missing score leaves a gap."""
 
     at: datetime
     score: float | None
@@ -244,11 +244,11 @@ class _Frame:
         return cls(times[0], times[-1], ScoreScale.around(values))
 
     def x(self, at: datetime) -> float:
-        """From 0 to 1."""
+        """The horizontal position, from 0 to 1."""
         return (at - self.first) / (self.last - self.first)
 
     def y(self, value: float | None) -> float:
-        """Px from the top."""
+        """The vertical position, in px from the top."""
         assert value is not None
         share = (self.scale.high - value) / (self.scale.high - self.scale.low)
         return round(HEIGHT * share, 1)

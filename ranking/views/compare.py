@@ -35,7 +35,7 @@ from ranking.wording import Remark
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """One of the two; `why` it has no score, '' where it has one."""
+    """One of the two candidates; `why`: the reason for having no score, or ''."""
 
     candidate: Candidate
     standing: Standing | None
@@ -44,7 +44,7 @@ class ComparedSide:
 
 
 def compare_context(board: PublishedBoard, pair: ChosenPair, page: str) -> dict[str, Any]:
-    """Everything that `ranking/compare.html` prints. Raises Http404 for unknown candidates."""
+    """The context of `ranking/compare.html`. Raises Http404 for unknown candidates."""
     sides = [_find_side(board, pk) for pk in (pair.a, pair.b) if pk is not None]
     a_chosen = pair.a or _best_besides(board, pair.b)
     parameters = {"a": str(pair.a or ""), "b": str(pair.b or "")}
@@ -66,7 +66,7 @@ def compare_context(board: PublishedBoard, pair: ChosenPair, page: str) -> dict[
 
 
 def _find_side(board: PublishedBoard, pk: int) -> ComparedSide:
-    """A candidate of the arena, on the board or not; it costs a query where it is not."""
+    """A candidate of the arena, with an extra query if it is not on the board."""
     standing = next((row for row in board.standings if row.candidate_id == pk), None)
     if standing:
         candidate = standing.candidate
@@ -79,7 +79,7 @@ def _find_side(board: PublishedBoard, pk: int) -> ComparedSide:
 
 
 def _best_besides(board: PublishedBoard, other: int | None) -> int | None:
-    """What a select without a choice offers first: the best candidate that is not the other."""
+    """The default choice of a select: the best candidate that is not the `other`."""
     ids = [standing.candidate_id for standing in board.standings]
     return next((pk for pk in ids if pk != other), None)
 
@@ -108,7 +108,7 @@ def _compare(
         "more_votes": wording.votes_to_separate(differences.votes_to_separate(*two))
         if difference.lead is Lead.OPEN and difference.elo is not None
         else "",
-        # On a combined board the votes of people are not all the evidence.
+        # On a combined board, human votes are not all the evidence.
         "source": ""
         if board.is_combined
         else wording.evidence(differences.evidence_share(*two), difference.between),
@@ -157,25 +157,25 @@ class RaterColumn:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """About one candidate, one remark for each other board."""
+    """Remarks about one candidate, one for each other board."""
 
     remarks: list[Remark]
 
     @property
     def size(self) -> float | None:
-        """The largest difference in Elo, None where there is none."""
+        """The largest difference in Elo; None if there is none."""
         sizes = [abs(row.difference) for row in self.remarks if row.difference is not None]
         return max(sizes, default=None)
 
     @property
     def is_apart(self) -> bool:
-        """Whether the intervals of some board do not overlap."""
+        """Whether there is a board whose interval does not overlap."""
         return any(remark.is_apart for remark in self.remarks)
 
 
 @dataclass(frozen=True)
 class ComparedCandidate:
-    """A candidate, its standing on each board, None where it is on none, and the disagreement."""
+    """A candidate, its standing on each board (None if it is not on it), and the disagreement."""
 
     candidate: Candidate
     cells: list[Standing | None]
@@ -185,7 +185,7 @@ class ComparedCandidate:
 
 @dataclass(frozen=True)
 class BoardPair:
-    """Two boards, and how far their ranks agree."""
+    """Two boards, and how well their ranks agree."""
 
     first: str
     second: str
@@ -197,7 +197,7 @@ def clean_order(text: str) -> str:
 
 
 def side_by_side_context(arena: Any, query: BoardQuery, order: str) -> dict[str, Any]:
-    """Everything that `ranking/side_by_side.html` prints. Raises Http404 for unknown categories."""
+    """The context of `ranking/side_by_side.html`. Raises Http404 for unknown categories."""
     snapshots, columns = _read(arena, query)
     lines = _compare_candidates(columns)
     categories = sorted({snapshot.board.category for snapshot in snapshots})
@@ -299,8 +299,8 @@ def _disagreement(
 
 
 def _shift(reference: RaterColumn, other: RaterColumn) -> float:
-    """How much higher the other board's scale is for the candidates that both rank: on each board
-    the average is 1000 among its own candidates."""
+    """How much higher the other board's scale is for the candidates that both rank: each board
+    averages 1000 over its own candidates."""
     reference_scores, other_scores = reference.scores, other.scores
     shared = reference_scores.keys() & other_scores.keys()
     return sum(other_scores[pk] - reference_scores[pk] for pk in shared) / len(shared or [0])

@@ -1,4 +1,4 @@
-"""What other sites show: the badge of a candidate, and a compact leaderboard in a frame."""
+"""Embeds for other sites: a candidate's badge, and a compact leaderboard in a frame."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ MOST_STANDINGS = 10
 FRAME_POLICY = {
     "default-src": ["'none'"],
     "style-src": ["'self'"],
-    "img-src": ["'self'"],  # its icon, where it is opened by itself
+    "img-src": ["'self'"],  # its icon, if it is opened on its own
     "base-uri": ["'none'"],
     "form-action": ["'none'"],
     "frame-ancestors": ["*"],
@@ -103,7 +103,7 @@ def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
     standing = next(rows, None)
     title = f"{candidate} in {board.arena.name}: {_spoken(standing)}"
     message = badge_message(standing)
-    # In the message too: it must be seen without pointing at the badge.
+    # In the message too, to be visible without hovering over the badge.
     if counts_scripts(board.snapshot):
         title, message = f"{title} (demo only: scripted votes)", f"scripted: {message}"
     return lay_out(board.arena.name, message, title)
@@ -185,7 +185,7 @@ def embed_board(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 
 def embed_context(board: PublishedBoard) -> dict[str, Any]:
-    """Everything that `ranking/embed.html` prints."""
+    """The context of `ranking/embed.html`."""
     ranked = [standing for standing in board.standings if standing.score is not None]
     rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
     standings = ranked[:MOST_STANDINGS]

@@ -13,7 +13,7 @@ from ranking.models import Snapshot, Standing
 from ranking.views.charts import LineChart, ScoreAt, Series, line_chart
 
 MOST_LINES = 10  # more can't be told apart
-MOST_SNAPSHOTS = 100  # of more, as many are shown at even times
+MOST_SNAPSHOTS = 100  # if there are more, this many at even intervals are shown
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class HistoryRow:
 
 
 def parse_candidates(texts: Iterable[str]) -> list[int]:
-    """The ids that an address names, each once; what is no id is ignored."""
+    """Parse the ids in a URL, without duplicates; invalid ones are ignored."""
     return list(dict.fromkeys(pk for text in texts if (pk := parse_id(text)) is not None))
 
 
 def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[str, Any]:
-    """Everything that `ranking/history.html` prints, by default of the first candidates by rank."""
+    """The context of `ranking/history.html`, by default for the first candidates by rank."""
     by_id = {standing.candidate_id: standing for standing in board.standings}
     named = [pk for pk in candidates if pk in by_id]
     if named:
@@ -81,7 +81,7 @@ def _read_snapshots(board: PublishedBoard) -> tuple[list[PastSnapshot], int]:
 
 
 def thinned(past: Sequence[PastSnapshot]) -> list[PastSnapshot]:
-    """At most MOST_SNAPSHOTS of them at about even times, with the first and the last."""
+    """At most MOST_SNAPSHOTS of them at about even intervals, with the first and the last."""
     if len(past) <= MOST_SNAPSHOTS:
         return list(past)
     first, last = past[0].published_at, past[-1].published_at

@@ -22,7 +22,7 @@ SHADE_STEPS = (0.05, 0.12, 0.2, 0.3)  # how far from one half each shade begins
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A row's win rate against a column; `says` replaces it where there is none."""
+    """A row's win rate against a column; `says` replaces a missing one."""
 
     share: str
     votes: int
@@ -57,7 +57,7 @@ def clean_show(show: str) -> str:
 
 
 def matrix_context(board: PublishedBoard, show: str) -> dict[str, Any]:
-    """Everything that `ranking/matrix.html` prints; `show` is one of SHOWS."""
+    """The context of `ranking/matrix.html`; `show` is one of SHOWS."""
     pairs = read_pairs(board)
 
     def parameter(value: str) -> str:
@@ -114,7 +114,7 @@ def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
 def _cells(
     address: str, i: int, opponents: list[tuple[int, int]], table: MatrixTable
 ) -> list[MatrixCell]:
-    """A row; each cell links to its votes, if there are any."""
+    """The cells of a row; each links to its votes, if there are any."""
     share, votes = table.share[i].tolist(), table.votes[i].tolist()
     all_votes = table.all_votes[i].tolist()
 

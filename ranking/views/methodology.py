@@ -13,7 +13,7 @@ from ranking.board_data import BoardQuery, BoardView, Findings, read_board
 from ranking.http_cache import HTML, send_stored
 from ranking.models import Counted
 
-# The headings of the templates by their anchors, in their order.
+# The headings of the templates by anchor, in page order.
 TOPICS = {
     "score": "Score",
     "interval": "Score interval",
@@ -47,7 +47,7 @@ PAGE = "methodology"
 
 
 def methodology_context(view: BoardView) -> dict[str, Any]:
-    """Everything that `ranking/methodology.html` prints."""
+    """The context of `ranking/methodology.html`."""
     return {
         "view": view,
         "arena": view.arena,
@@ -80,7 +80,7 @@ def _has_costs(view: BoardView) -> bool:
 
 
 def _numbers(view: BoardView) -> dict[str, Any]:
-    """What the board's snapshot says under each topic."""
+    """The values that the topics print from the board's snapshot."""
     if view.snapshot is None:
         return {}
     settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
@@ -111,7 +111,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
 
 
 def _equals_tie(findings: Findings) -> float | None:
-    """Share of ties between equals in Rao and Kupper's model: (e^2h - 1) / (1 + e^h)^2."""
+    """Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2."""
     eta = findings.ties.get("eta")
     return None if eta is None else tanh(eta / 2)
 

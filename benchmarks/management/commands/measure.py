@@ -1,4 +1,4 @@
-"""Measure the product beside bare views. `make bench` runs it on a database of its own."""
+"""Measure the product against bare views. `make bench` runs it on a database of its own."""
 
 import os
 from argparse import ArgumentParser
@@ -70,7 +70,7 @@ def _compete(web: Web, voters: list[Person], newcomers: list[Person], rounds: in
 
 
 def _each_once(people: list[Person]) -> Iterator[Person]:
-    """Hand the people out; running dry would look like a slow server, so it is an error."""
+    """Yield each person once; running out is an error, as it would look like a slow server."""
     yield from people
     raise RuntimeError("All raters have voted: measure with more of them.")
 

@@ -1,4 +1,4 @@
-"""Measure the REST API beside bare views and inserts. `make bench` gives it a database."""
+"""Measure the REST API against bare views and inserts. `make bench` gives it a database."""
 
 import os
 from argparse import ArgumentParser
@@ -56,7 +56,7 @@ def _board() -> str:
 
 
 def _board_queries() -> int:
-    """How many queries a stored board takes."""
+    """The number of queries for a stored board."""
     client = Client()
     pages.queries(client, _board())
     return pages.queries(client, _board())

@@ -1,4 +1,4 @@
-"""Measure a run of 2,000 comparisons. `make bench` gives it a database, a broker and a model."""
+"""Measure a judge run of 2,000 comparisons. `make bench` provides database, broker and model."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""One fit from integer arrays, the checks and the pass over the votes included."""
+"""One fit from integer arrays, including the checks and the pass over the votes."""
 
 import evalica
 import pandas as pd
@@ -17,7 +17,7 @@ def ours() -> Call:
 
 
 def arena_rank() -> Call:
-    """Its dataset is ready-made, outside of the clock; a new model each time starts from zero."""
+    """arena-rank, with its dataset built untimed; each call fits a new model from zero."""
     left, right, winner = votes().names()
     frame = pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
     dataset = PairDataset.from_pandas(frame)
@@ -25,7 +25,7 @@ def arena_rank() -> Call:
 
 
 def evalica_columns() -> Call:
-    """Its call on the columns of a DataFrame, candidates by name: the data as it is published."""
+    """evalica on DataFrame columns with candidates by name: the data as it is published."""
     v = votes()
     left, right, _ = v.names()
     frame = pd.DataFrame({"left": left, "right": right, "winner": winners(v)})
@@ -33,7 +33,7 @@ def evalica_columns() -> Call:
 
 
 def evalica_lists() -> Call:
-    """The same call on lists of integers, the input that it reads fastest."""
+    """evalica on lists of integers, the input that it reads fastest."""
     v = votes()
     left, right, winner = v.left.tolist(), v.right.tolist(), winners(v)
     return lambda: evalica.bradley_terry(left, right, winner)

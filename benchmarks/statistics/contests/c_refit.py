@@ -1,4 +1,4 @@
-"""One more vote: the totals are kept, the last strengths are the start."""
+"""A refit after one more vote, with the stored totals and from the last strengths."""
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.contests import a_fit
@@ -8,7 +8,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 
 
 def refit() -> Call:
-    """The vote is one of two candidates that are seldom shown, which moves them the most."""
+    """The new vote is on two rarely shown candidates, whose strengths it moves the most."""
     v = votes()
     kept = Battles.from_arrays(v.left, v.right, v.score)
     model = BradleyTerry().fit(kept)

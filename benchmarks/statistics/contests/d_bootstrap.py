@@ -34,7 +34,7 @@ def ours(n_threads: int) -> Callable[[], Call]:
 
 
 def with_choix() -> Call:
-    """Resampled counts of (pair, outcome), and the win matrix from them."""
+    """choix on win matrices from resampled counts of (pair, outcome)."""
     battles = folded()
     draw = np.random.default_rng(0)
 
@@ -56,8 +56,8 @@ def _resampled(battles: Battles, draw: np.random.Generator) -> NDArray[np.float6
 
 
 def arena_rank() -> Call:
-    """Its own function for one replicate, one after the other: with its pool of forked processes
-    it hangs on Linux. The draw of the counts is left out of the clock."""
+    """arena-rank's function for one replicate, in series: its pool of forked processes hangs on
+    Linux. Drawing the counts is not timed."""
     left, right, winner = votes().names()
     frame = pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
     dataset = PairDataset.from_pandas(frame)

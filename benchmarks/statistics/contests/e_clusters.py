@@ -1,4 +1,4 @@
-"""1,000 replicates that draw whole prompts, beside those that draw votes."""
+"""1,000 replicates that resample whole prompts, compared with resampling votes."""
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
 from benchmarks.statistics.contests import d_bootstrap

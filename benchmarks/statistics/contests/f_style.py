@@ -16,7 +16,7 @@ def ours() -> Call:
 
 
 def arena_rank() -> Call:
-    """Its dataset is ready-made, outside of the clock; its sandwich is timed, as ours is."""
+    """arena-rank, with its dataset built untimed; its sandwich is timed, as ours is."""
     left, right, winner = votes().names()
     frame = pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
     names = [f"feature_{number}" for number in range(N_FEATURES)]

@@ -17,7 +17,7 @@ def ours() -> Call:
 
 
 def evalica_columns() -> Call:
-    """Its call on the columns of a DataFrame, candidates by name: the data as it is published."""
+    """evalica on DataFrame columns with candidates by name: the data as it is published."""
     v = votes(N_VOTES)
     left, right, _ = v.names()
     frame = pd.DataFrame({"left": left, "right": right, "winner": winners(v)})
@@ -25,7 +25,7 @@ def evalica_columns() -> Call:
 
 
 def evalica_lists() -> Call:
-    """The same call on lists of integers, the input that it reads fastest."""
+    """evalica on lists of integers, the input that it reads fastest."""
     v = votes(N_VOTES)
     left, right, winner = v.left.tolist(), v.right.tolist(), winners(v)
     return lambda: evalica.elo(left, right, winner)
