@@ -1,4 +1,4 @@
-"""Collecting: prompts, candidates, answers, comparisons, votes. The ground floor."""
+"""The lowest app: teams, prompts, candidates, answers, comparisons, votes and model calls."""
 
 from arena.celery import app as celery_app
 

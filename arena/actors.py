@@ -1,7 +1,7 @@
-"""Actors: who sends a request, and what they can see and do.
+"""Actors, the senders of requests, and what they can see and do.
 
 A person has the permissions of their role in a team; a token has those of its scopes, in its own
-team only. Operators (signed-in staff) can do everything. What has no team belongs to them.
+team only. Operators (signed-in staff) can do everything, and own everything that has no team.
 """
 
 from collections.abc import Iterable
@@ -36,8 +36,8 @@ ROLES_WITH = {
 class Actor:
     """A person, a program with a team's token, a command, a rule of the system, or nobody.
 
-    Commands and rules have a `display_name`. Whoever can run commands on the server is an
-    operator: `by_command`.
+    Commands and rules have a `display_name`. An actor with `by_command` is an operator, because
+    only operators can run commands on the server.
     """
 
     user: Any = None
@@ -67,7 +67,7 @@ class Actor:
 
     @property
     def rights(self) -> str:
-        """A person's permissions as a text that changes with them; '' for everyone else.
+        """A person's permissions as text, to detect changes in them; '' for all other actors.
 
         A token's scopes and team never change.
         """
@@ -92,9 +92,9 @@ class Actor:
         return Team.objects.filter(pk__in=memberships.values("team"))
 
     def teams_seen(self) -> QuerySet[Team]:
-        """Return the teams whose private arenas this actor can see; a token needs no scope for it.
+        """Return the teams whose private arenas this actor can see; tokens need no scope for this.
 
-        A token that can only submit has to find the arena to submit to.
+        A token that can only submit must still find the arena to submit to.
         """
         if self.token is not None:
             return Team.objects.filter(pk=self.token.team_id)
@@ -115,7 +115,7 @@ SYSTEM = Actor(display_name="a rule of the arena")
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Return who sends `request`: the bearer of a token, the signed-in person, or nobody."""
+    """Return the sender of `request`: a token, the signed-in person, or nobody."""
     token = getattr(request, "auth", None)
     if isinstance(token, ApiToken):
         return Actor(token=token)
@@ -131,8 +131,8 @@ def teams_of(actor: Actor) -> QuerySet[Team]:
 def needed_to_change(fields: Iterable[str]) -> TeamPermission:
     """Return the permission to change these fields of an arena: MANAGE, except for criteria alone.
 
-    Judges are given the criteria just as they are given a prompt's rubric, which takes SUBMIT. No
-    token can manage, so a program changes no other settings.
+    Judges receive the criteria just as they receive a prompt's rubric, and changing a rubric takes
+    SUBMIT. No token has MANAGE, so programs can change no other settings.
     """
     return TeamPermission.SUBMIT if set(fields) == {"criteria"} else TeamPermission.MANAGE
 
@@ -145,15 +145,16 @@ def can_enter(actor: Actor, arena: Arena, team: Team) -> bool:
 def is_open_to(actor: Actor, arena: Arena, team_id: int | None) -> bool:
     """Return whether `actor` can register or change that team's candidates in `arena` now.
 
-    Those of other teams only while it is open to them; a candidate without a team is the arena's.
+    Other teams can do so only while the arena is open to them. A candidate without a team belongs
+    to the arena's team.
     """
     return team_id in (None, arena.team_id) or arena.open_to_teams or actor.is_operator
 
 
 def can_see_variables(actor: Actor, arena: Arena) -> bool:
-    """Return whether `actor` can see the prompts' variables: the arena's team, and guest teams.
+    """Return whether `actor` can see the prompts' variables: the arena's team and guests can.
 
-    Their candidates' prompts are sent with the values filled in, and the answers repeat them.
+    Guests' candidates are sent prompts with the values filled in, and their answers repeat them.
     """
     if actor.may(TeamPermission.READ, arena.team_id):
         return True
@@ -170,9 +171,9 @@ def can_read_references(actor: Actor, arena: Arena | None) -> bool:
 
 
 def can_read_spending(actor: Actor, arena: Arena | None) -> bool:
-    """Return whether `actor` can read what judges in `arena` cost: its team can.
+    """Return whether `actor` can read what judges in `arena` cost: the arena's team can.
 
-    So can a token that may only start judge runs, because it sets their cap.
+    So can a token that may only start judge runs, because the token sets their cap.
     """
     team_id = arena.team_id if arena else None
     return actor.may(TeamPermission.READ, team_id) or actor.may(TeamPermission.JUDGE, team_id)

@@ -23,7 +23,7 @@ BROKERS = ("filesystem", "redis", "rediss")
 
 @contextmanager
 def stop_on_bad_value() -> Iterator[None]:
-    """Turn an invalid value into one sentence and an exit, without a traceback."""
+    """Exit with one sentence about an invalid value, without a traceback."""
     try:
         yield
     except (EnvError, ValueError, ImproperlyConfigured) as error:
@@ -33,7 +33,8 @@ def stop_on_bad_value() -> Iterator[None]:
 def home_folder(env: Env, default: Path) -> Path:
     """Return RINGSIDE_HOME, the folder of everything that must be kept, creating it if needed.
 
-    What we make is our owner's alone, and with it the database; what is there is left as it is.
+    Only the owner can read a folder created here, including its database; an existing folder's
+    permissions stay unchanged.
     """
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:
@@ -145,13 +146,13 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_LOGIN_METHODS": {"email", "username"},
         "ACCOUNT_SIGNUP_FIELDS": ["email*", "password1*"],
         "ACCOUNT_USERNAME_BLACKLIST": KEPT_NAMES,
-        # Where no mail goes out, nobody could open the link that proves an address.
+        # Without a mail server, nobody could receive the link that confirms an address.
         "ACCOUNT_EMAIL_VERIFICATION": "mandatory" if delivers else "none",
         "ACCOUNT_EMAIL_SUBJECT_PREFIX": "",
         "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,
         "ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS": False,
         "ACCOUNT_SESSION_REMEMBER": True,
-        # Ours are atomic and are kept in the database: arena.accounts.limits.
+        # Our own limits (arena.accounts.limits) are atomic and stored in the database.
         "ACCOUNT_RATE_LIMITS": False,
     }
 
@@ -180,7 +181,7 @@ def _oidc(env: Env) -> dict[str, Any]:
     name = env.str("OIDC_NAME", "OpenID Connect")
     shared = {
         "SOCIALACCOUNT_ADAPTER": "arena.accounts.adapters.SignInServers",
-        # The operator chose the server: it vouches for the addresses of its people.
+        # The operator chose the server, so the addresses that it reports are trusted.
         "SOCIALACCOUNT_EMAIL_VERIFICATION": "none",
         "SOCIALACCOUNT_REQUESTS_TIMEOUT": SECONDS_FOR_MAIL,
     }
@@ -235,7 +236,7 @@ def read_notices(
 
 
 def _usual(production: bool, hosts: list[str], host: str, port: int) -> str:
-    """The first allowed host in production, else this machine."""
+    """Return the default SITE_URL: the first allowed host in production, else this machine."""
     name = hosts[0].lstrip(".")
     if production and name != "*":
         return f"https://{name}"
@@ -292,7 +293,7 @@ Money is in US dollars as a number; times are ISO 8601 in UTC.
 def read_limits(env: Env) -> dict[str, int]:
     """Return the requests per minute that a token, person or address may make in each scope.
 
-    Of a team's tokens together it takes three times as many.
+    All tokens of a team together may make three times as many.
     """
     at_least_one = Range(min=1)
     submits = env.int("API_SUBMITS_PER_MINUTE", 600, validate=at_least_one)

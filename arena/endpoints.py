@@ -50,7 +50,8 @@ class ModelPrice:
 class Endpoint:
     """One model server. The key is read when a request is made and never shown by `repr`.
 
-    The limits per minute are None where the operator named none, as are the prices of models.
+    The limits per minute are None unless the operator set them; models without a price are missing
+    from `prices`.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Endpoint:
     def key(self) -> str:
         """Return the API key from its file or the environment; '' for endpoints without one.
 
-        The variable `<key_env>_FILE` may name a file too. Raises OSError where it cannot be read.
+        The variable `<key_env>_FILE` may name the file too. Raises OSError if it cannot be read.
         """
         if not (self.key_env or self.key_file):
             return ""
@@ -90,7 +91,7 @@ def read_endpoints(env: Env) -> dict[str, Endpoint]:
 
 
 def _read_endpoint(name: str, spec: Any) -> Endpoint:
-    """Return one endpoint, or raise ValueError with a sentence that names it and the field."""
+    """Return one endpoint; raise ValueError with a sentence that names the endpoint and field."""
     if not NAME.fullmatch(name):
         raise ValueError(
             "MODEL_ENDPOINTS: a name has 1 to 100 letters, digits, dots, hyphens or underscores."
@@ -117,7 +118,7 @@ def _check_fields(where: str, spec: Any) -> None:
 
 
 def _check_together(where: str, endpoint: Endpoint) -> None:
-    """Refuse what is wrong only beside another field."""
+    """Raise ValueError for fields that are invalid only in combination."""
     if endpoint.name == "scripted" and endpoint.provider != "scripted":
         raise ValueError(f"{where}: this name is reserved for the scripted endpoint.")
     if endpoint.key_env and endpoint.key_file:
@@ -147,7 +148,7 @@ def _url(where: str, given: Any) -> str:
 
 
 def _split(url: str) -> SplitResult | None:
-    """Return the parts of an address, None for what is none, such as a port of letters."""
+    """Return the parts of an address; None if it is invalid, such as one with a port of letters."""
     try:
         parts = urlsplit(url)
         return None if parts.port == 0 or " " in url else parts
@@ -193,7 +194,7 @@ def _price(where: str, given: Any) -> ModelPrice:
 
 
 def _nano_dollars(where: str, given: Any) -> int:
-    """Return dollars as whole nano-dollars: the number as it was typed, not its binary."""
+    """Return dollars as whole nano-dollars, from the number as typed, not its binary value."""
     if not _is_number(given) or not 0 <= given <= MOST:
         raise ValueError(f"{where} must be dollars per million tokens, a number from 0 to {MOST}.")
     exact = Decimal(str(given)) * NANO
@@ -204,7 +205,7 @@ def _nano_dollars(where: str, given: Any) -> int:
 
 def _is_number(given: Any) -> bool:
     number = isinstance(given, int | float) and not isinstance(given, bool)
-    return number and abs(given) <= LARGEST  # which neither NaN nor infinity is
+    return number and abs(given) <= LARGEST  # False for NaN and infinity
 
 
 FIELDS: dict[str, Callable[[str, Any], Any]] = {
@@ -221,11 +222,12 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
 
 # -- Providers -------------------------------------------------------------------------------------
 
-# Loaded when first asked: their SDKs take two seconds, which only workers should wait for.
+# Imported on first use: their SDKs take two seconds to import, and only workers should wait that
+# long.
 
 
 class UnknownEndpointError(LookupError):
-    """No endpoint of this name is configured; the message names those that are."""
+    """No endpoint of this name is configured; the message names the configured ones."""
 
 
 def endpoint_named(name: str) -> Endpoint:
@@ -267,5 +269,5 @@ def key_of(endpoint: Endpoint) -> str:
 
 
 def lease_of(endpoint: Endpoint) -> timedelta:
-    """Return how long a worker may hold a call: twice the timeout, plus time to write."""
+    """Return how long a worker may hold a call: twice the timeout, plus time for the database."""
     return timedelta(seconds=2 * endpoint.timeout + 5)

@@ -1,6 +1,6 @@
 """The image's HEALTHCHECK: exit status 0 if /healthz answers.
 
-A script that imports nothing of Ringside, so that it starts in a twentieth of a second.
+This script imports nothing from Ringside, so that it starts in a twentieth of a second.
 """
 
 import http.client

@@ -27,8 +27,8 @@ def set_signed_in_cookie(
 ) -> Callable[[HttpRequest], HttpResponse]:
     """Keep the cookie `signed_in`, which scripts can read, in step with the session.
 
-    It identifies nobody and grants nothing. Pages that are cached for everybody use it to choose
-    between "Sign in" and "Your account".
+    The cookie identifies nobody and grants nothing. Pages that are cached for everybody use it to
+    choose between "Sign in" and "Your account".
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

@@ -1,13 +1,13 @@
 """The outcomes of a comparison of two answers, their labels and their points.
 
-Tallies count them in columns of this order (`ranking.tallies.COUNTS`), so a fifth outcome that
-counts begins there.
+Tallies count the outcomes in columns of this order (`ranking.tallies.COUNTS`), so to add a counted
+outcome, start there.
 """
 
 LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
-# In the order in which arrays number them and lists show them.
+# In the order of arrays and lists.
 OUTCOMES = (LEFT, RIGHT, TIE, BOTH_BAD)
-# Those that tallies, labels and scores count; any other is stored and shown only.
+# The outcomes that tallies, labels and scores count; any other is only stored and shown.
 COUNTED = OUTCOMES
 MIRRORED = {LEFT: RIGHT, RIGHT: LEFT, TIE: TIE, BOTH_BAD: BOTH_BAD}
 # Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
@@ -28,7 +28,7 @@ VERDICTS = {
 
 
 def choices() -> list[tuple[str, str]]:
-    """Return the outcomes as choices of a field: a function, so that migrations name it alone."""
+    """Return the outcomes as choices of a field; migrations refer to this function by name."""
     return list(LABELS.items())
 
 

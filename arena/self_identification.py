@@ -1,11 +1,11 @@
-"""Does a response give away who wrote it?
+"""Detection of responses that reveal their author.
 
-Votes are blind: a rater who reads "As Claude, I …" knows whom they vote for. Such a response is
+Votes are blind, but a rater who reads "As Claude, I …" knows the candidate. Such a response is
 flagged. A mere mention is not: a text about Claude Monet or the history of OpenAI stays blind.
 
-Each mention of a model or a maker is judged by what stands around it in its sentence, at most
-`WINDOW` characters either way. Of a long text the first and the last `EDGE` characters are read,
-where people and models introduce themselves: so no text takes longer than a moment.
+Each mention of a model or a maker is judged by the rest of its sentence, at most `WINDOW`
+characters on either side. To bound the time, only the first and the last `EDGE` characters of a
+long text are read: that is where people and models introduce themselves.
 """
 
 import re
@@ -42,7 +42,7 @@ _MAKERS_WORDS = (
 )
 _IS_ME = r"\b(?:I am|I'm)"
 
-# What stands right before a model's name when the speaker gives it as its own.
+# The words right before a model's name by which a speaker introduces itself.
 _NAMED = re.compile(
     rf"(?:{_IS_ME}|\bmy name is|\bmy name's|\bcall me"
     rf"|(?:{_IS_ME}|\bas an?) [^.]{{0,60}}\b(?:called|named|known as)"
@@ -58,7 +58,7 @@ _SURNAME = re.compile(
     r"(?:-| )(?!AI\b|Sonnet|Opus|Haiku|Instant|Pro\b|Ultra|Flash|Nano|Turbo|Chat|Plus|Large|Small"
     r"|Medium|Instruct|Assistant|I\b)[A-Z][a-z]|'s\b"
 )
-# At the head of a clause: "the same abilities as ChatGPT, I …" compares.
+# Only at the start of a clause: "the same abilities as ChatGPT, I …" is a comparison.
 _AS = re.compile(
     r"(?:^|[,;:(—–-]|\b(?:that|and|but|so|because|here|,))[\s'\"“]*\bas[\s'\"“]*$", re.IGNORECASE
 )
@@ -66,7 +66,7 @@ _THEN_ME = re.compile(r"['\"”]?(?:,| \(| I\b)[^.]{0,120}(?<![\w'])(?:I|my|me)\
 _ME = re.compile(r"(?<![\w'])(?:I|[Mm]y|me)\b")
 _LABEL = re.compile(r"\W{0,4}(?:AI |Assistant )?$")
 
-# What stands right before a maker's name when the speaker was made there.
+# The words right before a maker's name by which a speaker says who made it.
 _MADE_ME = re.compile(
     rf"(?:{_IS_ME}\b[^.]{{0,100}}{_AI}[^.]{{0,40}}{_MADE} (?:by|at|from|after){_MAKERS_WORDS}"
     rf"|\bI (?:was|am|have been)(?: \w+)?(?: \w+)? {_MADE} (?:by|at){_MAKERS_WORDS}"
@@ -89,8 +89,8 @@ _MAKES_ME = re.compile(rf"[^.]{{0,60}}{_MADE} me\b")
 def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
     """Whether the text says which model, which maker or which of `names` wrote it.
 
-    `names` are the candidate's own: its name and its model. One of plain letters counts only as
-    it is spelled ("Formal" is a name, "formal" a word); any other in upper or lower case.
+    `names` are the candidate's own: its name and its model. A name of plain letters must match in
+    case ("Formal" is a name, "formal" a word); any other name matches in any case.
     """
     if len(text) > 2 * EDGE:
         text = f"{text[:EDGE]}\n\n{text[-EDGE:]}"
@@ -109,7 +109,7 @@ def _own_names(names: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
-    """What the sentence says before and after the match, with plain quotes and spaces."""
+    """Return the sentence's text before and after the match, with plain quotes and spaces."""
     before = text[max(0, match.start() - WINDOW) : match.start()]
     after = text[match.end() : match.end() + WINDOW]
     before = _SENTENCE_END.split(before)[-1].translate(_QUOTES)

@@ -1,7 +1,7 @@
 """Every setting of Ringside, read from the environment by typed readers.
 
-The defaults run the whole product on one machine with SQLite and a broker made of files.
-A value that cannot be read stops the start with a sentence that names it.
+The defaults run the whole product on one machine, with SQLite and a file-based broker.
+An invalid value stops the start with a sentence that names the setting.
 """
 
 import os
@@ -23,7 +23,7 @@ from arena.conf import (
 )
 from arena.endpoints import read_endpoints
 
-# NumPy's linear algebra here is small; its own threads would only wait for each other.
+# The matrices here are small, so OpenBLAS's threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -110,7 +110,7 @@ SWEEPS = {
     "judges.tasks.watch_canaries": 120.0,
     "judges.tasks.watch_decisions": 15.0,
 }
-# A sweep that waited until the next one is due is dropped: they must not pile up.
+# A sweep still waiting when the next one is due is dropped, so that sweeps do not pile up.
 CELERY_BEAT_SCHEDULE = {
     task: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for task, seconds in SWEEPS.items()
@@ -179,7 +179,7 @@ TEMPLATES = [
         },
     }
 ]
-# Knows user names and addresses, and takes as long over unknown ones.
+# Accepts user names and email addresses, and takes as long for unknown ones.
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -229,7 +229,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
-        # Chromium holds the redirect that follows a form to it too.
+        # Chromium applies this to the redirect after a form, too.
         "form-action": list(filter(None, ["'self'", ACCOUNTS["OIDC_ORIGIN"]])),
         "frame-ancestors": ["'none'"],
     }

@@ -1,7 +1,7 @@
-"""Celery tasks of the arena: each loads nothing but ids and calls a service.
+"""Celery tasks of the arena: each takes only ids and calls a service.
 
-The database knows what there is to do, so a task that runs twice or for nothing does no harm, and
-sweeps find whatever was lost while the broker was away.
+The database records what there is to do, so a task that runs twice or in vain does no harm, and
+sweeps find whatever was lost while the broker was unavailable.
 """
 
 import logging
@@ -21,7 +21,7 @@ from arena.services import candidates, idempotency, notices, rate_limits, runs
 
 
 def enqueue_due_calls(enqueue: Callable[[], int]) -> str:
-    """Enqueue what is due now; return a message for people if the broker cannot be reached."""
+    """Enqueue the calls that are due; return a message for people if the broker is unreachable."""
     try:
         enqueue()
     except OperationalError as error:
@@ -112,7 +112,7 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue_on_commit(bell: Callable[[], int]) -> None:
-    """Have workers start at once what has just been ordered or let go on."""
+    """Have workers start newly ordered or resumed work right after the commit."""
     transaction.on_commit(partial(_ring, bell))
 
 

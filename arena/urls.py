@@ -1,4 +1,4 @@
-"""The project's routes: voting, each app's own, and the admin."""
+"""The project's routes: voting, the admin, and those of each app."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -8,17 +8,17 @@ from arena.views import voting
 
 handler500 = "arena.views.health.fault"
 urlpatterns = [
-    # The admin's own sign-in would know no limits.
+    # The admin's own sign-in page would not limit attempts.
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),
     path("admin/", admin.site.urls),
-    # A route is looked for from the top: what is asked for most, and prefixes, come first.
+    # Routes are tried from the top, so the most frequent ones and prefixes come first.
     path("a/<slug:slug>/vote/", voting.vote, name="vote"),
     path("a/<slug:slug>/vote/next/", voting.next_pair, name="next_pair"),
     path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
     path("api/v1/", include("ranking.api.urls")),
     path("api/v1/", include("judges.api.urls")),
-    path("api/v1/", include("arena.api.urls")),  # the last, for it answers for all the others
+    path("api/v1/", include("arena.api.urls")),  # last, because it answers 404 for all other paths
     path("", include("ranking.urls")),
     path("", include("arena.views.urls")),
     path("", include("judges.urls")),

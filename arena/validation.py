@@ -1,7 +1,7 @@
-"""Values that people, files and programs give: cleaned, or refused with a reason. Pure.
+"""Cleaning and checking values from people, files and programs. Pure.
 
-A `clean_*` function returns the value as it is stored, or raises InputError. The reason reads on
-from the name of the field: "is empty", "is a list, not text".
+A `clean_*` function returns the value as it is stored, or raises InputError. The reason follows the
+name of the field: "is empty", "is a list, not text".
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from unicodedata import category, normalize
 from arena.outcomes import OUTCOMES
 
 TEXT_LIMIT = 1_000_000  # bytes of UTF-8
-PROMPT_LIMIT = 100_000  # characters, as many as a candidate's template may have
+PROMPT_LIMIT = 100_000  # characters, the same as for a candidate's template
 NAME_LIMIT = 200
 CATEGORY_LIMIT = 100
 NOTES_LIMIT = 10_000
@@ -32,16 +32,16 @@ VARIABLE_LIMIT = 100
 MOST_VARIABLES = 100
 
 NANO = 10**9
-MOST = 1_000_000  # dollars; more is a slip of the keyboard
+MOST = 1_000_000  # dollars; anything more is a typing error
 
 JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and some emoji are written with them
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 class InputError(ValueError):
-    """A value or a row that cannot be used: why, and which column is to blame.
+    """A value or a row that cannot be used: the reason, and the column at fault.
 
-    `column` is '' where none is, and None where whoever asked for the value knows it.
+    `column` is '' if no single column is at fault, and None if the caller knows the column.
     """
 
     def __init__(self, reason: str, column: str | None = None) -> None:
@@ -54,19 +54,19 @@ class InputError(ValueError):
 
 
 def quoted(value: Any) -> str:
-    """Quote a value for a message: short, on one line, with nothing that a terminal obeys."""
+    """Quote a value for a message: short, on one line, without control characters."""
     text = ascii(value) if not isinstance(value, str) else repr(value)
     return text if len(text) <= 42 else f"{text[:38]}...{text[0]}"
 
 
 def json_type(value: Any) -> str:
-    """Say in words what kind of JSON value this is."""
+    """Return the type of a JSON value in words."""
     words = {dict: "an object", list: "a list", bool: "true or false", type(None): "null"}
     return words.get(type(value), "a number" if isinstance(value, int | float) else "a text")
 
 
 def join_names(names: Iterable[str], most: int = 10) -> str:
-    """Name the first few, and say how many more there are."""
+    """List the first `most` names, and the number of the others."""
     names = list(names)
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -93,7 +93,7 @@ def clean_text(value: Any, *, limit: int = TEXT_LIMIT) -> str:
 def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) -> str:
     """Return a name or id, stripped: one line of at most `limit` characters.
 
-    A number is taken as text.
+    A number is converted to text.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
@@ -111,7 +111,7 @@ def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) ->
 
 
 def clean_visible_name(value: Any, *, limit: int = NAME_LIMIT) -> str:
-    """Return a name for a page, which holds no invisible characters."""
+    """Return a name that has no invisible characters, to be shown on a page."""
     name = clean_name(value, limit=limit)
     if hidden := invisible_character(name):
         raise InputError(hidden)
@@ -138,7 +138,7 @@ def check_length(text: str, limit: int, column: str | None = None) -> None:
 
 
 def invisible_character(name: str) -> str:
-    """Say which character of `name` is invisible or reverses the line; '' where none is."""
+    """Return a reason if `name` has an invisible or direction-changing character, else ''."""
     padded = f" {name} "
     for before, letter, after in zip(padded, padded[1:], padded[2:], strict=False):
         joins = letter in JOINERS and not (before.isascii() or after.isascii())
@@ -152,7 +152,7 @@ def without_joiners(name: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return one key for all names that read alike, of a length that every index takes.
+    """Return the same key for all names that read alike, short enough for any index.
 
     Full-width letters, capitals and decomposed accents count as the letters they stand for.
     """
@@ -164,7 +164,7 @@ def name_key(name: str) -> str:
 
 
 def clean_outcome(value: Any) -> str:
-    """Return an outcome in its own spelling."""
+    """Return an outcome, given in any case and with surrounding spaces."""
     outcome = value.strip().lower() if isinstance(value, str) else value
     if outcome not in OUTCOMES:
         raise InputError(f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}")
@@ -172,7 +172,7 @@ def clean_outcome(value: Any) -> str:
 
 
 def clean_time(value: Any) -> datetime | None:
-    """Return an ISO 8601 time in UTC, which it is in unless it says otherwise; None for nothing."""
+    """Return an ISO 8601 time in UTC, which is also the default time zone; None if empty."""
     if value is None or value == "":
         return None
     try:
@@ -192,7 +192,7 @@ def clean_preference(value: Any) -> float:
 
 
 def clean_flag(value: Any) -> bool:
-    """Return true or false; nothing is false."""
+    """Return true or false; an empty value is false."""
     if value and value is not True:
         raise InputError(f"is {json_type(value)}, not true or false")
     return bool(value)
@@ -202,12 +202,12 @@ def clean_flag(value: Any) -> bool:
 
 
 def is_variable(name: str) -> bool:
-    """Can a prompt's variable have this name? `prompt` is the prompt's own text."""
+    """Return whether a prompt's variable can have this name; `prompt` is the prompt's own text."""
     return name.isidentifier() and name != "prompt" and len(name) <= VARIABLE_LIMIT
 
 
 def clean_variables(value: Any) -> dict[str, str]:
-    """Return a prompt's variables: an object of names and texts, where null is left out."""
+    """Return a prompt's variables, an object of names and texts, without nulls."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -228,7 +228,7 @@ def clean_variables(value: Any) -> dict[str, str]:
 def clean_details(details: dict[str, Any]) -> dict[str, Any]:
     """Return further fields of a row, if the database can store them."""
     for name, value in details.items():
-        # Next to all values of millions of rows are short texts of ASCII and numbers.
+        # Fast path: almost all values of millions of rows are short ASCII texts and numbers.
         if not (name.isascii() and "\0" not in name):
             _check_inner(name, quoted(name))
         if type(value) is not str or not value.isascii() or "\0" in value:
@@ -237,7 +237,7 @@ def clean_details(details: dict[str, Any]) -> dict[str, Any]:
 
 
 def clean_parameters(value: Any) -> dict[str, Any]:
-    """Return the parameters of a candidate that a file brings, as long as they can be stored."""
+    """Return the parameters of an imported candidate, if the database can store them."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -271,19 +271,19 @@ def _check_inner(text: Any, column: str) -> None:
 
 
 def nano_dollars(usd: Decimal) -> int:
-    """Return an amount of dollars in nano-dollars; raises ValueError for what is no amount."""
+    """Return an amount of dollars in nano-dollars; raises ValueError for an invalid amount."""
     if not usd.is_finite() or not 0 <= usd <= MOST:
         raise ValueError(f"An amount is between $0 and ${MOST:,}.")
     return int(usd * NANO)
 
 
 def in_dollars(nano: int | None) -> str:
-    """Return an amount of nano-dollars as a form takes it: as few digits as say it; '' for None."""
+    """Return nano-dollars as a dollar amount for a form, with as few digits as possible."""
     return "" if nano is None else f"{(Decimal(nano) / NANO).normalize():f}"
 
 
 def dollars_argument(text: str) -> int:
-    """Turn an amount of dollars on the command line into nano-dollars."""
+    """Convert an amount of dollars on the command line to nano-dollars."""
     try:
         return nano_dollars(Decimal(text))
     except (InvalidOperation, ValueError):

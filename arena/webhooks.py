@@ -1,7 +1,7 @@
 """Webhooks: checked addresses, signatures, and one bounded POST.
 
-A URL is checked when a team saves it. The addresses its host resolves to are checked again with
-every connection, because a name can lead somewhere else tomorrow.
+A URL is checked when a team saves it. The addresses of its host are checked with every connection,
+because a name can resolve to another address later.
 """
 
 import base64
@@ -30,14 +30,14 @@ LONGEST_URL = 500  # as in the database
 LONGEST_HOST = 253
 LOOPBACK_NAME = "localhost"
 
-# Lower ports belong to mail, remote shells and name servers, which could read a request as a
-# command. Other receivers listen above, such as on 3000, 8000 or 8443.
+# Ports below this, except for the web's, belong to mail, remote shells and name servers, which
+# could interpret a request as commands. Receivers use higher ports, such as 3000, 8000 or 8443.
 WEB_PORTS = frozenset({80, 443})
 FIRST_PORT_OF_ANYONE = 1024
 LAST_PORT = 65535
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# Names that only mean something inside somebody's own network (RFC 6761, RFC 8375, ICANN).
+# Top-level names reserved for private networks or special use (RFC 6761, RFC 8375, ICANN).
 PRIVATE_ENDINGS = frozenset(
     {
         "corp",
@@ -56,12 +56,12 @@ PRIVATE_ENDINGS = frozenset(
     }
 )
 
-# Not public, although `is_global` of some Python versions says so.
+# Not public, although `is_global` is True for them in some versions of Python.
 SPECIAL_V4 = tuple(
     ip_network(network)
     for network in (
         "168.63.129.16/32",  # the host of every Azure machine
-        "192.0.0.0/24",  # IETF protocols, and one cloud's metadata
+        "192.0.0.0/24",  # IETF protocols, and one cloud's metadata service
         "192.31.196.0/24",  # AS112
         "192.52.193.0/24",  # AMT
         "192.88.99.0/24",  # relays of 6to4
@@ -75,7 +75,7 @@ SPECIAL_V6 = tuple(
         "2001::/23",  # IETF protocols: Teredo, ORCHID, benchmarks
         "2002::/16",  # 6to4, which carries any IPv4 address
         "2620:4f:8000::/48",  # AS112
-        "3ffe::/16",  # the 6bone, long returned
+        "3ffe::/16",  # the former 6bone
         "3fff::/20",  # documentation
     )
 )
@@ -93,12 +93,12 @@ PRIVATE = (
 
 
 class TargetError(Exception):
-    """An address that is not allowed; the text is for whoever entered it."""
+    """An address that is not allowed; the message is for the person who entered it."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A parsed URL, so that what was checked is what is requested.
+    """A parsed URL, so that the request goes to exactly the URL that was checked.
 
     `host` is in lower case and without brackets; `path` includes the query.
     """
@@ -118,9 +118,9 @@ class Target:
 def check_target(
     url: str, *, allow_http: bool = False, allow_loopback_port: int | None = None
 ) -> None:
-    """Raise TargetError if `url` is not allowed; nothing is resolved.
+    """Raise TargetError if `url` is not allowed, without resolving its host.
 
-    `allow_loopback_port` opens one port of this machine.
+    `allow_loopback_port` allows one port of this machine.
     """
     parse_target(url, allow_http=allow_http, allow_loopback_port=allow_loopback_port)
 
@@ -142,8 +142,8 @@ def parse_target(url: str, *, allow_http: bool, allow_loopback_port: int | None)
 def forbidden(address: Address) -> bool:
     """Whether requests to `address` are forbidden.
 
-    NAT64 addresses are judged by the IPv4 address they carry; other carriers (mapped, 6to4,
-    Teredo) are forbidden.
+    A NAT64 address is judged by the IPv4 address in it; other addresses that embed one (mapped,
+    6to4, Teredo) are forbidden.
     """
     if isinstance(address, IPv4Address):
         return not address.is_global or any(address in network for network in SPECIAL_V4)
@@ -156,7 +156,7 @@ def forbidden(address: Address) -> bool:
 
 
 def _split(url: str, allow_http: bool) -> SplitResult:
-    """Split a URL, raising TargetError for what parsers read differently."""
+    """Split a URL; raise TargetError for anything that parsers interpret differently."""
     if len(url) > LONGEST_URL:
         raise TargetError(f"The address is longer than {LONGEST_URL} characters.")
     if not PRINTABLE.fullmatch(url) or "\\" in url:
@@ -219,7 +219,7 @@ def _check_name(host: str) -> None:
     if any(".".join(labels[start:]) in PRIVATE_ENDINGS for start in range(len(labels))):
         raise TargetError(PRIVATE)
     well_formed = len(host) <= LONGEST_HOST and all(map(LABEL.fullmatch, labels))
-    # No top-level domain begins with a digit; systems read 127.1, 0x7f.1 and 2130706433 as IP
+    # No top-level domain begins with a digit, but systems accept 127.1, 0x7f.1 and 2130706433 as IP
     # addresses.
     if not well_formed or len(labels) == 1 or labels[-1][0].isdigit():
         raise TargetError(
@@ -235,7 +235,8 @@ SECRET_BYTES = 32
 VERSION = "v1"
 TOLERANCE = 5 * 60
 
-# With a dot, one delivery's id could pass for another's id and timestamp.
+# Without dots: the id and the timestamp are joined by a dot before signing, and with one in the id
+# the same text could stand for another id and timestamp.
 DELIVERY_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
@@ -248,7 +249,7 @@ def new_secret() -> str:
 def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[str, str]:
     """Return the signature headers of `body`; `timestamp` is in seconds since 1970.
 
-    A retry keeps the id and has its own timestamp. Raises ValueError for an invalid secret or id.
+    A retry keeps the id but has a new timestamp. Raises ValueError for an invalid secret or id.
     """
     if not DELIVERY_ID.fullmatch(delivery_id):
         raise ValueError("The id of a delivery has letters, digits, _ and - only.")
@@ -260,7 +261,7 @@ def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[
 
 
 def verify(secret: str, *, body: bytes, headers: Mapping[str, str], now: float) -> bool:
-    """Whether `headers` prove that `body` was signed with `secret` in the last five minutes.
+    """Whether `headers` prove that `body` was signed with `secret` within five minutes of `now`.
 
     Any of several signatures is accepted, so that secrets can be rotated. `body` is the raw bytes.
     Raises ValueError for an invalid secret.
@@ -300,16 +301,16 @@ def _key(secret: str) -> bytes:
 Resolve = Callable[[str], Sequence[str]]
 
 MOST_READ = 64 * 1024
-# A writable socket takes this much at once, so that no write outlasts the deadline.
+# A writable socket accepts this much at once, so no write outlasts the deadline.
 WRITTEN_AT_ONCE = 1024
-# All addresses of a name are checked; this many are tried.
+# All addresses of a name are checked, but at most this many are tried.
 MOST_TRIED = 4
 
 
 class DeliveryError(Exception):
-    """A webhook that did not arrive; `reason` quotes nothing of the receiver's.
+    """A webhook that did not arrive; `reason` never quotes the receiver.
 
-    `retryable` if the same request may succeed later.
+    `retryable`: the same request may succeed later.
     """
 
     def __init__(self, reason: str, retryable: bool = True) -> None:
@@ -348,8 +349,8 @@ def system_resolve(host: str) -> list[str]:
 class CheckedBackend(httpcore2.NetworkBackend):
     """Opens TCP connections to public addresses only.
 
-    A name is resolved once per connection, and the connection goes to one of those addresses, so
-    that a name that changes a moment later has no effect.
+    A name is resolved once per connection, and the connection goes to one of the checked addresses,
+    so a later change of the name has no effect.
     """
 
     def __init__(
@@ -489,8 +490,8 @@ def send(
 ) -> SentWebhook:
     """POST `body` to `url`; `timeout` is the total, in seconds.
 
-    Raises TargetError if the URL or any address of its host is not public, and DeliveryError if no
-    receiver accepted it. `ssl_context` replaces the system's certificate authorities.
+    Raises TargetError if the URL or any address of its host is not allowed, and DeliveryError if
+    the webhook was not accepted. `ssl_context` replaces the system's certificate authorities.
     """
     target = parse_target(url, allow_http=allow_http, allow_loopback_port=allow_loopback_port)
     backend = CheckedBackend(
@@ -507,7 +508,7 @@ def send(
 
 @cache
 def _system_authorities() -> ssl.SSLContext:
-    # Reading the certificates takes longer than a request.
+    # Cached, because reading the certificates takes longer than a request.
     return httpcore2.default_ssl_context()
 
 
@@ -546,7 +547,7 @@ def _check_status(status: int) -> SentWebhook:
 
 @contextmanager
 def _failures_in_words(timeout: float) -> Iterator[None]:
-    """Translate errors without quoting the receiver, in tracebacks too."""
+    """Translate errors without quoting the receiver, not even in tracebacks."""
     try:
         yield
     except httpcore2.TimeoutException:

@@ -1,7 +1,7 @@
-"""django-allauth's adapters: who may sign up, where sign-in leads, what is mailed.
+"""django-allauth's adapters: permission to sign up, redirects after sign-in, and emails.
 
-The session remembers the invitation that this browser opened last, by its id: sessions are stored
-in the database, and the link's secret must not be.
+The session holds the id of the invitation that this browser opened last, not the link's secret:
+sessions are stored in the database, and the secret must not be.
 """
 
 import logging
@@ -49,7 +49,7 @@ NO_ADDRESS = "{name} did not share your email address, so no account could be cr
 
 
 def remember_invitation(request: HttpRequest, invitation: Invitation | None) -> None:
-    """Store the invitation of a link; 0 for a link without one."""
+    """Store the invitation's id in the session; 0 if the link has no invitation."""
     request.session[SESSION_KEY] = invitation.pk if invitation else 0
 
 
@@ -58,7 +58,7 @@ def forget_invitation(request: HttpRequest) -> None:
 
 
 def current_invitation(request: HttpRequest) -> Invitation | None:
-    """Return the invitation, whether or not it can still be used."""
+    """Return this browser's invitation, whether or not it can still be used."""
     invitations = Invitation.objects.select_related("team", "created_by")
     return invitations.filter(pk=_invitation_id(request)).first()
 
@@ -83,9 +83,9 @@ def _invitation_id(request: HttpRequest) -> int:
 
 
 class ProveAddress(EmailVerificationStage):
-    """Whoever signed up must first confirm their address.
+    """Requires people who signed up to confirm their address.
 
-    Accounts that an administrator created need not: their address may belong to nobody.
+    Accounts created by an administrator are exempt: their address may belong to nobody.
     """
 
     def handle(self) -> Any:
@@ -111,11 +111,11 @@ class Accounts(DefaultAccountAdapter):
         return reverse("open_invitation") if is_invited(request) else reverse("index")
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        """Return to the invitation, else start with the teams."""
+        """Return to the invitation if there is one, else go to the teams page."""
         return reverse("open_invitation") if is_invited(request) else reverse("teams")
 
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> Any:
-        """Greet new users, unless they were on their way to some page."""
+        """Greet new users, unless they are redirected to a page they had asked for."""
         response = super().post_login(request, user, **kwargs)
         if kwargs["signup"] and response.get("Location") == reverse("teams"):
             messages.success(request, WELCOME)
@@ -162,7 +162,7 @@ class Accounts(DefaultAccountAdapter):
                 last_error = error
         raise last_error
 
-    # Emails must use SITE_URL: whoever requests one chooses the Host header.
+    # Emails must use SITE_URL: the sender of the request chooses the Host header.
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         account, _, secret = key.partition("-")
@@ -187,9 +187,9 @@ class Accounts(DefaultAccountAdapter):
 
 
 def use_up_invitation(request: HttpRequest, user: Any) -> None:
-    """Record the account that the invitation created, where sign-up needs one.
+    """Record the account that the invitation created, if sign-up requires an invitation.
 
-    Somebody else may have used the link since the form was opened. Then the account is not created.
+    If somebody else has used the link since the form was opened, the account is not created.
     """
     if settings.SIGN_UP != "invited":
         return
@@ -203,8 +203,8 @@ def use_up_invitation(request: HttpRequest, user: Any) -> None:
 class SignInServers(DefaultSocialAccountAdapter):
     """Signing in with the site's OpenID Connect server.
 
-    An email address alone never takes over an existing account: whoever has its password can
-    connect it.
+    An email address alone never takes over an existing account: its owner can connect it after
+    signing in with the password.
     """
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
@@ -218,7 +218,7 @@ class SignInServers(DefaultSocialAccountAdapter):
 
     @transaction.atomic
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
-        """Save a new account; with a form, `Accounts.save_user` has used up the invitation."""
+        """Save a new account; if there is a form, `Accounts.save_user` uses up the invitation."""
         user = super().save_user(request, sociallogin, form)
         if form is None:
             use_up_invitation(request, user)

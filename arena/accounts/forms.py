@@ -37,8 +37,8 @@ class SignInForm(PlainForm, allauth.LoginForm):
         self.fields["login"].widget.attrs |= {"autocomplete": "username", "autocapitalize": "none"}
 
     def user_credentials(self) -> dict[str, str]:
-        """Pass the login only once: with a second key, a known address would be checked twice, and
-        the time this takes would reveal that it is known."""
+        """Pass the login under one key only: with a second key, a known address would be checked
+        twice, and the extra time would reveal that the address is known."""
         return {
             "username": self.cleaned_data["login"],
             "password": self.cleaned_data["password"],

@@ -1,4 +1,4 @@
-"""Limits on attempts: from one network address, and for one account."""
+"""Limits on attempts per network address and per account."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Limit:
-    """Attempts within `window`: from one address, for one account from there, and for it in all.
+    """Attempts within `window`: per address, per account and address, and per account.
 
     One address alone must not use up `per_account`, or it could lock the owner out.
     """
@@ -54,7 +54,7 @@ def too_many(request: HttpRequest, action: str, name: str = "") -> str:
     """
     limit, now = LIMITS[action], timezone.now()
     # An attempt that exceeds one limit is not counted against the next. The address comes first,
-    # before any account is looked up, so that no name keeps an attempt from being counted.
+    # before any account is looked up, so that attempts are counted whatever the name.
     for key, attempts, message in _counters(action, limit, client_address(request), name.strip()):
         if not allow(key=key, limit=attempts, window=limit.window, now=now):
             return f"{message} Wait {WAIT[limit.window]}, then try again."

@@ -97,7 +97,7 @@ class CandidateAdminForm(ModelForm):
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Empty if the candidate can no longer be changed."""
+        """Return the fields to save; none if the candidate can no longer be changed."""
         return {name: self.cleaned_data[name] for name in DEFAULTS if name in self.cleaned_data}
 
 
@@ -262,7 +262,7 @@ class ResponseAdmin(ReadOnly):
 
 
 def can_void(request: HttpRequest) -> bool:
-    """Voiding is the only change of a vote."""
+    """Return whether the user may void votes, which is the only way to change one."""
     return bool(request.user.has_perm("arena.change_vote"))
 
 
@@ -331,7 +331,7 @@ class RunAdmin(ReadOnly):
                 messages.error(request, f"{run}: {error}")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
-        """Cancelling is the only change of a run."""
+        """Return whether the user may cancel runs, which is the only way to change one here."""
         return bool(request.user.has_perm("arena.change_run"))
 
 

@@ -91,7 +91,7 @@ class Revocable(ReadOnly):
         messages.success(request, f"{done} revoked.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Revoking is the only change of a secret."""
+        """Return whether the user may revoke secrets, which is the only way to change one."""
         name = self.opts.model_name
         return bool(request.user.has_perm(f"arena.change_{name}"))
 

@@ -182,10 +182,10 @@ class OneArena(ArenaEndpoint):
 
 
 def find_submitting_team(actor: Actor, slug: str) -> Team:
-    """Return the team that is to own something new: the one named, else the token's.
+    """Return the team that will own a new object: the team `slug`, by default the token's team.
 
-    Raises Unprocessable for an unknown team, or one that the actor may not know of, and
-    PermissionDenied for viewers.
+    Raises Unprocessable for a team that is unknown or hidden from the actor, and PermissionDenied
+    for viewers.
     """
     if not slug and actor.token is not None:
         return actor.token.team

@@ -224,7 +224,7 @@ class Candidates(OfCandidates, ListEndpoint):
         return self.created(candidate)
 
     def _find_team(self, slug: str) -> Team | None:
-        """The team of the new candidate; administrators need none in an arena without a team."""
+        """The new candidate's team; administrators need none in an arena without a team."""
         if not slug and self.actor.is_operator:
             return self.arena.team
         if not slug and self.actor.token is None:

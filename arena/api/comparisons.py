@@ -1,6 +1,6 @@
 """The API for raters: comparisons, votes and skips.
 
-Before the vote, a comparison reveals two texts, but neither their authors nor how it was drawn.
+Before the vote, a comparison shows two texts, but neither their authors nor how the pair was drawn.
 """
 
 from dataclasses import dataclass
@@ -179,7 +179,7 @@ class OfComparison(ArenaEndpoint):
 
     @cached_property
     def comparison(self) -> Any:
-        """Raises Http404 for comparisons of other raters."""
+        """The comparison in the path; raises Http404 for another rater's."""
         issued = self.arena.comparisons.filter(issued_at__isnull=False).with_texts()
         comparison = get_object_or_404(issued.select_related("rater"), key=self.kwargs["key"])
         if not self._is_actors(comparison.rater):
@@ -187,7 +187,7 @@ class OfComparison(ArenaEndpoint):
         return comparison
 
     def _is_actors(self, rater: Rater) -> bool:
-        """A token acts for the raters that were named in its team's arena."""
+        """Whether the actor votes as `rater`; a token does for raters named in its team's arena."""
         if self.actor.token is None:
             return rater.user_id is not None and rater.user_id == self.actor.user.pk
         is_named = rater.arena_id == self.arena.pk and rater.kind == Rater.Kind.PERSON

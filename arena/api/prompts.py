@@ -218,7 +218,7 @@ class OnePrompt(OfPrompts):
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
         changes = self.validated(PromptChanges, partial=True)
         with transaction.atomic():
-            # The services lock the arena first: another order could deadlock.
+            # The services lock the arena first; a different order could deadlock.
             arenas = self.arenas().select_for_update(of=("self",), no_key=True)
             get_object_or_404(arenas, pk=self.arena.pk)
             prompt = self._find(external_id, lock=True)
@@ -239,7 +239,8 @@ class OnePrompt(OfPrompts):
     def _find(self, external_id: str, *, lock: bool = False) -> Prompt:
         rows = self.prompts()
         if lock:
-            # NO KEY: a vote refers to the prompt while it holds a pair that is counted here.
+            # NO KEY: a comparison being issued refers to the prompt while it locks a pair, and
+            # pairs are locked here next.
             rows = rows.select_for_update(of=("self",), no_key=True)
         prompt: Prompt = get_object_or_404(rows, external_id=external_id)
         return prompt

@@ -43,7 +43,7 @@ class ResponseShown(serializers.ModelSerializer[Response]):
 
 
 class ResponseRowGiven(serializers.Serializer[Any]):
-    """An answer to upload, for the prompt with this id, or else with this text."""
+    """An answer to upload; its prompt is found by `prompt_id`, or else by the prompt's text."""
 
     text = Text(allow_blank=False)
     prompt_id = serializers.CharField(max_length=200, required=False)

@@ -1,4 +1,4 @@
-"""The API of runs: what all runs have in common, and the runs that generate answers."""
+"""The API of runs: the base of all runs' endpoints, and the runs that generate answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -115,7 +115,7 @@ MONEY = ("cap", "expected_cost", "worst_cost", "spent")
 class AnswerRunShown(serializers.ModelSerializer[Run]):
     """A run that generates answers. Amounts are in dollars; `spent` is an upper bound.
 
-    For other teams than the candidate's, amounts are null and the reason of a pause is empty.
+    For teams other than the candidate's, amounts are null and the reason for a pause is empty.
     """
 
     candidate = serializers.PrimaryKeyRelatedField[Candidate](read_only=True)
@@ -136,7 +136,7 @@ class AnswerRunShown(serializers.ModelSerializer[Run]):
 
 
 class RunWithoutMoney(AnswerRunShown):
-    """Also hides the reason of a pause, which may contain amounts."""
+    """A run without its amounts, and without the reason for a pause, which may contain amounts."""
 
     def to_representation(self, run: Run) -> dict[str, Any]:
         return super().to_representation(run) | dict.fromkeys(MONEY) | {"pause_reason": ""}

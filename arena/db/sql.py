@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 
 # -- Casting ---------------------------------------------------------------------------------------
 
-# The fields are in the order of the model; after them come those of related rows.
+# The comparison's fields, in the order of the model; ISSUED then selects fields of related rows.
 ISSUED_FIELDS = [
     "id",
     "key",
@@ -98,7 +98,7 @@ ANSWERED = """
     high.id AS high_response_id, high.names_itself AS high_names, high.html AS high_html,
     high.html_version AS high_version
 """
-# A prompt that both candidates answer and that the rater has not seen from them in either order.
+# A prompt that both candidates answered and that the rater has not seen with them in either order.
 UNSEEN = f"""
     lc.retired_at IS NULL AND hc.retired_at IS NULL AND p.retired_at IS NULL
     AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
@@ -122,8 +122,8 @@ DEMANDED = f"""
     ORDER BY random()
     LIMIT 1
 """  # noqa: S608  (made of constants alone)
-# What waits and, next to it, the pair in whose share of the summed weights the random number from 0
-# to 1 falls; the pair's columns are NULL where none is left.
+# WAITING and, next to it, the pair into whose share of the summed weights a random number from 0 to
+# 1 falls; the pair's columns are NULL if no pair is left.
 NEXT = f"""
     WITH waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
     drawn AS (
@@ -169,7 +169,8 @@ ISSUE = f"""
     VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS + SIDES))})
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-# Both in one round trip; SQLite cannot update in a WITH. Each side is given as (low, high).
+# Both statements in one round trip, which SQLite cannot do: it has no UPDATE in a WITH. Each side
+# is given as (low, high).
 TAKE_SIDE_AND_ISSUE = f"""
     WITH side AS ({TAKE_SIDE})
     INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS + SIDES)})

@@ -13,7 +13,7 @@ WEB_SETTINGS = {
     "workers": 1,
     "threads": 8,
     "worker_class": "gthread",
-    "limit_request_line": 8190,  # the most there is: names in a query may be long, and are encoded
+    "limit_request_line": 8190,  # gunicorn's maximum: names in a query may be long, and are encoded
     "control_socket_disable": True,
     "graceful_timeout": 2,
     "loglevel": "warning",
@@ -53,7 +53,7 @@ def serve(socket: int) -> None:
 
 
 def work() -> None:
-    """Run Celery's threads, with beat as one thread more.
+    """Run Celery's worker threads, and beat in one more thread.
 
     Celery's own `-B` forks beat into a process that outlives a killed parent.
     """
@@ -70,7 +70,7 @@ def work() -> None:
     def start_beat(**kwargs: Any) -> None:
         threading.Thread(target=beat, name="beat", daemon=True).start()
 
-    # Celery warns whoever runs it as root, as a person does who tries this in a container.
+    # Celery warns when it runs as root, which is usual when somebody tries this in a container.
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(start_beat, weak=False)
     app.worker_main(WORKER_ARGUMENTS)

@@ -32,7 +32,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def hold() -> None:
-    """End this process soon after the end of the parent that set the lifeline up."""
+    """End this process soon after its parent, which holds the other end of the lifeline."""
     end_with_parent()
     watch = threading.Thread(target=_watch, args=[int(os.environ[PIPE])], daemon=True)
     watch.start()
@@ -45,7 +45,7 @@ def end_with_parent() -> None:
 
 
 def _watch(pipe: int) -> NoReturn:
-    """Wait for the pipe to close; then stop politely, and after a moment at once."""
+    """Wait for the pipe to close; then send SIGTERM, and SIGKILL after `GRACE` seconds."""
     os.read(pipe, 1)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
@@ -56,12 +56,12 @@ def _watch(pipe: int) -> NoReturn:
 # -- Child processes -------------------------------------------------------------------------------
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# A child that lived this long started well; its next pause is the shortest again.
+# A child that ran this long has started well, so its next pause is the shortest again.
 SETTLED = 30.0
 
 
 class Lifeline:
-    """A pipe; its closing tells the children that their parent is gone."""
+    """A pipe that closes when the parent ends, which tells its children."""
 
     def __init__(self) -> None:
         self.reading, self._writing = os.pipe()
@@ -84,7 +84,7 @@ class Child:
         self._started = self._due = 0.0
 
     def tend(self) -> None:
-        """Start the child if it is not running, unless it died a moment ago."""
+        """Start the child if it is not running and the pause after its last end is over."""
         if self.process is not None and self.process.poll() is not None:
             self._bury(self.process.returncode)
         if self.process is None and monotonic() >= self._due:
@@ -115,7 +115,7 @@ class Child:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,  # the terminal's Ctrl-C is for the parent alone
+            start_new_session=True,  # the terminal's Ctrl-C must reach the parent only
         )
         assert self.process.stdout is not None
         threading.Thread(target=self._echo, args=[self.process.stdout], daemon=True).start()

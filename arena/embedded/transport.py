@@ -1,8 +1,9 @@
 """The broker of the embedded mode: kombu's filesystem transport, made safe to share.
 
-Each message is a file in its queue's folder. It is written aside and renamed into place, so that
-nobody reads half of one; it is taken by renaming it away, so that exactly one reader gets it. A
-killed worker loses what it had taken: the database is the truth, and sweeps enqueue it again.
+Each message is a file in its queue's folder. It is written under another name and then renamed, so
+that nobody reads half a message; a reader takes it by renaming it again, so that only one reader
+gets it. Messages that a killed worker had taken are lost: sweeps of the database enqueue the work
+again.
 """
 
 import json
@@ -21,7 +22,7 @@ from kombu.transport import filesystem
 from kombu.transport.virtual import BrokerState
 from kombu.utils.json import dumps, loads
 
-# Celery drains for two seconds at a time and checks for a stop request only between drains.
+# Celery drains for two seconds at a time and checks for a stop request only between two drains.
 LONGEST_DRAIN = 0.25
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Transport(filesystem.Transport):
     """Messages as files; a stop request is seen within a quarter of a second."""
 
     Channel = Channel
-    # What this process knows of each broker folder's exchanges and bindings.
+    # The exchanges and bindings of each broker folder, as this process knows them.
     states: ClassVar[dict[str, BrokerState]] = {}
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
@@ -120,14 +121,14 @@ class Transport(filesystem.Transport):
     def drain_events(  # type: ignore[override]
         self, connection: Any, timeout: float | None = None
     ) -> None:
-        """Deliver one message; raise TimeoutError when none came for a moment."""
+        """Deliver one message; raise TimeoutError if none arrives in time."""
         if timeout is not None:
             timeout = min(timeout, LONGEST_DRAIN)
         super().drain_events(connection, timeout=timeout)
 
 
 def transport_options(folder: Path) -> dict[str, object]:
-    """Return kombu's options for a broker kept in `folder`, which is made if need be."""
+    """Return kombu's options for a broker in `folder`, which is created if it is missing."""
     for name in ("queue", "control"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     return {
@@ -144,7 +145,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def _take(message: Path) -> Any | None:
-    """Return the message's content, or None when another reader has it or it cannot be read."""
+    """Return the message's content; None if another reader took it or it is unreadable."""
     taken = message.with_suffix(f".{uuid.uuid4().hex}.taken")
     try:
         message.rename(taken)

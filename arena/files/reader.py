@@ -1,7 +1,6 @@
 """CSV and JSON from any program, whatever its encoding, as a stream of numbered rows. Pure.
 
-A row that cannot be read is an InputError in its place; a file that cannot be used at all raises
-FileError.
+An unreadable row yields an InputError in its place; an unusable file raises FileError.
 """
 
 import codecs
@@ -29,7 +28,7 @@ from arena.validation import TEXT_LIMIT, InputError, json_type, quoted
 # -- Files and their encoding ----------------------------------------------------------------------
 
 LINE_LIMIT = 16_000_000
-CSV_ROW_LIMIT = 1_048_576  # as many as a spreadsheet has, blank ones included
+CSV_ROW_LIMIT = 1_048_576  # a spreadsheet's maximum; blank rows count
 CHUNK = 1 << 16
 BOM = "\ufeff"
 BLANK = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
@@ -52,7 +51,7 @@ OTHER_FORMATS = {
     b"PAR1": "a Parquet file; save it as CSV or JSON Lines first",
 }
 UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
-# What programs still save, so that exotic encodings do not compete in a guess.
+# Only encodings that programs still write: an exotic one could win the guess.
 ENCODINGS = {
     "cp1252": "Windows-1252",
     "cp1250": "Windows-1250",
@@ -70,7 +69,7 @@ ENCODINGS = {
     "mac_roman": "Mac Roman",
 }
 GUESS_FROM = 100_000  # bytes of lines that are not ASCII
-FEWEST_BYTES = 8  # that are not ASCII: fewer tell nothing
+FEWEST_BYTES = 8  # bytes that are not ASCII; fewer are not enough for a guess
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -79,7 +78,7 @@ class FileError(Exception):
 
 
 def unreadable(path: Path, error: OSError) -> FileError:
-    """Say why the system does not let us read `path`."""
+    """Return the error that explains why `path` cannot be read."""
     if isinstance(error, FileNotFoundError):
         return FileError(f"There is no file or folder {path}.")
     if error.errno in (errno.EACCES, errno.EPERM):
@@ -90,7 +89,7 @@ def unreadable(path: Path, error: OSError) -> FileError:
 class Source:
     """A file on disk or in memory, read as UTF-8; `subject` names it in messages.
 
-    `notice` is a sentence that people should see where the encoding was guessed.
+    `notice` is a sentence for people if the encoding was guessed, else ''.
     """
 
     def __init__(
@@ -103,10 +102,10 @@ class Source:
 
     @classmethod
     def at(cls, path: Path) -> "Source":
-        """Return the file at `path`, to be read as a stream: UTF-8 or UTF-16.
+        """Return the file at `path`, UTF-8 or UTF-16, to be read as a stream.
 
-        In any other encoding its rows are bad, each by itself. Raises FileError for what is empty,
-        cannot be read, or is plainly not text.
+        In any other encoding, each row that is not UTF-8 is bad. Raises FileError if the file is
+        empty, cannot be read, or is plainly not text.
         """
         try:
             if path.exists() and not path.is_file():
@@ -125,9 +124,9 @@ class Source:
     def of(
         cls, data: bytes, subject: str = "The file", *, most: int = 0, guess: bool = True
     ) -> "Source":
-        """Return `data` decoded: UTF-8 or UTF-16, or else, with `guess`, what it seems to be.
+        """Return `data` decoded from UTF-8, UTF-16 or, with `guess`, its most likely encoding.
 
-        Raises FileError for more than `most` bytes (0 is no limit) and for what is not text.
+        Raises FileError for more than `most` bytes (0: no limit) and for data that is not text.
         """
         if most and len(data) > most:
             size, limit = math.ceil(len(data) / 1e5) / 10, most / 1e6
@@ -160,7 +159,7 @@ class Source:
         return copy
 
     def first_character(self) -> str:
-        """Return the first that is not blank: "{" begins JSON Lines, and "[" a JSON array."""
+        """Return the first character that is not blank: "{" for JSON Lines, "[" for an array."""
         with self.open() as stream:
             while chunk := stream.read(CHUNK):
                 if start := chunk.lstrip(BLANK)[:1]:
@@ -186,7 +185,7 @@ def _refuse_binary(start: bytes, subject: str) -> None:
 
 
 def _utf_16(start: bytes) -> str:
-    """Name the UTF-16 that begins with its mark or with four ASCII characters; '' for none."""
+    """Name the UTF-16 variant, known by its BOM or four ASCII characters; '' if it is neither."""
     if name := UTF_16.get(start[:2]):
         return name
     even, odd = start[0:8:2], start[1:8:2]
@@ -200,7 +199,7 @@ def _not_utf_16(subject: str) -> FileError:
 
 
 def _decoded(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str]:
-    """Return `data` as UTF-8, its encoding, and a notice where that was guessed."""
+    """Return `data` as UTF-8, its original encoding, and a notice if that was guessed."""
     if encoding := _utf_16(data[:8]):
         try:
             return data.decode(encoding).encode(), encoding, ""
@@ -231,16 +230,16 @@ def _decoded(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str
 
 
 def _is_mostly_utf_8(data: bytes) -> bool:
-    """Are there more characters that only UTF-8 writes so than bytes that it does not know?"""
+    """Whether valid non-ASCII characters of UTF-8 outnumber the invalid byte sequences."""
     text = data.decode("utf-8", "replace")
     unknown = text.count("\ufffd")
     return len(text) - len(text.encode("ascii", "ignore")) - unknown > unknown
 
 
 def guess_encoding(data: bytes) -> str:
-    """Return the codec of ENCODINGS that `data` is most likely in; '' where none can read it.
+    """Return the most likely codec of ENCODINGS for `data`; '' if none can decode it.
 
-    Windows-1252, which most programs mean, counts unless another one makes clearly more sense.
+    Windows-1252, the most common one, wins unless another gives more coherent text.
     """
     sample = b"\n".join(line for line in data.splitlines() if not line.isascii())[:GUESS_FROM]
     candidates = ["cp1252"]
@@ -265,19 +264,19 @@ Values = dict[str, Any]
 
 # -- Rows ------------------------------------------------------------------------------------------
 
-MOST_VALUES = 1_500_000  # 10,000 rows have a million if each of them has a hundred variables
+MOST_VALUES = 1_500_000  # 10,000 rows with a hundred variables each have a million
 
-# The limit of the csv module is one for the process: 131,072 characters unless it is raised.
+# The csv module's limit applies to the whole process: 131,072 characters unless it is raised.
 csv.field_size_limit(max(csv.field_size_limit(), TEXT_LIMIT))
 
 
 @dataclass(slots=True)
 class Row:
-    """One row: its number, the line it begins on, its bytes [start, end), and what it says.
+    """One row: its number, the line it begins on, its bytes [start, end), and its content.
 
-    Rows of CSV are numbered as a spreadsheet does: the header is row 1, blank rows count. A row
+    Rows of CSV are numbered as in a spreadsheet: the header is row 1, and blank rows count. A row
     of JSON Lines is numbered by its line, an element of a JSON array by its position.
-    `content` is the values of the row, or what they say, or an InputError.
+    `content` is the row's values, the object parsed from them, or an InputError.
     """
 
     number: int
@@ -293,8 +292,8 @@ class Row:
 class _Lines:
     """The lines of a stream of UTF-8, with the number and the end of the last one.
 
-    They end with \\n, \\r\\n or \\r. One of more than `limit` bytes is cut there and flagged, so
-    that no line can fill the memory.
+    Lines end with \\n, \\r\\n or \\r. A line of more than `limit` bytes is cut there and flagged,
+    so that no line can fill the memory.
     """
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
@@ -317,7 +316,7 @@ class _Lines:
                 yield from self._parts(line)
 
     def _parts(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines of what was read as one: some end with \\r, or it was cut."""
+        """Yield the lines in a chunk that contains \\r or was cut at the limit."""
         *lines, last = chunk.splitlines(keepends=True)
         while lines and last[-1:] not in (b"\n", b"\r"):
             yield from map(self._counted, lines)
@@ -346,7 +345,7 @@ class _Lines:
             yield line.decode("utf-8", "surrogateescape")
 
     def length_error(self) -> InputError:
-        """Return the error of a row with a line that was too long."""
+        """Return the error of a row with a line that was too long, and clear the flag."""
         self.too_long = False
         return InputError(f"is longer than {self.limit:,} bytes; one text can have {TEXT_LIMIT:,}")
 
@@ -354,9 +353,9 @@ class _Lines:
 # -- CSV -------------------------------------------------------------------------------------------
 
 DELIMITERS = ",;\t"
-# Where there is one column nothing separates it from others, and texts keep their commas.
+# The delimiter of a file with one column, so that its texts keep their commas.
 ONE_COLUMN = "\x1f"
-# Excel's own way to name the delimiter, above the header.
+# Excel names the delimiter this way, in a line above the header.
 _SEPARATOR = re.compile(r"sep=[,;\t]\r?\n", re.IGNORECASE)
 _QUOTED = re.compile(r'^"(.*)"$')
 _GAPS = re.compile(r"[\s-]+")
@@ -364,10 +363,10 @@ _GAPS = re.compile(r"[\s-]+")
 
 @dataclass(frozen=True)
 class Header:
-    """The first row of a CSV file that is not blank, and the delimiter with which it makes sense.
+    """The first row of a CSV file that is not blank, and the delimiter of the file.
 
-    `names` are as written; `keys` are what rows call the columns, '' below no name. `end` is where
-    its bytes end.
+    `names` are the columns' names as written; `keys` are their keys in the rows, '' for a column
+    without a name. `end` is the offset after the header's last byte.
     """
 
     names: Sequence[str]
@@ -378,7 +377,7 @@ class Header:
 
 
 def folded(name: str) -> str:
-    """Return a column's name as it is compared: `Prompt ID` is `prompt_id`."""
+    """Return a column's name in the form used for comparison: `Prompt ID` is `prompt_id`."""
     return _GAPS.sub("_", name.strip().casefold())
 
 
@@ -390,9 +389,10 @@ def csv_header(
     key: Callable[[str], str] = str.lower,
     most_columns: int = sys.maxsize,
 ) -> Header:
-    """Find the delimiter with which the first row names columns that suffice.
+    """Find the delimiter with which the first row names all needed columns.
 
-    Of several the one with the most columns counts. Raises FileError, which ends with `wanted`.
+    If there are several, the one with the most columns wins. Raises FileError, whose message ends
+    with `wanted`.
     """
     fitting = []
     for delimiter in DELIMITERS:
@@ -402,7 +402,7 @@ def csv_header(
         if row is None or isinstance(row.content, InputError):
             continue
         check_width(source.subject, row.content, most_columns)
-        # A quote after a blank is part of the name, as in `left, "right"`.
+        # csv leaves quotes that follow a blank in the name, as in `left, "right"`.
         names = [_QUOTED.sub(r"\1", name.strip()) for name in row.content]
         if suffices(names):
             fitting.append(Header(names, list(map(key, names)), delimiter, row.number, row.end))
@@ -422,7 +422,7 @@ def csv_header(
 
 
 def check_width(subject: str, names: Sized, most: int) -> None:
-    """Raise FileError where there are more than `most` columns."""
+    """Raise FileError for more than `most` columns."""
     if len(names) > most:
         raise FileError(f"{subject} has {len(names):,} columns; at most {most:,} are allowed.")
 
@@ -443,7 +443,7 @@ def csv_rows(source: Source, header: Header) -> Iterator[Row]:
 
 
 def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
-    """Return values by key of a row that has blank cells at its end, or columns without a name."""
+    """Return the values by key, dropping blank cells at the end and in columns without a name."""
     while len(cells) > len(keys) and not cells[-1].strip():
         cells.pop()
     if len(cells) != len(keys):
@@ -455,7 +455,7 @@ def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
 
 
 def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iterator[Row]:
-    """Yield every record, the header and blank ones too."""
+    """Yield every record, including the header and blank ones."""
     with source.open() as stream:
         lines = _Lines(stream, source.line_limit)
         records = csv.reader(lines.texts(), delimiter=delimiter, strict=strict)
@@ -497,15 +497,15 @@ def _whole(literal: str) -> int:
 
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 INFINITE = (math.inf, -math.inf)
-# Up to the next list, object or comma, or to the end. A text ends with its line, as JSON wants it.
-# No part of the pattern gives back what it took: linear time.
+# Matches up to the next list, object or comma, or to the end. A text ends with its line, as in
+# JSON. The pattern never backtracks, so it takes linear time.
 _VALUE = re.compile(rb"""(?:[^"\[{,]++|"(?:[^"\\\r\n]++|\\.)*+"?)*+(?:[\[{,]|\Z)""")
 
 
 def holds_more_values(text: bytes, most: int = MOST_VALUES) -> bool:
     """Whether JSON has more lists, objects and commas than `most`, give or take one.
 
-    Each value costs fifty times its bytes once it is read, so they are counted before.
+    Values are counted before parsing, because a parsed value takes fifty times its bytes.
     """
     if len(text) <= most:
         return False
@@ -513,7 +513,7 @@ def holds_more_values(text: bytes, most: int = MOST_VALUES) -> bool:
 
 
 def decode_json(text: str) -> Any:
-    """Return the value that `text` holds; raises InputError for what is not JSON, or too much."""
+    """Return the value in `text`; raises InputError if it is not JSON or cannot be stored."""
     try:
         return _JSON.decode(text.strip())
     except json.JSONDecodeError as error:
@@ -533,12 +533,12 @@ def json_object(value: Any) -> Values:
 
 
 def is_json(source: Source) -> bool:
-    """Does it begin as JSON Lines or as a JSON array?"""
+    """Whether the source begins like JSON Lines or a JSON array."""
     return source.first_character() in ("{", "[")
 
 
 def json_rows(source: Source) -> Iterator[Row]:
-    """Yield the rows of JSON Lines, or of one JSON array, which is held in memory as a whole."""
+    """Yield the rows of JSON Lines, or of a JSON array, which is read into memory as a whole."""
     return _elements(source) if source.first_character() == "[" else json_lines(source)
 
 
@@ -554,10 +554,10 @@ def json_lines(source: Source) -> Iterator[Row]:
 
 
 def _object_in(line: bytes) -> Values | InputError:
-    """Read a line quickly, and once more for the exact reason where that fails."""
+    """Parse a line with the fast parser; if that fails, once more for the exact reason."""
     with suppress(ValueError):
         values = from_json(line, allow_inf_nan=False)
-        # A number as long as 1e999 becomes infinite.
+        # A number as large as 1e999 becomes infinite.
         if type(values) is dict and not any(number in values.values() for number in INFINITE):
             return values
     try:

@@ -1,6 +1,6 @@
-"""What one row may say: the schemas of exports and imports, of labels and of uploads. Pure.
+"""The schemas of rows in exports, imports, label files and uploads. Pure.
 
-A schema checks the values that it is given; rows that are made directly are trusted.
+A schema checks the values passed to it; rows constructed directly are not checked.
 """
 
 import math
@@ -41,7 +41,7 @@ from arena.validation import (
 R = TypeVar("R")
 Values = dict[str, Any]
 
-# Names are checked by pydantic's own core, which is as fast as no check: votes come by the million.
+# pydantic's own core checks names almost for free, which matters for millions of votes.
 ONE_LINE = "^[^\x00-\x1f\x7f]*$"
 OUTCOME = f"(?i)^({'|'.join(OUTCOMES)})$"
 Name = Annotated[
@@ -68,13 +68,13 @@ NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
 
 MOST_TOKENS = 2_147_483_647
 MOST_SECONDS = 1_000_000
-# Cells are written as `1.5`, as `1,5` where the comma is the decimal sign, or as `2e-05`.
+# Accepts `1.5`, `1,5` (with a decimal comma) and `2e-05`.
 _NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 _THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")
 
 
 def clean_number(value: Any, most: int) -> Decimal | None:
-    """Return a number from 0 to `most`, which may be written as text; None for nothing."""
+    """Return a number from 0 to `most`, which may be given as text; None for a blank text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InputError(f"is {json_type(value)}, not a number")
     written = str(value).strip()
@@ -119,7 +119,7 @@ Tokens = Annotated[int | None, PlainValidator(clean_tokens)]
 class Schema(Generic[R]):
     """Turns values into rows of one class; InputError names the column and the reason.
 
-    `columns` name the fields that a file has, by field, where not all of them have their own names.
+    `columns` maps the fields that a file has to its columns; by default all, under their own names.
     """
 
     def __init__(self, row: type[Any], columns: Mapping[str, str] | None = None) -> None:
@@ -128,16 +128,16 @@ class Schema(Generic[R]):
         self._validate: Callable[[Values], R] = TypeAdapter(row).validator.validate_python
 
     def parse(self, values: Values) -> R:
-        """Return the row that has these values, by field."""
+        """Return the row with these values by field."""
         try:
             return self._validate(values)
         except ValidationError as error:
             raise self._input_error(error) from None
 
     def take(self, cells: Values, **values: Any) -> R:
-        """Return the row that `cells` hold by column; what they hold besides stays in them.
+        """Return the row in `cells`, which are named by column; cells of other columns stay there.
 
-        A null counts as nothing said. `values` are further ones by field.
+        A null in an optional column counts as missing. `values` are further values by field.
         """
         for name, column in self.columns.items():
             if column in cells:
@@ -185,7 +185,7 @@ def _reason(details: ErrorDetails) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """One prompt; `external_id` is '' where the file gives none, and so is an unknown text."""
+    """One prompt; `external_id` is '' if the file gives none, and `text` is '' if unknown."""
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
     row: int
@@ -199,7 +199,7 @@ class PromptRow:
 
     @property
     def key(self) -> tuple[str, Hashable]:
-        """The column that tells prompts apart, and its value: the id, or else what is asked."""
+        """The column that identifies the prompt, and its value: the id, else text and variables."""
         if self.external_id:
             return "external_id", self.external_id
         return "text", (self.text, *sorted(self.variables.items()))
@@ -222,8 +222,8 @@ class CandidateRow:
 class ResponseRow:
     """One answer, to the prompt with the id `prompt_id`, or else with `prompt` as its id or text.
 
-    `seconds` are what the model took; `cost` is in nano-dollars, and given in dollars. None where
-    the file says nothing. `candidate` is '' where it does not say whose answer it is.
+    `seconds` is the model's time; `cost` is in nano-dollars, from dollars in the file; None if not
+    given. `candidate` is '' if the file names none.
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
@@ -239,16 +239,16 @@ class ResponseRow:
 
     @property
     def key(self) -> tuple[str, Hashable]:
-        """The column that tells answers apart, and its value: a candidate answers a prompt once."""
+        """The column that identifies the answer, and its value, unique per candidate and prompt."""
         column = "prompt_id" if self.prompt_id else "prompt"
         return column, (self.candidate, self.prompt_id or self.prompt)
 
 
 @dataclass(slots=True)
 class VoteRow:
-    """One vote; '' where it names no prompt or rater.
+    """One vote; a missing prompt or rater is ''.
 
-    `makes_names`: candidates and prompts that it names are created when they are new.
+    `makes_names`: create the vote's candidates and prompts if they are new.
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
@@ -278,7 +278,7 @@ LABEL_COLUMNS = (
 
 
 def clean_label(value: Any) -> str:
-    """1, A and left name the first response, 2, B and right the second, in any case of letters."""
+    """Return the outcome: 1, A, left for the first response, 2, B, right for the second."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     label = str(value) if is_number else value
     outcome = LABELS.get(label.strip().lower()) if isinstance(label, str) else None
@@ -288,7 +288,7 @@ def clean_label(value: Any) -> str:
 
 
 def clean_score(value: Any) -> float:
-    """Return a finite number, which may be written as text."""
+    """Return a finite number, which may be given as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InputError(f"is {json_type(value)}, not a number")
     try:
@@ -302,9 +302,9 @@ def clean_score(value: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """What one person said: an `outcome` of two responses, or a `score` of one.
+    """One person's label: an `outcome` for two responses, or a `score` for one.
 
-    `response_2` is '' where there is one, `rater` where the file names nobody.
+    `response_2` is '' for a score, `rater` is '' if the file names nobody.
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
@@ -324,7 +324,7 @@ class LabelRow:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to judge, because the prompt or an answer is blank?"""
+        """Whether there is nothing to judge, because the prompt or an answer is blank."""
         texts = [self.prompt, self.response_1, *([self.response_2] if self.outcome else [])]
         return not all(text.strip() for text in texts)
 
@@ -339,7 +339,7 @@ SCORE_LABEL: Schema[LabelRow] = Schema(LabelRow, _SCORE | {name: name for name i
 
 
 def parse_label(cells: Values) -> LabelRow:
-    """Return what a row of a file of labels says; raises InputError."""
+    """Return the label in one row of a label file; raises InputError."""
     if "label" in cells and "score" in cells:
         raise InputError("has a label and a score; a file has one or the other")
     is_pair = "label" in cells or "response_1" in cells

@@ -1,7 +1,6 @@
 """Tables that people upload or paste: prompts, and a candidate's answers to them. Pure.
 
-Every row becomes a row of its kind, or a problem in words; a table that cannot be used at all
-raises FileError.
+Every row becomes a PromptRow or ResponseRow, or a Problem; an unusable table raises FileError.
 """
 
 import re
@@ -51,7 +50,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Table(Generic[UploadRow]):
-    """What was read; `notices` are sentences about the whole file that nobody should miss."""
+    """The rows read and their problems; `notices` are sentences for people about the file."""
 
     rows: list[UploadRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -62,12 +61,12 @@ class Table(Generic[UploadRow]):
 class Columns(Generic[UploadRow]):
     """The columns of one kind of table.
 
-    `names`: what files call each column, the usual name first; a name taken by one column is no
-    longer free for the next. `labels` name columns in sentences. `needed`: of each group at least
-    one. `parse` makes a row of its number, its values and those of further columns, or raises
-    InputError. `has_variables`: further columns are variables. `members` of JSON objects cannot
-    stand in a cell, so that a column of that name means something else. `exported` are columns that
-    an export calls otherwise.
+    `names`: the names that files use for each column, the usual one first; a name taken by one
+    column is not available to the next. `labels` name columns in sentences. `needed`: groups of
+    columns, at least one of each group is required. `parse` turns the row's number, its values and
+    those of further columns into a row, or raises InputError. `has_variables`: further columns are
+    variables. `members`: members of JSON objects with a type that no cell can have; a column of the
+    same name means something else. `exported`: columns by the names that exports use.
     """
 
     names: Mapping[str, tuple[str, ...]]
@@ -79,7 +78,7 @@ class Columns(Generic[UploadRow]):
     exported: Mapping[str, str] = field(default_factory=dict)
 
     def assigned(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the folded name in the file for each column that the file has."""
+        """Map each column that the file has to its folded name in the file."""
         free = {folded(name) for name in names}
         assigned = {}
         for column, known in self.names.items():
@@ -89,22 +88,22 @@ class Columns(Generic[UploadRow]):
         return assigned
 
     def suffice(self, names: Iterable[str]) -> bool:
-        """Does a file with these columns have the needed ones?"""
+        """Whether these columns include all needed ones."""
         assigned = self.assigned(names)
         return all(any(column in assigned for column in group) for group in self.needed)
 
     def has_member(self, name: str) -> bool:
-        """Can an object of a request have this member?"""
+        """Whether an object in a request may have this member."""
         return name in self.names or name in self.members or name in self.exported
 
     @property
     def accepted(self) -> str:
-        """Say which names each column may have."""
+        """The names that each column may have, in words."""
         return "; ".join(map(_either, self.names.values()))
 
     @property
     def wanted(self) -> str:
-        """Say which columns a file must have."""
+        """A sentence that names the columns a file must have."""
         groups = (
             [name for column in group for name in self.names[column]] for group in self.needed
         )
@@ -200,9 +199,9 @@ def read_table(
     at_most_rows: int = AT_MOST_ROWS,
     at_most_bytes: int = AT_MOST_BYTES,
 ) -> Table[UploadRow]:
-    """Read a file of CSV, JSON Lines or one JSON array, in whatever encoding it was saved.
+    """Read CSV, JSON Lines or a JSON array in any encoding that can be guessed.
 
-    Raises FileError for a file that cannot be used at all; nothing else is raised.
+    Raises FileError for an unusable file, and nothing else.
     """
     source = Source.of(data, most=at_most_bytes)
     names: Sequence[str]
@@ -227,9 +226,9 @@ def read_table(
 
 
 def parse_pasted(text: str, *, at_most_rows: int = AT_MOST_ROWS) -> Table[PromptRow]:
-    """Read prompts from a box: one in each line, or separated by lines of `---` where it has such.
+    """Read pasted prompts: one per line, or separated by lines of `---` if there are any.
 
-    Raises FileError where there is none or too many. A row's number is the line it begins in.
+    Raises FileError for no prompts or too many. A row's number is its first line's.
     """
     lines = list(enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1))
     blocks = [[line] for line in lines]
@@ -250,7 +249,7 @@ def parse_pasted(text: str, *, at_most_rows: int = AT_MOST_ROWS) -> Table[Prompt
 def _json_sheet(
     source: Source, columns: Columns[Any], at_most_rows: int
 ) -> tuple[list[str], list[Row]]:
-    """Return the keys that occur, and the objects by folded keys."""
+    """Return all keys in use, and the rows with their keys folded."""
     with source.open() as stream:
         if holds_more_values(stream.read()):
             raise FileError(
@@ -272,7 +271,7 @@ def _json_sheet(
 
 
 def _keyed(content: Values, names: dict[str, str]) -> Values | InputError:
-    """Fold the keys of an object; `names` gathers them as first written."""
+    """Fold the keys of an object; add each to `names` as first written."""
     check_width("The file", content, AT_MOST_COLUMNS)
     for name in content:
         names.setdefault(folded(name), name.strip())
@@ -282,7 +281,7 @@ def _keyed(content: Values, names: dict[str, str]) -> Values | InputError:
 
 
 def at_most(rows: Iterable[Row], limit: int) -> Iterator[Row]:
-    """Yield the rows; raises FileError at the first beyond `limit`."""
+    """Yield the rows; raises FileError if there are more than `limit`."""
     for count, row in enumerate(rows, start=1):
         if count > limit:
             raise FileError(f"The file has more than {limit:,} rows; split it into several.")
@@ -292,14 +291,14 @@ def at_most(rows: Iterable[Row], limit: int) -> Iterator[Row]:
 def refuse_repeated(
     row: int, key: tuple[str, Hashable], seen: dict[tuple[str, Hashable], int]
 ) -> None:
-    """Raise InputError where an earlier row has the same key."""
+    """Raise InputError if an earlier row has the same key."""
     earlier = seen.setdefault(key, row)
     if earlier != row:
         raise InputError(f"is the same as in row {earlier:,}", key[0])
 
 
 class _Sheet(Generic[UploadRow]):
-    """The columns of one file: what they were taken for, and the sentences about them."""
+    """The columns of one file, their meaning, and the notices about them."""
 
     def __init__(self, names: Sequence[str], columns: Columns[UploadRow]) -> None:
         self.columns: Columns[UploadRow] = columns
@@ -340,7 +339,7 @@ class _Sheet(Generic[UploadRow]):
         return self.columns.has_variables and is_variable(self.written[key])
 
     def _problem(self, row: int, error: InputError) -> Problem:
-        """Say what is wrong with a row; columns are called what they are called in the file."""
+        """Describe what is wrong with a row, naming columns as the file does."""
         if not error.column:
             return Problem(row, "", f"The row {error.reason}.")
         column = self.written.get(self.assigned.get(error.column, ""), error.column)
@@ -349,7 +348,7 @@ class _Sheet(Generic[UploadRow]):
         return Problem(row, column, f"The column {quoted(column)} {error.reason}.")
 
     def _read_as(self) -> list[str]:
-        """Say what the columns were read as, where the file has names of its own for them."""
+        """Say how columns were read, if the file uses unusual names or has variables."""
         variables = [key for key in self.free if key not in self.members and self._is_variable(key)]
         is_usual = all(self.columns.names[name][0] == key for name, key in self.assigned.items())
         if not self.columns.has_variables or (is_usual and not variables):
@@ -360,7 +359,7 @@ class _Sheet(Generic[UploadRow]):
         return [f"Columns were read as follows: {join_names(words, len(words))}."]
 
     def _not_used(self) -> list[str]:
-        """Name the columns that are not used, so that nobody misses them later."""
+        """Name the columns that were not used."""
         unused = [
             quoted(self.written[key])
             for key in self.free
@@ -375,7 +374,7 @@ class _Sheet(Generic[UploadRow]):
 
 
 def _braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
-    """Say which prompts hold what looks like a variable: only templates are filled in."""
+    """Point out prompts that seem to contain a variable: only templates are filled in."""
     prompts = [row for row in rows if isinstance(row, PromptRow)]
     matches = [(row, match[0]) for row in prompts if (match := _BRACES.search(row.text))]
     if not matches:

@@ -1,4 +1,4 @@
-"""Formats that can be imported: one module each, and the list of them."""
+"""Import formats: one module per format, and their list."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pair
 
 
 def find_files(paths: Sequence[Path], format_name: str = "auto") -> list[ImportFile]:
-    """Return the files to import, prompts and candidates before what refers to them.
+    """Return the files to import, prompts and candidates before the rows that refer to them.
 
-    Raises FileError with a sentence about the first path that cannot be used.
+    Raises FileError with a sentence about the first unusable path.
     """
     files = [file for path in paths for file in _files_at(path, format_name)]
     for file in files:

@@ -1,7 +1,7 @@
-"""What import formats have in common: their files, and the checks of rows against one another.
+"""The interface of import formats, and the checks of rows against each other and the arena.
 
-A format turns one kind of file into rows and knows no database. A row that cannot be used is an
-InputError in its place; a file that cannot be used at all raises FileError.
+A format turns one kind of file into rows, without the database. An unusable row yields an
+InputError in its place; an unusable file raises FileError.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Va
 from arena.validation import DETAILS_LIMIT, InputError, quoted
 
 KINDS = ("prompts", "candidates", "responses", "votes")
-NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields that only name or place a row
+NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
 FIRST_SHOWN = 20
 
 
 @dataclass
 class ImportFile:
-    """A file to read; `kind` (one of KINDS) says what its rows are."""
+    """A file to import; `kind` (one of KINDS) is the kind of its rows."""
 
     path: Path
     kind: str
@@ -33,27 +33,27 @@ class ImportFile:
 
 
 class Format(Protocol):
-    """One format: a module. To add one, copy `pairs.py` and name the copy in `arena/formats`."""
+    """A format is a module. To add a format, copy `pairs.py` and list the copy in `__init__.py`."""
 
     NAME: str
     FILES: str  # the names of files in this format, for people
 
     def sniff(self, path: Path) -> list[tuple[Path, str]]:
-        """Return the files at `path` that are in this format, and which of KINDS their rows are."""
+        """Return the files at `path` in this format, each with the kind of its rows (of KINDS)."""
 
     def preamble(self, path: Path) -> int:
-        """Return how many bytes at the start are a header, to stand above rejected rows too."""
+        """Return the header's length in bytes; the file of rejected rows gets the same header."""
 
     def rows(self, path: Path, kind: str) -> Iterator[Row]:
         """Yield every row of a file, good or bad, in the order of the file.
 
-        Numbers ascend, and stay the same from one release to the next: an interrupted import goes
-        on by them.
+        Numbers ascend and must not change between releases: an interrupted import resumes by
+        number.
         """
 
 
 def parsed(rows: Iterator[Row], parse: Callable[[Values, Row], ImportRow]) -> Iterator[Row]:
-    """Have `parse` turn the values of each row into what it says, or an InputError."""
+    """Yield the rows with their values turned into objects by `parse`, or into an InputError."""
     for row in rows:
         if isinstance(row.content, dict):
             try:
@@ -64,7 +64,7 @@ def parsed(rows: Iterator[Row], parse: Callable[[Values, Row], ImportRow]) -> It
 
 
 def check_size(row: Row) -> None:
-    """Refuse a vote whose further columns would fill the database."""
+    """Raise InputError for a vote whose further columns would fill the database."""
     if (size := row.end - row.start) > DETAILS_LIMIT:
         raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
 
@@ -74,7 +74,7 @@ def check_size(row: Row) -> None:
 
 @dataclass
 class RejectedRows:
-    """The first bad rows in words, how many there are, and what the encoding seems to be."""
+    """The first bad rows in words, the number of bad rows, and a hint at the encoding."""
 
     first: list[str] = field(default_factory=list)
     count: int = 0
@@ -103,7 +103,7 @@ class RejectedRows:
 
 @dataclass
 class Known:
-    """What an arena has: digests of content, by name. Responses by candidate and prompt."""
+    """Digests of an arena's content, by name; responses by candidate and prompt."""
 
     prompts: dict[str, bytes] = field(default_factory=dict)
     candidates: dict[str, bytes] = field(default_factory=dict)
@@ -111,13 +111,13 @@ class Known:
 
 
 def content_digest(row: type[Any], source: object) -> bytes:
-    """Digest what a row of this class, or the object that it becomes, says besides its name."""
+    """Digest the content, without the name, of a `row` or of the model instance made from one."""
     names = [field.name for field in fields(row) if field.name not in NOT_CONTENT]
     return digest(*(getattr(source, name) for name in names))
 
 
 def digest(*content: object) -> bytes:
-    """Return 16 bytes that differ where the content differs."""
+    """Return a digest of 16 bytes."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
@@ -129,7 +129,7 @@ class Checker:
         self.known = known
         self.prompts: set[str] = set()
         self.candidates: set[str] = set()
-        # Numbers stand for the names: there are as many answers as prompts times candidates.
+        # Numbers stand for names, to save memory: answers are as many as prompts times candidates.
         self.numbers: dict[tuple[str, str], int] = {}
         self.answered: set[tuple[int, int]] = set()
         self._checks: dict[type, Callable[[Any], None]] = {
@@ -140,7 +140,7 @@ class Checker:
         }
 
     def check(self, row: ImportRow) -> None:
-        """Raise InputError where `row` contradicts the arena or an earlier row."""
+        """Raise InputError if `row` contradicts the arena or an earlier row."""
         self._checks[type(row)](row)
 
     def _check_prompt(self, prompt: PromptRow) -> None:

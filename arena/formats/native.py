@@ -40,7 +40,7 @@ JUDGE_VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "judge"})
 
 
 def sniff(path: Path) -> list[tuple[Path, str]]:
-    """Return the JSON Lines files of a folder, or the one file, each with its kind of rows."""
+    """Return the JSON Lines files of a folder, or the one file, each with the kind of its rows."""
     paths = [path]
     if path.is_dir():
         paths = sorted(file for file in path.iterdir() if ".rejects." not in file.name)
@@ -61,7 +61,7 @@ def preamble(path: Path) -> int:
 
 
 def rows(path: Path, kind: str) -> Iterator[Row]:
-    """Yield one row for each line that is not blank; its number is that of the line."""
+    """Yield one row for each line that is not blank, numbered by line."""
     return parsed(json_lines(Source.at(path)), PARSERS[kind])
 
 
@@ -81,7 +81,7 @@ def _response(fields: Values, row: Row) -> ResponseRow:
 
 
 def _vote(fields: Values, row: Row) -> VoteRow:
-    """Return a vote; what it says besides becomes its details."""
+    """Return a vote; its further fields become its details."""
     check_size(row)
     preference = _preference(fields)
     outcome = _outcome(fields, preference)
@@ -92,7 +92,7 @@ def _vote(fields: Values, row: Row) -> VoteRow:
 
 
 def _preference(fields: Values) -> float | None:
-    """Take the soft verdict, as the preference for the left answer."""
+    """Pop the soft verdict; return it as the preference for the left answer."""
     a, b = fields.pop("preference_a", None), fields.pop("preference_b", None)
     if a is not None and b is not None:
         raise InputError("stands beside preference_a; give one of the two", "preference_b")
@@ -105,7 +105,7 @@ def _preference(fields: Values) -> float | None:
 
 
 def _outcome(fields: Values, preference: float | None) -> Any:
-    """Take the outcome; where there is none, it is the side that the preference leans to."""
+    """Pop the outcome; if there is none, return the side that the preference leans to."""
     given = fields.pop("outcome", None)
     if preference is None:
         if given is None:
@@ -124,7 +124,7 @@ def _outcome(fields: Values, preference: float | None) -> Any:
 
 
 def _rater_kind(fields: Values) -> tuple[bool, str]:
-    """Take the rater's kind, and say in which column the name is: `judge`, or else `rater`."""
+    """Pop the rater's kind; return whether `judge` (not `rater`) holds the name, and the kind."""
     is_judge = fields.get("judge") not in (None, "")
     if is_judge and fields.get("rater") not in (None, ""):
         raise InputError("stands beside judge; a vote has one rater", "rater")

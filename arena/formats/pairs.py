@@ -1,7 +1,8 @@
 """Votes as CSV: `left,right,winner`, with an optional `prompt`, `worker` and `cast_at`.
 
-There are no texts, so an arena of this format alone is a leaderboard: candidates, prompts and
-raters are created from the names in the rows. Further columns are kept as the vote's details.
+There are no texts, so an arena imported from this format alone is only a leaderboard: candidates,
+prompts and raters are created from the names in the rows. Further columns become the vote's
+details.
 """
 
 from collections.abc import Iterator
@@ -29,14 +30,14 @@ VOTE: Schema[VoteRow] = Schema(
 
 
 def sniff(path: Path) -> list[tuple[Path, str]]:
-    """Return the one file; a folder is never taken, because any CSV may lie in it."""
+    """Return the one file; folders are not accepted, because they may contain other CSV files."""
     if path.is_dir() or path.suffix.lower() not in SUFFIXES:
         return []
     return [(path, "votes")]
 
 
 def preamble(path: Path) -> int:
-    """Return where the header ends."""
+    """Return the length of the header in bytes."""
     return _header(Source.at(path)).end
 
 

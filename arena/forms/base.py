@@ -1,4 +1,4 @@
-"""Service errors on forms, texts about who can read a candidate, and the forms of runs."""
+"""Service errors on forms, texts about a candidate's readers, and the forms of runs."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,12 +18,12 @@ READERS = {
 
 
 def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:
-    """Show a service's error at the field it is about, else above the form."""
+    """Show a service's error at its field, or above the form if it has none."""
     form.add_error(error.field if error.field in form.fields else None, error.message)
 
 
 def visibility_text(arena: Arena, what: str, when: str = "") -> str:
-    """Say who can read `what`, and from when on."""
+    """Return a sentence about who can read `what`, and from when on."""
     readers = READERS[Arena.Visibility(arena.visibility)]
     if arena.visibility == Arena.Visibility.PRIVATE:
         return f"{readers} {what}."
@@ -31,7 +31,7 @@ def visibility_text(arena: Arena, what: str, when: str = "") -> str:
 
 
 def disclosure_text(votes: int | None, until: datetime | None) -> str:
-    """Say when a candidate with these privacy settings is disclosed."""
+    """Return, in words, when a candidate with these privacy settings is disclosed."""
     by_votes = "" if votes is None else f"once the candidate has {votes:,} vote{'s'[: votes != 1]}"
     if until is None:
         return by_votes or "at once"
@@ -44,7 +44,7 @@ def disclosure_text(votes: int | None, until: datetime | None) -> str:
 
 
 def cap_field(**options: Any) -> forms.DecimalField:
-    """An amount in dollars."""
+    """Return a form field for an amount in dollars."""
     return forms.DecimalField(
         required=False,
         min_value=0,
@@ -62,7 +62,7 @@ def in_nano(amount: Decimal | None) -> int | None:
 
 
 class CapForm(forms.Form):
-    """A spending cap, which is cleaned to nano-dollars."""
+    """A spending cap; its cleaned value is in nano-dollars."""
 
     cap = cap_field(label="Spending cap in dollars")
 

@@ -1,4 +1,4 @@
-"""The forms of candidates and of their versions."""
+"""The forms of candidates and their versions."""
 
 import hashlib
 from datetime import UTC, datetime, time
@@ -102,7 +102,7 @@ class VersionForm(forms.Form):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        # What the form does not show stays as it is.
+        # Fields that the form does not show keep their values.
         self.kept = {name: getattr(before, name) for name in DEFAULTS} if before else DEFAULTS
         self.arena = arena
         self.now = now
@@ -145,7 +145,7 @@ class VersionForm(forms.Form):
         return self.cleaned_data
 
     def check(self) -> None:
-        """Show the errors that the service would raise, before anything is written."""
+        """Add the errors that the service would raise, before anything is written."""
         data = self.cleaned_data
         parameters = data["more_parameters"]
         if isinstance(parameters, dict):
@@ -162,14 +162,14 @@ class VersionForm(forms.Form):
             self.add_candidate_error(error)
 
     def add_candidate_error(self, error: CandidateError) -> None:
-        """Like `add_service_error`, for parameters, which have several fields."""
+        """Like `add_service_error`, but show errors of the parameters at `more_parameters`."""
         if error.field == "parameters":
             self.add_error("more_parameters", error.message)
         else:
             add_service_error(self, error)
 
     def says_privacy(self) -> bool:
-        """Whether the form had these fields: not while a version can be changed in place."""
+        """Whether the form had privacy fields; it has none if the version is changed in place."""
         return self.add_prefix("private_until_votes") in self.data
 
     def privacy(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class VersionForm(forms.Form):
         return {name: self.cleaned_data[name] for name in names}
 
     def readers(self) -> str:
-        """Say who will read the texts, and from when on if this form decides that."""
+        """A sentence about who will read the texts, and from when on if the form sets that."""
         when = ""
         if self.says_privacy():
             data = self.cleaned_data

@@ -70,7 +70,7 @@ class UploadForm(forms.Form):
         return self.cleaned_data
 
     def file_bytes(self) -> bytes:
-        """Return b'' if a text was pasted."""
+        """Return the file's bytes; b'' if a text was pasted instead."""
         file = self.cleaned_data.get("file")
         return file.read(AT_MOST_BYTES + 1) if file else b""
 
@@ -111,7 +111,7 @@ class UploadAnswersForm(UploadForm):
         )
 
     def file_bytes(self) -> bytes:
-        """A pasted text is read like a file."""
+        """Return the file's bytes, or those of the pasted text, which is read like a file."""
         return super().file_bytes() or self.cleaned_data["pasted"].encode()
 
 

@@ -56,7 +56,7 @@ class TokenForm(forms.Form):
 
 
 class WebhookForm(forms.Form):
-    # No URLField: one place checks addresses, with its own messages.
+    # Not a URLField: the service checks addresses, with its own messages.
     url = forms.CharField(
         label="Address",
         max_length=2000,

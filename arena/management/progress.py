@@ -58,7 +58,7 @@ def follow(load_report: Callable[[], AnyReport], unit: str) -> AnyReport:
 
 
 def _is_active(previous: Report, report: Report) -> bool:
-    """Whether there was progress, or a call is in progress or waits for its time."""
+    """Return whether there was progress, or a call is in progress or not due yet."""
     moved = (previous.requests, previous.settled) != (report.requests, report.settled)
     waits = report.next_due_at is not None and report.next_due_at > timezone.now()
     return moved or bool(report.under_way) or waits

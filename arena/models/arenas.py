@@ -47,8 +47,8 @@ ASKER, SUBJECT = "candidate:", "prompt:"
 class Check:
     """A `clean_*` function of `arena.validation` as the validator of a field.
 
-    Forms, serializers and services reach it through `clean_field`; `full_clean` runs it where one
-    row is edited. Votes, imports and the ledger do not: their rows have schemas of their own.
+    Forms, serializers and services use it through `clean_field`; `full_clean` runs it when one row
+    is edited. Votes, imports and the ledger do not use it: their rows have schemas of their own.
     """
 
     def __init__(self, clean: Callable[..., Any], **options: Any) -> None:
@@ -78,12 +78,12 @@ def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
 
 
 def field_label(name: str) -> str:
-    """Return what a message calls the field, in the singular: "is empty" follows."""
+    """Return the field's name in messages, in the singular, so that "is empty" can follow."""
     return PLURALS.get(name, name.replace("_", " "))
 
 
 def length_limit(model: type[models.Model], name: str) -> int:
-    """Return the most characters that the field takes, for forms and serializers."""
+    """Return the maximum length of the field in characters, for forms and serializers."""
     limits = [check.options["limit"] for check in _checks(model, name) if "limit" in check.options]
     field: Any = model._meta.get_field(name)
     return int(min([*limits, *filter(None, [field.max_length])]))
@@ -96,7 +96,7 @@ def _checks(model: type[models.Model], name: str) -> list[Check]:
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def hidden(self) -> "ImportQuerySet":
-        """Imports still running or abandoned, whose rows nobody can read."""
+        """Imports that are running or abandoned, whose rows nobody can read."""
         return self.filter(revealed_at=None)
 
     def to_tally(self) -> "ImportQuerySet":
@@ -107,7 +107,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
 class Import(models.Model):
     """One file imported into one arena. A row's identity is (import, row number).
 
-    Everything from the file is hidden until `revealed_at` is set, in one update.
+    Everything from the files of one import command is hidden until one update sets `revealed_at`.
     """
 
     arena = models.ForeignKey("arena.Arena", models.CASCADE, related_name="imports")
@@ -135,7 +135,7 @@ class Import(models.Model):
 
 
 class Sourced(models.Model):
-    """A row that may have come from a file; `source` is NULL for rows made in the product."""
+    """A row that may come from a file; `source` is NULL for rows created in the product."""
 
     source = models.ForeignKey(  # indexed by the unique constraint below
         Import, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
@@ -156,7 +156,7 @@ class Sourced(models.Model):
 
 class ArenaQuerySet(models.QuerySet["Arena"]):
     def revealed(self) -> "ArenaQuerySet":
-        """Arenas that can be read: those whose founding import has finished."""
+        """Arenas that can be read: created here, or by an import that has finished."""
         return self.filter(Q(founded_by=None) | Q(founded_by__revealed_at__isnull=False))
 
     def visible_to(self, actor: "Actor") -> "ArenaQuerySet":
@@ -167,7 +167,7 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
         return self.revealed().filter(~Q(visibility=Arena.Visibility.PRIVATE) | own)
 
     def listed_for(self, actor: "Actor") -> "ArenaQuerySet":
-        """Arenas that a list can name: public ones, and those of the actor's own teams."""
+        """Arenas that lists show to `actor`: public ones, and those of the actor's teams."""
         if actor.is_operator:
             return self.revealed()
         own = Q(team__in=actor.teams_seen())
@@ -176,8 +176,8 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
     def known_to(self, actor: "Actor") -> "ArenaQuerySet":
         """Arenas in which `actor` can look things up by id, without naming the arena.
 
-        Counting through ids would reveal unlisted arenas, so an arena has to be listed for the
-        actor, or one of the actor's teams has a candidate in it.
+        Trying all ids would reveal unlisted arenas, so the arena must be listed for the actor, or
+        one of the actor's teams must have a candidate in it.
         """
         own_candidates = Candidate.objects.filter(arena=OuterRef("pk"), team__in=actor.teams_seen())
         listed = Arena.objects.listed_for(actor).values("pk")
@@ -185,7 +185,7 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
 
 
 class Arena(models.Model):
-    """One contest: its prompts, its candidates, the question that raters answer.
+    """One contest: its prompts, its candidates, and the question that raters answer.
 
     An arena without a team belongs to the operator.
     """
@@ -330,9 +330,9 @@ class Candidate(Sourced):
     """One version of a candidate to be ranked. Immutable once it has answers or votes.
 
     With an `endpoint` its answers are generated there, otherwise they are uploaded. Without a team
-    it belongs to the arena's. Until `disclosed_at` the public sees neither its name nor its texts:
-    that is until it has `private_until_votes` votes, or until `private_until`; both are set when it
-    is registered.
+    it belongs to the arena's team. Until `disclosed_at` the public sees neither its name nor its
+    texts. It is disclosed once it has `private_until_votes` votes, or at `private_until`; both are
+    set at registration.
     """
 
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="candidates")
@@ -367,7 +367,7 @@ class Candidate(Sourced):
 
     objects = CandidateQuerySet.as_manager()
 
-    # What the team writes: a change makes the next version. Files carry all but the endpoint.
+    # The team's own content: a change makes the next version. Files contain all but the endpoint.
     CONTENT = (
         *("system_prompt", "user_template", "endpoint", "model", "variant"),
         *("parameters", "notes"),
@@ -404,12 +404,12 @@ class Candidate(Sourced):
 
     @property
     def own_name(self) -> str:
-        """The name that its team sees."""
+        """The name that the candidate's team sees."""
         return self.name if self.version == 1 else f"{self.name} v{self.version}"
 
     @property
     def asker(self) -> str:
-        """Its name in the ledger of model calls."""
+        """The candidate's name in the ledger of model calls."""
         return asker_of(self.pk)
 
 

@@ -11,7 +11,7 @@ from arena.models.teams import Membership, Team
 
 
 class Notice(models.Model):
-    """A notice to a team; `key` names its cause, so that a team gets it once."""
+    """A notice to a team; `key` identifies its cause, so that the team gets it only once."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="notices")
     arena = models.ForeignKey(Arena, models.CASCADE, null=True, blank=True, related_name="+")
@@ -65,12 +65,12 @@ class Webhook(models.Model):
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def due(self, now: datetime) -> "DeliveryQuerySet":
-        """Deliveries to send now: those waiting, and those whose worker let its lease end."""
+        """Deliveries to send now: waiting ones that are due, and those whose lease has ended."""
         waiting = Q(state=Delivery.State.WAITING, due_at__lte=now)
         return self.filter(waiting | Q(state=Delivery.State.RUNNING, lease_expires_at__lte=now))
 
     def not_enqueued(self, now: datetime) -> "DeliveryQuerySet":
-        """Deliveries that are due and not known to be in a queue; a message may be lost."""
+        """Due deliveries, except those enqueued recently: a queue's message may be lost."""
         enqueued = Q(state=Delivery.State.WAITING, lease_expires_at__gt=now)
         return self.due(now).exclude(enqueued)
 
@@ -78,8 +78,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 class Delivery(models.Model):
     """A notice on its way to one webhook or one member's e-mail address.
 
-    `attempts` is the fence: a worker that lost its lease finds another number there. While the
-    delivery waits, `lease_expires_at` is when it is enqueued again unless a worker claims it.
+    `attempts` fences late writers: a worker that has lost its lease finds another number there.
+    While the delivery waits, `lease_expires_at` is when it is enqueued again unless a worker claims
+    it.
     """
 
     class State(models.TextChoices):

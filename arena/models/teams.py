@@ -14,9 +14,8 @@ class Team(models.Model):
     """People who own arenas and candidates together.
 
     `budget` is what the operator lets the team spend on models, in nano-dollars: the caps of its
-    unfinished runs and the cost of its finished ones never exceed it together. `name_key` is the
-    same for all names that read alike; null if another team had such a name before this was
-    checked.
+    unfinished runs plus the cost of its finished runs never exceed it. `name_key` is the same for
+    all names that read alike; null if another team had such a name before this was checked.
     """
 
     slug = models.SlugField(max_length=60, unique=True)
@@ -36,7 +35,7 @@ class Team(models.Model):
 
 
 class Role(models.TextChoices):
-    """A person's role in a team. Each can do everything that the roles below it can."""
+    """A person's role in a team. Each role can do everything that the roles below it can."""
 
     OWNER = "owner", "Owner"
     MEMBER = "member", "Member"
@@ -73,12 +72,12 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     def open(self, now: datetime) -> "InvitationQuerySet":
         """Links that work: their creator is still an owner of the team, or an operator.
 
-        A link without a creator belonged to an account that was deleted; no command creates any.
+        A link has no creator only if the creator's account was deleted; no command creates links.
         """
         owners = Membership.objects.filter(
             team=OuterRef("team"), user=OuterRef("created_by"), role=Role.OWNER
         )
-        # No joins, so that an update repeats these conditions once the row is locked.
+        # No joins, so that an update checks these conditions again once the row is locked.
         creators = get_user_model().objects.filter(pk=OuterRef("created_by"), is_active=True)
         can_invite = Q(Exists(creators.filter(is_staff=True)))
         can_invite |= Q(Exists(creators), Exists(owners))
@@ -197,7 +196,7 @@ class AuditEntry(models.Model):
 
 
 class IdempotentRequest(models.Model):
-    """A POST with an Idempotency-Key, and the reply that every repetition of it gets.
+    """A POST with an Idempotency-Key, and the reply that every repetition gets.
 
     `owner` is the caller (`token:5`, `user:7`); `fingerprint` holds two digests: of method, path
     and body, and of the caller's rights at the time. `status` is null only inside the transaction

@@ -77,7 +77,7 @@ class ComparisonQuerySet(models.QuerySet["Comparison"]):
         return self.filter(Q(expires_at__gt=now), skipped_at=None, votes__isnull=True)
 
     def with_texts(self) -> "ComparisonQuerySet":
-        """Load everything that a page shows of a comparison, in one query."""
+        """Load everything that a page shows about a comparison in one query."""
         return self.select_related(
             "arena", "prompt", "left", "right", "left_response", "right_response"
         )
@@ -138,7 +138,7 @@ class Comparison(Sourced):
         return reverse("comparison", args=[self.arena.slug, self.key])
 
 
-# Exactly the conditions of the partial indexes, so that finding these among millions is cheap.
+# Exactly the conditions of the partial indexes, so that finding such votes among millions is cheap.
 TO_ADD = Q(source__isnull=True, tallied=False, voided_at__isnull=True)
 TO_TAKE_OUT = Q(tallied=True, voided_at__isnull=False)
 
@@ -158,7 +158,7 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         return self.filter(TO_TAKE_OUT).filter(fully_tallied)
 
     def in_tallies(self) -> "VoteQuerySet":
-        """Votes that the tallies count now; the caller must keep refreshes out meanwhile."""
+        """Votes that the tallies count now; the caller must prevent refreshes meanwhile."""
         counted = Q(source=None) | Q(source_row__lte=F("source__tallied_row"))
         return self.filter(counted, tallied=True, outcome__in=outcomes.COUNTED)
 
@@ -172,11 +172,11 @@ class VoteQuerySet(models.QuerySet["Vote"]):
 class Vote(Sourced):
     """A rater's outcome for a comparison. Append-only: voided with a reason, never edited.
 
-    `preference`, if given, is a soft verdict: the probability that the left answer is better. It is
-    then the vote's score, and `outcome` is the side that it leans to.
+    `preference`, if given, is a soft verdict: the probability that the left answer is better. Then
+    `preference` is the vote's score, and `outcome` is the side that it leans to.
     """
 
-    # No indexes of their own, which would slow a vote: those below begin with arena and rater.
+    # Indexes on these keys alone would slow votes down; the ones below begin with arena and rater.
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes", db_index=False)
     comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")
     rater = models.ForeignKey(Rater, models.CASCADE, related_name="votes", db_index=False)
@@ -240,11 +240,11 @@ class Vote(Sourced):
 
 
 class Pair(models.Model):
-    """Two candidates of an arena, lower id first: how likely they are drawn, how often shown.
+    """Two candidates of an arena, lower id first, with their weight in draws.
 
-    `low_left` and `high_left` count the comparisons issued with each of them on the left; they
-    never differ by more than one. `low_went_left` says how the last one was issued; a coin decided
-    if the counts were equal.
+    `low_left` and `high_left` count the comparisons issued with each candidate on the left; the
+    counts never differ by more than one. `low_went_left` tells the sides of the latest comparison;
+    a coin decided if the counts were equal.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="pairs")

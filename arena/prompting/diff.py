@@ -1,7 +1,7 @@
-"""What changed between two texts, line by line, and word by word within the changed lines.
+"""Differences between two texts, line by line, and word by word within the changed lines.
 
-difflib takes quadratic time, and cubic on some texts, so its work is counted here. When that is
-spent, what has not been compared yet is shown as changed whole: coarser, but never wrong.
+difflib takes quadratic time, and cubic on some texts, so its work is limited here. At the limit,
+everything not yet compared is shown as changed as a whole: coarser, but never wrong.
 """
 
 import re
@@ -17,13 +17,13 @@ Span = tuple[int, int, int, int]
 Words = list[tuple[str, bool]]
 
 WORK = 6_000_000  # comparisons of lines or words: about a second
-ALIKE = 0.4  # the share of common words below which two blocks are shown as different whole
+ALIKE = 0.4  # two blocks with a smaller share of common words are shown as different as a whole
 _WORD = re.compile(r"\n|[^\S\n]+|\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some words of a line; `changed` are those that the other version lacks."""
+    """Some words of a line; `changed` if the other version lacks them."""
 
     text: str
     changed: bool = False
@@ -45,7 +45,7 @@ class DiffLine:
 def diff_of(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
     """Return the lines that differ, with `context` unchanged lines around them; [] if none do.
 
-    How lines end (as Windows or Unix ends them) makes no difference.
+    Windows and Unix line ends count as equal.
     """
     old, new = _lines(before), _lines(after)
     if old == new:
@@ -122,7 +122,7 @@ def _by_line(words: Words, count: int) -> Iterator[Words]:
 
 
 def _pieces(words: Words) -> tuple[Piece, ...]:
-    """Join neighbouring words that changed, or did not, into one piece each."""
+    """Join neighbouring words into pieces that are changed or unchanged as a whole."""
     joined: list[tuple[list[str], bool]] = []
     for word, changed in words:
         if joined and joined[-1][1] == changed:
@@ -136,7 +136,7 @@ def _pieces(words: Words) -> tuple[Piece, ...]:
 
 
 class _Work:
-    """How many comparisons may still be made."""
+    """The number of comparisons that may still be made."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -149,7 +149,7 @@ class _Work:
 def _segments(
     old: Sequence[str], new: Sequence[str], work: _Work, is_junk: Callable[[str], bool] | None
 ) -> Iterator[Span]:
-    """Yield spans (i, j, m, n): old[i:j] equals new[m:n], or is replaced by it, in turn."""
+    """Yield spans (i, j, m, n): old[i:j] equals new[m:n] or is replaced by it, alternately."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     middle = _matches(old[start : len(old) - end], new[start : len(new) - end], work, is_junk)
@@ -171,7 +171,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 def _matches(
     old: Sequence[str], new: Sequence[str], work: _Work, is_junk: Callable[[str], bool] | None
 ) -> list[tuple[int, int, int]]:
-    """Return the blocks (i, m, size) that both have, as difflib does, while there is work left."""
+    """Return the blocks (i, m, size) that both have, as difflib does, until the work is used up."""
     matcher = SequenceMatcher(is_junk, old, new)
     places = _places(new, is_junk)
     costs = [0, *accumulate(1 + places.get(item, 0) for item in old)]
@@ -189,9 +189,9 @@ def _matches(
 
 
 def _places(new: Sequence[str], is_junk: Callable[[str], bool] | None) -> dict[str, int]:
-    """Count the places where difflib looks for an item: neither junk, nor the most frequent ones.
+    """Count the places of each item that difflib looks for: neither junk nor very frequent.
 
-    It leaves out what makes up more than one in a hundred of 200 items and more.
+    Among 200 items or more, difflib ignores an item that makes up more than 1 % of them.
     """
     most = len(new) // 100 + 1 if len(new) >= 200 else len(new)
     counts = Counter(item for item in new if not (is_junk and is_junk(item)))

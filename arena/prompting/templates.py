@@ -1,8 +1,8 @@
 """Templates with variables: `{{ prompt }}` is the prompt's text, other names are its variables.
 
-Names are matched exactly. Braces mean nothing by themselves, so JSON can stand in a template as it
-is; of three braces in a row the inner two count. Two opening braces that are meant as text are
-written `{{ "{{" }}`. A value is inserted as it is: braces inside it stay text.
+Names are matched exactly. Single braces are text, so a template can contain JSON unchanged; of
+three braces in a row the inner two count. Two opening braces as text are written `{{ "{{" }}`. A
+value is inserted unchanged: braces inside it stay text.
 """
 
 import difflib
@@ -17,10 +17,10 @@ Part = Literal["system prompt", "user template"]
 
 TEXT_LIMIT = 100_000  # characters of a system prompt, and of a user template
 MESSAGE_LIMIT = 2_000_000  # characters of one message with its values in place
-NAMES_COMPARED = 200  # among more, what was meant is not guessed: each is compared by letters
+NAMES_COMPARED = 200  # with more names no suggestion is made, because comparing them is slow
 PROMPT = "prompt"
 LITERAL = '{{ "{{" }}'
-# No piece can begin inside another, and no part of the pattern can match in two ways: linear time.
+# Linear time: no match begins inside another, and no part of the pattern can match in two ways.
 _OPENED = re.compile(r"""\{\{(?!\{)(?:\s*(?P<quote>["'])\{\{(?P=quote)\s*\}\}|([^{}]*)(\}\})?)""")
 
 
@@ -37,7 +37,7 @@ class _Variable:
 def variables_in(template: str) -> list[str]:
     """Return the names of the variables that `template` uses, in order, each once.
 
-    Raises TemplateError for a template that cannot be read.
+    Raises TemplateError for an invalid template.
     """
     return _names(template, "user template")
 
@@ -75,8 +75,8 @@ def render_messages(
 ) -> list[tuple[str, str]]:
     """Return the messages to send as (role, content); a blank system prompt is not sent.
 
-    Raises TemplateError for a template that cannot be read, a variable without a value (naming the
-    prompt by `prompt_id`, or by its first words) and a message that would be too long.
+    Raises TemplateError for an invalid template, for a variable without a value (naming the prompt
+    by `prompt_id` or its first words), and for a message that would be too long.
     """
     values = {**variables, PROMPT: prompt}
     called = quoted(prompt_id or prompt)
@@ -175,10 +175,7 @@ def _unknown(names: list[str], known: Collection[str], part: Part) -> str:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the known name that is most alike, whatever the case of its letters; '' if none is.
-
-    Among very many names none is looked for.
-    """
+    """Return the most similar known name, ignoring case; '' if none is similar, or for too many."""
     if len(known) > NAMES_COMPARED:
         return ""
     folded = {one.casefold(): one for one in sorted(known)}

@@ -1,7 +1,7 @@
-"""Turns what a model wrote into HTML that is safe to show.
+"""Turns a model's text into HTML that is safe to show.
 
-One door, `render_markdown`. It never raises, whatever the text, and its time and its output are
-bounded: whatever is too long, too deep or too big comes out as plain text instead.
+The only entry point is `render_markdown`. It never raises, and its time and output are bounded: a
+text that is too long or nested too deeply, or whose HTML is too big, is shown as plain text.
 """
 
 from html import escape
@@ -11,7 +11,7 @@ from pygments.token import STANDARD_TYPES
 
 from arena.rendering.markdown import NestingError, to_html
 
-# Stored HTML carries this number: raising it makes every response be rendered again, lazily.
+# Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
 RENDERER_VERSION = 1
 
 MAX_TEXT_BYTES = 20 * 1024
@@ -20,9 +20,9 @@ MAX_HTML_BYTES = 500 * 1024
 
 
 def render_markdown(text: str) -> str:
-    """The text as safe HTML: Markdown, tables, highlighted code and math as MathML.
+    """Return the text as safe HTML: Markdown, tables, highlighted code and math as MathML.
 
-    Text of more than `MAX_TEXT_BYTES` bytes of UTF-8 is shown as it is, in `<pre class="plain">`;
+    Text of more than `MAX_TEXT_BYTES` bytes of UTF-8 is shown unformatted in `<pre class="plain">`;
     so is text nested too deeply, and text whose HTML would exceed `MAX_HTML_BYTES`.
     A single line break is kept, because models write poems, addresses and lists that way.
     """
@@ -39,7 +39,7 @@ def render_markdown(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Joins surrogate pairs and replaces lone halves and NUL, which no UTF-8 page can carry."""
+    """Join surrogate pairs; replace lone surrogates and NUL, which a UTF-8 page cannot contain."""
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.replace("\x00", "\ufffd")
 
@@ -50,8 +50,8 @@ def _plain(text: str) -> str:
 
 # -- Sanitising ------------------------------------------------------------------------------------
 
-# The last word over HTML made from a model's text: only what is listed here passes, even where the
-# Markdown step, which emits nothing else, has a fault.
+# The allowlist for HTML made from a model's text. The Markdown step emits nothing else; this is the
+# safeguard if it has a bug.
 TEXT_TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -113,5 +113,5 @@ _CLEANER = nh3.Cleaner(
 
 
 def sanitize(html: str) -> str:
-    """The HTML with every tag, attribute, class and address taken out that is not listed above."""
+    """Return the HTML without any tag, attribute, class or address that is not listed above."""
     return _CLEANER.clean(html)

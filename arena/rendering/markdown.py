@@ -1,6 +1,6 @@
-"""Markdown to HTML: what markdown-it makes of it, with our own code blocks, tables and images.
+"""Markdown to HTML with markdown-it, and our own code blocks, tables and images.
 
-The HTML that leaves here is escaped but not yet trusted: `sanitize` has the last word.
+The resulting HTML is escaped but not trusted: `sanitize` must filter it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from arena.rendering.math import math_plugin
 
 # -- Code blocks -----------------------------------------------------------------------------------
 
-# Only lexers whose regular expressions were tried on hostile input (long runs of each kind of
-# character); the makefile, Terraform and MATLAB lexers need seconds for a few kilobytes.
+# Only lexers whose regular expressions were tested on hostile input (long runs of each kind of
+# character); the makefile, Terraform and MATLAB lexers take seconds for a few kilobytes.
 LANGUAGES = {
     "bash", "basic", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff",
     "docker", "elixir", "erlang", "fortran", "fsharp", "gdscript", "go", "graphql", "groovy",
@@ -45,7 +45,7 @@ ALIASES = {
 
 MAX_CODE_CHARS = 8_000
 MAX_LINE_CHARS = 1_000
-# Real code of the greatest length takes a tenth of this; hostile code is cut off between tokens.
+# Real code of the maximum length takes a tenth of this; the lexer is stopped between two tokens.
 MAX_SECONDS = 0.5
 
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
@@ -56,7 +56,7 @@ class _HighlightTimeoutError(Exception):
 
 
 def code_block(code: str, info: str, label: str) -> str:
-    """A fenced block as HTML; `info` is the fence's info string, `label` names the region."""
+    """Return a code block as HTML; `info` is the fence's info string, `label` names the region."""
     language = language_of(info)
     inner = _highlighted(code, language) if language else None
     return (
@@ -66,7 +66,7 @@ def code_block(code: str, info: str, label: str) -> str:
 
 
 def language_of(info: str) -> str | None:
-    """The lexer that the info string asks for, or None where there is none we trust."""
+    """Return the lexer that the info string asks for, or None if it is not a tested one."""
     words = info.split(maxsplit=1)
     word = words[0].lower().strip("{}.`") if words else ""
     name = ALIASES.get(word, word)
@@ -74,7 +74,7 @@ def language_of(info: str) -> str | None:
 
 
 def _highlighted(code: str, language: str) -> str | None:
-    """The code with spans of Pygments' classes; None where it would take too long."""
+    """Return the code with spans of Pygments' classes; None if that would take too long."""
     if len(code) > MAX_CODE_CHARS or any(len(line) > MAX_LINE_CHARS for line in code.split("\n")):
         return None
     lexer = get_lexer_by_name(language, stripnl=False)
@@ -97,7 +97,7 @@ def _in_time(tokens: Iterator[tuple[TokenType, str]]) -> Iterator[tuple[TokenTyp
 # Enough for lists nested 18 deep; the cost of a run of "[" grows with it.
 MAX_NESTING = 40
 LINK_SCHEMES = frozenset({"http", "https", "mailto"})
-# The page has h1 and h2 of its own above an answer.
+# The page itself uses h1 and h2 above an answer.
 HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
 ALIGNMENTS = {
     "text-align:left": "align-left",
@@ -111,7 +111,7 @@ class NestingError(Exception):
 
 
 def to_html(text: str) -> str:
-    """The text's HTML, escaped but not sanitised. Raises `TooDeep`."""
+    """Return the text's HTML, escaped but not sanitised. Raises NestingError."""
     env: dict[str, Any] = {}
     tokens = _MARKDOWN.parse(text, env)
     if any(token.level >= MAX_NESTING - 2 for token in tokens):
@@ -121,7 +121,7 @@ def to_html(text: str) -> str:
 
 
 def is_link_allowed(url: str) -> bool:
-    """Whether a link may be followed from a page: an absolute address that opens no door here."""
+    """Return whether a page may contain this link: an absolute http(s) address, or mailto."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -130,7 +130,7 @@ def is_link_allowed(url: str) -> bool:
 
 
 def _adapt(state: StateCore) -> None:
-    """Core rule: everything that is decided by looking at one token."""
+    """Core rule: all changes that need to look at one token only."""
     for token in state.tokens:
         token.tag = HEADINGS.get(token.tag, token.tag)
         _align_by_class(token)
@@ -141,14 +141,14 @@ def _adapt(state: StateCore) -> None:
 
 
 def _align_by_class(token: Token) -> None:
-    """A column's alignment as a class, because the CSP forbids style attributes."""
+    """Turn a column's alignment into a class, because the CSP forbids style attributes."""
     style = token.attrs.pop("style", None)
     if style is not None:
         token.attrs["class"] = ALIGNMENTS.get(str(style), "align-left")
 
 
 def _without_images(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Images become links to them: showing an answer sends no request to a stranger."""
+    """Replace images by links to them, so that showing an answer sends no request elsewhere."""
     links_open = 0
     for token in tokens:
         links_open += {"link_open": 1, "link_close": -1}.get(token.type, 0)
@@ -204,7 +204,7 @@ def _render_table_close(
 
 
 def _numbered(env: Any, kind: str) -> str:
-    """A label that differs for each box of an answer, as screen readers list them by name."""
+    """Return a label that is unique in the answer, because screen readers list boxes by name."""
     env[kind] = number = env.get(kind, 0) + 1
     return f"{kind} {number}"
 

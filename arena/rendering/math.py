@@ -1,8 +1,8 @@
 r"""Math: finds `$…$`, `$$…$$`, `\(…\)` and `\[…\]` in Markdown and turns LaTeX into MathML.
 
-The plugins of mdit-py-plugins know all four, but need quadratic time for a run of `\(`, miss a
+The plugins of mdit-py-plugins support all four, but take quadratic time for a run of `\(`, miss a
 display formula that follows a line of text, and miss `$x$` at the start of a paragraph that ends
-in a digit. The rule for dollars is theirs: no space inside and no digit outside, so that
+in a digit. The rule for dollars is theirs: no space just inside and no digit just outside, so that
 "$5 and $6" stays text.
 """
 
@@ -22,12 +22,12 @@ from markdown_it.utils import EnvType, OptionsDict
 from math_core import LatexError, LatexToMathML
 
 MAX_LATEX_CHARS = 2_000
-# math-core recurses, and on a nesting of some hundreds overflows the stack of a thread of 512 KB:
-# that ends the process and cannot be caught. Real formulas are nested a dozen deep at most.
+# math-core recurses: a few hundred levels overflow a thread's stack of 512 KB, which ends the
+# process and cannot be caught. Real formulas have a dozen levels at most.
 MAX_DEPTH = 40
 MAX_COMMANDS_IN_A_ROW = 40
 
-# A closed formula within MAX_LATEX_CHARS; possessive, so that a miss is never tried twice.
+# A closed formula within MAX_LATEX_CHARS; possessive, so that a failed match never backtracks.
 _BODY = rf"{{1,{MAX_LATEX_CHARS}}}+"
 _INLINE = {
     "$": re.compile(rf"\$(?![\s$])((?:[^\\$]|\\.){_BODY})(?<!\s)\$(?!\d)", re.DOTALL),
@@ -39,12 +39,12 @@ _BLANK_LINE = re.compile(r"\n[ \t>]*\n")
 _COMMANDS_IN_A_ROW = re.compile(rf"(?:\\[a-zA-Z]+\s*+){{{MAX_COMMANDS_IN_A_ROW}}}")
 _STEP = re.compile(r"\\(?:left|begin)(?![a-zA-Z])|\\(?:right|end)(?![a-zA-Z])|\\.|[{}\[\]]", re.S)
 _DEEPER = {"{": 1, "[": 1, r"\left": 1, r"\begin": 1, "}": -1, "]": -1, r"\right": -1, r"\end": -1}
-# A definition can multiply depth and length past every limit above.
+# A definition can multiply depth and length beyond every limit above.
 _DEFINITION = re.compile(r"\\(?:(?:re)?new|provide|Declare|def|let|gdef|edef|xdef)")
 _BARE_DOLLAR = re.compile(r"(?<!\\)\$")
 _NUMBERED = re.compile(r"\\(?:tag|label)\b")
 _STYLE = re.compile(r' style="([^"]*)"')
-# The declarations that math-core writes inline, which the CSP forbids, and the class for each.
+# A class for each declaration that math-core writes inline, because the CSP forbids inline styles.
 _CLASS_OF_STYLE = {
     "width: 100%": "math-wide",
     "text-align: left": "math-left",
@@ -59,7 +59,7 @@ _CLASS_OF_STYLE = {
 
 
 def math_plugin(md: MarkdownIt) -> None:
-    """Adds the four delimiters and the rendering of what they enclose to a parser."""
+    """Add the four delimiters, and the rendering of their formulas, to a parser."""
     md.inline.ruler.before("escape", "math", _inline_rule)
     interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     md.block.ruler.before("fence", "math_display", _block_rule, interrupts)
@@ -68,7 +68,7 @@ def math_plugin(md: MarkdownIt) -> None:
 
 
 def to_mathml(latex: str, *, display: bool) -> str:
-    """A formula as MathML; where that fails, its source in `<code class="latex">`."""
+    """Return a formula as MathML; if that fails, its source in `<code class="latex">`."""
     latex = _BARE_DOLLAR.sub(r"\\$", latex.strip())
     if display and _NUMBERED.search(latex) and r"\begin" not in latex:
         latex = rf"\begin{{equation*}}{latex}\end{{equation*}}"
@@ -84,7 +84,7 @@ def to_mathml(latex: str, *, display: bool) -> str:
 
 
 def _is_harmless(latex: str) -> bool:
-    """Whether the converter can take the formula without running out of stack."""
+    """Return whether the formula cannot overflow the converter's stack."""
     if _DEFINITION.search(latex) or _COMMANDS_IN_A_ROW.search(latex):
         return False
     depth = 0
@@ -106,10 +106,10 @@ def _classes(style: re.Match[str]) -> str:
 
 
 def _delimiter_at(src: str, pos: int) -> str:
-    """The opening delimiter at this place, or the empty string.
+    """Return the opening delimiter at this position, or the empty string.
 
-    A dollar right behind a letter or a digit opens nothing: US$5, or data$column in R. Scripts
-    that write without spaces may put a formula behind a letter, so only ASCII counts.
+    A dollar right after a letter or a digit opens nothing: US$5, or data$column in R. Only ASCII
+    counts, because scripts without spaces may have a formula right after a letter.
     """
     pair = src[pos : pos + 2]
     if pair in _INLINE:
@@ -119,7 +119,7 @@ def _delimiter_at(src: str, pos: int) -> str:
 
 
 def _inline_rule(state: StateInline, silent: bool) -> bool:
-    """markdown-it's inline rule: a formula that starts at the current place."""
+    """Inline rule for markdown-it: a formula that starts at the current position."""
     opener = _delimiter_at(state.src, state.pos)
     match = _INLINE[opener].match(state.src, state.pos) if opener else None
     if match is None or not match[1].strip():
@@ -132,7 +132,7 @@ def _inline_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """markdown-it's block rule: a display formula on lines of its own."""
+    """Block rule for markdown-it: a display formula on lines of its own."""
     if state.is_code_block(start):
         return False
     begin = state.bMarks[start] + state.tShift[start]
@@ -152,7 +152,7 @@ def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _line_closed_by(state: StateBlock, match: re.Match[str], start: int, end: int) -> int | None:
-    """The line that the formula ends, if it lies in this block and nothing follows it there."""
+    """Return the formula's last line, if it is in this block and only `.` or `,` may follow."""
     last = bisect_left(state.eMarks, match.end(), start)
     if last >= end or _BLANK_LINE.search(match[1]) or not match[1].strip():
         return None
@@ -161,7 +161,7 @@ def _line_closed_by(state: StateBlock, match: re.Match[str], start: int, end: in
 
 
 def _body(state: StateBlock, start: int, last: int, opener: str) -> str:
-    """The formula without its delimiters and without the marks of quotes and lists around it."""
+    """Return the formula without its delimiters and the marks of the quotes and lists around it."""
     lines = state.getLines(start, last + 1, state.blkIndent, False).strip().rstrip(".,")
     return lines[len(opener) : -len(opener)]
 

@@ -1,7 +1,7 @@
 """Makes static/css/code.css: `python -m arena.rendering.stylesheet > static/css/code.css`.
 
-The colours are those of two Pygments styles, each moved away from the background until it has the
-contrast that WCAG AA asks of text. Light is the default; dark follows the system or `data-theme`.
+The colours come from two Pygments styles, each adjusted until its contrast with the background
+meets WCAG AA for text. Light is the default; dark follows the system or `data-theme`.
 """
 
 import sys
@@ -36,7 +36,7 @@ code { direction: ltr; unicode-bidi: isolate; }
 
 
 def code_css() -> str:
-    """The whole style sheet of rendered answers: layout, then the two themes."""
+    """Return the style sheet of rendered answers: the layout, then the two themes."""
     light, dark = "".join(_rules(*LIGHT)), "".join(_rules(*DARK))
     return (
         f"{LAYOUT}\n{light}\n@media (prefers-color-scheme: dark) {{\n"
@@ -46,13 +46,13 @@ def code_css() -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG's contrast ratio of two `#rrggbb` colours, 1 to 21."""
+    """Return WCAG's contrast ratio of two `#rrggbb` colours, 1 to 21."""
     dim, bright = sorted((_luminance(one), _luminance(other)))
     return (bright + 0.05) / (dim + 0.05)
 
 
 def _luminance(color: str) -> float:
-    """Relative luminance as WCAG 2 defines it for sRGB."""
+    """Return the relative luminance as defined by WCAG 2 for sRGB."""
     parts = [channel / 255 for channel in _channels(color)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -63,7 +63,7 @@ def _channels(color: str) -> list[int]:
 
 
 def _readable(color: str, background: str) -> str:
-    """The colour, mixed with black or white in small steps until it can be read."""
+    """Mix the colour with black or white in small steps until it is readable; return the result."""
     target = 255 if _luminance(background) < 0.5 else 0
     while contrast(color, background) < MIN_CONTRAST:
         mixed = [round(channel + (target - channel) * 0.06) for channel in _channels(color)]
@@ -72,7 +72,7 @@ def _readable(color: str, background: str) -> str:
 
 
 def _rules(style_name: str, background: str) -> Iterator[str]:
-    """One rule for each of Pygments' classes that the style sets off from plain text."""
+    """Yield one rule for each of Pygments' classes that the style formats."""
     style = get_style_by_name(style_name)
     for kind, css_class in STANDARD_TYPES.items():
         declarations = _declarations(style.style_for_token(kind), background)
@@ -82,7 +82,7 @@ def _rules(style_name: str, background: str) -> Iterator[str]:
 
 def _declarations(style: Any, background: str) -> str:
     parts = [f"color: {_readable('#' + style['color'], background)};"] if style["color"] else []
-    # Both themes say weight and slant, so that neither shines through the other.
+    # Both themes set weight and slant, so that one cannot inherit them from the other.
     parts.append(f"font-weight: {'bold' if style['bold'] else 'normal'};")
     parts.append(f"font-style: {'italic' if style['italic'] else 'normal'};")
     return " ".join(parts) if len(parts) == 3 or style["bold"] or style["italic"] else ""

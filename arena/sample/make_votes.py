@@ -1,11 +1,11 @@
 """Writes the sample arena's ``votes.jsonl``.
 
 These votes are made by a seeded script and are nobody's opinion. They exist so that a fresh
-installation has a board to look at. Fourteen invented raters see every answer through a quality
-written down below, each with an own strictness, an own idea of a tie and some noise.
+installation has a leaderboard to look at. Fourteen invented raters judge each answer by the quality
+given below, each with their own strictness, their own idea of a tie and some noise.
 
-Run ``python arena/sample/make_votes.py``: the same file comes out, byte for byte, everywhere.
-All chance is drawn from SHA-256, so neither the version of Python nor the machine matters.
+``python arena/sample/make_votes.py`` writes the same file, byte for byte, everywhere: all random
+numbers come from SHA-256, so neither the version of Python nor the machine matters.
 """
 
 import json
@@ -22,8 +22,8 @@ TARGET = Path(__file__).with_name("votes.jsonl")
 
 CANDIDATES = ("plain", "concise", "step-by-step", "friendly", "expert")
 
-# How good each answer is, 0 to 10, in the order of CANDIDATES. What lies below 4 has a fault that
-# a reader can name: a wrong figure, a lost fact, a missed question, code that does not do it.
+# The quality of each answer, 0 to 10, in the order of CANDIDATES. An answer below 4 has a fault
+# that a reader can name: a wrong figure, a lost fact, a missed question, code that does not work.
 QUALITY: dict[str, tuple[float, ...]] = {
     "refund-angry": (5.0, 3.6, 6.2, 7.0, 5.8),
     "thread-summary": (4.2, 7.0, 4.6, 3.4, 6.4),
@@ -42,16 +42,16 @@ QUALITY: dict[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class SampleRater:
-    """One invented rater: a name and the habits that decide what they answer."""
+    """One invented rater: a name and the habits that decide their votes."""
 
     name: str
     standard: float  # two answers that both seem worse than this are both bad
     tie_width: float  # two answers that seem closer than this are a tie
-    activity: float  # how readily this rater takes the next comparison, 0.5 to 1.5
+    activity: float  # how readily this rater accepts a comparison, 0.5 to 1.5
 
 
 class Slot(NamedTuple):
-    """One vote to be cast: a prompt, two candidates and who is asked."""
+    """One vote to be cast: a prompt, two candidates and the rater."""
 
     prompt: str
     pair: tuple[str, str]
@@ -59,23 +59,23 @@ class Slot(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Names the slot wherever chance is drawn for it."""
+        """The slot's key for random numbers."""
         return f"{self.prompt}/{'/'.join(self.pair)}/{self.rater.name}"
 
 
 def draw(*key: str) -> float:
-    """A number in [0, 1) that depends on the seed and the key alone."""
+    """Return a number in [0, 1) that depends on the seed and the key alone."""
     digest = sha256("|".join((SEED, *key)).encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
 def noise(*key: str) -> float:
-    """A nearly normal number, mean 0 and variance 1: twelve uniform ones, less six."""
+    """Return a nearly normal number, mean 0 and variance 1: twelve uniform ones, minus six."""
     return sum(draw(*key, str(part)) for part in range(12)) - 6
 
 
 def make_rater(number: int) -> SampleRater:
-    """The rater of this number, always the same."""
+    """Return the rater with this number, always the same."""
     name = f"sample-rater-{number:02}"
     return SampleRater(
         name=name,
@@ -89,7 +89,7 @@ RATERS = tuple(make_rater(number) for number in range(1, 15))
 
 
 def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
-    """VOTES_PER_PAIR slots, spread over the prompts; a rater has a pair at most once a prompt."""
+    """Return VOTES_PER_PAIR slots, spread over the prompts; no rater gets a prompt twice."""
     prompts = sorted(QUALITY, key=lambda prompt: draw(*pair, prompt))
     slots: list[Slot] = []
     for index, prompt in enumerate(prompts):
@@ -99,18 +99,18 @@ def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
 
 
 def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
-    """All raters in the order in which they take this comparison, the active ones earlier."""
+    """Return all raters in the order in which they accept this comparison, active ones earlier."""
     return sorted(RATERS, key=lambda rater: draw(prompt, *pair, rater.name) / rater.activity)
 
 
 def impression(slot: Slot, candidate: str) -> float:
-    """How good the answer seems to the rater: the same whatever it is compared with."""
+    """Return how good the answer seems to the rater, whatever it is compared with."""
     quality = QUALITY[slot.prompt][CANDIDATES.index(candidate)]
     return quality + 1.6 * noise(slot.prompt, candidate, slot.rater.name)
 
 
 def verdict(slot: Slot, left: str, right: str) -> str:
-    """The outcome that follows from the rater's impressions and habits."""
+    """Return the outcome that follows from the rater's impressions and habits."""
     on_left, on_right = impression(slot, left), impression(slot, right)
     if max(on_left, on_right) < slot.rater.standard:
         return "both_bad"
@@ -120,14 +120,14 @@ def verdict(slot: Slot, left: str, right: str) -> str:
 
 
 def seated(slots: Iterable[Slot]) -> Iterator[tuple[Slot, str, str]]:
-    """Each slot of one pair with its left and right side, which take turns in random order."""
+    """Yield each slot of one pair with its left and right side, alternating, in random order."""
     for index, slot in enumerate(sorted(slots, key=lambda slot: draw(slot.key, "side"))):
         first, second = slot.pair
         yield (slot, first, second) if index % 2 == 0 else (slot, second, first)
 
 
 def make_votes() -> list[dict[str, str]]:
-    """All votes, in the order in which they count as cast."""
+    """Return all votes, in the order of casting."""
     pairs = combinations(CANDIDATES, 2)
     rows = [row for pair in pairs for row in seated(slots_of_pair(pair))]
     rows.sort(key=lambda row: draw(row[0].key, "order"))
@@ -135,7 +135,7 @@ def make_votes() -> list[dict[str, str]]:
 
 
 def vote_row(slot: Slot, left: str, right: str) -> dict[str, str]:
-    """One line of the file; ``a`` is the left side and ``b`` the right one."""
+    """Return one line of the file; ``a`` is the left side and ``b`` the right one."""
     return {
         "prompt": slot.prompt,
         "a": left,
@@ -147,7 +147,7 @@ def vote_row(slot: Slot, left: str, right: str) -> dict[str, str]:
 
 
 def as_jsonl(rows: Iterable[dict[str, str]]) -> bytes:
-    """The rows as JSON Lines in UTF-8, with the same line ends on every system."""
+    """Return the rows as JSON Lines in UTF-8, with the same line ends on every system."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 

@@ -1,4 +1,4 @@
-"""Arenas: created, changed, deleted."""
+"""Creating, changing and deleting arenas."""
 
 from typing import Any, TypedDict, Unpack
 
@@ -34,7 +34,7 @@ from arena.validation import InputError
 LONGEST_SLUG = 60
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
-# 41 bits: nobody finds a random address by trying, and none is taken.
+# 40 bits: nobody finds a random address by trying, and collisions are negligible.
 RANDOM_LENGTH = 8
 RANDOM_LETTERS = "abcdefghjkmnpqrstuvwxyz0123456789"
 DELETED_AT_ONCE = 500
@@ -79,7 +79,7 @@ def create_arena(
     voters: str = Arena.Voters.ANYONE,
     open_to_teams: bool = False,
 ) -> Arena:
-    """Create an arena. Raises ValidationError with the messages of its fields."""
+    """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
         slug=slug,
         name=name,
@@ -99,10 +99,10 @@ def create_arena(
 
 @transaction.atomic
 def set_criteria(*, arena: Arena, criteria: str) -> None:
-    """Set what makes an answer better here, as judges are told.
+    """Set the criteria for a better answer in this arena, which judges are given.
 
-    Refused while a judge run is unfinished, which would hold verdicts under two sets of criteria.
-    Raises CriteriaError.
+    Raises CriteriaError, also while a judge run is unfinished: its verdicts would follow two sets
+    of criteria.
     """
     try:
         criteria = clean_field(Arena, "criteria", criteria)
@@ -126,10 +126,10 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
 def create_team_arena(
     *, team: Team, by: Actor, name: str, slug: str = "", **fields: Unpack[ArenaFields]
 ) -> Arena:
-    """Create an arena of `team`; without a slug it gets a free one made from its name.
+    """Create an arena of `team`; by default its slug is a free one made from its name.
 
-    A private arena's slug ends in random letters, and so does an unlisted one's unless it is given:
-    "this address is taken" must not tell a stranger that it exists. Raises ArenaError.
+    A private arena's slug ends in random letters, and so does an unlisted one's unless a slug is
+    given: "this address is taken" must not reveal such an arena. Raises ArenaError.
     """
     visibility = fields.get("visibility", Arena.Visibility.PUBLIC)
     named: dict[str, Any] = {**fields, "name": name}
@@ -176,7 +176,7 @@ def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
 
 
 def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields]) -> Arena:
-    """Change settings of an arena; those not given stay as they are. Raises ArenaError."""
+    """Change settings of an arena; omitted ones stay as they are. Raises ArenaError."""
     clean = _clean_fields(dict(fields))
     with transaction.atomic():
         locked = lock_arena(arena.pk)
@@ -205,7 +205,7 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
 
 
 def _clean_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields stripped of surrounding space, if the database can store them."""
+    """Return the cleaned fields; raise ArenaError for the first invalid one."""
     clean = {}
     for name, value in fields.items():
         try:

@@ -13,8 +13,8 @@ def record(
 ) -> AuditEntry | None:
     """Record what `by` did for `team`, in the same transaction, and return the entry.
 
-    `action` is in the past tense ("registered a candidate"); `details` never hold secrets. Without
-    a team nothing is recorded.
+    `action` is in the past tense ("registered a candidate"); `details` must not contain secrets.
+    Without a team nothing is recorded.
     """
     if team is None:
         return None

@@ -76,8 +76,8 @@ DEFAULTS: dict[str, Any] = {name: getattr(Candidate(), name) for name in Candida
 
 # -- Parameters ------------------------------------------------------------------------------------
 
-# Only those named here: a request's address, key, model, messages, number of answers and tools are
-# not a team's to choose, and neither is whatever a server may invent.
+# Teams may set only the parameters named here: not a request's address, key, model, messages,
+# number of answers or tools, nor anything that a server may add.
 
 
 class ParametersError(ServiceError):
@@ -189,7 +189,7 @@ def _quote(value: Any) -> str:
 def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
     """Return the candidate's arena, locked; raise CandidateError if it is closed to the team.
 
-    Call it in a transaction: the lock keeps the arena from closing meanwhile.
+    Call this in a transaction: the lock keeps the arena from closing meanwhile.
     """
     arena = lock_arena(candidate.arena_id)
     if not is_open_to(by, arena, candidate.team_id):
@@ -200,7 +200,7 @@ def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
 def clean_candidate_name(name: Any) -> str:
     """Return a name that can appear on a leaderboard, or raise CandidateError."""
     candidate_name: str = _clean_field("name", name)
-    # As people read it who do not look closely.
+    # The name as people read it at a glance.
     plain = without_joiners(unicodedata.normalize("NFKC", candidate_name)).casefold()
     if _MASK.fullmatch(plain.translate(_LOOKS_LIKE).strip()):
         raise CandidateError(
@@ -278,7 +278,7 @@ def _clean_endpoint(endpoint: Any, model: str) -> str:
 
 
 def _known_variables(arena: Arena, *templates: str) -> set[str]:
-    """Return the variables of the active prompts; none are read when no template uses any."""
+    """Return the variables of the active prompts, without reading them if no template uses any."""
     try:
         used = {name for template in templates for name in variables_in(template)}
     except TemplateError:
@@ -293,7 +293,7 @@ def variables_of(arena: Arena) -> set[str]:
 
 
 def check_privacy(votes: int | None, until: datetime | None, now: datetime) -> None:
-    """Raise CandidateError if a name cannot stay private for so long."""
+    """Raise CandidateError if a name cannot stay private that long."""
     if votes is not None and not 1 <= votes <= MAX_PRIVATE_VOTES:
         raise CandidateError(
             f"A name can stay private for 1 to {MAX_PRIVATE_VOTES:,} votes.",

@@ -1,4 +1,4 @@
-"""Candidates: registered, revised as the next version, archived, and their names made public."""
+"""Registering candidates, revising them as new versions, archiving and disclosing them."""
 
 from datetime import datetime
 from typing import Any, Unpack
@@ -41,11 +41,11 @@ PRIVACY_REQUIRED = (
     "The previous version is still private. Choose how long the next one stays private, or leave "
     "both fields empty (null in the API) to make it public at once."
 )
-# A guest team's audit log names nobody of another team.
+# A guest team's audit log names no members of other teams.
 HOST_TEAM = Actor(display_name="the arena's team")
 # Jury votes are left out: they repeat those of the members.
 DISCLOSING_KINDS = [Rater.Kind.PERSON, Rater.Kind.JUDGE]
-# Raters whose votes do not count towards disclosure; the app that has such raters registers them.
+# Raters whose votes do not count towards disclosure; other apps register them.
 _ignored_raters: list[Q] = []
 
 
@@ -60,10 +60,10 @@ def register_candidate(
     private_until: datetime | None = None,
     **fields: Unpack[CandidateFields],
 ) -> Candidate:
-    """Register the first version of a candidate; without a team it belongs to the arena's.
+    """Register the first version of a candidate; without a team it belongs to the arena's team.
 
-    Its name stays private until it has `private_until_votes` votes or until `private_until`,
-    whichever comes first. Raises CandidateError.
+    The name stays private until the candidate has `private_until_votes` votes or until
+    `private_until`, whichever comes first. Raises CandidateError.
     """
     name = clean_candidate_name(name)
     content = clean_fields(arena, DEFAULTS | dict(fields))
@@ -94,7 +94,7 @@ def _register(draft: Candidate, *, by: Actor) -> Candidate:
 
 
 def _check_limit(draft: Candidate) -> None:
-    """Refuse one candidate too many; of several at once one or two may slip through."""
+    """Raise CandidateError for one candidate too many; concurrent requests may slip through."""
     active = Candidate.objects.filter(arena=draft.arena_id, team=draft.team_id, retired_at=None)
     if active.count() >= MAX_CANDIDATES:
         raise CandidateError(
@@ -117,7 +117,7 @@ def _write(draft: Candidate, by: Actor, action: str) -> Candidate:
 
 
 def is_in_use(candidate: Candidate) -> bool:
-    """Return whether anything was made with this version, so that it cannot be changed."""
+    """Return whether this version is archived or has answers, calls or comparisons: immutable."""
     return (
         candidate.retired_at is not None
         or candidate.responses.exists()
@@ -138,12 +138,12 @@ def revise_candidate(
 ) -> Candidate:
     """Write the next version of `candidate`, or change it in place while it is not in use.
 
-    A new version is private only if that is given again; a version changed in place keeps its
-    rules. A private candidate never becomes public by omission: the next version needs
-    `says_privacy`. Changes that change nothing return the candidate as it is. Raises
+    A new version is private only if privacy is given again; a version changed in place keeps its
+    privacy. A private candidate never becomes public by omission: its next version needs
+    `says_privacy`. Without any difference, the candidate is returned unchanged. Raises
     CandidateError.
     """
-    # Checked before anything is locked: it may have to read the variables of every prompt.
+    # Checked before anything is locked, because this may read the variables of every prompt.
     before = Candidate.objects.select_related("arena").get(pk=candidate.pk)
     content = clean_fields(before.arena, _content(before) | dict(changes))
     if content == _content(before):
@@ -177,8 +177,8 @@ def _revise(
 ) -> Candidate:
     """Write the checked content, unless someone has changed the candidate since `before`."""
     check_is_open(before, by=by)
-    # NO KEY: the standings of a refresh refer to it. Uploading or ordering answers locks this row
-    # as well, so none arrive between the check and the change.
+    # NO KEY: the standings of a refresh refer to this row. Uploading or ordering answers locks it
+    # too, so none arrive between the check and the change.
     candidate = Candidate.objects.select_for_update(no_key=True).get(pk=before.pk)
     if _content(candidate) != _content(before):
         raise CandidateError(
@@ -231,7 +231,7 @@ def _next_version(
 
 
 def _free_version(candidate: Candidate) -> int:
-    """Return the next version number, skipping those that another candidate's name reads like."""
+    """Return the next version number that does not read like another candidate's name."""
     others = Candidate.objects.filter(arena=candidate.arena_id)
     last = others.filter(name=candidate.name).aggregate(last=Max("version"))["last"]
     alike = others.filter(name__startswith=f"{candidate.name} v")
@@ -245,11 +245,11 @@ def _free_version(candidate: Candidate) -> int:
 @retry_on_deadlock
 @transaction.atomic
 def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
-    """Archive `candidate`: it is no longer shown to raters, its leaderboard entry stays.
+    """Archive `candidate`: it is no longer shown to raters; its leaderboard entry stays.
 
     Unfinished runs of its answers are cancelled, even if it was archived before, so that no money
-    is held for calls that nobody makes. If the arena's team archives a guest's candidate, both
-    teams' audit logs say so, each under the name that the team knows.
+    stays reserved for calls that will never be made. If the arena's team archives a guest's
+    candidate, both teams' audit logs record it, each under the name that the team knows.
     """
     lock_arena(candidate.arena_id)
     locked = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
@@ -279,7 +279,7 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
 
 
 def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
-    """Record an act in the audit log of the candidate's own team, which knows its name."""
+    """Record `action` in the audit log of the candidate's own team, which knows its name."""
     audit.record(
         team=candidate.team or candidate.arena.team,
         by=by,
@@ -295,7 +295,7 @@ def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> 
 
 
 def ignore_raters(raters: Q) -> None:
-    """Leave the votes of these raters, given as a filter of raters, out of disclosure."""
+    """Exclude the votes of these raters (a filter on Rater) from disclosure."""
     _ignored_raters.append(raters)
 
 
@@ -333,7 +333,7 @@ def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
     if candidate is None:
         return False
     candidate.disclosed_at = now
-    # Saved as an instance: signals tell caches of pages that still show its mask.
+    # Saved as an instance, so that signals clear cached pages that still show the mask.
     candidate.save(update_fields=["disclosed_at"])
     audit.record(
         team=candidate.team or candidate.arena.team,
@@ -349,8 +349,8 @@ def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
 def with_ballots(arenas: ArenaQuerySet) -> Any:
     """Annotate `has_texts` and `is_results_only`.
 
-    An arena is results only if it has comparisons, but no answer of any candidate's: it came so.
-    One that is being set up has neither.
+    An arena is results-only if it was imported with comparisons but without answers. A new arena
+    has neither.
     """
     shared = Pair.objects.filter(arena=OuterRef("pk"), shared_prompts__gt=0)
     compared = Comparison.objects.filter(arena=OuterRef("pk"))

@@ -1,4 +1,4 @@
-"""Comparisons: the texts they show, who may vote on them, and which one a rater gets next."""
+"""Comparisons: their texts, admission to voting, and the choice of a rater's next one."""
 
 import random
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import flip_coin, take_side
 
 TIME_TO_VOTE = timedelta(minutes=30)
-# A rater who has seen this many of the demanded pairs gets one drawn by weight.
+# After trying this many demanded pairs that the rater has seen, draw a pair by weight instead.
 MAX_DEMANDS_TRIED = 5
 PROMPT_FIELDS = ("id", "html", "html_version")
 RESPONSE_FIELDS = ("id", "candidate_id", "prompt_id", "names_itself", "html", "html_version")
@@ -65,7 +65,7 @@ class RetiredError(VoteError):
 
 
 def html_of(row: Prompt | Response) -> SafeString:
-    """Return the sanitised HTML of `row.text`, rendering and storing it where it is missing."""
+    """Return the sanitised HTML of `row.text`; render and store it if missing or outdated."""
     if row.html is None or row.html_version != RENDERER_VERSION:
         row.html = render_markdown(row.text)
         row.html_version = RENDERER_VERSION
@@ -74,12 +74,12 @@ def html_of(row: Prompt | Response) -> SafeString:
 
 
 def prompt_html(prompt: Prompt | None) -> SafeString:
-    """Return the HTML of a prompt; empty where the comparison has none."""
+    """Return the HTML of a prompt; empty if the comparison has no prompt."""
     return html_of(prompt) if prompt else SafeString()
 
 
 def response_html(response: Response | None) -> SafeString:
-    """Return the HTML of a response; empty where its text was not imported."""
+    """Return the HTML of a response; empty if its text was not imported."""
     return html_of(response) if response else SafeString()
 
 
@@ -87,9 +87,9 @@ def response_html(response: Response | None) -> SafeString:
 
 
 def check_admission(arena: Arena, rater: Rater) -> None:
-    """Raise SignInFirstError or MembersOnlyError for a person whom the arena does not let vote.
+    """Raise SignInFirstError or MembersOnlyError for a person who may not vote in the arena.
 
-    The team answers for raters whom its program or a file names.
+    Raters named by the team's program or by a file may always vote: the team answers for them.
     """
     if arena.voters == Arena.Voters.ANYONE or rater.kind != Rater.Kind.PERSON:
         return
@@ -104,10 +104,10 @@ def check_admission(arena: Arena, rater: Rater) -> None:
 
 
 def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) -> Any:
-    """Return an issued comparison with its arena, rater and names: what voting on it needs.
+    """Return an issued comparison with everything needed to vote on it: arena, rater and names.
 
-    None where there is none, or none in an arena that `actor` may see. `other_votes` counts the
-    rater's votes in this arena on other comparisons.
+    None if there is no such comparison, or `actor` may not see the arena. `other_votes` counts the
+    rater's votes on other comparisons of this arena.
     """
     row = sql.one(sql.ISSUED, key, slug, *_private_access(actor))
     if row is None:
@@ -137,16 +137,16 @@ def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) ->
 
 
 def _private_access(actor: Actor) -> tuple[bool, int | None, int | None]:
-    """What lets an actor see private arenas: being an operator, a token's team, a membership."""
+    """Return the parameters of sql.ISSUED for private arenas: is operator, token's team, user."""
     if actor.token is not None:
         return False, actor.token.team_id if actor.token.can_read else None, None
     return actor.is_operator, None, actor.user.pk if actor.user else None
 
 
 def _partial_row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
-    """Build a row of which only `fields` were read; the others are fetched when accessed.
+    """Build a model instance from `fields` only; the other fields are fetched when accessed.
 
-    `fields` come in the order in which the model defines them.
+    `fields` must be in the order in which the model defines them.
     """
     return model.from_db(DEFAULT_DB_ALIAS, fields, values)
 
@@ -158,7 +158,7 @@ def _partial_row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> An
 class Matchup:
     """A prompt and the responses of two candidates, lower candidate id first.
 
-    Their texts are not loaded: stored HTML is enough for a page.
+    The texts are not loaded, because a page only needs the stored HTML.
     """
 
     prompt: Prompt
@@ -177,10 +177,10 @@ def next_comparison(
 ) -> Comparison | None:
     """Return the comparison that `rater` gets next, or None when nothing is left.
 
-    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`
-    names the one on the screen when the next one is fetched ahead. A lock on the rater keeps two
-    tabs from getting the same two responses; `is_locked`: this transaction has taken it. Raises
-    SignInFirstError and MembersOnlyError.
+    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude` is
+    the comparison on the screen when the next one is prefetched. A lock on the rater keeps two tabs
+    from getting the same two responses; `is_locked`: this transaction already holds the lock.
+    Raises SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)
     with transaction.atomic(savepoint=False):
@@ -197,7 +197,7 @@ def next_comparison(
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
-    """Issue a pair that a run or an undone vote asks for and that this rater has not seen."""
+    """Issue a pair that a run or an undone vote demands and this rater has not seen."""
     demands = list(PairDemand.objects.open(arena).select_related("pair"))
     for _ in range(min(len(demands), MAX_DEMANDS_TRIED)):
         remaining = [demand.remaining for demand in demands]
@@ -251,7 +251,7 @@ def _issue(
     probability: float | None,
     run_id: int | None = None,
 ) -> Comparison:
-    """Write the comparison. Sides come last: the pair's row is locked from there to the commit."""
+    """Write the comparison. Sides are decided last: that locks the pair until the commit."""
     comparison = Comparison(
         key=uuid4(),
         arena=arena,
@@ -273,7 +273,7 @@ def _issue(
 def _write(
     comparison: Comparison, pair_id: int, low: Response, high: Response
 ) -> tuple[Response, Response]:
-    """Insert the comparison, and set its id; return the responses as left and right."""
+    """Insert the comparison and set its id; return the responses as (left, right)."""
     values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
     forward = low.candidate_id, high.candidate_id, low.pk, high.pk
     reverse = high.candidate_id, low.candidate_id, high.pk, low.pk
@@ -298,11 +298,11 @@ def _write(
 def issue_pair(
     *, arena: Arena, rater: Rater, responses: tuple[int, int], now: datetime
 ) -> Comparison:
-    """Issue these two responses to `rater`, or return the open comparison of them.
+    """Issue these two responses to `rater`, or return their open comparison.
 
-    The pair was not drawn, so it has no probability and its vote never counts as a drawn one.
-    Sides are decided as always. Raises SignInFirstError, MembersOnlyError, SeenBeforeError and
-    RetiredError.
+    The pair was not drawn, so the comparison has no draw probability and its vote never counts as
+    drawn. Sides are decided as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError
+    and RetiredError.
     """
     check_admission(arena, rater)
     with transaction.atomic():

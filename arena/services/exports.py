@@ -1,8 +1,8 @@
-"""Writing an arena as files of the native format, which import elsewhere to the same votes.
+"""Exporting an arena to files of the native format; importing them gives the same votes.
 
-No e-mail address and no account is exported: raters that a file brought and judges keep their
-names, everybody else is "rater-<n>". Of a candidate that is not disclosed yet only the name that
-the public knows is written, with its votes.
+No e-mail address and no account is exported: judges and raters from an imported file keep their
+names, everybody else becomes "rater-<n>". An undisclosed candidate is exported under its public
+name, with its votes only.
 """
 
 import json
@@ -20,7 +20,7 @@ VOTE_KEYS = {
     *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
     *("rater", "judge", "kind", "cast_at"),
 }
-# One character before the @ is enough, and keeps the time linear in the length of the text.
+# Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
 Line = dict[str, Any]
 
@@ -32,8 +32,8 @@ class ExportError(Exception):
 def export_arena(*, arena: Arena, folder: Path, overwrite: bool = False) -> dict[str, int]:
     """Write `arena` into `folder`; return how many lines each file has.
 
-    Files without lines are left out. Each appears whole or not at all. With `overwrite` the files
-    of an earlier export are replaced and everything else in the folder is left alone.
+    Files without lines are left out. A file appears complete or not at all. With `overwrite` the
+    files of an earlier export are replaced, and everything else in the folder stays.
     """
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is not a folder.")
@@ -65,7 +65,7 @@ def _put_in_place(draft: Path, folder: Path) -> None:
 
 def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
     names = candidate_names(arena)
-    # Votes first: whatever they name is there still when the other files are written.
+    # Votes first, so that everything they name still exists when the other files are written.
     lines = {
         "votes.jsonl": votes(arena, names),
         "prompts.jsonl": prompts(arena),
@@ -100,7 +100,7 @@ def prompts(arena: Arena) -> Iterator[Line]:
 def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     for candidate in arena.candidates.revealed().order_by("pk"):
         if candidate.pk not in names:
-            continue  # it came while the votes were written
+            continue  # created while the votes were written
         line = {"name": names[candidate.pk]}
         if candidate.disclosed_at:
             line |= {name: getattr(candidate, name) for name in Candidate.IN_FILES}
@@ -108,7 +108,7 @@ def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
 
 
 def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
-    """Yield the answers of candidates that are disclosed."""
+    """Yield the answers of disclosed candidates."""
     disclosed = Response.objects.revealed().exclude(candidate__disclosed_at=None)
     rows = disclosed.filter(candidate__in=names).order_by("pk")
     for candidate, prompt, text in rows.values_list(
@@ -140,7 +140,7 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
     if vote.preference is not None:
         line["preference_a"] = vote.preference
     details = vote.details if isinstance(vote.details, dict) else {}
-    # What its file said besides stands under names that a vote does not use itself.
+    # Further fields of an imported vote, renamed where they would clash with a vote's own.
     return line | {
         f"{name}_" if name in VOTE_KEYS else name: value
         for name, value in _without_addresses(details).items()
@@ -148,7 +148,7 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
 
 
 def _without_addresses(value: Any) -> Any:
-    """Return `value` without any text or key, however deep, that contains an e-mail address."""
+    """Return `value` without any text or key, at any depth, that contains an e-mail address."""
     if isinstance(value, dict):
         return {
             key: _without_addresses(inner)
@@ -168,14 +168,14 @@ def _has_address(value: Any) -> bool:
 
 
 def candidate_names(arena: Arena) -> dict[int, str]:
-    """Return a name for each candidate by id; versions of one candidate have different ones."""
+    """Return a unique name for each candidate, by id."""
     taken: set[str] = set()
     rows = arena.candidates.revealed().order_by("version", "pk")
     return {candidate.pk: _free(str(candidate), taken) for candidate in rows}
 
 
 def rater_names(arena: Arena) -> dict[int, tuple[str, str]]:
-    """Return kind and name of each rater by id: no account, no address."""
+    """Return the kind and name of each rater by id, without accounts and addresses."""
     raters = Rater.objects.filter(votes__arena=arena).distinct().order_by("pk")
     taken = {rater.name for rater in raters if _is_public(rater)}
     return {

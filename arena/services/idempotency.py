@@ -1,8 +1,8 @@
-"""Idempotency keys: requests that are carried out once, however often they are sent.
+"""Idempotency keys: a request is carried out once, however often it is sent.
 
 The key and the reply are written in the transaction that does the work, so a crash leaves neither.
 A second request with the same key waits for the first one's transaction: at the unique constraint
-on PostgreSQL, at the write lock on SQLite. No half-done request is ever seen.
+on PostgreSQL, at the write lock on SQLite. A half-done request is never visible.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ def carry_out_once(
 ) -> StoredReply:
     """Return the reply of `work`, or its stored reply if the key was used before.
 
-    `work` runs in this transaction. An exception rolls back everything, the key included; a reply
+    `work` runs in this transaction. An exception rolls back everything, including the key; a reply
     that asks for a retry (429, 5xx) removes the key. If the caller's `rights` have changed and the
     request would now be refused, the refusal is returned. Raises IdempotencyKeyError and
     FirstRequestRunningError.
@@ -111,7 +111,7 @@ def _reply_again(
 
 
 def _try_out(work: Callable[[], StoredReply]) -> StoredReply:
-    """Return the reply that `work` would give, and roll back what it writes."""
+    """Return the reply that `work` would give; roll back its writes."""
     with transaction.atomic():
         reply = work()
         transaction.set_rollback(True)

@@ -1,8 +1,8 @@
-"""Writing the rows of an import, a batch to a transaction, and taking abandoned ones back.
+"""Writing the rows of an import, one batch per transaction, and discarding abandoned imports.
 
-Rows of one file are written in its order and each batch whole, so what an interrupted import
-has written is a beginning of the file. Nothing is written over a conflict in silence: rows are
-checked before, the importer holds the arena's lock, and what the database still refuses is raised.
+Rows are written in the order of the file, and each batch completely or not at all, so an
+interrupted import has written the beginning of the file. Conflicts are never ignored: rows are
+checked first, the importer holds the arena's lock, and errors of the database are raised.
 """
 
 import uuid
@@ -45,14 +45,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Ids(Generic[Key]):
-    """Ids by name, asked from the database a batch at a time and remembered for a while."""
+    """Ids by name, read from the database a batch at a time and cached up to a limit."""
 
     def __init__(self, ask: Callable[[Collection[Key]], dict[Key, int]]) -> None:
         self.ask = ask
         self.remembered: dict[Key, int] = {}
 
     def of(self, names: Iterable[Key]) -> dict[Key, int]:
-        """Return the ids of those of `names` that exist."""
+        """Return the ids of the existing `names`."""
         wanted = dict.fromkeys(names)
         if len(self.remembered) > REMEMBERED:
             self.remembered.clear()
@@ -62,7 +62,7 @@ class Ids(Generic[Key]):
         return {name: self.remembered[name] for name in wanted if name in self.remembered}
 
     def made(self, names: Iterable[Key], make: Callable[[list[Key]], object]) -> dict[Key, int]:
-        """Return the ids of `names`, after `make` has made those that do not exist."""
+        """Return the ids of `names`, after `make` has created the missing ones."""
         wanted = list(dict.fromkeys(names))
         found = self.of(wanted)
         if missing := [name for name in wanted if name not in found]:
@@ -83,14 +83,14 @@ class Writer:
         self.self_identifying: set[int] = set()
 
     def rows_written(self, kind: str) -> tuple[int, int]:
-        """Return how many rows of this file are there, and the number of the last one."""
+        """Return how many rows of this file are already written, and the number of the last one."""
         there = MODELS[kind].objects.filter(source=self.source, source_row__isnull=False)
         return there.count(), there.aggregate(last=Max("source_row"))["last"] or 0
 
     def write(self, rows: list[Row], kind: str) -> None:
         """Write a batch of good rows, all of one kind, in one transaction."""
         if kind == "responses":
-            # Reading long answers takes a while: not while voters wait for the write lock.
+            # Checking long answers takes a while, so not while voters wait for the write lock.
             self.self_identifying = {row.number for row in rows if self._identifies(row.content)}
         write = {
             "prompts": self._prompts,
@@ -106,7 +106,7 @@ class Writer:
         return self_identifies(response.text, names=(author.name, author.model))
 
     def _common(self, row: Row, names: Sequence[str]) -> dict[str, Any]:
-        """Return what a row is created with: its source, and the fields that are called alike."""
+        """Return the source of a row, and its fields that have the same name in the model."""
         fields = {name: getattr(row.content, name) for name in names}
         if getattr(row.content, "retired", False):
             fields["retired_at"] = self.source.started_at
@@ -204,7 +204,7 @@ class Writer:
 
     @cached_property
     def responses(self) -> dict[tuple[int, int], tuple[int, bool]]:
-        """The answers that were in the arena when this file was begun: id, identifies itself."""
+        """The arena's answers when this file was begun: (id, whether it identifies itself)."""
         rows = Response.objects.filter(prompt__arena=self.arena).values_list(
             "candidate_id", "prompt_id", "pk", "names_itself"
         )
@@ -239,7 +239,7 @@ class Writer:
 
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:
-    """Delete every row of `imports`, which were abandoned unread, and the imports themselves."""
+    """Delete abandoned, never revealed imports and all of their rows."""
     for model in (Vote, Comparison, Response, Candidate, Prompt):
         rows = model.objects.filter(source__in=imports).order_by("pk")
         while ids := list(rows.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
@@ -249,9 +249,9 @@ def discard(arena: Arena, imports: Collection[Import]) -> None:
 
 
 def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -> None:
-    """Insert bare values: votes come by the million, and model instances cost most of the time.
+    """Insert plain values: for millions of votes, model instances would take most of the time.
 
-    Columns that are not named must be nullable or have a default in the database.
+    All other columns must be nullable or have a default in the database.
     """
     fields = [cast("Field[Any, Any]", model._meta.get_field(name)) for name in columns]
     quote = connection.ops.quote_name

@@ -1,7 +1,7 @@
-"""Taking files into an arena: checked whole, written in batches, revealed by one update.
+"""Importing files into an arena: checked completely, written in batches, revealed by one update.
 
-Until the reveal nobody reads a row of it. An import that is killed is resumed by making the same
-call again; a file that was imported before is known by its SHA-256 and adds nothing.
+Nobody can read a row before the reveal. A killed import is resumed by making the same call again;
+a file that was imported before is recognised by its SHA-256 and adds nothing.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
 CHUNK = 1 << 20
 BUSY = "Another import into this arena is running. Wait until it has ended, then try again."
-# Called with what is done ("checking", "writing"), the file, rows done, rows in all (about).
+# Called with the stage ("checking", "writing"), the file, the rows done and the approximate total.
 Progress = Callable[[str, Path, int, int], None]
 
 
@@ -46,7 +46,7 @@ class ArenaImportError(Exception):
 
 
 class BadRowsError(ArenaImportError):
-    """Rows were bad and not to be skipped; nothing was written."""
+    """Rows were bad and `skip_bad` was off, or no good row was left; nothing was written."""
 
     def __init__(self, rejected: RejectedRows) -> None:
         super().__init__(str(rejected))
@@ -55,7 +55,7 @@ class BadRowsError(ArenaImportError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to import. `name`, `description` and `is_sample` are for an arena that is new."""
+    """Options of an import. `name`, `description` and `is_sample` apply to a new arena only."""
 
     format_name: str = "auto"
     name: str = ""
@@ -68,9 +68,9 @@ class Options:
 
 @dataclass(kw_only=True)
 class ImportedFile(ImportFile):
-    """A file: its fingerprint, the numbers of its bad rows (ascending), and what became of it.
+    """A file: its fingerprint, the numbers of its bad rows (ascending), and its result.
 
-    `known`: it had been imported before, and added nothing.
+    `known`: the file had been imported before, so it added nothing.
     """
 
     sha256: str
@@ -82,7 +82,7 @@ class ImportedFile(ImportFile):
     known: bool = False
 
     def good_rows(self) -> Iterator[Row]:
-        """Read the file again, without the rows that were found bad."""
+        """Read the file again; yield all but the bad rows."""
         bad = iter(self.bad)
         next_bad = next(bad, None)
         for row in self.rows():
@@ -96,7 +96,7 @@ class ImportedFile(ImportFile):
 
 @dataclass
 class ImportReport:
-    """What an import did, file by file, and the first of the rows that it left out."""
+    """The result of an import, file by file, and the first rejected rows."""
 
     arena: Arena
     files: list[ImportedFile]
@@ -106,10 +106,10 @@ class ImportReport:
 def import_files(
     *, slug: str, paths: Sequence[Path], now: datetime, options: Options | None = None
 ) -> ImportReport:
-    """Import `paths` into the arena `slug`, which is created when it is new.
+    """Import `paths` into the arena `slug`, which is created if it does not exist.
 
     Raises FileError or ArenaImportError with a sentence for people; BadRowsError, before anything
-    is written, where rows are bad and are not to be skipped.
+    is written, if rows are bad and must not be skipped.
     """
     options = options or Options()
     arena = _arena(slug, options)
@@ -119,9 +119,9 @@ def import_files(
                 ImportedFile(**vars(file), **_fingerprint(file.path))
                 for file in find_files(paths, options.format_name)
             ]
-            # The same content twice counts once.
+            # Files with the same content count once.
             files = list({file.sha256: file for file in reversed(files)}.values())[::-1]
-            # Asked again under the lock: another import may just have created it.
+            # Looked up again under the lock: another import may just have created it.
             arena = Arena.objects.filter(slug=slug).first() or arena
             return _import(arena, files, options, now)
     except DatabaseError as error:
@@ -137,7 +137,7 @@ def exclusive_import(slug: str) -> AbstractContextManager[None]:
 
 
 def _arena(slug: str, options: Options) -> Arena:
-    """Return the arena of that slug, or a new one, checked and not yet saved."""
+    """Return the arena with that slug, or a new one, validated but not saved."""
     if arena := Arena.objects.filter(slug=slug).first():
         if arena.founded_by and arena.founded_by.format == DELETED:
             raise ArenaImportError(
@@ -159,7 +159,7 @@ def _arena(slug: str, options: Options) -> Arena:
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
-    """Return the SHA-256 of a file and how many lines it has, by these names."""
+    """Return `sha256` and `lines` (their number) of a file."""
     sha, lines = hashlib.sha256(), 0
     try:
         with path.open("rb") as stream:
@@ -194,7 +194,7 @@ def _import(
         _announce(arena, founded=True)
     if Response.objects.filter(candidate__arena=arena).exists():
         sync_pairs(arena=arena)
-        announce(votes_changed, arena_id=arena.pk, reason="import")  # there are pairs to weigh now
+        announce(votes_changed, arena_id=arena.pk, reason="import")  # new pairs need weights
     return ImportReport(arena, files, rejected)
 
 
@@ -202,7 +202,7 @@ def _import(
 
 
 def _check(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
-    """Read every file once; refuse bad rows, or put them aside where they are to be skipped."""
+    """Read every file once; raise BadRowsError for bad rows, or record them to be skipped."""
     checker, rejected = Checker(_known(arena, files)), RejectedRows()
     for file in files:
         _check_file(file, checker, rejected, options.progress)
@@ -235,7 +235,7 @@ def _check_file(
 
 
 def _known(arena: Arena, files: list[ImportedFile]) -> Known:
-    """Return what `arena` has that stays: everything but rows of other, abandoned imports."""
+    """Return the content of `arena`, except for rows of other, abandoned imports."""
     if arena.pk is None:
         return Known()
     ours = Import.objects.filter(arena=arena, sha256__in=[file.sha256 for file in files])
@@ -253,9 +253,9 @@ def _known(arena: Arena, files: list[ImportedFile]) -> Known:
 
 
 def _write_rejects(file: ImportedFile, folder: Path | None) -> Path:
-    """Copy the bad rows, as they are, to `<file>.rejects.<ext>` beside the file or in `folder`.
+    """Copy the bad rows unchanged to `<file>.rejects.<ext>` beside the file or in `folder`.
 
-    Under the same header, so that the copy can be corrected and imported by itself.
+    The copy has the same header, so that it can be corrected and imported by itself.
     """
     path, bad = file.path, set(file.bad)
     target = (folder or path.parent) / f"{path.stem}.rejects{path.suffix}"
@@ -303,7 +303,7 @@ def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datet
 
 @transaction.atomic
 def _open(arena: Arena, files: list[ImportedFile], now: datetime) -> list[Import]:
-    """Find or create the Import of each file, and have one of them found a hidden arena."""
+    """Find or create the Import of each file; one of them becomes a hidden arena's founder."""
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
     if arena.pk is None:
         arena.save()
@@ -326,7 +326,7 @@ def _open(arena: Arena, files: list[ImportedFile], now: datetime) -> list[Import
 
 
 def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Progress) -> None:
-    """Write the good rows that are not there yet, in batches that each take a moment."""
+    """Write the good rows that are not written yet, in batches that each take a moment."""
     writer = Writer(arena=arena, source=source)
     done, last = writer.rows_written(file.kind)
     rows = (row for row in file.good_rows() if row.number > last)
@@ -334,7 +334,7 @@ def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Prog
     while batch := _batch(rows, size):
         started = time.monotonic()
         writer.write(batch, file.kind)
-        # As many rows as fit into the time a transaction may take, growing at most twofold.
+        # As many rows as fit into the time a transaction may take, but at most twice as many.
         seconds = max(time.monotonic() - started, 0.001)
         wanted = min(len(batch) * BATCH_SECONDS / seconds, len(batch) * 2)
         size = int(min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH))
@@ -349,7 +349,7 @@ def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Prog
 
 
 def _batch(rows: Iterator[Row], size: int) -> list[Row]:
-    """Take the next `size` rows, or fewer where they are large."""
+    """Take the next `size` rows, or fewer if they are large."""
     batch: list[Row] = []
     room = BATCH_BYTES
     for row in islice(rows, size):
@@ -362,10 +362,10 @@ def _batch(rows: Iterator[Row], size: int) -> list[Row]:
 
 @transaction.atomic
 def _reveal(arena: Arena, imports: list[Import]) -> None:
-    """Show every row of these imports, and the arena they founded, by one update.
+    """Reveal every row of these imports, and the arena they founded, by one update.
 
-    Its time is that of the update, not that at which the import began: a leaderboard that was
-    fitted in between must see that it is behind.
+    `revealed_at` is the time of the update, not of the import's start: a leaderboard fitted in
+    between must see that it is outdated.
     """
     ids = [source.pk for source in imports]
     Import.objects.filter(pk__in=ids).update(revealed_at=timezone.now())

@@ -1,8 +1,8 @@
 """Locks, and retries after deadlocks.
 
-Code that locks several of an arena's rows takes them in one order: the arena, its candidates or
-prompts, runs and answers, pairs, and ranking's row of refreshes. All are locked NO KEY, so that
-inserts that only refer to them, as every vote does, do not wait.
+Code that locks several rows of an arena does so in this order: the arena, its candidates or
+prompts, runs and answers, pairs, and ranking's refresh row. All locks are NO KEY, so that inserts
+that only refer to these rows, as every vote does, do not wait.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ R = TypeVar("R")
 def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None]:
     """Hold the lock named `work`; raise `busy` while another process holds it.
 
-    The lock ends with the process. In a transaction PostgreSQL holds it until the end of the
-    transaction, because others see the changes only then. `work` is part of a file name: letters,
+    The lock ends with the process. In a transaction PostgreSQL holds the lock until the transaction
+    ends, because others see the changes only then. `work` becomes part of a file name: use letters,
     digits, hyphens and underscores.
     """
     if connection.vendor == "postgresql":
@@ -51,7 +51,7 @@ def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
 
 @contextmanager
 def _transaction_lock(key: int, busy: Exception) -> Iterator[None]:
-    """Take a lock that ends with the transaction, because a failed one could not release it."""
+    """Take a lock that ends with the transaction; a failed transaction could not release one."""
     if not _call_lock_function("pg_try_advisory_xact_lock", key):
         raise busy
     yield
@@ -83,8 +83,8 @@ def lock_arena(arena_id: int) -> Arena:
 def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:
     """Call `work` once more if the database rolled it back in favour of another transaction.
 
-    Only for work that is one transaction and nothing else. Inside an outer transaction nothing is
-    retried: that one is rolled back too, and its owner has to retry it.
+    Only for work that consists of one transaction. Inside an outer transaction nothing is retried:
+    the outer one is rolled back too, and its owner has to retry it.
     """
 
     @wraps(work)
@@ -100,5 +100,5 @@ def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:
 
 
 def _was_rolled_back(error: OperationalError) -> bool:
-    """Return whether a deadlock or conflict rolled back a transaction that would succeed alone."""
+    """Return whether the transaction was rolled back by a deadlock or a conflict with another."""
     return getattr(error.__cause__, "sqlstate", None) in ROLLED_BACK

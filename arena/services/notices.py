@@ -1,7 +1,8 @@
 """Notices to teams, their webhooks, and the delivery of notices to webhooks and by e-mail.
 
-A delivery is claimed, sent with no transaction open, tried again later, and finally given up. A
-receiver may get one twice if a worker was killed right after sending it; its id is then the same.
+A delivery is claimed and sent without an open transaction; after a failure it is tried again later,
+and finally given up. A receiver may get a notice twice, with the same id, if a worker was killed
+right after sending it.
 """
 
 import base64
@@ -71,7 +72,7 @@ def notify(
 
 
 def clip_sentence(sentence: str) -> str:
-    """Return the sentence on one line, cut to the length that is stored."""
+    """Return the sentence on one line, cut to the maximum length."""
     line = " ".join(sentence.split())
     return line if len(line) <= MAX_SENTENCE_LENGTH else f"{line[: MAX_SENTENCE_LENGTH - 1]}…"
 
@@ -139,7 +140,7 @@ def add_webhook(*, team: Team, url: str, by: Actor) -> Webhook:
 
 @transaction.atomic
 def remove_webhook(*, webhook: Webhook, by: Actor, now: datetime) -> bool:
-    """Stop sending to `webhook`; return whether this call did it."""
+    """Remove `webhook`; return whether this call removed it."""
     removed = Webhook.objects.live().filter(pk=webhook.pk).update(removed_at=now)
     if removed:
         record(
@@ -194,8 +195,8 @@ def target_rules() -> dict[str, Any]:
 def take_due_deliveries(*, now: datetime) -> list[int]:
     """Return the ids of the deliveries to enqueue now, oldest first, and mark them as enqueued.
 
-    One that no worker has claimed after a while is returned again, because its message may be
-    lost. So is one whose worker was killed, until somebody claims it.
+    A delivery that no worker has claimed after a while is returned again, because its message may
+    be lost. A delivery whose worker was killed is returned until another worker claims it.
     """
     due = Delivery.objects.not_enqueued(now).order_by("due_at", "pk")
     ids = list(due.values_list("pk", flat=True)[:MAX_ENQUEUED])
@@ -222,7 +223,7 @@ def deliver(*, delivery_id: int, now: datetime) -> None:
         settle = _try_again if error.retryable else _give_up
         settle(delivery, error.reason, now)
     except (SMTPException, OSError):
-        # A mail server's reply may name accounts; its own log has it.
+        # A mail server's reply may name accounts, so it is not stored; the server's log has it.
         _try_again(delivery, "The mail server did not accept the message.", now)
     else:
         _settle(delivery, state=State.DELIVERED, delivered_at=now, error="")
@@ -230,7 +231,7 @@ def deliver(*, delivery_id: int, now: datetime) -> None:
 
 @transaction.atomic
 def _claim(delivery_id: int, now: datetime) -> Delivery | None:
-    """Claim the delivery until the lease ends; None if it is not due, or given up."""
+    """Claim the delivery until its lease ends; None if it is not due, or was given up."""
     due = Delivery.objects.due(now).filter(pk=delivery_id)
     taken = due.filter(attempts__lt=MAX_ATTEMPTS).update(
         state=State.RUNNING, attempts=F("attempts") + 1, lease_expires_at=now + LEASE
@@ -257,7 +258,7 @@ def _give_up(delivery: Delivery, reason: str, now: datetime) -> None:
 
 
 def _try_again(delivery: Delivery, reason: str, now: datetime) -> None:
-    """Schedule the next attempt, each after a longer pause; give up after the last one."""
+    """Schedule the next attempt after a longer pause; give up after the last attempt."""
     if delivery.attempts >= MAX_ATTEMPTS:
         _give_up(delivery, reason, now)
         return
@@ -267,7 +268,7 @@ def _try_again(delivery: Delivery, reason: str, now: datetime) -> None:
 
 @transaction.atomic
 def _remove_webhook(delivery: Delivery, reason: str, now: datetime) -> None:
-    """Remove the webhook, as its receiver asks."""
+    """Remove the webhook at its receiver's request."""
     assert delivery.webhook is not None, "only a webhook's receiver can be gone"
     _give_up(delivery, f"{reason} The webhook was removed.", now)
     webhook = delivery.webhook
@@ -308,8 +309,8 @@ def _post(delivery: Delivery, webhook: Webhook, now: datetime) -> None:
 def delivery_body(notice: Notice) -> bytes:
     """Return the JSON that a webhook receives.
 
-    Always `id`, `type`, `created_at`, `team`, `arena`, `sentence` and `url`; its kind may add
-    `candidate`, `baseline` and `numbers`.
+    It always has `id`, `type`, `created_at`, `team`, `arena`, `sentence` and `url`; depending on
+    the kind of notice, also `candidate`, `baseline` and `numbers`.
     """
     common = {
         "id": f"notice-{notice.pk}",

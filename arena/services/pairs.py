@@ -1,4 +1,4 @@
-"""Pairs of candidates: which exist, how likely each is drawn, and which side each one takes."""
+"""Pairs of candidates: their creation, their weights in draws, and the sides of a comparison."""
 
 import random
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ draw = random.SystemRandom()
 def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
     """Create a Pair for every two candidates that share prompts; update the counts of all pairs.
 
-    If only one candidate's answers or its archiving have changed, pass it as `touched`: only its
-    pairs are counted. Pairs that no longer share a prompt keep their history and are never drawn.
-    Code that adds answers calls this afterwards, so it announces them.
+    If only one candidate's answers have changed, or it was archived, pass it as `touched`: then
+    only its pairs are counted. Pairs that no longer share a prompt keep their history and are never
+    drawn. Code that adds answers calls this afterwards, so `answers_changed` is announced here.
     """
-    # Writers of many pairs take turns: no older count overwrites a newer one, and no two of them
-    # wait for each other's rows.
+    # Writers of many pairs take turns, so that no older count overwrites a newer one, and no two
+    # writers wait for each other's rows.
     lock_arena(arena.pk)
     if touched is None:
         shared, pairs = _shared_prompts(arena), arena.pairs.all()
@@ -52,8 +52,8 @@ def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
 def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:
     """Write the counts that have changed; `counts` maps pair ids to the old and the new count.
 
-    One statement for all pairs with the same count: a CASE with a line per pair takes quadratic
-    time.
+    One statement updates all pairs with the same count: a CASE with a line per pair would take
+    quadratic time.
     """
     ids_by_count: dict[int, list[int]] = {}
     for pk, (old, new) in counts.items():
@@ -99,7 +99,7 @@ def _showable_answers(arena_id: int) -> CatalogQuerySet:
 
 @transaction.atomic
 def publish_pair_weights(*, arena: Arena, weights: Mapping[tuple[int, int], float]) -> None:
-    """Store the weights that ranking computed; pairs not named keep theirs."""
+    """Store the weights computed by ranking; pairs that are not named keep theirs."""
     lock_arena(arena.pk)
     pairs = [pair for pair in arena.pairs.all() if (pair.low_id, pair.high_id) in weights]
     for pair in pairs:
@@ -114,9 +114,9 @@ def flip_coin() -> bool:
 def take_side(*, pair: Pair) -> bool:
     """Count one more showing of `pair`; return whether its lower id goes left.
 
-    Call it in the transaction that writes the comparison: the row stays locked until then, so the
-    counts of the two sides never differ by more than one. When they are equal a coin decides, so
-    that the names of one showing do not reveal the sides of the next.
+    Call this in the transaction that writes the comparison: the row stays locked until the commit,
+    so the counts of the two sides never differ by more than one. If they are equal, a coin decides,
+    so that the names revealed after one vote do not reveal the sides of the next comparison.
     """
     coin = flip_coin()
     ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin, coin, coin, pair.pk)

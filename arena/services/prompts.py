@@ -1,7 +1,7 @@
-"""Prompts: uploaded, revised, archived and restored.
+"""Uploading, revising, archiving and restoring prompts.
 
-An upload is planned against what the arena has before anything is written. Whether two prompts
-have the same text is decided by the final state, not row by row: rows may swap two texts.
+An upload is planned against the arena's prompts before anything is written. Duplicate texts are
+judged by the final state, not row by row, because rows may swap two texts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class PromptFields(TypedDict, total=False):
 
 
 def prompt_key(text: str, variables: Mapping[str, str]) -> Key:
-    """Return what no two prompts of an arena may have in common."""
+    """Return the key that must be unique in an arena: the text and the variables."""
     return text.replace("\r\n", "\n").strip(), tuple(sorted(variables.items()))
 
 
@@ -79,7 +79,7 @@ class _Draft:
 
 @dataclass
 class PromptChangePlan:
-    """The prompts that an upload adds and changes, and a report of what it cannot do.
+    """The prompts that an upload adds and changes, and a report that names the refused rows.
 
     Call `take`, `refuse_in_use`, `refuse_duplicates` and `count`, in this order.
     """
@@ -105,7 +105,7 @@ class PromptChangePlan:
         if row.external_id:
             known = self.by_id.get(row.external_id)
         elif known := self.by_text.get(prompt_key(row.text, row.variables)):
-            row = replace(row, text=known.text)  # found by its text, so the text does not change
+            row = replace(row, text=known.text)  # found by its text, so the text must not change
         if known is None:
             self._add(row)
         else:
@@ -157,7 +157,7 @@ class PromptChangePlan:
         return name
 
     def refuse_in_use(self, prompt_ids: Iterable[int]) -> None:
-        """Withdraw the changes of prompts that something was already made with."""
+        """Withdraw the changes of these prompts, which are already in use."""
         drafts = {draft.prompt.pk: draft for draft in self.drafts.values() if draft.before}
         for prompt_id in prompt_ids:
             name = quoted(drafts[prompt_id].prompt.external_id)
@@ -166,9 +166,9 @@ class PromptChangePlan:
     def refuse_duplicates(self) -> None:
         """Refuse rows that would leave two prompts with the same text.
 
-        A prompt that keeps its text comes before one that takes it, and an earlier row before a
-        later one. A prompt whose change is refused keeps its old text, so the draft that was to
-        take that text is refused in turn.
+        A prompt that keeps its text has priority over one that would take the same text, and an
+        earlier row over a later one. A prompt whose change is refused keeps its old text, so a
+        draft that was to take this text is refused in turn.
         """
         # Imported prompts may share a text, and stay as they are.
         holders = _by_text(
@@ -182,7 +182,7 @@ class PromptChangePlan:
                 unsettled = self._settle(unsettled, holders)
 
     def _settle(self, draft: _Draft, holders: dict[Key, Prompt]) -> _Draft | None:
-        """Give `draft` its text or refuse it; return the draft that thereby loses its text."""
+        """Let `draft` have its text or refuse it; return the draft that loses its text by that."""
         if _keeps_text(draft):
             return None
         holder = holders.setdefault(_key(draft.prompt), draft.prompt)
@@ -224,7 +224,7 @@ def _key(prompt: Prompt) -> Key:
 
 
 def _by_text(prompts: Iterable[Prompt]) -> dict[Key, Prompt]:
-    """Map keys to prompts, the first where several share one."""
+    """Map keys to prompts; if several share a key, to the first."""
     by_text: dict[Key, Prompt] = {}
     for prompt in prompts:
         by_text.setdefault(_key(prompt), prompt)
@@ -251,10 +251,10 @@ def upsert_prompts(
     unread: Sequence[Problem] = (),
     atomic: bool = False,
 ) -> UploadReport:
-    """Add new prompts and change those known by id or by text.
+    """Add new prompts and change existing ones, found by id or by text.
 
-    Fields that a row leaves empty stay as they are. The report names the refused rows and those
-    that could not be read (`unread`); with `atomic`, one of them keeps out all others too.
+    Fields that a row leaves empty stay as they are. The report names the refused rows and the
+    unreadable ones (`unread`); with `atomic`, one such row keeps out all others too.
     """
     lock_arena(arena.pk)
     plan = PromptChangePlan(arena, UploadReport(refused=list(unread)))
@@ -283,7 +283,7 @@ def upsert_prompts(
 
 
 def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
-    """Return those of `ids` that have answers or comparisons, or are being answered."""
+    """Return the `ids` of prompts that have answers or comparisons, or are being answered."""
     askers = [candidate.asker for candidate in arena.candidates.exclude(endpoint="").only("pk")]
     in_use: set[int] = set()
     for start in range(0, len(ids), BATCH):
@@ -333,7 +333,7 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields])
 def check_is_unique(*, prompt: Prompt) -> None:
     """Raise PromptError if another prompt has the text of `prompt`, which is not saved yet.
 
-    Call it in the transaction that saves the prompt: until then nobody else adds prompts.
+    Call this in the transaction that saves the prompt: its lock keeps others from adding prompts.
     """
     lock_arena(prompt.arena_id)
     _check_unique(prompt)
@@ -360,7 +360,7 @@ def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 @transaction.atomic
 def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
-    """Archive `prompt`: it is no longer shown to raters, its votes still count."""
+    """Archive `prompt`: it is no longer shown to raters; its votes still count."""
     _set_retired(prompt, now, by, "retired a prompt")
 
 
@@ -371,7 +371,7 @@ def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
 
 
 def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:
-    # The arena first, as everywhere: `sync_pairs` locks its row too.
+    # The arena is always locked first: `sync_pairs` locks its row too.
     lock_arena(prompt.arena_id)
     locked = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
     if (locked.retired_at is None) != (at is None):

@@ -23,7 +23,7 @@ COUNT_HIT = """
 """
 
 
-# The same for a rater, whom it locks until the end of the transaction. PostgreSQL only.
+# COUNT_HIT that also locks a rater's row until the end of the transaction. PostgreSQL only.
 COUNT_AND_LOCK = COUNT_HIT.replace(
     "VALUES (%s, %s, 1)",
     "SELECT %s, %s, 1 FROM (SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE) AS rater",
@@ -39,7 +39,7 @@ def allow(*, key: str, limit: int, window: timedelta, now: datetime) -> bool:
 
 
 def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: datetime) -> bool:
-    """Like `allow` for a rater, whose row stays locked until the end of the transaction."""
+    """Like `allow`, but also lock the rater's row until the end of the transaction."""
     if not connection.features.has_select_for_update:
         return allow(key=key, limit=limit, window=window, now=now)
     row = sql.one(COUNT_AND_LOCK, key, now, rater_id, now - window, now - window)
@@ -61,7 +61,7 @@ def forget_old_windows(*, now: datetime) -> int:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return whom limits count: the client's IPv4 address, or the /64 of its IPv6 address.
+    """Return the address that limits count: the client's IPv4 address, or the /64 of its IPv6 one.
 
     X-Forwarded-For counts only behind trusted proxies.
     """
@@ -72,7 +72,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def _counted_as(address: str) -> str:
-    """Whoever has one IPv6 address has all of its /64; an IPv4 address may be written as IPv6."""
+    """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client."""
     try:
         found = ip_address(address)
     except ValueError:

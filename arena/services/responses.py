@@ -1,4 +1,4 @@
-"""Responses that a team uploads, matched to the prompts of its arena."""
+"""Uploading responses, matched to the prompts of the arena."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -20,16 +20,16 @@ from arena.validation import join_names, quoted
 
 BATCH = 500
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
-# Not "call": with a column that is unique PostgreSQL would lock the answers from being referred to,
-# and a vote's comparison does that while it holds a pair. Answers that are uploaded have no call.
+# Without "call": updating a unique column would lock answers against references, and issuing a
+# comparison refers to answers while holding a pair. Uploaded answers have no call.
 WRITTEN = ["text", *FIGURES, "names_itself", "html", "html_version"]
 
 
 @dataclass
 class UploadReport:
-    """What an upload did. `written` is false where one bad row kept all of them out.
+    """The result of an upload. `written` is false if one bad row kept all rows out.
 
-    `unmatched` rows name a prompt that the arena does not have, `refused` ones cannot go in.
+    `unmatched` rows name a prompt that the arena does not have; `refused` rows have other problems.
     `missing` are the ids of the active prompts that the candidate has not answered yet.
     """
 
@@ -43,11 +43,11 @@ class UploadReport:
 
     @property
     def problems(self) -> list[Problem]:
-        """All rows that did not go in, in the order in which they came."""
+        """The problems of all rows that were not written, in the order of the rows."""
         return sorted([*self.unmatched, *self.refused], key=lambda problem: problem.row)
 
     def keep_out(self) -> None:
-        """Note that nothing was written, because `problems` were found."""
+        """Record that nothing was written, because of `problems`."""
         self.written = False
         self.added = self.changed = 0
 
@@ -60,14 +60,14 @@ def upsert_responses(
     unread: Sequence[Problem] = (),
     atomic: bool = False,
 ) -> UploadReport:
-    """Bring in answers of `candidate`: new ones are added, others changed while nobody saw them.
+    """Add answers of `candidate`, and change existing ones that nobody has been shown yet.
 
-    All of it happens in one transaction. A row that cannot go in is named in the report, as those
-    are that could not be read (`unread`); with `atomic` it keeps all others out too. What a row
-    does not say of tokens, time and cost stays as it is. Raises CandidateError where the
-    candidate takes no answers.
+    All rows are written in one transaction. The report names the refused rows and the unreadable
+    ones (`unread`); with `atomic`, one such row keeps out all others too. Tokens, time and cost
+    that a row does not give stay as they are. Raises CandidateError if the candidate takes no
+    answers.
     """
-    # Reading long answers takes a while: not while voters wait for the write lock.
+    # Checking long answers takes a while, so not while voters wait for the write lock.
     told = {id(row): _tells_who(candidate, row.text) for row in rows}
     while True:  # each round refuses at least one answer more
         with suppress(_ShownMeanwhileError):
@@ -75,7 +75,7 @@ def upsert_responses(
 
 
 class _ShownMeanwhileError(Exception):
-    """A new text was written over one that somebody was shown in the same moment."""
+    """An answer was overwritten while it was being shown to somebody."""
 
 
 @retry_on_deadlock
@@ -89,7 +89,7 @@ def _upsert(
     atomic: bool,
 ) -> UploadReport:
     check_is_open(candidate, by=by)
-    # NO KEY: a comparison that is just being issued refers to the candidate's row.
+    # NO KEY: a comparison being issued refers to the candidate's row.
     found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
     _check_takes_answers(found)
     plan = _Plan(found, tells_who, UploadReport(refused=list(unread)))
@@ -146,7 +146,7 @@ def _carry_out(plan: "_Plan", *, by: Actor, atomic: bool) -> UploadReport:
 
 @dataclass
 class _Plan:
-    """What is to be written, worked out row by row against what the candidate has answered."""
+    """The answers to write, planned row by row against the candidate's existing answers."""
 
     candidate: Candidate
     tells_who: Callable[[ResponseRow], bool]
@@ -167,7 +167,7 @@ class _Plan:
 
     @property
     def by_text(self) -> dict[str, list[str]]:
-        """The ids of the prompts with each text, read only where a row names one by its text."""
+        """The ids of the prompts with each text, read only if a row names a prompt by its text."""
         if self._by_text is None:
             self._by_text = {}
             prompts = Prompt.objects.revealed().filter(arena=self.candidate.arena_id)
@@ -176,9 +176,10 @@ class _Plan:
         return self._by_text
 
     def own(self, rows: Sequence[ResponseRow]) -> list[ResponseRow]:
-        """Return the rows of this candidate: an export has those of all, and says whose they are.
+        """Return this candidate's rows: the file may be an export with all candidates' answers.
 
-        Where no row names it, names of candidates mean something else, and all rows are its own.
+        If no row names this candidate, the column `candidate` means something else, and all rows
+        are its own.
         """
         names = {self.candidate.own_name, str(self.candidate)}
         if not any(row.candidate in names for row in rows):
@@ -189,7 +190,7 @@ class _Plan:
         return [row for row in rows if not row.candidate or row.candidate in names]
 
     def take(self, row: ResponseRow) -> None:
-        """Sort one row in: added, changed, unchanged, unmatched, or refused with a reason."""
+        """Sort one row: added, changed, unchanged, unmatched, or refused with a reason."""
         name = self._prompt_of(row)
         if name is None:
             return
@@ -237,7 +238,7 @@ class _Plan:
         self.report.refused.append(Problem(row.row, column, f"The row {reason}."))
 
     def _draft(self, row: ResponseRow, pk: int, answer: Response | None) -> None:
-        """Write down what `row` says; what belonged to another text goes with that text."""
+        """Draft the answer in `row`; a new text drops the old text's tokens, time and cost."""
         draft = Response(candidate=self.candidate, prompt_id=pk, text=row.text)
         if answer is not None and answer.text == row.text:
             draft.names_itself = answer.names_itself
@@ -252,19 +253,19 @@ class _Plan:
         self.drafts[pk] = draft, row
 
     def refuse_compared(self) -> None:
-        """Take back new texts of answers that somebody has been shown."""
+        """Refuse new texts for answers that somebody has been shown."""
         for pk in compared(list(self.retold)):
             _, row = self.drafts.pop(self.retold[pk])
             self._refuse(row, "changes an answer that has been compared already", "text")
             self.report.changed -= 1
 
     def check_not_shown(self) -> None:
-        """Raise _ShownMeanwhileError if an overwritten text was shown after the first look.
+        """Raise _ShownMeanwhileError if an overwritten text was shown since `refuse_compared`.
 
-        Ten thousand rows take seconds to write, and voters are not kept waiting so long.
+        Ten thousand rows take seconds to write, and voters must not wait that long for a lock.
         """
         if not connection.features.has_select_for_update:
-            return  # who writes is alone until the commit
+            return  # SQLite has only one writer until the commit
         if compared([pk for pk, prompt in self.retold.items() if prompt in self.drafts]):
             raise _ShownMeanwhileError
 
@@ -276,7 +277,7 @@ class _Plan:
 
 
 def compared(ids: Sequence[int]) -> set[int]:
-    """Return those of the answers `ids` that stand in a comparison."""
+    """Return the ids of the answers that are in a comparison."""
     found: set[int] = set()
     for start in range(0, len(ids), BATCH):
         some = ids[start : start + BATCH]

@@ -1,6 +1,6 @@
 """Teams: their members, budget, invitations and API tokens.
 
-A team never loses its last owner. Whatever counts owners locks the team's row, so that two owners
+A team never loses its last owner. Code that counts owners locks the team's row, so that two owners
 who demote each other at once cannot both succeed.
 """
 
@@ -38,7 +38,7 @@ MOST_OPEN = 100
 MOST_TOKENS = 50
 HOUR = timedelta(hours=1)
 INVITATION_LIFETIME = timedelta(days=7)
-LAST_USE_INTERVAL = timedelta(minutes=1)  # how often a token's last use is written at most
+LAST_USE_INTERVAL = timedelta(minutes=1)  # a token's last use is written at most this often
 RESERVED_SLUGS = {"new"}
 SCOPES = (TeamPermission.READ, TeamPermission.SUBMIT, TeamPermission.JUDGE)
 LETTERS = string.ascii_lowercase + string.digits
@@ -90,7 +90,7 @@ def create_team(*, name: str, by: Actor) -> Team:
 
 @transaction.atomic
 def rename_team(*, team: Team, name: str, by: Actor) -> Team:
-    """Rename `team`; its address stays, because there are links to it. Raises TeamError."""
+    """Rename `team`; its address stays the same, so that links keep working. Raises TeamError."""
     name, before = _clean_team_name(name), team.name
     if name == before:
         return team
@@ -190,7 +190,7 @@ def _clean_team_name(name: str) -> str:
 
 
 def _check_rate(by: Actor) -> None:
-    """Raise TeamError for too many new teams. Teams that are not created do not count."""
+    """Raise TeamError for too many new teams. Failed attempts do not count."""
     if by.user is None or by.is_operator:
         return
     key, now = f"new-teams:{by.user.pk}", timezone.now()
@@ -207,7 +207,7 @@ def _check_is_free(name: str, team: Team | None = None) -> None:
     others = Team.objects.exclude(pk=team.pk) if team else Team.objects.all()
     if other := others.filter(name_key=key).first():
         raise _taken(other.name)
-    # Teams without a key had similar names before those were refused; there are few, or none.
+    # Teams without a key had similar names before such names were refused; there are few or none.
     for other in others.filter(name_key=None).only("name"):
         if name_key(other.name) == key:
             raise _taken(other.name)
@@ -227,7 +227,7 @@ def _team_slug(name: str) -> str:
 
 # -- Invitations -----------------------------------------------------------------------------------
 
-# A link makes one person a member, within a week. Its secret is shown once.
+# A link makes one person a member and is valid for a week. Its secret is shown once.
 
 
 @transaction.atomic
@@ -274,7 +274,7 @@ def revoke_invitations_of(*, member: Membership, now: datetime) -> dict[str, int
 
 @transaction.atomic
 def accept_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> Membership:
-    """Make `by` a member of the invitation's team and close the link. Raises InvitationError."""
+    """Make `by` a member of the invitation's team; use up the link. Raises InvitationError."""
     team, role = invitation.team, invitation.role
     Team.objects.select_for_update(no_key=True).get(pk=team.pk)
     if member := Membership.objects.filter(team=team, user=by.user).first():
@@ -289,7 +289,7 @@ def accept_invitation(*, invitation: Invitation, by: Actor, now: datetime) -> Me
 
 
 def can_create_account(*, invitation_id: int, now: datetime) -> bool:
-    """Return whether a new user can sign up by this link; each creates one account."""
+    """Return whether a new user can sign up by this link; each link creates one account."""
     invitations = Invitation.objects.open(now).select_related("made_account")
     invitation = invitations.filter(pk=invitation_id).first()
     return invitation is not None and _has_room(invitation)
@@ -300,7 +300,7 @@ def record_account(*, invitation_id: int, user: User, now: datetime) -> None:
     """Record that `user` has just signed up by the link, so that it creates no other account.
 
     An unused account that the link created before is deleted, so that a mistyped address, or a
-    stranger who found the link, keeps nobody out. Raises InvitationError.
+    stranger who found the link, does not lock out the invited person. Raises InvitationError.
     """
     locked = Invitation.objects.open(now).select_for_update(of=("self",), no_key=True)
     invitation = locked.filter(pk=invitation_id).first()
@@ -312,10 +312,10 @@ def record_account(*, invitation_id: int, user: User, now: datetime) -> None:
 
 
 def _has_room(invitation: Invitation) -> bool:
-    """Return whether the link created no account, or one that nobody can have used.
+    """Return whether the link created no account, or an account that nobody can have used.
 
-    If e-mail addresses must be verified, nobody signs in before that; otherwise everybody is signed
-    in at once.
+    If e-mail addresses must be verified, nobody can sign in before that; otherwise people are
+    signed in at once.
     """
     account = invitation.made_account
     if account is None:
@@ -353,8 +353,8 @@ def closed_reason(invitation: Invitation | None, now: datetime) -> str:
 
 # -- API tokens ------------------------------------------------------------------------------------
 
-# A token is `rs_<8 characters>_<64 hexadecimal digits>`: 256 random bits behind a prefix that may
-# be shown. Only the SHA-256 of the whole is stored, which is enough for a secret that nobody can
+# A token is `rs_<8 characters>_<64 hexadecimal digits>`: 256 random bits after a prefix that may be
+# shown. Only the SHA-256 of the whole token is stored, which is enough for a secret that nobody can
 # guess.
 
 
@@ -406,8 +406,8 @@ def revoke_token(*, token: ApiToken, by: Actor, now: datetime) -> bool:
 def find_token(secret: str, now: datetime) -> ApiToken | None:
     """Return the live token with this secret, with its team, or None.
 
-    Every text takes the same path: its digest, one query. Its last use is written once a minute at
-    most.
+    Every text takes the same path: a digest and one query. The token's last use is written at most
+    once a minute.
     """
     digest = digest_secret(secret)
     token = ApiToken.objects.live().select_related("team").filter(digest=digest).first()
@@ -417,7 +417,7 @@ def find_token(secret: str, now: datetime) -> ApiToken | None:
 
 
 def digest_secret(secret: str) -> str:
-    """Return the digest that is stored of a secret; lone surrogates have one too."""
+    """Return the stored digest of a secret, which may contain lone surrogates."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Votes: who casts them, how they are cast, skipped and undone, and how they are voided."""
+"""Raters, and casting, skipping, undoing and voiding votes."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -80,7 +80,7 @@ def rater_of_person(*, user_id: int) -> Rater:
 
 
 def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
-    """Return the person that a team's program calls `name` in this arena, new or known.
+    """Return the rater that a team's program calls `name` in this arena; create one if needed.
 
     Raises RaterError and TooManyNamesError.
     """
@@ -101,7 +101,7 @@ def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
 def allow_comparison(*, rater: Rater, now: datetime) -> bool:
     """Count one more comparison for `rater`; return whether it is within this minute's limit.
 
-    In a transaction it locks the rater, as `next_comparison` does.
+    In a transaction this locks the rater, as `next_comparison` does.
     """
     limit, key = settings.VOTES_PER_MINUTE, f"issue:{rater.pk}"
     return allow_rater(key=key, rater_id=rater.pk, limit=limit, window=MINUTE, now=now)
@@ -109,10 +109,10 @@ def allow_comparison(*, rater: Rater, now: datetime) -> bool:
 
 @transaction.atomic
 def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
-    """Trust a judge's or jury's votes, past and future, or stop; return whether that is a change.
+    """Set whether a judge's or jury's votes, past and future, are trusted; return if that changed.
 
-    Trusted votes narrow people's intervals. The arenas where the rater has voted are told on
-    commit. Raises NotAJudgeError.
+    Trusted votes narrow people's intervals. `votes_changed` is announced on commit for each arena
+    where the rater has voted. Raises NotAJudgeError.
     """
     rater = Rater.objects.select_for_update().filter(pk=rater_id).first()
     if rater is None or rater.kind == Rater.Kind.PERSON:
@@ -139,10 +139,9 @@ def cast_vote(
     now: datetime,
     preference: float | None = None,
 ) -> Vote:
-    """Record the outcome of a comparison issued to `rater`; voting the same again changes nothing.
+    """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
-    Raises a VoteError. The database's unique constraint decides between two requests that arrive
-    together.
+    Raises a VoteError. The database's unique constraint decides between two concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
@@ -185,7 +184,7 @@ def _insert(vote: Vote) -> bool:
 
 
 def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
-    """Return the standing vote if it has the same outcome, else raise why none can be cast."""
+    """Return the existing vote if it has the same outcome, else raise the reason against voting."""
     vote = comparison.votes.filter(rater=rater).order_by("-pk").first()
     if vote is None:
         raise SkippedError if comparison.skipped_at else ExpiredError
@@ -229,7 +228,7 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
 
 
 def _demand_again(comparison: Comparison) -> None:
-    """Ask another rater about the pair: through its run, reopened if need be, or by a demand."""
+    """Have the pair shown to another rater: by its run, reopened if needed, or by a demand."""
     if comparison.run_id is not None:
         done = Run.objects.filter(pk=comparison.run_id, state=Run.State.DONE)
         done.update(state=Run.State.OPEN, closed_at=None)
@@ -252,8 +251,8 @@ def _demand_again(comparison: Comparison) -> None:
 def void(*, votes: Mapping[int, int], reason: str, now: datetime) -> dict[int, int]:
     """Exclude votes from every count; return how many were voided in each arena, by its id.
 
-    `votes` maps each vote's id to its arena's. Those voided before stay as they are. Nothing is
-    recorded in the audit log: a rater who undoes a vote does not act for the team.
+    `votes` maps each vote's id to its arena's. Votes voided before stay as they are. Nothing is
+    recorded in the audit log, because a rater who undoes a vote does not act for the team.
     """
     voided_in = {}
     for arena_id in sorted(set(votes.values())):
@@ -271,12 +270,12 @@ def void_vote(*, vote: Vote, by: Actor, reason: str, now: datetime) -> bool:
 
 
 def void_votes(*, votes: QuerySet[Vote], by: Actor, reason: str, now: datetime) -> int:
-    """Void `votes` and record that for the team of each arena; return how many were voided.
+    """Void `votes`, with an audit entry for each arena's team; return how many were voided.
 
     Works in batches, so that no voter waits long; after an interruption, call it again.
     """
     live = votes.filter(voided_at=None).order_by("pk")
-    # One entry for each arena, None where no team reads it: all batches are one act.
+    # One audit entry per arena for all batches together; None if the arena has no team.
     entries: dict[int, AuditEntry | None] = {}
     total = 0
     while voided := _void_batch(live, entries, by, reason, now):
@@ -292,7 +291,7 @@ def void_rater(*, rater: Rater, by: Actor, reason: str, now: datetime) -> int:
 
 @transaction.atomic
 def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
-    """Block a rater; if they exist in one arena only, its team reads it in the audit log."""
+    """Block a rater; if the rater belongs to one arena, record it in its team's audit log."""
     blocked = Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
     if blocked and rater.arena is not None:
         audit.record(

@@ -14,7 +14,7 @@ NONE = "–"
 
 @register.filter
 def seconds(value: float | None) -> str:
-    """The duration of a call."""
+    """Format the duration of a call."""
     if value is None:
         return NONE
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
@@ -22,7 +22,7 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def duration(value: float | None) -> str:
-    """An estimate, rounded to seconds, minutes or hours."""
+    """Format an estimated duration, rounded to seconds, minutes or hours."""
     if value is None:
         return "not known yet"
     if value < 90:
@@ -34,7 +34,7 @@ def duration(value: float | None) -> str:
 
 @register.filter
 def in_words(value: Any) -> str:
-    """An audit entry's detail, without the brackets and quotes of lists and objects."""
+    """Format an audit entry's detail without the brackets and quotes of lists and objects."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

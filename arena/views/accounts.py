@@ -38,7 +38,7 @@ class Limited:
         return super().post(request, *args, **kwargs)  # type: ignore[misc]
 
     def _too_many(self, name: str, why: str) -> HttpResponse:
-        """Show the form again with the name filled in, without validating what was sent."""
+        """Show the form again with the name filled in, without validating the input."""
         view: Any = self
         kwargs = view.get_form_kwargs()
         unbound = {key: value for key, value in kwargs.items() if key not in ("data", "files")}
@@ -50,7 +50,7 @@ class Limited:
 
 
 class SignIn(Limited, allauth.LoginView):
-    """The account page for whoever is signed in: stored leaderboards link here for everybody."""
+    """Signing in; signed-in people get the account page, because stored leaderboards link here."""
 
     action, name_field = "sign-in", "login"
 

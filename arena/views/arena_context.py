@@ -1,4 +1,4 @@
-"""The arena that a workspace page is about, and what its reader may do there."""
+"""The arena of a workspace page, and what its reader may do there."""
 
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -31,9 +31,9 @@ READ_ONLY = "You have read-only access. An owner of the team can change your rol
 
 
 class ArenaContext:
-    """An arena and who is asking. A guest belongs to another team, which may have candidates here.
+    """An arena and its reader. A guest belongs to another team, which may have candidates here.
 
-    Templates get it as `access`.
+    Templates get this context as `access`.
     """
 
     def __init__(self, arena: Arena, actor: Actor) -> None:
@@ -112,14 +112,17 @@ class ArenaContext:
         return candidate
 
     def find_candidate_to_change(self, pk: int) -> Candidate:
-        """Like `find_candidate`; raises PermissionDenied where it may only be read."""
+        """Like `find_candidate`; raises PermissionDenied if the candidate may only be read."""
         candidate = self.find_candidate(pk)
         if not can_change(self.actor, candidate):
             raise PermissionDenied("You can read this candidate but not change it.")
         return candidate
 
     def find_candidate_to_retire(self, pk: int) -> Candidate:
-        """The arena's team may also retire a guest's candidate, whose texts stay hidden from it."""
+        """Like `find_candidate_to_change`, but also finds guests' candidates for the arena's team.
+
+        Their texts may still be hidden from that team.
+        """
         candidate = self._get_candidate(pk)
         if can_retire(self.actor, candidate):
             return candidate
@@ -134,7 +137,7 @@ class ArenaContext:
 def require_permission(permission: Permission) -> Callable[[View], View]:
     """Call the view with an ArenaContext in place of the slug, if `permission` is granted.
 
-    An arena that the reader may not know of is a 404, even before they sign in.
+    An arena that is hidden from the reader is a 404, even before they sign in.
     """
 
     def decorate(view: View) -> View:

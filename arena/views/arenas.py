@@ -20,12 +20,12 @@ from arena.views.arena_context import ArenaContext, render_in_context, require_p
 from arena.views.responses import limit_upload
 from arena.views.teams import for_team
 
-MIN_CANDIDATES = 2  # that have answers, before anything can be compared
+MIN_CANDIDATES = 2  # with answers, before anything can be compared
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What an arena contains; `candidates` are those of the reader's teams."""
+    """The content of an arena; `candidates` are those of the reader's teams."""
 
     prompts: int
     retired_prompts: int
@@ -47,7 +47,7 @@ class Overview:
 
     @property
     def unanswered(self) -> list[tuple[Candidate, int]]:
-        """Candidates that lack answers, with the number of prompts they lack, most first."""
+        """Candidates with unanswered prompts and the number of these, largest first."""
         missing = [(candidate, self.prompts - answer_count(candidate)) for candidate in self.active]
         lacking = [(candidate, count) for candidate, count in missing if count > 0]
         return sorted(lacking, key=lambda row: -row[1])
@@ -103,7 +103,7 @@ def with_answer_counts(candidates: QuerySet[Candidate]) -> QuerySet[Candidate]:
 
 
 def answer_count(candidate: Candidate) -> int:
-    """The annotation of `with_answer_counts`."""
+    """Return the annotation of `with_answer_counts`; 0 without one."""
     return int(getattr(candidate, "n_answers", 0))
 
 
@@ -148,7 +148,7 @@ def manage_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 
 
 def _decision_url(context: ArenaContext) -> str:
-    """The decision page of the arena's team, else of a guest's own team; '' without a team."""
+    """Return the decision page of the arena's team, or for guests of their own team; else ''."""
     team = context.arena.team if context.can_read else None
     if team is None:
         own_teams = context.actor.teams_with(TeamPermission.READ)

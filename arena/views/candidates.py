@@ -69,7 +69,7 @@ class TextChange:
 
 @dataclass(frozen=True)
 class VersionChanges:
-    """The differences of two versions: in texts, and in other fields as (label, before, after)."""
+    """Differences between two versions: in texts, and in other fields as (label, before, after)."""
 
     texts: Sequence[TextChange]
     fields: Sequence[tuple[str, str, str]]
@@ -161,7 +161,7 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
 @require_permission("can_enter")
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
-    """One button previews the candidate, the other saves it."""
+    """Register a candidate; one button previews it, the other saves it."""
     arena, now = context.arena, timezone.now()
     data = request.POST if request.method == "POST" else None
     form = CandidateForm(data, arena=arena, teams=context.entering_teams, now=now)
@@ -192,7 +192,7 @@ def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 
 
 def _form_preview(request: HttpRequest, context: ArenaContext, form: VersionForm) -> Any:
-    """None unless the form is valid, and unless the reader may see the variables' values."""
+    """Return a preview; None if the form is invalid or the reader may not see variables' values."""
     if not form.is_bound or form.errors or not context.can_see_variables:
         return None
     start = request.POST.get("from", "")
@@ -203,7 +203,7 @@ def _form_preview(request: HttpRequest, context: ArenaContext, form: VersionForm
 @require_permission("can_visit")
 @require_safe
 def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """One version: its configuration, its answers, and its differences from another version."""
+    """Show a version: its configuration, its answers, and its differences from another version."""
     candidate = context.find_candidate(pk)
     same_name = context.readable_candidates().filter(name=candidate.name, team=candidate.team_id)
     versions = list(with_answer_counts(same_name).order_by("-version"))
@@ -234,7 +234,7 @@ def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
 def _version_to_compare(
     number: str, candidate: Candidate, versions: list[Candidate]
 ) -> Candidate | None:
-    """The version with this number, else the one before `candidate`."""
+    """Return the version with this number, else the one before `candidate`."""
     others = [version for version in versions if version.pk != candidate.pk]
     chosen = (version for version in others if str(version.version) == number)
     earlier = (version for version in others if version.version < candidate.version)
@@ -245,7 +245,7 @@ def _version_to_compare(
 @require_permission("can_visit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """One button previews the next version; only what was previewed can be saved."""
+    """Edit a candidate; one button previews the next version, and only a previewed one is saved."""
     candidate = context.find_candidate_to_change(pk)
     arena, now = context.arena, timezone.now()
     if request.method == "POST":
@@ -289,7 +289,7 @@ def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Http
 
 
 def _is_save(request: HttpRequest, form: VersionForm) -> bool:
-    """Whether the form is to be saved, and is what was previewed."""
+    """Return whether the form is to be saved and its input has been previewed."""
     if request.POST.get("do") != "save":
         return False
     if request.POST.get("seen") == form.fingerprint():
@@ -301,7 +301,7 @@ def _is_save(request: HttpRequest, form: VersionForm) -> bool:
 @require_permission("can_visit")
 @require_POST
 def retire_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """Archive a version for good; the arena's team may also archive those of its guests."""
+    """Archive a version for good; the arena's team may also archive its guests' versions."""
     candidate = context.find_candidate_to_retire(pk)
     candidates.retire_candidate(candidate=candidate, by=context.actor, now=timezone.now())
     can_read = can_read_texts(context.actor, candidate)

@@ -37,12 +37,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """Keep crawlers off the voting pages, where each visit takes a pair from a rater."""
+    """Keep crawlers off the voting pages, where each visit would take a pair from a rater."""
     return HttpResponse("User-agent: *\nDisallow: /*/vote/\n", content_type="text/plain")
 
 
 def fault(request: HttpRequest) -> HttpResponse:
-    """Answer 503 while the database is busy or away, and 500 for all other errors.
+    """Answer 503 while the database is busy or unavailable, and 500 for all other errors.
 
     Django calls this while it handles the exception. The page must not use the database.
     """

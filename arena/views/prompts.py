@@ -106,7 +106,7 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 @require_permission("can_read")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """Show a prompt to the arena's team; it can be changed until something depends on it."""
+    """Show a prompt to the arena's team, or change it until it is in use."""
     if request.method == "POST" and not context.can_submit:
         raise PermissionDenied(READ_ONLY)
     prompt = _find_prompt(context, pk)

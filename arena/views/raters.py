@@ -1,4 +1,4 @@
-"""The rater behind a request, and the client address that limits count."""
+"""The rater of a request, and the rater cookie."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ class TooManyRatersError(Exception):
 
 
 def known_rater_id(request: HttpRequest) -> int | None:
-    """Return the rater id of the signed cookie, without a database query."""
+    """Return the rater id in the signed cookie, without a database query."""
     try:
         return int(request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "")
     except ValueError:
@@ -27,7 +27,7 @@ def known_rater_id(request: HttpRequest) -> int | None:
 
 
 def find_rater(request: HttpRequest) -> Rater | None:
-    """Return the rater of the signed-in person, else of the browser's cookie."""
+    """Return the rater of the signed-in person, or the anonymous rater in the browser's cookie."""
     if request.user.is_authenticated:
         return Rater.objects.filter(user=request.user).first()
     rater_id = known_rater_id(request)
@@ -53,7 +53,7 @@ def find_or_create_rater(request: HttpRequest) -> Rater:
 
 
 def set_rater_cookie(response: HttpResponse, rater: Rater) -> None:
-    """Store an anonymous rater's id in the browser; people who are signed in need no cookie."""
+    """Store an anonymous rater's id in the browser; signed-in people need no cookie."""
     if rater.user_id is None:
         response.set_signed_cookie(
             COOKIE,

@@ -1,4 +1,4 @@
-"""Uploading a candidate's answers, and the size limit that every form of the workspace has."""
+"""Uploading a candidate's answers, and the size limit of all forms in the workspace."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +33,7 @@ View = Callable[..., HttpResponse]
 
 
 class BoundedForms(FileUploadHandler):
-    """The first upload handler: it refuses a form that is too large before any of it is stored."""
+    """The first upload handler, which refuses too large a form before any of it is stored."""
 
     def handle_raw_input(
         self,
@@ -81,7 +81,7 @@ def _content_length(request: HttpRequest) -> int:
 
 
 def _too_large(request: HttpRequest, *, is_file: bool) -> HttpResponse:
-    """The page names no arena, so it does not tell whether there is one."""
+    """Show the error page, which names no arena, so as not to reveal whether one exists."""
     length = _content_length(request)
     context = {
         "is_file": is_file,
@@ -90,7 +90,7 @@ def _too_large(request: HttpRequest, *, is_file: bool) -> HttpResponse:
         "max_characters": f"{TEXT_LIMIT:,}",
     }
     if length <= MAX_DRAINED_BYTES:
-        # A browser that is cut off while it is still sending shows no page at all.
+        # A browser that is cut off while still sending would show no page at all.
         with suppress(UnreadablePostError):
             while request.read(CHUNK):
                 pass

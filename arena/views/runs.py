@@ -1,4 +1,4 @@
-"""Generating a candidate's answers: the quote on its page, the run's page and its controls."""
+"""Generating a candidate's answers: the quote on its page, and the run's page and controls."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,8 @@ def apply_action(
 ) -> str:
     """Apply the action of a valid SteerForm; return the message for its page.
 
-    `kept` says what a cancelled run leaves behind, `retrying` that failures are tried again.
+    `kept` is the message about what a cancelled run leaves behind, `retrying` the one about
+    failures that are tried again.
     Raises the ServiceErrors of `steering`.
     """
     now = timezone.now()
@@ -76,7 +77,7 @@ def apply_action(
 
 @dataclass(frozen=True)
 class Generation:
-    """The next run of a candidate with its quote, or the reason why there is none.
+    """The next run of a candidate with its quote, or the reason why it cannot start.
 
     `budget_left` is what the paying team has left, in nano-dollars; None if no team pays.
     """
@@ -89,7 +90,7 @@ class Generation:
 
     @property
     def suggested_cap(self) -> str:
-        """The highest possible cost, in dollars as the form takes it."""
+        """The highest possible cost, in dollars for the form."""
         return in_dollars(self.order.quote.worst) if self.order else ""
 
 
@@ -164,8 +165,8 @@ def _to_candidate(candidate: Candidate) -> HttpResponse:
 def answer_run(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
     """Show a run's progress, its failures and its answers.
 
-    While the run is active, the page refreshes its upper part alone, so as not to disturb whoever
-    is reading the answers below.
+    While the run is active, only the upper part of the page refreshes, so as not to disturb people
+    who read the answers below.
     """
     run, candidate = _find_run(context, pk)
     progress = _progress_of(run, timezone.now()) | {

@@ -99,7 +99,7 @@ def my_teams(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_team(request: HttpRequest) -> HttpResponse:
-    """Create a team, which its creator owns."""
+    """Create a team; its creator becomes its owner."""
     form = TeamForm(request.POST or None)
     if form.is_valid():
         try:
@@ -114,7 +114,7 @@ def new_team(request: HttpRequest) -> HttpResponse:
 @for_team()
 @require_safe
 def team(request: HttpRequest, team: Team) -> HttpResponse:
-    """The team's arenas, those of other teams with its candidates, and its budget."""
+    """Show the team's arenas, other teams' arenas that it has candidates in, and its budget."""
     actor = actor_of(request)
     entered = Arena.objects.visible_to(actor).exclude(team=team)
     entered = entered.filter(pk__in=team.candidates.values("arena"))
@@ -164,7 +164,7 @@ def rename_team(request: HttpRequest, team: Team) -> HttpResponse:
 @for_team()
 @require_http_methods(["GET", "HEAD", "POST"])
 def team_members(request: HttpRequest, team: Team) -> HttpResponse:
-    """Members and open invitations; owners invite here."""
+    """List members and open invitations; owners create invitations here."""
     form, link, now = InvitationForm(), "", timezone.now()
     if request.method == "POST":
         find_team(request, team.slug, TeamPermission.MANAGE)
@@ -248,14 +248,13 @@ def revoke_invitation(request: HttpRequest, team: Team, pk: int) -> HttpResponse
 
 # -- Accepting an invitation -----------------------------------------------------------------------
 
-# The address of the link only redirects: that keeps its secret out of pages, of referrers, and of
-# logs about a page that failed.
+# The link's address only redirects, which keeps its secret out of pages, referrers and error logs.
 
 
 @never_cache
 @require_safe
 def follow_link(request: HttpRequest, secret: str) -> HttpResponse:
-    """Remember the invitation of a link, and go to its page."""
+    """Store the link's invitation in the session, and redirect to its page."""
     if why := too_many(request, "invitation"):
         forget_invitation(request)
         messages.error(request, why)
@@ -331,7 +330,7 @@ def team_audit(request: HttpRequest, team: Team) -> HttpResponse:
 @for_team()
 @require_http_methods(["GET", "HEAD", "POST"])
 def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
-    """The team's notifications; a member also chooses whether to get them by email."""
+    """List the team's notifications; members also choose here whether to get them by email."""
     membership = team.memberships.select_related("team", "user").filter(user=request.user.pk)
     own_membership = membership.first()
     # Without a mail server, mail goes to the output of the server process.
@@ -366,7 +365,7 @@ def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
 @for_team(TeamPermission.MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
-    """The team's webhooks with their secrets and recent deliveries; new ones are added here."""
+    """List the team's webhooks with their secrets and recent deliveries, and add new ones."""
     form = WebhookForm(request.POST or None)
     if form.is_valid():
         try:

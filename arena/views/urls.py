@@ -11,7 +11,7 @@ from arena.views import accounts, arenas, candidates, health, prompts, responses
 
 # -- Accounts -------------------------------------------------------------------------------------
 
-# Some pages have two names: ours, and the one that django-allauth reverses.
+# Some pages have two names: ours, and the one that django-allauth uses.
 sign_in = accounts.SignIn.as_view()
 account_urls = [
     path("sign-in/", sign_in, name="sign_in"),
@@ -57,7 +57,7 @@ account_urls = [
 
 
 def oidc_urls() -> list[URLPattern]:
-    """The way to the site's OpenID Connect server and back."""
+    """Return the routes to the site's OpenID Connect server and back."""
     return [
         path("sign-in/elsewhere/", accounts.sign_in_elsewhere, name="sign_in_elsewhere"),
         path("sign-in/<str:provider_id>/callback/", callback, name="openid_connect_callback"),

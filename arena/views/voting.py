@@ -36,7 +36,7 @@ from arena.views import raters
 
 SKIP = "skip"
 NOTICES = {
-    # The page's address names an error by its class, without the suffix.
+    # The page's address identifies an error by its class name without the suffix.
     error.__name__.removesuffix("Error"): error.message
     for error in comparisons.VoteError.__subclasses__()
 }
@@ -50,7 +50,7 @@ class HtmxRequest(HttpRequest):
 
 @dataclass(frozen=True)
 class Ballot:
-    """What a page may show of a comparison before the vote: its texts, but no names."""
+    """The parts of a comparison that a page may show before the vote: texts, but no names."""
 
     key: UUID
     prompt: SafeString
@@ -60,7 +60,7 @@ class Ballot:
 
 @dataclass(frozen=True)
 class NextPair:
-    """The pair sent along with a vote's response, if it is wanted; `too_fast` withholds it."""
+    """The pair sent with a vote's response; `wanted` if the browser asks, `too_fast` if refused."""
 
     wanted: bool
     too_fast: bool = False
@@ -126,7 +126,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
-    """Record a vote or a skip; htmx gets the names, and the next pair if it asks for it."""
+    """Record a vote or a skip; htmx requests get the names, and the next pair on request."""
     comparison = _find_issued(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
@@ -138,7 +138,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 
 @retry_on_deadlock
 def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote | None, NextPair]:
-    """A vote and the pair that follows it share one commit."""
+    """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
     rater, outcome, now = comparison.rater, request.POST.get("outcome", ""), timezone.now()
     with transaction.atomic() if _wants_next(request) else nullcontext():
         if outcome == SKIP:
@@ -179,7 +179,7 @@ def _find_comparison(key: str, arena: Arena) -> Comparison | None:
 
 
 def _check_owner(request: HttpRequest, rater: Rater) -> None:
-    """Raise NotIssuedToYouError for another rater's comparison; the cookie identifies a browser."""
+    """Raise NotIssuedToYouError unless the signed-in person or the cookie belongs to `rater`."""
     if rater.user_id:
         is_owner = request.user.pk == rater.user_id
     else:
@@ -193,7 +193,7 @@ def _can_have_another(rater: Rater) -> bool:
 
 
 def _requested_pair(request: HttpRequest, arena: Arena, rater: Rater) -> Comparison | None:
-    """The pair named in the address, if it is waiting for this rater's vote."""
+    """Return the pair named in the address, if it is waiting for this rater's vote."""
     comparison = _find_comparison(request.GET.get("pair", ""), arena)
     if comparison is None or comparison.rater_id != rater.pk:
         return None
@@ -212,7 +212,7 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
 
 
 def _last_vote(rater: Rater, arena: Arena, key: str) -> dict[str, Any]:
-    """The result of the last vote, for the page that follows a plain POST."""
+    """Return the result of the last vote, for the page that follows a POST without htmx."""
     comparison = _find_comparison(key, arena)
     if comparison is None or comparison.rater_id != rater.pk:
         return {}
@@ -230,7 +230,7 @@ def _wants_next(request: HtmxRequest) -> bool:
 
 
 def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
-    """The next pair, for a browser that has not fetched one ahead."""
+    """Issue the next pair, for a browser that has not prefetched one."""
     if not _wants_next(request):
         return NextPair(wanted=False)
     if not _can_have_another(comparison.rater):
@@ -275,15 +275,15 @@ def _respond(
 def _render_fragment(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
     """Render a part of a page, which depends on the request only for the CSRF token.
 
-    A token that came with the form has been checked, and goes back only to whoever sent it, so it
-    need not be masked again.
+    A token sent with the form has been checked and goes back only to its sender, so it need not be
+    masked again.
     """
     token = request.POST.get("csrfmiddlewaretoken") or get_token(request)
     return HttpResponse(render_to_string(template, context | {"csrf_token": token}))
 
 
 def _refuse(request: HtmxRequest, comparison: Comparison, error: voting.VoteError) -> HttpResponse:
-    """Show on a fresh page why the vote does not count."""
+    """Redirect to a new voting page that shows why the vote does not count."""
     notice = type(error).__name__.removesuffix("Error")
     return _to_vote_page(request, comparison.arena, notice=notice)
 

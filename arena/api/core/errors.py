@@ -41,7 +41,7 @@ class StillAtWork(Conflict):
 
 
 class PreconditionFailed(exceptions.APIException):
-    """If-Match does not name the current state."""
+    """If-Match does not match the current state."""
 
     status_code = HTTPStatus.PRECONDITION_FAILED
     default_code = "changed-meanwhile"
@@ -104,9 +104,9 @@ class BadParameter(exceptions.APIException):
 
 
 class ServerFault(exceptions.APIException):
-    """An unexpected error, of which nothing is revealed.
+    """An unexpected error, without details.
 
-    Earlier commits of the request stand, so the detail promises only what a key can keep.
+    What the request has already committed stays, so only a request with a key is safe to repeat.
     """
 
     default_code = "server-fault"
@@ -114,7 +114,7 @@ class ServerFault(exceptions.APIException):
 
 
 class Busy(exceptions.APIException):
-    """The database is busy or away, perhaps since after a part was committed."""
+    """The database is busy or unavailable; part of the request may have been committed."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "busy"
@@ -189,7 +189,7 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
 
 
 def _summary(detail: Any, errors: list[dict[str, str]]) -> str:
-    """One sentence for all errors: the first, and the number of the others."""
+    """Return one sentence: the first error and the number of the others."""
     if isinstance(detail, str):
         return str(detail)
     if not errors:
@@ -201,7 +201,7 @@ def _summary(detail: Any, errors: list[dict[str, str]]) -> str:
 
 
 def _pointed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
-    """Yield each error with a JSON pointer to its cause, as the fragment of a URI."""
+    """Yield each error with a JSON pointer to its cause, as a URI fragment."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             here = pointer if name == "non_field_errors" else f"{pointer}/{_escaped(str(name))}"

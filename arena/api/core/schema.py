@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 schema, what all operations have in common, and the documentation page."""
+"""The OpenAPI 3.1 schema, the defaults of all operations, and the documentation page."""
 
 from collections.abc import Callable
 from functools import cache
@@ -64,8 +64,8 @@ def operation(
 ) -> Callable[[V], V]:
     """Describe a method of an endpoint: its request and its response, each with an example.
 
-    `answer` is the response's serializer (None: no body) and `shown` an example of it, of one row
-    if it is a list. `body` and `sent` are the same for the request.
+    `answer` is the response's serializer (None: no body) and `shown` an example of the response (of
+    one row, for a list). `body` and `sent` are the same for the request.
     """
     examples = []
     if body is not None:
@@ -84,7 +84,7 @@ def operation(
 
 
 class Operations(AutoSchema):
-    """Adds what follows from an operation's method and endpoint."""
+    """Adds details derived from an operation's method and endpoint."""
 
     view: Any
 

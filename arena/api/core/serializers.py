@@ -1,4 +1,4 @@
-"""How requests are read and objects shown: parsing, filters, pagination and serializer bases."""
+"""Authentication, parsing, filters and pagination of requests, and the base serializers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class PatchSerializer(StrictSerializer):
-    """A body of changes, of which there must be at least one."""
+    """A body of at least one change."""
 
     def validate(self, attrs: Any) -> Any:
         if not attrs:
@@ -57,7 +57,7 @@ class PatchSerializer(StrictSerializer):
 
 
 class Text(serializers.CharField):
-    """A text that is stored exactly as it is, with leading and trailing spaces."""
+    """A text that is stored unchanged, including leading and trailing spaces."""
 
     def __init__(self, **options: Any) -> None:
         defaults = {"trim_whitespace": False, "max_length": 1_000_000, "allow_blank": True}
@@ -126,7 +126,7 @@ class FieldVisibility:
 
     @property
     def reads(self) -> bool:
-        """A token without the scope `read` sees not even what is public."""
+        """Whether the actor can read texts; a token without the scope `read` cannot."""
         return self.actor.has_scope(TeamPermission.READ)
 
     @property
@@ -139,8 +139,8 @@ class FieldVisibility:
         return can_see_variables(self.actor, self.arena)
 
     def knows(self, candidate: Candidate) -> bool:
-        """Whether the actor can see the candidate's name and configuration: once it is disclosed,
-        everybody can.
+        """Whether the actor can see the candidate's name and configuration, as everybody can after
+        disclosure.
         """
         return candidate.disclosed_at is not None or self.is_of_team(candidate)
 
@@ -159,7 +159,7 @@ NO_ACCESS = "This belongs to another team, or your role in the team does not all
 SIGN_IN = "Send a token of the team, or sign in."
 
 PAGE_PARAMETERS = ("cursor", "page_size")
-LONGEST_POSITION = 18  # digits that surely fit into a database's integer
+LONGEST_POSITION = 18  # digits that always fit into a database's integer
 
 MEGABYTE = 1024 * 1024
 USUAL_BODY = MEGABYTE
@@ -218,7 +218,7 @@ def check_scope(actor: Actor, permission: TeamPermission) -> None:
 
 
 def require(actor: Actor, permission: TeamPermission, team: Any) -> None:
-    """Raise PermissionDenied, or NotAuthenticated for an anonymous actor, without `permission`."""
+    """Raise PermissionDenied without `permission`; for an anonymous actor, NotAuthenticated."""
     check_scope(actor, permission)
     refuse_unless(actor, actor.may(permission, team))
 
@@ -236,9 +236,9 @@ def refuse_unless(actor: Actor, allowed: bool) -> None:
 
 
 def check_names(request: Request, names: Iterable[str]) -> None:
-    """Raise BadParameter for any parameter but `names` and those of pages.
+    """Raise BadParameter for any parameter except `names` and those for pagination.
 
-    If it were ignored, a misspelt filter would return everything.
+    If misspelt filters were ignored, they would return everything.
     """
     known = {*names, *PAGE_PARAMETERS}
     for name in request.query_params:
@@ -275,14 +275,14 @@ class Pages(CursorPagination):
 
     def get_page_size(self, request: Request) -> int:
         size = request.query_params.get(self.page_size_query_param, str(self.page_size))
-        # The length comes first, so that thousands of digits are never converted.
+        # The length is checked first, so that thousands of digits are never converted.
         if not size.isdecimal() or len(size) > 4 or not 1 <= int(size) <= self.max_page_size:
             detail = f"Must be a whole number from 1 to {self.max_page_size:,}."
             raise BadParameter(self.page_size_query_param, detail)
         return int(size)
 
     def decode_cursor(self, request: Request) -> Any:
-        """Raise BadParameter for a cursor that no page contains."""
+        """Decode the cursor; raise BadParameter for one that no page could have returned."""
         try:
             cursor: Any = super().decode_cursor(request)
         except NotFound:

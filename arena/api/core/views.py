@@ -35,8 +35,8 @@ from arena.services.responses import UploadReport
 from arena.validation import InputError, json_type, quoted
 
 MINUTE = timedelta(minutes=1)
-# All tokens of a team together get this many times the limit of one, or creating tokens would
-# circumvent it.
+# All tokens of a team together get this many times the limit of one token; otherwise a team could
+# circumvent the limit by creating tokens.
 TOKENS_OF_A_TEAM = 3
 TAG = re.compile(r'(?:W/)?("[^"]*")')
 BY_LINK = "The same, at the arena's address. Ids alone do not lead to unlisted arenas."
@@ -76,7 +76,7 @@ def etag_of(body: bytes) -> str:
 def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the ETag to a GET's response, or return 304 if the client has it already.
 
-    Responses depend on who asks, so they are marked as private.
+    Responses depend on the actor, so they are marked as private.
     """
     if "Cache-Control" not in response.headers:
         patch_cache_control(response, private=True, no_cache=True)
@@ -93,7 +93,7 @@ def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def _body_without_indent(response: HttpResponse) -> bytes:
-    """The ETag must not depend on `indent=4` in Accept."""
+    """Return the body unindented: the ETag must not depend on `indent=4` in Accept."""
     if "indent" in getattr(response, "accepted_media_type", ""):
         return _rendered(response.data)  # type: ignore[attr-defined]  # it is REST framework's
     return response.content
@@ -164,7 +164,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         return dict(body.validated_data)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Like the framework's, but a POST with an Idempotency-Key runs only once."""
+        """Dispatch as REST framework does, but run a POST with an Idempotency-Key only once."""
         self.args, self.kwargs = args, kwargs
         self.request = self.initialize_request(request, *args, **kwargs)
         self.headers = self.default_response_headers
@@ -209,7 +209,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
 
 
 class ArenaEndpoint(ApiEndpoint):
-    """A path under /arenas/<slug>/, which is a 404 for whoever may not see the arena."""
+    """An endpoint under /arenas/<slug>/; answers 404 to actors who may not see the arena."""
 
     @cached_property
     def arena(self) -> Arena:
@@ -221,12 +221,13 @@ class ArenaEndpoint(ApiEndpoint):
 
 
 class NumberedEndpoint(ApiEndpoint):
-    """A path with an id, either under its arena or alone."""
+    """An endpoint with an id in its path, either under its arena or alone."""
 
     def arenas(self) -> QuerySet[Arena]:
-        """The arenas to search: the one in the path, else all that an id alone may lead to.
+        """The arenas to search: the one in the path, or without one those that `known_to` allows.
 
-        Ids can be guessed, so alone they lead to no unlisted arena except one's own.
+        Ids can be guessed, so an id alone leads to no unlisted arena unless the actor's team owns
+        the arena or has a candidate in it.
         """
         if "slug" not in self.kwargs:
             return Arena.objects.known_to(self.actor)
@@ -234,7 +235,7 @@ class NumberedEndpoint(ApiEndpoint):
 
 
 class ListEndpoint(ApiEndpoint):
-    """An endpoint with pages. `other_parameters` names its parameters other than filters."""
+    """A paginated endpoint. `other_parameters` names its parameters other than filters."""
 
     newest_first: ClassVar[bool] = False
     other_parameters: ClassVar[tuple[str, ...]] = ()
@@ -260,7 +261,7 @@ ATOMIC = OpenApiParameter(
 
 
 class RowProblem(serializers.Serializer[Any]):
-    """Why a row did not go in; `index` counts from 0."""
+    """Why a row was refused; `index` counts from 0."""
 
     index = serializers.IntegerField()
     pointer = serializers.CharField(help_text="JSON pointer into the body.")
@@ -268,7 +269,7 @@ class RowProblem(serializers.Serializer[Any]):
 
 
 class ReportShown(serializers.Serializer[Any]):
-    """What became of the rows."""
+    """The result of a bulk upload."""
 
     added = serializers.IntegerField()
     changed = serializers.IntegerField()
@@ -278,13 +279,13 @@ class ReportShown(serializers.Serializer[Any]):
 
 @dataclass(frozen=True)
 class Kind(Generic[UploadRow]):
-    """A kind of rows: the body's member that lists them, and what a row may have."""
+    """A kind of row: the body's member that lists such rows, and their columns."""
 
     member: str
     columns: Columns[UploadRow]
 
     def read(self, rows: list[Any]) -> tuple[list[UploadRow], list[Problem]]:
-        """Return the rows that can be used, and what is wrong with the others."""
+        """Return the valid rows, and the problems of the others."""
         good, bad, seen = list[UploadRow](), list[Problem](), dict[tuple[str, Hashable], int]()
         for index, row in enumerate(rows):
             try:
@@ -308,7 +309,7 @@ class Kind(Generic[UploadRow]):
         return self.columns.parse(index, fields, {})
 
     def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
-        """Return what is told of each row that did not go in."""
+        """Return the problems as the API shows them, in the order of the rows."""
         return [
             {"index": problem.row, "pointer": self._pointer(problem), "detail": problem.sentence}
             for problem in sorted(problems, key=lambda problem: problem.row)
@@ -325,9 +326,9 @@ def bring_in(
     *,
     upsert: Callable[[list[UploadRow], list[Problem]], UploadReport],
 ) -> dict[str, Any]:
-    """Have `upsert` write the rows that can go in, told which could not be read; return the report.
+    """Have `upsert` write the valid rows, given the problems of the others; return the report.
 
-    Raises Unprocessable where one row kept all of them out.
+    Raises Unprocessable if nothing was written because of a refused row.
     """
     report = upsert(*kind.read(rows))
     errors = kind.errors(report.problems)

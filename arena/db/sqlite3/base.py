@@ -1,9 +1,9 @@
 """Django's SQLite backend, in which writers take turns.
 
 SQLite's busy handler sleeps up to 100 ms between tries and keeps no order: with two busy processes
-one waits until the other has nothing left to write. Here the threads of a process queue at a lock,
-and the processes of the machine at two bytes of a file. Only the holder of NEXT waits for WRITING,
-so a process that has just written comes after the one that was waiting.
+one waits until the other has nothing left to write. Here the threads of a process queue for a lock,
+and the processes of the machine for locks on two bytes of a file. Only the holder of NEXT waits for
+WRITING, so a process that has just written queues behind the one that was waiting.
 
 A transaction waits for its turn at BEGIN, and so does the connection that switches a new file to
 WAL. A single statement in autocommit mode still relies on SQLite's own timeout.
@@ -26,7 +26,7 @@ NEXT, WRITING = 0, 1
 
 
 class Turnstile:
-    """The write lock of one database file; `path` None is a database in memory."""
+    """The write lock of one database file; `path` is None for a database in memory."""
 
     def __init__(self, path: Path | None) -> None:
         # These kernel locks belong to the process and end with it, however it ends.
@@ -102,14 +102,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _turn: Turnstile | None = None
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """Switch the file to WAL mode too."""
+        """Connect, and switch a new file to WAL mode."""
         connection = super().get_new_connection(conn_params)
         if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
             self._switch_to_wal(connection)
         return connection
 
     def _switch_to_wal(self, connection: Any) -> None:
-        """Wait for the turn first: SQLite refuses the switch at once while another one writes."""
+        """Wait for the lock first: SQLite refuses the switch while another connection writes."""
         try:
             self._enter()
             connection.execute("PRAGMA journal_mode=WAL")
@@ -137,7 +137,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._leave()
 
     def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:
-        """Release the lock even if the way back to autocommit fails."""
+        """Release the lock even if returning to autocommit fails."""
         try:
             super().set_autocommit(autocommit, *args, **kwargs)
         except BaseException:

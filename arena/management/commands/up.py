@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with _lock_home(), _listen() as listener:
-                if not settings.PORT:  # any free port, which the children need for their links
+                if not settings.PORT:  # any free port; the children need its address for links
                     os.environ.setdefault("SITE_URL", supervisor.address(listener))
                 self._prepare()
                 processes = supervisor.Supervisor(
@@ -77,7 +77,7 @@ def _listen() -> socket.socket:
 
 
 def _host_name() -> str:
-    """A name that ALLOWED_HOSTS allows."""
+    """Return a host name that ALLOWED_HOSTS allows."""
     return str(settings.ALLOWED_HOSTS[0]).strip("*.") or "localhost"
 
 
@@ -93,7 +93,7 @@ def _sign_in() -> str:
 
 
 def _disconnect() -> None:
-    """The supervisor needs no connection: its child processes have their own."""
+    """Close the supervisor's connections: its child processes open their own."""
     for connection in connections.all():
         connection.close()
         if hasattr(connection, "close_pool"):
