@@ -20,7 +20,7 @@ from arena.calls.models import Call, RunAsker
 from arena.calls.money import cap_in_words
 from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import Request
-from arena.calls.runs import cancel_run, create_calls, move_calls, reopen_run, resume_run, why_not
+from arena.calls.runs import cancel_run, create_calls, reopen_run, resume_run, why_not
 from arena.calls.scheduling import given_up_on_failure
 from arena.endpoints import UnknownEndpointError, endpoint_named
 from arena.generation import (
@@ -221,7 +221,6 @@ CHANGED = (
     "then try again."
 )
 SENT = ("endpoint", "model", "system_prompt", "user_template", "parameters", "retired_at")
-NOT_ENDED = [*Call.GOING_ON, Call.State.FAILED]
 
 
 class UnderWayError(GenerationError):
@@ -243,9 +242,9 @@ def order_answers(
     """Create and open a run with one call per prompt that the candidate has not answered.
 
     It never spends more than `cap` nano-dollars; a free run needs no cap. It is written in small
-    transactions, so that voters never wait for it, and cancelled if one fails. Calls that earlier
-    runs left unanswered move to it. Raises GenerationError, UnderWayError, BudgetError, and
-    CandidateError in an arena that is closed to the candidate's team.
+    transactions, so that voters never wait for it, and cancelled if one fails. Raises
+    GenerationError, UnderWayError, BudgetError, and CandidateError in an arena that is closed to
+    the candidate's team.
     """
     with one_order_at_a_time(candidate=candidate):
         _check_no_other(candidate, now)
@@ -383,10 +382,7 @@ def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datet
         )
         for prompt in prompts
     ]
-    calls = create_calls(drafts=drafts).values()
-    # Calls that failed or never ran in an earlier run move to this one.
-    unanswered = [call.pk for call in calls if call.run_id != run.pk and call.state in NOT_ENDED]
-    move_calls(call_ids=unanswered, run_id=run.pk, now=now)
+    create_calls(drafts=drafts, now=now)
 
 
 def open_run(*, run: Run) -> None:
@@ -496,7 +492,8 @@ class AnswerReport:
 
     @property
     def settled(self) -> int:
-        return self.total - sum(self.states[state] for state in Call.GOING_ON)
+        unsettled = (*Call.GOING_ON, State.CANCELLED)
+        return self.total - sum(self.states[state] for state in unsettled)
 
     @property
     def state_rows(self) -> list[tuple[str, str, int]]:
@@ -564,7 +561,7 @@ def failures_of(run: Run) -> "QuerySet[Call]":
 
     Prompts with an answer uploaded since are left out.
     """
-    ended = run.calls.exclude(state__in=[*Call.GOING_ON, State.DONE])
+    ended = run.calls.exclude(state__in=[*Call.GOING_ON, State.DONE, State.CANCELLED])
     return without_answer(ended).order_by("state", "pk")
 
 

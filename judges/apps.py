@@ -3,17 +3,21 @@ from importlib import import_module
 from django.apps import AppConfig
 from django.db.models import Q
 
+from arena.signals import run_cancelled
+
 
 class JudgesConfig(AppConfig):
     name = "judges"
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register the rubric checks, and mark the votes of scripted judges.
+        """Register the rubric checks, follow cancelled runs, and mark the votes of scripts.
 
         Those disclose no candidates, and leaderboards warn about them.
         """
         import_module("judges.checks")
+        services = import_module("judges.services.runs")
+        run_cancelled.connect(services.cancel_judgements, dispatch_uid="cancel judgements")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
         disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))

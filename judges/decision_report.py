@@ -162,9 +162,9 @@ def _is_judged(pair: TwoCandidates, price: JudgePrice | None) -> Combinable:
         return Value(False)
     of_pair = Q(comparison__left__in=pair, comparison__right__in=pair, epoch=price.epoch)
     on_prompt = Q(comparison__prompt=OuterRef("prompt"))
-    can_be_retried = Q(state=JuryVerdict.State.WAITING, run__state=Run.State.CANCELLED)
-    judged = Judgement.objects.filter(of_pair, on_prompt).not_free()
-    decided = JuryVerdict.objects.filter(of_pair, on_prompt).exclude(can_be_retried)
+    judged = Judgement.objects.filter(of_pair, on_prompt).asked()
+    decided = JuryVerdict.objects.filter(of_pair, on_prompt)
+    decided = decided.exclude(state=JuryVerdict.State.CANCELLED)
     return ExpressionWrapper(Exists(judged) | Exists(decided), BooleanField())
 
 

@@ -76,7 +76,7 @@ class JudgeReport:
 
     @property
     def settled(self) -> int:
-        return self.total - self.states[State.WAITING]
+        return self.total - sum(self.states[state] for state in Judgement.UNSETTLED)
 
     @property
     def without_verdict(self) -> int:
@@ -501,7 +501,8 @@ def _newest_calibrations(
 
 def _count_judgements(epochs: Iterable[int], runs: QuerySet[Run]) -> dict[int, dict[str, int]]:
     rows = (
-        Judgement.objects.filter(epoch__in=epochs, run__in=runs)
+        Judgement.objects.counted()
+        .filter(epoch__in=epochs, run__in=runs)
         .values("epoch")
         .annotate(
             judgements=Count("pk"),
@@ -517,7 +518,7 @@ def _count_judgements(epochs: Iterable[int], runs: QuerySet[Run]) -> dict[int, d
 def _count_calls(askers: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[str, Any]]:
     first = Q(verdict__outcome="left")
     rows = (
-        Call.objects.filter(asker__in=askers, run__in=runs)
+        Call.objects.filter(asker__in=askers, run__in=runs, copied=False)
         .values("asker")
         .annotate(
             first=Count("pk", filter=first),

@@ -132,9 +132,9 @@ def make_vote(
     )
 
 
-def make_run(state: str = "open", **fields: Any) -> Run:
+def make_run(state: str = "open", slug: str = "", **fields: Any) -> Run:
     """A judge run in an arena of its own, without calls."""
-    arena = Arena.objects.create(slug=f"a-{Run.objects.count()}", name="A")
+    arena = Arena.objects.create(slug=slug or f"a-{Run.objects.count()}", name="A")
     return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
 
 

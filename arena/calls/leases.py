@@ -3,6 +3,9 @@
 A worker may die at any line. Its claims are free again when their leases expire; ended calls stay
 ended. Every write after the claim is fenced by `attempts` and state, so a worker that returns late
 changes neither the call nor any money.
+
+Several runs may have the same call. The claim decides which one asks, kept by a unique index; the
+others wait for its lease at most, and then copy the reply, or ask themselves.
 """
 
 import secrets
@@ -11,10 +14,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from arena.calls import money
-from arena.calls.models import Call
+from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet
 from arena.db import sql
 from arena.models import Run
 
@@ -31,7 +34,11 @@ WITHOUT_REPLY = {
 _jitter = secrets.SystemRandom()
 # One of Call.objects.claimable(); composing it with the ORM takes half of a worker's time.
 DUE = """
-    SELECT c.* FROM arena_call c
+    SELECT c.*, EXISTS (
+        SELECT 1 FROM arena_call o
+        WHERE o.asker = c.asker AND o.subject = c.subject AND o.sample = c.sample AND o.id <> c.id
+    ) AS is_shared
+    FROM arena_call c
     LEFT JOIN arena_run r ON r.id = c.run_id
     LEFT JOIN arena_call n ON n.id = c.needs_id
     WHERE c.id = %s AND coalesce(r.kind, 'judge') = %s
@@ -45,10 +52,30 @@ DUE = """
 """
 
 COLUMNS = {field.name: field for field in Call._meta.concrete_fields}
-# The columns of a claim or an end: few distinct statements, which PostgreSQL plans once.
+# The columns of a claim or an end: few distinct statements, which PostgreSQL plans once. Returned
+# is whether another run waits with the same call.
 UPDATE = """
-    UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {} RETURNING id
+    UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {}
+    RETURNING EXISTS (
+        SELECT 1 FROM arena_call o
+        WHERE o.asker = arena_call.asker AND o.subject = arena_call.subject
+            AND o.sample = arena_call.sample AND o.id <> arena_call.id AND o.state = 'waiting')
 """
+# No other run asks, or has asked, for the same call.
+NOBODY_ELSE = """
+    AND NOT EXISTS (
+        SELECT 1 FROM arena_call o
+        WHERE o.asker = %s AND o.subject = %s AND o.sample = %s AND o.id <> %s AND NOT o.copied
+            AND o.state IN ('running', 'done', 'unreadable', 'refused', 'too_long'))
+"""
+MAKE_DUE = """
+    UPDATE arena_call SET due_at = %s, ring_after = %s, rings = 0
+    WHERE asker = %s AND subject = %s AND sample = %s AND id <> %s
+        AND state = 'waiting' AND due_at > %s
+    RETURNING id
+"""
+FIRST_TURN = ("reply", "nonce", "turn", "prompt_digest", "dropped", "model_returned", "fingerprint")
+WHOLE_REPLY = (*FIRST_TURN, "repair_reply", "verdict", "state", "error")
 
 # -- Taking ----------------------------------------------------------------------------------------
 
@@ -58,19 +85,53 @@ def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call
 
     Calls of runs of another kind are not returned; a call without a run is a judge's. A request
     whose worker died is booked as uncertain first; after too many the call is returned as failed.
+    A call that another run has made is returned as ended, with a copy of the reply.
     """
     at = sql.stored(now)
     call = next(iter(Call.objects.raw(DUE, [call_id, str(kind), at, at])), None)
-    if call is None or call.state == Call.State.WAITING:
-        return call
-    return call if abandon(call=call, now=now) else None
+    if call is None or (call.state == Call.State.RUNNING and not abandon(call=call, now=now)):
+        return None
+    if call.is_shared and call.state == Call.State.WAITING:
+        return call if _learn_from_other_runs(call, now) else None
+    return call
+
+
+def _learn_from_other_runs(call: Call, now: datetime) -> bool:
+    """Copy what another run's same call was answered; False if it is being asked at this moment."""
+    others = list(_same_call(call).exclude(pk=call.pk).order_by("copied", "pk"))
+    for other in others:
+        if other.state in Call.ANSWERED:
+            return write(call=call, now=now, **copy_of(other, now))
+    for other in others:
+        if other.state == Call.State.RUNNING:
+            assert other.lease_expires_at is not None, "it is claimed"
+            until = other.lease_expires_at
+            if until > now:
+                write(call=call, now=now, due_at=until, ring_after=until, rings=0)
+                return False
+            abandon(call=other, now=now)  # uncertain in the run that asked
+    begun = next((other for other in others if other.turn > call.turn), None)
+    if begun is not None:
+        copies = {name: getattr(begun, name) for name in FIRST_TURN}
+        return write(call=call, now=now, requests_allowed=call.requests + MAX_REQUESTS, **copies)
+    return True
+
+
+def _same_call(call: Call) -> CallQuerySet:
+    return Call.objects.filter(asker=call.asker, subject=call.subject, sample=call.sample)
+
+
+def copy_of(answered: Call, now: datetime) -> dict[str, Any]:
+    """The columns of a call that ends with the reply of another run's; money and usage stay."""
+    copies = {name: getattr(answered, name) for name in WHOLE_REPLY}
+    return ended(answered.state, answered.error, now) | copies | {"copied": True}
 
 
 def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bool:
     """Claim a waiting call for `lease` and reserve `amount` nano-dollars of its run's cap.
 
-    Returns False if another worker was faster. Raises BudgetDeniedError if the cap has no room,
-    and then nothing is claimed.
+    Returns False if another worker was faster, on this call or on another run's same one. Raises
+    BudgetDeniedError if the cap has no room, and then nothing is claimed.
     """
     values = {
         "state": Call.State.RUNNING,
@@ -80,13 +141,17 @@ def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bo
         "lease_expires_at": now + lease,
         "ring_after": now + lease,
     }
-    with _together(amount):
-        # No join in this statement: two workers that meet here must both read the row itself.
-        if not _update(call, values, "AND coalesce(run_id, 0) = %s", call.run_id or 0):
-            return False
-        if amount:
-            money.reserve(run_id=call.run_id, amount=amount)
-    _set(call, values)
+    identity = (call.asker, call.subject, call.sample, call.pk)
+    try:
+        with _together(amount or connection.in_atomic_block):
+            is_taken, _ = _update(call, values, NOBODY_ELSE, *identity)
+            if not is_taken:
+                return False
+            if amount:
+                money.reserve(run_id=call.run_id, amount=amount)
+    except IntegrityError:  # another run's call was claimed at the same moment
+        return False
+    assign(call, values)
     return True
 
 
@@ -134,21 +199,28 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
     """Write to a claimed call and book the money of its request in the same transaction.
 
     The reservation is released; `cost` was billed, `uncertain` may have been (nano-dollars). Calls
-    that need this one end with it, unless it is done. Returns False, with nothing changed, if the
-    call is no longer this worker's.
+    that need this one end with it, unless it is done; other runs' same calls become due. Returns
+    False, with nothing changed, if the call is no longer this worker's.
     """
+    was_running = call.state == Call.State.RUNNING
     fitted = {name: storable(name, value) for name, value in values.items()}
     fitted |= {"reserved": 0, "cost": call.cost + cost, "uncertain": call.uncertain + uncertain}
     moves = call.reserved or cost or uncertain
     unmet = fitted.get("state") in WITHOUT_REPLY
     with _together(moves or unmet):
-        if not _update(call, fitted):
+        is_written, others_wait = _update(call, fitted)
+        if not is_written:
             return False
         if moves:
-            money.book(call.pk, released=call.reserved, cost=cost, uncertain=uncertain)
+            money.book(run_id=call.run_id, released=call.reserved, cost=cost, uncertain=uncertain)
         if unmet:
             end_dependents(call_ids=[call.pk], now=now)
-    _set(call, fitted)
+    assign(call, fitted)
+    if was_running and others_wait:
+        # A statement of its own, so that no two workers wait for each other's rows. If it is lost,
+        # the others wait for the lease that they have seen.
+        with sql.single_statement():
+            sql.rows(MAKE_DUE, now, now, call.asker, call.subject, call.sample, call.pk, now)
     return True
 
 
@@ -179,12 +251,15 @@ def storable(name: str, value: Any) -> Any:
     return value.replace("\x00", "").encode("utf-8", "replace").decode()[:length]
 
 
-def _update(call: Call, values: Mapping[str, Any], also: str = "", *given: Any) -> bool:
-    """Update the row of a claimed call; return False if the claim is lost."""
+def _update(
+    call: Call, values: Mapping[str, Any], also: str = "", *given: Any
+) -> tuple[bool, bool]:
+    """Update the row of a claimed call; return whether it was, and whether other runs wait."""
     columns = ", ".join(f"{name} = %s" for name in values)
     stored = [COLUMNS[name].get_db_prep_save(value, connection) for name, value in values.items()]
     fence = (call.pk, call.attempts, call.state)
-    return sql.one(UPDATE.format(columns, also), *stored, *fence, *given) is not None
+    row = sql.one(UPDATE.format(columns, also), *stored, *fence, *given)
+    return row is not None, bool(row and row[0])
 
 
 def _together(several: object) -> AbstractContextManager[object]:
@@ -192,7 +267,7 @@ def _together(several: object) -> AbstractContextManager[object]:
     return transaction.atomic() if several else sql.single_statement()
 
 
-def _set(call: Call, values: dict[str, Any]) -> None:
+def assign(call: Call, values: Mapping[str, Any]) -> None:
     """Set on the instance what was written to its row."""
     for name, value in values.items():
         setattr(call, name, value)

@@ -84,10 +84,12 @@ class Call(models.Model):
     """One request to a model, for judging or for generating an answer.
 
     Identity: who asks (`asker`: the digest of a judge or of a candidate), about what, in which
-    order (`subject`: response ids, or a prompt id), and which `sample`. It is unique, so work that
-    is queued twice is paid once. `attempts` is the fence: a worker that lost its lease finds
-    another number there and writes nothing. `due_at` is when a worker may make it, `ring_after`
-    when its doorbell is rung (again).
+    order (`subject`: response ids, or a prompt id), and which `sample`. Each run has calls of its
+    own, at most one of an identity, and they stay in it. Of all runs, only one may ask: the claim
+    makes its call the original, and the others copy the reply (`copied`), which costs nothing.
+
+    `attempts` is the fence: a worker that lost its lease finds another number there and writes
+    nothing. `due_at` is when a worker may make the call, `ring_after` when it is queued (again).
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
     asks for the verdict alone (`repair_reply`). Money is in nano-dollars: `cost` is what all its
@@ -103,8 +105,11 @@ class Call(models.Model):
         REFUSED = "refused", "Refused"
         TOO_LONG = "too_long", "Too long"
         FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
 
     GOING_ON = (State.WAITING, State.RUNNING)
+    # The model answered, and would answer the same request in the same way again.
+    ANSWERED = (State.DONE, State.UNREADABLE, State.REFUSED, State.TOO_LONG)
 
     run = models.ForeignKey(
         "arena.Run", models.CASCADE, null=True, blank=True, related_name="calls"
@@ -118,6 +123,9 @@ class Call(models.Model):
         "self", models.CASCADE, null=True, blank=True, related_name="needed_by"
     )
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    copied = models.BooleanField(
+        default=False, db_default=False, help_text="The reply was copied from another run's call."
+    )
     attempts = models.PositiveIntegerField(default=0)
     requests = models.PositiveIntegerField(default=0)
     requests_allowed = models.PositiveIntegerField(default=MAX_REQUESTS)
@@ -146,12 +154,21 @@ class Call(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = CallQuerySet.as_manager()
+    is_shared: bool  # annotated by `leases.due_call`: another run has the same call
 
     class Meta:
         app_label = "arena"
         constraints = [
+            # In this order, its index also finds the calls of an identity in all runs.
             models.UniqueConstraint(
-                fields=["asker", "subject", "sample"], name="call_once_per_asker_subject_sample"
+                fields=["asker", "subject", "sample", "run"], name="call_once_per_run"
+            ),
+            models.UniqueConstraint(
+                fields=["asker", "subject", "sample"],
+                condition=Q(
+                    copied=False, state__in=["running", "done", "unreadable", "refused", "too_long"]
+                ),
+                name="call_asked_by_one_run",
             ),
             models.CheckConstraint(
                 condition=Q(
@@ -163,6 +180,7 @@ class Call(models.Model):
                         "refused",
                         "too_long",
                         "failed",
+                        "cancelled",
                     ]
                 ),
                 name="call_state_known",

@@ -105,17 +105,9 @@ RESERVE = """
     WHERE id = %s AND state = 'open' AND cap >= settled + reserved + uncertain + %s
     RETURNING id
 """
-# The run is read from the row: calls move between runs during a request.
 BOOK = """
     UPDATE arena_run SET
         reserved = reserved - %s, settled = settled + %s, uncertain = uncertain + %s
-    WHERE id = (SELECT run_id FROM arena_call WHERE id = %s)
-    RETURNING id
-"""
-MOVE = """
-    UPDATE arena_run SET
-        reserved = reserved + %s, settled = settled + %s, uncertain = uncertain + %s,
-        cap = cap + %s
     WHERE id = %s
     RETURNING id
 """
@@ -143,18 +135,9 @@ def reserve(*, run_id: int | None, amount: int) -> None:
         raise _denial(run_id, amount)
 
 
-def book(call_id: int, *, released: int, cost: int, uncertain: int) -> None:
-    """Release the reservation of a call's request; add what it cost, or may have cost."""
-    sql.one(BOOK, released, cost, uncertain, call_id)
-
-
-def move(run_id: int, *, reserved: int, cost: int, uncertain: int) -> None:
-    """Add the sums of moved calls to a run; negative for the run they leave.
-
-    The cap moves by the same amount, so that neither run gains or loses money to spend.
-    """
-    moved = reserved + cost + uncertain
-    sql.one(MOVE, reserved, cost, uncertain, moved, run_id)
+def book(*, run_id: int | None, released: int, cost: int, uncertain: int) -> None:
+    """Release the reservation of a request of the run; add what it cost, or may have cost."""
+    sql.one(BOOK, released, cost, uncertain, run_id)
 
 
 def is_over_its_cap(run_id: int) -> bool:

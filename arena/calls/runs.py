@@ -4,51 +4,35 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, Sum
+from django.db.models import Exists, F, OuterRef, Q
 
-from arena.calls import money
+from arena.calls import leases
 from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet, RunAsker
 from arena.models import Run
 from arena.models.runs import RunQuerySet
+from arena.signals import run_cancelled
 
 BATCH = 500
 
 
 @transaction.atomic
-def create_calls(*, drafts: Sequence[Call]) -> dict[tuple[str, str, int], Call]:
-    """Insert `drafts`, keeping existing calls; return all of them by identity."""
-    Call.objects.bulk_create(drafts, batch_size=BATCH, ignore_conflicts=True)
+def create_calls(*, drafts: Sequence[Call], now: datetime) -> dict[str, Call]:
+    """Insert a run's `drafts`, all of one asker and sample; return its calls by subject.
+
+    Calls that the run has already stay. What another run was answered is copied at once.
+    """
     if not drafts:
         return {}
-    wanted = {(draft.asker, draft.subject, draft.sample) for draft in drafts}
-    askers, subjects, samples = (set(part) for part in zip(*wanted, strict=True))
-    found = Call.objects.filter(asker__in=askers, subject__in=subjects, sample__in=samples)
-    by_identity = {(call.asker, call.subject, call.sample): call for call in found}
-    return {identity: by_identity[identity] for identity in wanted}
-
-
-@transaction.atomic
-def move_calls(*, call_ids: Sequence[int], run_id: int, now: datetime) -> None:
-    """Move calls to another run with the money they hold and cost; failed ones wait again.
-
-    The result of a call under way is booked in the new run.
-    """
-    calls = Call.objects.filter(pk__in=call_ids).exclude(run=run_id)
-    ids = list(calls.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
-    moved = Call.objects.filter(pk__in=ids)
-    _move_money(moved, run_id)
-    moved.update(run=run_id)
-    wake_failed(Call.objects.filter(pk__in=call_ids), now)
-
-
-def _move_money(moved: CallQuerySet, run_id: int) -> None:
-    """Move what the calls hold and cost from their runs' sums to the new run's."""
-    by_run = moved.order_by("run").values_list("run")
-    for old, *amounts in by_run.annotate(Sum("reserved"), Sum("cost"), Sum("uncertain")):
-        reserved, cost, uncertain = map(int, amounts)
-        if old is not None:
-            money.move(old, reserved=-reserved, cost=-cost, uncertain=-uncertain)
-        money.move(run_id, reserved=reserved, cost=cost, uncertain=uncertain)
+    run, asker, sample = drafts[0].run, drafts[0].asker, drafts[0].sample
+    subjects = [draft.subject for draft in drafts]
+    same = Call.objects.filter(asker=asker, sample=sample, subject__in=subjects)
+    answered = same.filter(state__in=Call.ANSWERED).exclude(run=run).order_by("-copied", "-pk")
+    sources = {call.subject: call for call in answered}
+    for draft in drafts:
+        if source := sources.get(draft.subject):
+            leases.assign(draft, leases.copy_of(source, now))
+    Call.objects.bulk_create(drafts, batch_size=BATCH, ignore_conflicts=True)
+    return {call.subject: call for call in same.filter(run=run)}
 
 
 IN_A_ROW = 10
@@ -117,10 +101,24 @@ def _reasons(run_id: int) -> str:
 
 @transaction.atomic
 def cancel_run(*, run_id: int, now: datetime) -> bool:
-    """Cancel an unfinished run. Calls under way finish and are booked."""
+    """Cancel an unfinished run, and what waits in it. Calls under way finish and are booked."""
     unfinished = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
     run = Run.objects.filter(pk=run_id, state__in=unfinished)
-    return bool(run.update(state=Run.State.CANCELLED, closed_at=now))
+    if not run.exists():
+        return False
+    # Calls first and the run last, in the order in which workers lock them.
+    cancel_calls(Call.objects.filter(run=run_id), now)
+    run_cancelled.send(sender=Run, run_id=run_id, now=now)
+    is_cancelled = bool(run.update(state=Run.State.CANCELLED, closed_at=now))
+    if not is_cancelled:
+        transaction.set_rollback(True)
+    return is_cancelled
+
+
+def cancel_calls(calls: CallQuerySet, now: datetime) -> int:
+    """End those of `calls` that wait; return how many."""
+    waiting = calls.filter(state=Call.State.WAITING)
+    return waiting.update(state=Call.State.CANCELLED, finished_at=now)
 
 
 def why_not(run: Run, done: str) -> str:

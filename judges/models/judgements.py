@@ -30,23 +30,25 @@ class RunJudge(models.Model):
         return f"{self.epoch_id} in run {self.run_id}"
 
 
-LEFT_WAITING = Q(state="waiting", run__state=Run.State.CANCELLED)
-
-
 class JudgementQuerySet(models.QuerySet["Judgement"]):
     def waiting(self) -> "JudgementQuerySet":
         return self.filter(state=Judgement.State.WAITING)
 
-    def free(self) -> "JudgementQuerySet":
-        """Waiting in a cancelled run: the next run may take them over."""
-        return self.filter(LEFT_WAITING)
+    def asked(self) -> "JudgementQuerySet":
+        """All but the cancelled: the judge need not be asked about these answers again."""
+        return self.exclude(state=Judgement.State.CANCELLED)
 
-    def not_free(self) -> "JudgementQuerySet":
-        return self.exclude(LEFT_WAITING)
+    def settled(self) -> "JudgementQuerySet":
+        return self.exclude(state__in=Judgement.UNSETTLED)
+
+    def counted(self) -> "JudgementQuerySet":
+        """What counts in figures over several runs: each verdict once, and what failed."""
+        return self.filter(Q(casts_vote=True) | Q(state=Judgement.State.FAILED))
 
     def ready(self) -> "JudgementQuerySet":
-        """Waiting although both calls have ended: the worker was killed before settling it."""
-        forward_ended = self.waiting().exclude(forward__state__in=Call.GOING_ON)
+        """Waiting although both calls have ended: copied, or their worker was killed."""
+        written = self.waiting().exclude(run__state=Run.State.ORDERED)
+        forward_ended = written.exclude(forward__state__in=Call.GOING_ON)
         return forward_ended.exclude(reverse__state__in=Call.GOING_ON)
 
     def of_call(self, call_id: int) -> "JudgementQuerySet":
@@ -90,8 +92,9 @@ class Judgement(models.Model):
     list of answers, `reverse` the reversed list, and the two calls serve all pairs of the list.
 
     It is about a comparison in an arena, or about a labelled item. `responses` names the answers
-    regardless of their order, so a judge judges the same pair once per `sample`. Only sample 0
-    votes; the others measure consistency and drift.
+    regardless of their order, so that a run asks a judge about the same pair once per `sample`.
+    Only sample 0 votes; the others measure consistency and drift. Where several runs ask the same,
+    the first verdict casts the vote and counts (`casts_vote`); the others are only shown.
     """
 
     class State(models.TextChoices):
@@ -102,6 +105,9 @@ class Judgement(models.Model):
         REFUSED = "refused", "Refused"
         TOO_LONG = "too_long", "Too long"
         FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    UNSETTLED = (State.WAITING, State.CANCELLED)
 
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="judgements")
     run = models.ForeignKey(Run, models.CASCADE, related_name="judgements")
@@ -129,6 +135,11 @@ class Judgement(models.Model):
     flagged = models.BooleanField(
         default=False, help_text="An answer seems to address the judge, so people should check."
     )
+    casts_vote = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The judge's first verdict on these answers: the only one that votes and counts.",
+    )
     settled_at = models.DateTimeField(null=True, blank=True)
 
     objects = JudgementQuerySet.as_manager()
@@ -136,8 +147,12 @@ class Judgement(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
+                fields=["epoch", "responses", "sample", "run"], name="judgement_once_per_run"
+            ),
+            models.UniqueConstraint(
                 fields=["epoch", "responses", "sample"],
-                name="judgement_once_per_epoch_responses_sample",
+                condition=Q(casts_vote=True),
+                name="judgement_votes_once",
             ),
             models.CheckConstraint(
                 condition=Q(comparison__isnull=False, item=None)
@@ -154,6 +169,7 @@ class Judgement(models.Model):
                         "refused",
                         "too_long",
                         "failed",
+                        "cancelled",
                     ]
                 ),
                 name="judgement_state_known",
@@ -178,7 +194,8 @@ class Judgement(models.Model):
 class JuryVerdict(models.Model):
     """A jury's decision on one pair: a vote of its own, or none.
 
-    `counts` maps each outcome to the number of members with that verdict.
+    `counts` maps each outcome to the number of members with that verdict. `casts_vote` as in
+    Judgement.
     """
 
     class State(models.TextChoices):
@@ -187,6 +204,9 @@ class JuryVerdict(models.Model):
         NO_QUORUM = "no_quorum", "Too few verdicts"
         NO_MAJORITY = "no_majority", "No majority"
         FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    UNSETTLED = (State.WAITING, State.CANCELLED)
 
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="jury_verdicts")
     run = models.ForeignKey(Run, models.CASCADE, related_name="jury_verdicts")
@@ -195,15 +215,30 @@ class JuryVerdict(models.Model):
     judgements = models.ManyToManyField(Judgement, related_name="jury_verdicts")
     state = models.CharField(max_length=12, choices=State, default=State.WAITING)
     counts = models.JSONField(default=dict)
+    casts_vote = models.BooleanField(default=False, db_default=False)
     settled_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["epoch", "responses"], name="jury_verdict_once_per_epoch_and_responses"
+                fields=["epoch", "responses", "run"], name="jury_verdict_once_per_run"
+            ),
+            models.UniqueConstraint(
+                fields=["epoch", "responses"],
+                condition=Q(casts_vote=True),
+                name="jury_verdict_votes_once",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=["waiting", "voted", "no_quorum", "no_majority", "failed"]),
+                condition=Q(
+                    state__in=[
+                        "waiting",
+                        "voted",
+                        "no_quorum",
+                        "no_majority",
+                        "failed",
+                        "cancelled",
+                    ]
+                ),
                 name="jury_verdict_state_known",
             ),
         ]

@@ -206,8 +206,9 @@ def _judgements_in(epoch: Epoch, arena: Arena) -> QuerySet[Judgement]:
     """Return a judge's judgements in an arena; for a jury, those of its members."""
     asked = Judgement.objects.filter(comparison__arena=arena, sample=0)
     if epoch.judge.is_jury:
-        return asked.filter(pk__in=asked.filter(jury_verdicts__epoch=epoch).values("pk"))
-    return asked.filter(epoch=epoch)
+        of_jury = asked.filter(jury_verdicts__epoch=epoch, jury_verdicts__casts_vote=True)
+        return asked.filter(pk__in=of_jury.values("pk"))
+    return asked.counted().filter(epoch=epoch)
 
 
 def _transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
@@ -244,7 +245,7 @@ def _compare_same_model(
     judge = epoch.judge
     if judge.is_jury:
         return []
-    settled = Judgement.objects.filter(measured, sample=0).exclude(state=Judgement.State.WAITING)
+    settled = Judgement.objects.settled().filter(measured, sample=0)
     others = (
         Epoch.objects.open()
         .filter(judge__endpoint=judge.endpoint, judge__model=judge.model)

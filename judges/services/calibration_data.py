@@ -81,9 +81,9 @@ def _settled_rows(rows: Any) -> Iterator[Judgement]:
     calls = [f"{call}__{name}" for call in ("forward", "reverse") for name in CALL_COLUMNS]
     own = ("state", "outcome", "score", "sample", "item", "responses")
     sides = ("comparison__left_response", "comparison__right_response")
-    settled = rows.exclude(state=Judgement.State.WAITING)
-    settled = settled.select_related("forward", "reverse", "comparison")
-    return iter(settled.only(*own, *calls, *sides).order_by("pk"))
+    counted = rows.counted().select_related("forward", "reverse", "comparison")
+    # One that failed in another run gives way to a verdict.
+    return iter(counted.only(*own, *calls, *sides).order_by("casts_vote", "pk"))
 
 
 def _settled_judgement(judgement: Judgement, sides: Sides) -> SettledJudgement:
@@ -223,9 +223,9 @@ def _settled_by_judge(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]
 def _settled_by_jury(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]:
     """A jury's decisions; where it came to none, it abstained."""
     verdicts = epoch.jury_verdicts.filter(comparison__arena=arena)
-    verdicts = verdicts.exclude(state=JuryVerdict.State.WAITING).select_related("comparison")
+    counted = verdicts.filter(Q(casts_vote=True) | Q(state=JuryVerdict.State.FAILED))
     settled = {}
-    for verdict in verdicts.order_by("pk"):
+    for verdict in counted.select_related("comparison").order_by("casts_vote", "pk"):
         if verdict.state == JuryVerdict.State.VOTED:
             counts: dict[str, int] = verdict.counts
             judgement = SettledJudgement(VOTED, max(counts, key=lambda outcome: counts[outcome]))

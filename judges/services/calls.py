@@ -1,21 +1,18 @@
 """A judge's calls: making the request, reading the reply, settling the verdict as a vote."""
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import cast
 
-from django.db import connection, transaction
-from django.db.models import Min, Q, QuerySet
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from arena.calls.capabilities import capability_of
 from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
-from arena.calls.runs import move_calls
 from arena.db import sql
 from arena.models import Comparison, Run
 from judges.core.parsing import (
@@ -41,8 +38,6 @@ from judges.core.prompts import (
 from judges.core.rubric import RubricError
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, JuryVerdict
-from judges.models.judgements import JudgementQuerySet
-from judges.services.planning import PlannedComparison
 from judges.services.registry import spec_of
 from judges.services.subjects import CallTarget, material_for, read_subject
 from judges.services.verdicts import (
@@ -239,7 +234,18 @@ LOCK_JUDGEMENT = """
 """
 SETTLE = """
     UPDATE judges_judgement
-    SET state = %s, outcome = %s, preference = %s, score = %s, flipped = %s, settled_at = %s
+    SET state = %s, outcome = %s, preference = %s, score = %s, flipped = %s, settled_at = %s,
+        casts_vote = %s AND NOT EXISTS (SELECT 1 FROM judges_judgement o
+            WHERE o.epoch_id = judges_judgement.epoch_id AND o.casts_vote
+                AND o.responses = judges_judgement.responses
+                AND o.sample = judges_judgement.sample)
+    WHERE id = %s
+    RETURNING casts_vote
+"""
+REFUSE = """
+    UPDATE judges_judgement
+    SET state = 'failed', outcome = '', preference = NULL, score = NULL, flipped = NULL,
+        casts_vote = false
     WHERE id = %s
     RETURNING id
 """
@@ -276,9 +282,16 @@ def settle_call(*, call_id: int, now: datetime) -> None:
         close_if_done(run_id=run_id, now=now)
 
 
-@transaction.atomic
 def settle(*, judgement_id: int, now: datetime) -> None:
     """Turn two finished calls into a vote, or into the state that explains why there is none."""
+    try:
+        _settle(judgement_id, now)
+    except IntegrityError:  # another run's same judgement became the one that votes
+        _settle(judgement_id, now)
+
+
+@transaction.atomic
+def _settle(judgement_id: int, now: datetime) -> None:
     judgement = _lock_judgement(judgement_id)
     if judgement is None:
         return
@@ -292,11 +305,12 @@ def settle(*, judgement_id: int, now: datetime) -> None:
         policy=judgement.swap_policy,
         sides=_sides(judgement),
     )
-    votes = judgement.comparison is not None and judgement.sample == 0 and result.outcome
-    if votes and not _vote(judgement, result, now):
-        result = JudgementResult(Judgement.State.FAILED)
     facts = (result.state, result.outcome, result.preference, result.score, result.flipped)
-    sql.one(SETTLE, *facts, now, judgement_id)
+    counts = result.state not in (Judgement.State.FAILED, Judgement.State.CANCELLED)
+    row = sql.one(SETTLE, *facts, now, counts, judgement_id)
+    votes = row and row[0] and judgement.comparison is not None and judgement.sample == 0
+    if votes and result.outcome and not _vote(judgement, result, now):
+        sql.one(REFUSE, judgement_id)
     if judgement.jury_waits:
         settle_juries_of(judgement_id=judgement_id, now=now)
 
@@ -349,14 +363,18 @@ def _vote(judgement: _LockedJudgement, result: JudgementResult, now: datetime) -
     )
 
 
-def settle_ready(*, now: datetime) -> None:
-    """Settle what killed workers left behind, and close the runs that are done."""
-    for judgement_id in Judgement.objects.ready().values_list("pk", flat=True):
+def settle_ready(*, now: datetime, run: Run | None = None) -> None:
+    """Settle what waits for no call, in one run or in all, and close the runs that are done.
+
+    Those are copied verdicts, and what killed workers left behind.
+    """
+    ready, runs = Judgement.objects.ready(), Run.objects.filter(kind=Run.Kind.JUDGE)
+    if run is not None:
+        ready, runs = ready.filter(run=run), runs.filter(pk=run.pk)
+    for judgement_id in ready.values_list("pk", flat=True):
         settle(judgement_id=judgement_id, now=now)
     settle_waiting_juries(now=now)
-    rescue_calls(now=now)
-    runs = Run.objects.filter(kind=Run.Kind.JUDGE, state=Run.State.OPEN)
-    for run_id in runs.values_list("pk", flat=True):
+    for run_id in runs.filter(state=Run.State.OPEN).values_list("pk", flat=True):
         close_if_done(run_id=run_id, now=now)
 
 
@@ -368,119 +386,8 @@ def close_if_done(*, run_id: int, now: datetime) -> None:
         return
     jury_verdicts = JuryVerdict.objects.filter(run=run_id)
     if jury_verdicts.exists():
-        votes = jury_verdicts.filter(state=JuryVerdict.State.VOTED).count()
+        voted = jury_verdicts.filter(state=JuryVerdict.State.VOTED, casts_vote=True).count()
     else:
-        voted = Judgement.objects.filter(run=run_id, sample=0, state=Judgement.State.VOTED)
-        votes = voted.count()
-    Run.objects.filter(pk=run_id).update(votes_done=votes)
-
-
-# -- Adoption of what a resting run left waiting ---------------------------------------------------
-
-# How many calls a sweep takes over, of each way in which they may be waited for.
-AT_MOST = 500
-UNANSWERED = [*Call.GOING_ON, Call.State.FAILED]
-FOR_JURIES = Q(
-    jury_verdicts__state=JuryVerdict.State.WAITING, jury_verdicts__run__state=Run.State.OPEN
-)
-# The ways in which a judgement waits for a call: for one of its two, or for what that needs first.
-WAYS = ("forward", "reverse", "forward__needs", "reverse__needs")
-
-
-@transaction.atomic
-def adopt(
-    *,
-    run: Run,
-    epoch: Epoch,
-    picks: Sequence[PlannedComparison],
-    shares: Mapping[int, float],
-    now: datetime,
-) -> None:
-    """Move waiting judgements of cancelled runs, with their comparisons and calls, to `run`.
-
-    Answered calls are not paid again; failed ones are retried. A worker may be making one at this
-    moment; its reply counts for `run`.
-    """
-    share_of = {pick.responses: shares[pick.pair.pk] for pick in picks}
-    free = epoch.judgements.free().filter(sample=0, responses__in=share_of)
-    found = list(free.select_related("comparison").select_for_update(of=("self",)))
-    comparisons = [one.comparison for one in found if one.comparison is not None]
-    for judgement, comparison in zip(found, comparisons, strict=True):
-        comparison.run, comparison.issued_at = run, now
-        comparison.draw_probability = share_of[judgement.responses]
-    fields = ["run", "issued_at", "draw_probability"]
-    Comparison.objects.bulk_update(comparisons, fields)
-    ids = [judgement.pk for judgement in found]
-    Judgement.objects.filter(pk__in=ids).update(run=run)
-    _adopt_calls(run, ids, now)
-
-
-def drop_other_words(*, epoch: Epoch, picks: Sequence[PlannedComparison], mark: str) -> None:
-    """Delete judgements that cancelled runs left unsettled under other criteria: asked anew.
-
-    What they cost stays in the ledger. A judgement under two sets of criteria would mean nothing.
-    """
-    free = epoch.judgements.free().filter(
-        sample=0, responses__in=[pick.responses for pick in picks]
-    )
-    this = Q(forward__subject__endswith=mark) if mark else ~Q(forward__subject__contains="@")
-    Comparison.objects.filter(judgement__in=free.exclude(this)).delete()
-
-
-def adopt_verdicts(*, run: Run, jury: Epoch, picks: Sequence[PlannedComparison]) -> None:
-    """Move what a jury never decided in cancelled runs, with its comparison, to `run`."""
-    left = JuryVerdict.objects.filter(
-        epoch=jury,
-        responses__in=[pick.responses for pick in picks],
-        state=JuryVerdict.State.WAITING,
-        run__state=Run.State.CANCELLED,
-    )
-    ids = list(left.select_for_update(of=("self",)).values_list("pk", flat=True))
-    JuryVerdict.objects.filter(pk__in=ids).update(run=run)
-    Comparison.objects.filter(jury_verdict__in=ids).update(run=run)
-
-
-def _adopt_calls(run: Run, judgements: Sequence[int], now: datetime) -> None:
-    theirs = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
-    calls = Call.objects.filter(pk__in=Call.objects.filter(theirs).values("pk"))
-    take_over(run=run, calls=calls, now=now)
-
-
-def take_over(*, run: Run, calls: QuerySet[Call], now: datetime) -> None:
-    """Move the unanswered ones of `calls`, and what they cost so far, to `run`.
-
-    Calls of an open run stay there: it makes them anyway.
-    """
-    free = calls.filter(state__in=UNANSWERED).exclude(run__state=Run.State.OPEN)
-    move_calls(call_ids=list(free.values_list("pk", flat=True)), run_id=run.pk, now=now)
-
-
-def rescue_calls(*, now: datetime) -> None:
-    """Move calls of paused or cancelled runs to the open runs that wait for them.
-
-    Several runs may need the same score, grading note or jury member's verdict, and the one that
-    ordered it may be paused or cancelled later.
-    """
-    waiting = Judgement.objects.waiting()
-    own = _resting(waiting.filter(run__state=Run.State.OPEN), "run")
-    of_juries = _resting(waiting.filter(FOR_JURIES), "jury_verdicts__run")
-    # A run that waits for its own votes comes before one whose jury waits, and the oldest first.
-    makers = {call_id: run_id for _, call_id, run_id in reversed([*own, *of_juries])}
-    for run_id in set(makers.values()):
-        calls = [call_id for call_id, maker in makers.items() if maker == run_id]
-        move_calls(call_ids=calls, run_id=run_id, now=now)
-
-
-def _resting(judgements: JudgementQuerySet, run: str) -> list[tuple[int, int, int]]:
-    """Return (judgement, call, run to make it) for calls in demand that no open run makes.
-
-    Queried from the judgements, one way at a time: starting from every call at rest, with an OR
-    over the ways, the time grew with the product of the two.
-    """
-    found: list[tuple[int, int, int]] = []
-    for way in WAYS:
-        calls = judgements.filter(**{f"{way}__state__in": Call.GOING_ON})
-        resting = calls.exclude(**{f"{way}__run__state": Run.State.OPEN}).values_list(way, run)
-        rows = resting.annotate(first=Min("pk")).order_by("first")[:AT_MOST]
-        found += [(first, call_id, run_id) for call_id, run_id, first in rows]
-    return sorted(found)
+        judgements = Judgement.objects.filter(run=run_id, sample=0, casts_vote=True)
+        voted = judgements.filter(state=Judgement.State.VOTED).count()
+    Run.objects.filter(pk=run_id).update(votes_done=voted)

@@ -206,7 +206,7 @@ def _count_states(
     items: Iterable[LabelItem], settled: Mapping[int, SettledJudgement]
 ) -> dict[str, int]:
     counts = Counter(settled[item.pk].state for item in items)
-    states = [state.value for state in Judgement.State if state != Judgement.State.WAITING]
+    states = [state.value for state in Judgement.State if state not in Judgement.UNSETTLED]
     return {state: counts[state] for state in states}
 
 

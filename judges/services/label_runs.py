@@ -7,9 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q
 
-from arena.calls.models import Call
 from arena.calls.money import raise_cap
 from arena.calls.pricing import price_of
 from arena.models import Run
@@ -17,7 +15,6 @@ from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services import subjects
-from judges.services.calls import take_over
 from judges.services.labels import outside_examples
 from judges.services.quotes import (
     CHARACTERS_PER_TOKEN,
@@ -152,7 +149,7 @@ def _write(
 ) -> None:
     """Write the calls and judgements of the items that were not asked about before."""
     by_key = {subjects.key_of_item(item.pk): item for item in items}
-    asked = epoch.judgements.filter(sample=sample, responses__in=by_key)
+    asked = epoch.judgements.asked().filter(sample=sample, responses__in=by_key)
     new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
     needs: dict[str, str | None] = {}
     for key, item in by_key.items():
@@ -226,7 +223,7 @@ def find_outstanding(
     if epoch is None:
         return Outstanding(list(usable) * len(samples), [], left_out)
     judgements = _judgements_on_sets(epoch, usable, samples)
-    asked = set(judgements.not_free().values_list("item", "sample"))
+    asked = set(judgements.asked().values_list("item", "sample"))
     missing = [item for item in usable for sample in samples if (item.pk, sample) not in asked]
     runs = Run.objects.filter(pk__in=judgements.waiting().values("run"), state__in=UNFINISHED)
     return Outstanding(missing, list(runs.order_by("pk")), left_out)
@@ -256,7 +253,6 @@ def order_outstanding(
             return outstanding.runs
         items = outstanding.items
         run = order_label_run(epoch=epoch, items=items, cap=cap, now=now, samples=samples)
-        _take_over_cancelled(run, epoch, items, samples, now)
     return [*outstanding.runs, run]
 
 
@@ -279,24 +275,3 @@ def _judgements_on_sets(
     """Return the judgements on the items' label sets: a smaller draw comes from the same sets."""
     sets = {item.labels_in_id for item in items}
     return epoch.judgements.filter(item__labels_in__in=sets, sample__in=samples)
-
-
-@transaction.atomic
-def _take_over_cancelled(
-    run: Run, epoch: Epoch, items: Sequence[LabelItem], samples: Sequence[int], now: datetime
-) -> None:
-    """Move what cancelled runs left waiting to `run`, which may have been closed as empty."""
-    Run.objects.select_for_update(of=("self",)).get(pk=run.pk)
-    item_ids = {item.pk for item in items}
-    left_waiting = _judgements_on_sets(epoch, items, samples).free().values_list("pk", "item")
-    ids = [pk for pk, item in left_waiting if item in item_ids]
-    if not ids:
-        return
-    Judgement.objects.filter(pk__in=ids).update(run=run)
-    of_judgements = Q(forward_of__in=ids) | Q(reverse_of__in=ids) | Q(needed_by__forward_of__in=ids)
-    calls = Call.objects.filter(pk__in=Call.objects.filter(of_judgements).values("pk"))
-    take_over(run=run, calls=calls, now=now)
-    votes_wanted = run.judgements.count()
-    Run.objects.filter(pk=run.pk).update(
-        state=Run.State.OPEN, closed_at=None, votes_wanted=votes_wanted
-    )

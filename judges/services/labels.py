@@ -314,7 +314,7 @@ def order_of_voted(
 def _voted_picks(arena: Arena, spec: JudgeSpec, epoch: Epoch | None) -> list[PlannedComparison]:
     asked: set[str] = set()
     if epoch is not None:
-        judgements = epoch.judgements.filter(sample=0, run__arena=arena).not_free()
+        judgements = epoch.judgements.filter(sample=0, run__arena=arena).asked()
         asked = set(judgements.values_list("responses", flat=True))
     answers = answers_in(arena, needs_reference=spec.rubric.reference == "required").by_candidate
     pairs = {(pair.low_id, pair.high_id): pair for pair in arena.pairs.all()}

@@ -398,12 +398,12 @@ def _already_asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | N
     if len(epochs) == 1:
         if epochs[0] is None:
             return set()
-        asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).not_free()
+        asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).asked()
         return set(asked.values_list("responses", flat=True))
     askers = [epoch.asker for epoch in epochs if epoch is not None]
     digest = jury_digest(askers, quorum or default_quorum(len(epochs)))
     verdicts = JuryVerdict.objects.filter(run__arena=arena, epoch__judge__digest=digest)
-    decided = verdicts.exclude(state=JuryVerdict.State.WAITING, run__state="cancelled")
+    decided = verdicts.exclude(state=JuryVerdict.State.CANCELLED)
     return set(decided.values_list("responses", flat=True))
 
 
@@ -515,13 +515,13 @@ def runs_of_judges() -> "QuerySet[Run]":
 
 def runs_in(arena: Arena | None) -> "QuerySet[Run]":
     """The runs of an arena, newest first, with how far they are; trials where there is none."""
-    waiting = Q(judgements__state=Judgement.State.WAITING)
+    unsettled = Q(judgements__state__in=Judgement.UNSETTLED)
     members = RunJudge.objects.select_related("epoch__judge").order_by("pk")
     return (
         runs_of_judges()
         .filter(arena=arena)
         .select_related("arena")
         .prefetch_related(Prefetch("run_judges", queryset=members, to_attr="members"))
-        .annotate(total=Count("judgements"), settled_count=Count("judgements", filter=~waiting))
+        .annotate(total=Count("judgements"), settled_count=Count("judgements", filter=~unsettled))
         .order_by("-pk")
     )

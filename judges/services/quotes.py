@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Avg, Q
+from django.db.models import Avg
 
 from arena.calls.capabilities import capability_of, probe_endpoint
 from arena.calls.models import Call
@@ -129,13 +129,14 @@ def max_reply_tokens(parameters: Mapping[str, object]) -> int:
 
 
 def _paid_calls(member: Member) -> set[str]:
-    """Return the calls that are answered, or that an open run pays for."""
+    """Return the calls that were answered in any run; their replies are copied."""
     if member.epoch is None:
         return set()
     calls = Call.objects.filter(asker=member.epoch.asker, sample=0)
-    unanswered = Q(state__in=Call.GOING_ON)
-    paid = calls.exclude(state=Call.State.FAILED).exclude(unanswered & ~Q(run__state="open"))
-    return set(paid.values_list("subject", flat=True)) & member.calls.keys()
+    return (
+        set(calls.filter(state__in=Call.ANSWERED).values_list("subject", flat=True))
+        & member.calls.keys()
+    )
 
 
 def typical_reply_tokens(spec: JudgeSpec) -> int:

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from arena.actors import CLI, Actor, TeamPermission
 from arena.calls.models import Call, RunAsker
@@ -21,7 +22,6 @@ from arena.calls.money import cap_in_words
 from arena.calls.runs import (
     cancel_run,
     create_calls,
-    move_calls,
     pause_asker,
     reopen_run,
     resume_run,
@@ -45,11 +45,10 @@ from arena.services.runs import set_cap as set_cap
 from judges.core.injection import scan
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
-from judges.services.calls import adopt, adopt_verdicts, drop_other_words, take_over
+from judges.services.calls import settle_ready
 from judges.services.planning import JudgeOrder, Member, PlannedComparison, answer_orders, calls_for
 from judges.services.quotes import Quote, quote_for
 from judges.services.registry import JudgeError, register_judge, register_jury
-from judges.services.verdicts import settle_waiting_juries
 
 State = Run.State
 UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
@@ -80,14 +79,29 @@ def write_comparisons(*, writer: RunWriter, picks: Sequence[PlannedComparison]) 
     locked = Run.objects.select_for_update(of=("self",), no_key=True)
     if locked.get(pk=writer.run.pk).state != State.ORDERED:
         return
-    flagged = _suspicious_pairs(picks)
+    new_picks = _not_asked(writer, picks)
+    flagged = _suspicious_pairs(new_picks)
     for member, epoch in writer.members:
         own = {pick.responses for pick in member.picks}
-        own_picks = [pick for pick in picks if pick.responses in own]
+        own_picks = [pick for pick in new_picks if pick.responses in own]
         _write_member(writer, member, epoch, own_picks, flagged)
     if writer.jury is not None:
-        _write_jury(writer, writer.jury, picks)
-    _show_to_people(writer.arena, [pick for pick in picks if pick.responses in flagged])
+        _write_jury(writer, writer.jury, new_picks)
+    _show_to_people(writer.arena, [pick for pick in new_picks if pick.responses in flagged])
+
+
+def _not_asked(writer: RunWriter, picks: Sequence[PlannedComparison]) -> list[PlannedComparison]:
+    """Drop what another run has asked of the judge, or the jury, since the order was planned."""
+    responses = [pick.responses for pick in picks]
+    asked: QuerySet[Any]
+    if writer.jury is not None:
+        asked = writer.jury.jury_verdicts.exclude(state=JuryVerdict.State.CANCELLED)
+    else:
+        [(_, epoch)] = writer.members
+        asked = epoch.judgements.asked().filter(sample=0)
+    asked = asked.filter(responses__in=responses)
+    already_asked = set(asked.values_list("responses", flat=True))
+    return [pick for pick in picks if pick.responses not in already_asked]
 
 
 def _write_member(
@@ -97,19 +111,13 @@ def _write_member(
     picks: Sequence[PlannedComparison],
     flagged: set[str],
 ) -> None:
-    """Write one judge's part: only what it was not asked before."""
-    run, now = writer.run, writer.now
-    drop_other_words(epoch=epoch, picks=picks, mark=member.criteria_suffix)
-    adopt(run=run, epoch=epoch, picks=picks, shares=writer.shares, now=now)
-    responses = [pick.responses for pick in picks]
-    asked = epoch.judgements.filter(sample=0, responses__in=responses)
-    already_asked = set(asked.values_list("responses", flat=True))
-    new_picks = [pick for pick in picks if pick.responses not in already_asked]
-    needs = calls_for(member.spec, new_picks, member.criteria_suffix)
-    calls = write_calls(run=run, epoch=epoch, needs=needs, now=now)
+    """Write one judge's part. What it was asked in other runs is copied from there."""
+    run = writer.run
+    needs = calls_for(member.spec, picks, member.criteria_suffix)
+    calls = write_calls(run=run, epoch=epoch, needs=needs, now=writer.now)
     judgements = []
-    comparisons = _create_comparisons(writer, epoch.rater, new_picks)
-    for pick, comparison in zip(new_picks, comparisons, strict=True):
+    comparisons = _create_comparisons(writer, epoch.rater, picks)
+    for pick, comparison in zip(picks, comparisons, strict=True):
         forward, reverse = _two_calls(member, pick, comparison)
         judgements.append(
             Judgement(
@@ -140,7 +148,7 @@ def _two_calls(member: Member, pick: PlannedComparison, comparison: Comparison) 
 def write_calls(
     *, run: Run, epoch: Epoch, needs: Mapping[str, str | None], now: datetime, sample: int = 0
 ) -> dict[str, Call]:
-    """Write the calls that do not exist yet; return all of them by subject.
+    """Write the calls that the run does not have yet; return all of them by subject.
 
     `needs` maps each subject to the subject whose reply it needs first, or to None.
     """
@@ -173,11 +181,7 @@ def _write_calls(
         )
         for subject in call_subjects
     ]
-    calls = create_calls(drafts=drafts)
-    # Two runs may need the same score of an answer: this one takes it over from a run at rest.
-    of_other_runs = [call.pk for call in calls.values() if call.run_id != run.pk]
-    take_over(run=run, calls=Call.objects.filter(pk__in=of_other_runs), now=now)
-    return {subject: calls[epoch.asker, subject, sample] for subject in call_subjects}
+    return create_calls(drafts=drafts, now=now)
 
 
 def _create_comparisons(
@@ -210,28 +214,23 @@ def _create_comparisons(
 
 
 def _write_jury(writer: RunWriter, jury: Epoch, picks: Sequence[PlannedComparison]) -> None:
-    """Write the jury's verdicts and link them to its members' judgements, old and new."""
-    adopt_verdicts(run=writer.run, jury=jury, picks=picks)
-    responses = [pick.responses for pick in picks]
-    verdicts = jury.jury_verdicts.filter(responses__in=responses)
-    existing = set(verdicts.values_list("responses", flat=True))
-    new_picks = [pick for pick in picks if pick.responses not in existing]
-    comparisons = _create_comparisons(writer, jury.rater, new_picks)
-    JuryVerdict.objects.bulk_create(
+    """Write the jury's verdicts and link them to the run's judgements of its members."""
+    comparisons = _create_comparisons(writer, jury.rater, picks)
+    verdicts = JuryVerdict.objects.bulk_create(
         JuryVerdict(epoch=jury, run=writer.run, comparison=comparison, responses=pick.responses)
-        for pick, comparison in zip(new_picks, comparisons, strict=True)
+        for pick, comparison in zip(picks, comparisons, strict=True)
     )
-    verdict_of = {verdict.responses: verdict for verdict in verdicts.filter(run=writer.run)}
+    verdict_of = {verdict.responses: verdict for verdict in verdicts}
     of_members = Judgement.objects.filter(
-        epoch__in=[epoch for _, epoch in writer.members], responses__in=verdict_of, sample=0
+        run=writer.run,
+        epoch__in=[epoch for _, epoch in writer.members],
+        responses__in=verdict_of,
+        sample=0,
     )
     through = JuryVerdict.judgements.through
     through.objects.bulk_create(
-        [
-            through(juryverdict=verdict_of[judgement.responses], judgement=judgement)
-            for judgement in of_members
-        ],
-        ignore_conflicts=True,  # a verdict that was taken over is linked to some members already
+        through(juryverdict=verdict_of[judgement.responses], judgement=judgement)
+        for judgement in of_members
     )
 
 
@@ -277,9 +276,9 @@ def order_run(*, order: JudgeOrder, cap: int | None, now: datetime, by: Actor = 
             for start in range(0, len(order.picks), BATCH):
                 write_comparisons(writer=writer, picks=order.picks[start : start + BATCH])
             open_run(run=writer.run)
-    # A pair that all members had judged before can be decided now. The sweep does it too, so a
-    # failure here must not make an order that stands look as if it had failed.
-    transaction.on_commit(lambda: settle_waiting_juries(now=now), robust=True)
+    # What all members had judged before can be decided now. The sweep does it too, so a failure
+    # here must not make an order that stands look as if it had failed.
+    transaction.on_commit(lambda: settle_ready(now=now, run=writer.run), robust=True)
     return writer.run
 
 
@@ -494,19 +493,19 @@ def has_failures(run: Run) -> bool:
 
 
 def _reset_failed(run: Run, now: datetime) -> None:
-    """Set failed judgements back to waiting; the run takes over the failed calls they need."""
+    """Set failed judgements, and the jury verdicts that they left undecided, back to waiting."""
     failed = _failed_judgements(run)
-    ids = list(failed.values_list("pk", flat=True))
     JuryVerdict.objects.filter(judgements__in=failed).exclude(state=JuryVerdict.State.VOTED).update(
-        state=JuryVerdict.State.WAITING, settled_at=None, counts={}
+        state=JuryVerdict.State.WAITING, settled_at=None, counts={}, casts_vote=False
     )
     failed.update(state=Judgement.State.WAITING, settled_at=None)
-    # The calls may belong to other runs.
-    own_calls = Call.objects.filter(Q(forward_of__in=ids) | Q(reverse_of__in=ids))
-    needed = own_calls.exclude(needs=None).values("needs")
-    calls = Call.objects.filter(Q(pk__in=own_calls.values("pk")) | Q(pk__in=needed))
-    failed_calls = calls.filter(state=Call.State.FAILED).values_list("pk", flat=True)
-    move_calls(call_ids=list(failed_calls), run_id=run.pk, now=now)
+
+
+def cancel_judgements(*, run_id: int, now: datetime, **_: object) -> None:
+    """Close what waits in a run that is being cancelled; a receiver of `run_cancelled`."""
+    for model in (Judgement, JuryVerdict):
+        waiting = model.objects.filter(run=run_id, state=model.State.WAITING)
+        waiting.update(state=model.State.CANCELLED, settled_at=now)
 
 
 def _failed_judgements(run: Run) -> QuerySet[Judgement]:

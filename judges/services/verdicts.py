@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.calls.models import Call
@@ -31,6 +31,7 @@ WITHOUT_VERDICT = {
     Call.State.TOO_LONG: State.TOO_LONG,
     Call.State.FAILED: State.FAILED,
     Call.State.UNREADABLE: State.UNREADABLE,
+    Call.State.CANCELLED: State.CANCELLED,
 }
 
 
@@ -189,13 +190,20 @@ def settle_waiting_juries(*, now: datetime) -> None:
         settle_jury(verdict_id=pk, now=now)
 
 
-@transaction.atomic
 def settle_jury(*, verdict_id: int, now: datetime) -> None:
     """Turn the members' verdicts into the jury's vote, or into the reason why there is none.
 
     Two members may settle at the same moment: the lock on the verdict's row makes the second one
     see what the first has written.
     """
+    try:
+        _settle_jury(verdict_id, now)
+    except IntegrityError:  # another run's same verdict became the one that votes
+        _settle_jury(verdict_id, now)
+
+
+@transaction.atomic
+def _settle_jury(verdict_id: int, now: datetime) -> None:
     verdict = (
         JuryVerdict.objects.select_for_update(of=("self",))
         .select_related("epoch__judge", "epoch__rater", "comparison__arena")
@@ -217,10 +225,15 @@ def settle_jury(*, verdict_id: int, now: datetime) -> None:
     quorum = verdict.epoch.judge.quorum
     assert quorum is not None, "a jury has a quorum"
     verdict.state, outcome = majority(outcomes, quorum)
-    if outcome and not try_to_vote(verdict.epoch.rater, verdict.comparison, outcome, now):
-        verdict.state = JuryState.FAILED
+    same = JuryVerdict.objects.filter(epoch=verdict.epoch_id, responses=verdict.responses)
+    verdict.casts_vote = not same.filter(casts_vote=True).exists()
     verdict.settled_at = now
-    verdict.save(update_fields=["state", "counts", "settled_at"])
+    verdict.save(update_fields=["state", "counts", "casts_vote", "settled_at"])
+    if not outcome or not verdict.casts_vote:
+        return
+    if not try_to_vote(verdict.epoch.rater, verdict.comparison, outcome, now):
+        verdict.state, verdict.casts_vote = JuryState.FAILED, False
+        verdict.save(update_fields=["state", "casts_vote"])
 
 
 def orient_outcome(left: int | None, outcome: str, members_left: int | None) -> str:
@@ -277,7 +290,7 @@ def give_feedback(
     """
     if kind not in Mark.Kind.values:
         raise FeedbackError(f"{kind!r} is none of {', '.join(Mark.Kind.values)}.")
-    if judgement.state == Judgement.State.WAITING:
+    if judgement.state in Judgement.UNSETTLED:
         raise FeedbackError("There is no reasoning yet: the judge has not answered.")
     mark, _ = Mark.objects.update_or_create(
         judgement=judgement, user=user, kind=kind, defaults={"holds": holds, "made_at": now}

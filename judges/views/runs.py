@@ -127,7 +127,7 @@ def _state_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
     return [_link(chosen, label, not chosen.state, state="")] + [
         _link(chosen, f"{label} {count}", chosen.state == state, state=state)
         for state, label, count in report.state_rows
-        if count and state != State.WAITING
+        if count and state not in Judgement.UNSETTLED
     ]
 
 
@@ -143,7 +143,7 @@ def _judge_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
 
 def _flagged_links(run: Run, chosen: VerdictFilter) -> list[FilterLink]:
     """Pairs with a possible prompt injection, where there are any."""
-    flagged = Judgement.objects.filter(run=run, flagged=True).exclude(state=State.WAITING).count()
+    flagged = Judgement.objects.settled().filter(run=run, flagged=True).count()
     if not (flagged or chosen.flagged):
         return []
     return [

@@ -48,7 +48,7 @@ from judges.views.judges import read_source
 
 EXCERPT = 200
 LONGEST_ID = 15
-SETTLED = [state for state in Judgement.State if state != Judgement.State.WAITING]
+SETTLED = [state for state in Judgement.State if state not in Judgement.UNSETTLED]
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
 
 
 def _find_settled(run: Run, pk: int) -> Judgement:
-    settled = Judgement.objects.exclude(state=Judgement.State.WAITING).with_texts()
+    settled = Judgement.objects.settled().with_texts()
     with_calls = settled.select_related("forward__needs", "reverse")
     return get_object_or_404(with_calls, run=run, pk=pk)
 

@@ -1,4 +1,4 @@
-"""Money under threads that meet: claims, cut-offs, dying workers, sweeps, moves and resumptions."""
+"""Money under threads that meet: claims, cut-offs, dying workers, sweeps, shared calls."""
 
 import random
 import threading
@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.calls import execution
+from arena.calls import execution, leases
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import raise_cap
@@ -22,7 +22,7 @@ from arena.calls.providers.base import (
     RetryableError,
     UnsupportedParameterError,
 )
-from arena.calls.runs import move_calls, resume_run
+from arena.calls.runs import cancel_run, pause_run, resume_run
 from arena.calls.scheduling import sweep
 from arena.endpoints import Endpoint
 from arena.models import Run
@@ -134,32 +134,53 @@ def operate(run: Run) -> None:
         resume_run(run_id=run.pk, now=timezone.now())
 
 
-def test_money_follows_calls_that_move_while_workers_ask(model: Model) -> None:
-    first, second = make_run(cap=DOLLAR), make_run(cap=DOLLAR)
-    calls = [make_call(first, endpoint="paid").pk for _ in range(40)]
+def test_of_two_runs_with_the_same_calls_one_asks_and_the_other_copies(model: Model) -> None:
+    """While workers ask, one run is paused and resumed, and another one cancelled and deleted."""
+    runs = [make_run(cap=DOLLAR) for _ in range(3)]
+    for number in range(40):
+        for run in runs:
+            make_call(run, endpoint="paid", subject=f"{number},0")
 
     def think() -> Reply:
         time.sleep(0.02)
         return says("A")
 
     model.otherwise = think
+    stop = time.monotonic() + 6
 
-    def worker(ids: list[int]) -> None:
-        for pk in ids:
-            execute_call(call_id=pk, handler=Question())
+    def steer() -> None:
+        time.sleep(0.1)
+        pause_run(run_id=runs[0].pk, reason="Paused by me.")
+        cancel_run(run_id=runs[1].pk, now=timezone.now())
+        time.sleep(0.2)
+        resume_run(run_id=runs[0].pk, now=timezone.now())
 
-    def mover() -> None:
-        for _ in range(10):
-            for run in (second, first):
-                move_calls(call_ids=calls, run_id=run.pk, now=NOW)
-                time.sleep(0.01)
+    at_once(steer, *[until(stop, make_any_call)] * 8)
+    first, _, last = runs
+    assert set(Call.objects.filter(run__in=[first, last]).values_list("state", flat=True)) == {
+        "done"
+    }
+    originals = Call.objects.filter(copied=False, state="done")
+    assert originals.count() == len(set(originals.values_list("subject", flat=True))) == 40
+    assert sum(Call.objects.values_list("requests", flat=True)) == len(model.requests) == 40
+    assert sum(books(run)[0] for run in runs) == 40 * 20_000
+    assert all(books(run)[1:] == (0, 0) for run in runs)
+    Run.objects.filter(pk=runs[1].pk).delete()
+    assert not last.calls.exclude(state="done").exists()
 
-    at_once(mover, *(lambda ids=calls[i::8]: worker(ids) for i in range(8)))
-    left = [pk for pk in calls if Call.objects.get(pk=pk).state == "waiting"]
-    worker(left)
-    settled = [sum(books(run)) for run in (first, second)]
-    assert sum(settled) == 40 * 20_000
-    assert set(Call.objects.values_list("state", "requests")) == {("done", 1)}
+
+def test_two_claimers_of_one_identity_send_one_request(model: Model) -> None:
+    claimed: list[int] = []
+    for number in range(30):
+        calls = [make_call(subject=f"{number},1") for _ in range(2)]
+        due = [leases.due_call(call_id=call.pk, now=NOW) for call in calls]
+
+        def claim(call: Any) -> None:
+            if leases.claim(call=call, lease=SHORT, now=NOW):
+                claimed.append(call.pk)
+
+        at_once(*(lambda call=call: claim(call) for call in due))
+    assert len(claimed) == 30
 
 
 def test_a_pace_holds_whoever_asks() -> None:

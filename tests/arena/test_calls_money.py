@@ -23,7 +23,7 @@ from arena.calls.providers.base import (
     Request,
     RetryableError,
 )
-from arena.calls.runs import move_calls, resume_run
+from arena.calls.runs import cancel_run, resume_run
 from arena.models import Run
 from tests.arena.ledger import (
     LEASE,
@@ -35,6 +35,7 @@ from tests.arena.ledger import (
     must_take,
     paid_call,
     says,
+    take,
 )
 from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
@@ -277,24 +278,32 @@ def test_a_bill_above_the_bound_is_booked_and_stops_the_run(model: Model) -> Non
 
 
 @pytest.mark.django_db
-def test_money_follows_a_call_that_another_run_takes_over(model: Model) -> None:
+def test_a_copied_reply_costs_its_run_nothing(model: Model) -> None:
+    first, second = make_run(cap=DOLLAR), make_run(cap=1)
+    one = execute(make_call(first, endpoint="paid", subject="1,2"))
+    copy = execute(make_call(second, endpoint="paid", subject="1,2"))
+    assert (copy.state, copy.copied, copy.reply) == ("done", True, one.reply)
+    assert (copy.requests, copy.cost, copy.tokens_in, copy.seconds) == (0, 0, None, None)
+    assert (books(first), books(second)) == ((OF_ONE_REPLY, 0, 0), (0, 0, 0))
+
+
+@pytest.mark.django_db
+def test_what_was_sent_stays_in_the_run_that_sent_it(model: Model) -> None:
     old, new = make_run(cap=20 * DOLLAR), make_run(cap=20 * DOLLAR)
-    spent = execute(make_call(old, endpoint="paid"))
-    held = must_take(make_call(old, endpoint="paid"), amount=MUCH)
-    left = make_call(old, endpoint="paid", state="failed")
-    move_calls(call_ids=[spent.pk, held.pk, left.pk], run_id=new.pk, now=NOW)
-    assert (books(old), books(new)) == ((0, 0, 0), (OF_ONE_REPLY, MUCH, 0))
+    held = must_take(make_call(old, endpoint="paid", subject="1,2"), amount=MUCH)
+    cancel_run(run_id=old.pk, now=NOW)
+    waiting = make_call(new, endpoint="paid", subject="1,2")
+    assert (take(waiting), books(new)) == (None, (0, 0, 0))
     assert end(held, "done", cost=MUCH - 1)
-    assert (books(old), books(new)) == ((0, 0, 0), (OF_ONE_REPLY + MUCH - 1, 0, 0))
-    left.refresh_from_db()
-    assert (left.state, left.run) == ("waiting", new)
+    assert execute(waiting).copied
+    assert (books(old), books(new)) == ((MUCH - 1, 0, 0), (0, 0, 0))
 
 
 @pytest.mark.django_db
 def test_the_database_refuses_to_give_back_what_was_not_reserved(model: Model) -> None:
     call = paid_call()
     with pytest.raises(IntegrityError):
-        money.book(call.pk, released=1, cost=0, uncertain=0)
+        money.book(run_id=call.run_id, released=1, cost=0, uncertain=0)
 
 
 # -- Queries ---------------------------------------------------------------------------------------

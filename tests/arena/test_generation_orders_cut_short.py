@@ -46,7 +46,7 @@ def test_calls_that_end_in_a_deadlock_are_written_again(
     scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        generation_runs, "move_calls", failing(generation_runs.move_calls, before=1)
+        generation_runs, "create_calls", failing(generation_runs.create_calls, before=1)
     )
     run = order(scripted_candidate)
     assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)

@@ -103,7 +103,8 @@ def test_what_a_cancelled_run_left_is_asked_by_the_next(tmp_path: Path, local: F
     cancel_run(run_id=run.pk, now=timezone.now())
     (then,) = ask_about(epoch, labels_in)
     assert (then.state, then.votes_wanted) == ("done", 4)
-    assert set(Judgement.objects.values_list("run", "state")) == {(then.pk, "voted")}
+    states = set(Judgement.objects.values_list("run", "state"))
+    assert states == {(run.pk, "cancelled"), (then.pk, "voted")}
 
 
 def test_without_any_verdict_there_is_nothing_to_measure(tmp_path: Path, local: FakeServer) -> None:

@@ -99,7 +99,7 @@ def test_a_run_that_is_being_written_is_not_given_up(left_behind: Run) -> None:
 def test_error_after_opening_does_not_fail_the_order(
     budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "settle_waiting_juries", failing(lambda now: None))
+    monkeypatch.setattr(runs, "settle_ready", failing(lambda now, run: None))
     assert order(budgeted_arena, cap=CAP).state == "open"
 
 

@@ -1,10 +1,12 @@
 """Calls that several runs want: nothing is paid twice, and nobody waits for a run at rest."""
 
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.utils import timezone
 
 from arena.calls.models import Call
@@ -12,9 +14,9 @@ from arena.calls.pricing import set_price
 from arena.calls.runs import cancel_run, pause_run
 from arena.calls.scheduling import sweep
 from arena.models import Arena, Prompt, Run
+from arena.outcomes import mirror
 from arena.services.arenas import set_criteria
 from judges.models import DriftCheck, Epoch, Judgement
-from judges.services import calls
 from judges.services.calls import judge_call, settle_ready
 from judges.services.drift import start_drift_checks
 from judges.services.label_runs import order_label_run
@@ -73,41 +75,66 @@ def test_a_jury_does_not_wait_for_a_member_s_run_at_rest(how: str) -> None:
     assert not jury.jury_verdicts.filter(state="waiting").exists()
 
 
-def test_sweep_takes_over_a_bounded_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "AT_MOST", 1)
-    arena = make_arena(4, 1)
-    paused = order(arena, DIRECT, per_pair=1, max_calls=3)
-    second = order(arena, DIRECT, per_pair=1)
-    stop(paused, "pause")
-    held = paused.calls.count()
-    calls.rescue_calls(now=timezone.now())
-    # One call is wanted by many judgements, and counts once in each of the ways.
-    assert 0 < held - paused.calls.count() <= 2
-    work(second)
-    assert second.state == "done"
-
-
-def test_run_that_needs_votes_goes_before_a_waiting_jury() -> None:
-    arena = make_arena(3, 1)
-    member = order(arena, DIRECT, per_pair=1, max_calls=2)
-    jury = order(arena, DIRECT, "scripted:scripted-2@score-1-4", pairs="all", like_run=member)
-    alone = order(arena, DIRECT, per_pair=1)
-    assert not jury.judgements.filter(forward__run=member).exists()
-    stop(member, "pause")
-    held = list(member.calls.values_list("pk", flat=True))
-    calls.rescue_calls(now=timezone.now())
-    assert set(Call.objects.filter(pk__in=held).values_list("run", flat=True)) == {alone.pk}
-
-
-def test_nothing_is_taken_from_an_open_run() -> None:
+def test_two_open_runs_share_what_either_is_answered() -> None:
     arena = make_arena(3, 1)
     first = order(arena, DIRECT, per_pair=1, max_calls=2)
-    held = set(first.calls.values_list("pk", flat=True))
     second = order(arena, DIRECT, per_pair=1)
-    assert set(first.calls.values_list("pk", flat=True)) == held
     work(first, second)
     assert (first.state, second.state) == ("done", "done")
-    assert Call.objects.count() == 3
+    assert (first.calls.count(), second.calls.count()) == (2, 3)
+    assert Call.objects.filter(copied=True).count() == 2
+    assert sum(Call.objects.values_list("requests", flat=True)) == 3
+
+
+def test_the_first_verdict_votes_and_a_later_one_is_only_shown() -> None:
+    arena = make_arena(2, 2)
+    alone = order(arena, JURY[0], per_pair=2)
+    jury = order(arena, *JURY, per_pair=2)
+    work(jury, alone)
+    member = epoch_of(JURY[0])
+    by_run = {
+        run: list(member.judgements.filter(run=run).order_by("responses")) for run in (alone, jury)
+    }
+    for own, shared in zip(*by_run.values(), strict=True):
+        assert {own.casts_vote, shared.casts_vote} == {True, False}
+        assert (own.state, own.responses) == (shared.state, shared.responses)
+        same_side = own.comparison.left_response_id == shared.comparison.left_response_id
+        assert own.outcome == (shared.outcome if same_side else mirror(shared.outcome))
+    votes = arena.votes.filter(rater=member.rater)
+    counted = member.judgements.filter(casts_vote=True, state="voted")
+    assert set(votes.values_list("comparison", flat=True)) == set(
+        counted.values_list("comparison", flat=True)
+    )
+
+
+def test_a_member_that_failed_in_one_run_votes_through_another() -> None:
+    arena = make_arena(2, 1)
+    alone = order(arena, JURY[0], per_pair=1)
+    alone.calls.update(state="failed", requests=6, finished_at=timezone.now())
+    settle_ready(now=timezone.now())
+    work(alone)
+    jury = order(arena, *JURY, per_pair=1)
+    work(jury)
+    member = epoch_of(JURY[0])
+    assert (alone.state, jury.state) == ("done", "done")
+    assert list(member.judgements.order_by("run").values_list("state", "casts_vote")) == [
+        ("failed", False),
+        (member.judgements.get(run=jury).state, True),
+    ]
+
+
+def test_cancelling_a_run_closes_its_judgements_and_jury_verdicts() -> None:
+    arena = make_arena(2, 2)
+    run = order(arena, *JURY, per_pair=2)
+    judge_call(call_id=run.judgements.earliest("pk").forward_id)
+    stop(run, "cancel")
+    assert set(run.judgements.values_list("state", flat=True)) == {"cancelled"}
+    assert set(run.jury_verdicts.values_list("state", flat=True)) == {"cancelled"}
+    assert set(run.calls.values_list("state", flat=True)) == {"done", "cancelled"}
+    again = order(arena, *JURY, per_pair=2)
+    work(again)
+    assert (again.state, again.votes_wanted) == ("done", 2)
+    assert again.calls.filter(copied=True).count() == 1
 
 
 def test_another_sample_is_another_call(tmp_path: Path, local: FakeServer) -> None:
@@ -142,20 +169,6 @@ def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer
         order(arena, per_pair=3)
 
 
-def test_the_cap_moves_with_the_money_that_it_allowed(local: FakeServer) -> None:
-    set_local_price(local)
-    arena = make_arena(2, 1)
-    first = order(arena, per_pair=1, cap=10**10)
-    first.calls.update(state="failed", uncertain=10**9, requests=6)
-    Run.objects.filter(pk=first.pk).update(uncertain=2 * 10**9)
-    cancel_run(run_id=first.pk, now=timezone.now())
-    second = order(arena, per_pair=1, cap=10**6)
-    first.refresh_from_db()
-    second.refresh_from_db()
-    assert (first.uncertain, second.uncertain) == (0, 2 * 10**9)
-    assert (first.cap, second.cap) == (8 * 10**9, 2 * 10**9 + 10**6)
-
-
 def test_other_juries_do_not_count_for_this_one() -> None:
     arena = make_arena(2, 2)
     work_off(order(arena, *JURY, "scripted:scripted-3", per_pair=2))
@@ -166,20 +179,17 @@ def test_other_juries_do_not_count_for_this_one() -> None:
     assert order(arena, *JURY, per_pair=2).votes_wanted == 2
 
 
-def test_a_failure_that_two_runs_share_is_asked_again_by_either(local: FakeServer) -> None:
-    arena, judge = make_arena(3, 1), f"{LOCAL}@score-1-4"
-    first = order(arena, judge, per_pair=1, max_calls=2)
-    second = order(arena, judge, per_pair=1)
-    first.calls.update(state="failed", finished_at=timezone.now())
-    second.calls.update(
-        state="done", verdict={"label": "1", "score": 1.0}, finished_at=timezone.now()
-    )
-    settle_ready(now=timezone.now())
-    second.refresh_from_db()
+def test_a_failure_is_asked_again_by_its_own_run() -> None:
+    arena = make_arena(3, 1)
+    first = order(arena, DIRECT, per_pair=1, max_calls=2)
+    second = order(arena, DIRECT, per_pair=1)
+    second.calls.update(state="failed", finished_at=timezone.now())
+    work(first, second)
+    assert (first.state, second.state) == ("done", "done")
+    resume_unfinished(run=second, now=timezone.now())
+    work(second)
     assert second.state == "done"
-    again = resume_unfinished(run=second, now=timezone.now())
-    assert again.state == "open"
-    assert Call.objects.filter(state="waiting", run=second).count() == 2
+    assert set(second.calls.values_list("state", flat=True)) == {"done"}
 
 
 def like(arena: Arena, judge: str, run: Run, **fields: Any) -> Run:
@@ -218,7 +228,64 @@ def test_a_judgement_is_never_finished_under_other_words(local: FakeServer) -> N
     set_criteria(arena=arena, criteria="Only brevity counts.")
     run = work_off(order(arena, per_pair=1))
     assert run.state == "done"
-    judgement = Judgement.objects.get()
-    assert judgement.run == run
+    assert cancelled.judgements.get().state == "cancelled"
+    assert run.judgements.get().state == "voted"
     sent = [str(body["messages"]) for body in local.requests]
     assert [("Only brevity counts." in one) for one in sent] == [False, True, True]
+
+
+# -- What runs shared before calls stayed in their run ---------------------------------------------
+
+
+def give_calls() -> None:
+    import_module("judges.migrations.0011_calls_of_their_own").give_calls(apps, None)
+
+
+def test_upgraded_runs_have_calls_of_their_own() -> None:
+    """Before, the second run waited for the calls of the first."""
+    arena = make_arena(3, 1)
+    first = order(arena, DIRECT, per_pair=1, max_calls=2)
+    second = order(arena, DIRECT, per_pair=1)
+    for call in first.calls.all():
+        Judgement.objects.filter(run=second, forward__subject=call.subject).update(forward=call)
+        Judgement.objects.filter(run=second, reverse__subject=call.subject).update(reverse=call)
+        second.calls.get(subject=call.subject).delete()
+    stop(first, "pause")
+    give_calls()
+    work(second)
+    assert (second.state, second.calls.count()) == ("done", 3)
+    assert first.calls.filter(state="waiting").count() == 2
+
+
+def test_upgraded_juries_have_judgements_of_their_own() -> None:
+    """Before, the jury waited for a verdict in its member's run."""
+    arena = make_arena(2, 2)
+    alone = order(arena, JURY[0], per_pair=2)
+    jury = order(arena, *JURY, per_pair=2)
+    for theirs in jury.judgements.filter(epoch=epoch_of(JURY[0])):
+        mine = alone.judgements.get(responses=theirs.responses)
+        for verdict in theirs.jury_verdicts.all():
+            verdict.judgements.add(mine)
+        calls = [theirs.forward_id, theirs.reverse_id]
+        theirs.comparison.delete()
+        Call.objects.filter(pk__in=calls).delete()
+    stop(alone, "pause")
+    give_calls()
+    work(jury)
+    assert (jury.state, jury.judgements.count(), jury.calls.count()) == ("done", 4, 8)
+    assert alone.judgements.filter(state="waiting").count() == 2
+
+
+def test_upgraded_verdicts_vote_and_what_cancelled_runs_left_is_closed() -> None:
+    arena = make_arena(2, 2)
+    done = work_off(order(arena, JURY[0], per_pair=2, max_calls=2))
+    left = order(arena, JURY[0], per_pair=2)
+    Judgement.objects.update(casts_vote=False)
+    Run.objects.filter(pk=left.pk).update(state="cancelled")
+    give_calls()
+    assert set(done.judgements.values_list("state", "casts_vote")) <= {
+        ("voted", True),
+        ("abstained", True),
+    }
+    assert set(left.judgements.values_list("state", "casts_vote")) == {("cancelled", False)}
+    assert set(left.calls.values_list("state", flat=True)) == {"cancelled"}

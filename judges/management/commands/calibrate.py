@@ -15,7 +15,7 @@ from arena.validation import dollars_argument
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.management.reports import describe_calibration, enqueue_calls, wait_for_runs
-from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
+from judges.models import Calibration, Epoch, LabelItem, LabelSet
 from judges.services.calibration import measure_arena, measure_labels, trust_problems
 from judges.services.calibration_data import voted_on
 from judges.services.honeypots import PROMPTS, draft_honeypots, make_honeypots, measure_honeypots
@@ -235,9 +235,8 @@ def _count_judged(arena: Arena, epoch: Epoch | None) -> int:
     """Count the pairs of answers with human votes that the judge has settled here."""
     if epoch is None:
         return 0
-    judgements = epoch.judgements.filter(sample=0, run__arena=arena)
-    settled = judgements.exclude(state=Judgement.State.WAITING).values_list("responses", flat=True)
-    return len(voted_on(arena).keys() & set(settled))
+    settled = epoch.judgements.settled().filter(sample=0, run__arena=arena)
+    return len(voted_on(arena).keys() & set(settled.values_list("responses", flat=True)))
 
 
 def _open_epoch(spec: JudgeSpec) -> Epoch | None:
