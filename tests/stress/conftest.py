@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from arena.endpoints import Endpoint
 from benchmarks.services import OwnRedis
 from benchmarks.serving import Web, serving
 from tests.environment import POSTGRES_URL, REPOSITORY, everything_required
@@ -94,7 +95,10 @@ def installation(
     with FakeServer() as server, ExitStack() as stack:
         stack.callback(redis.stop)
         environment = environment_for(tmp_path, url, redis.url, endpoint_of(server, timeout=1))
-        settings.MODEL_ENDPOINTS = {"local": as_setting(server, timeout=1)}
+        settings.MODEL_ENDPOINTS = {
+            "local": as_setting(server, timeout=1),
+            "scripted": Endpoint("scripted", "scripted"),
+        }
         stack.enter_context(django_db_blocker.unblock())
         stack.enter_context(working_on(url))
         made = Installation(tmp_path, own_postgres, redis, server, environment)

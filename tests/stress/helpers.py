@@ -3,8 +3,9 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import redis
 from django.db import connection
@@ -30,10 +31,16 @@ class Kills:
     crash_after: int
 
 
-def kill_again_and_again(installation: Installation, plan: Kills, die: random.Random) -> int:
+def kill_again_and_again(
+    installation: Installation,
+    plan: Kills,
+    die: random.Random,
+    acts: Mapping[int, Callable[[], object]] = MappingProxyType({}),
+) -> int:
     """Kill one worker after the other, each at a moment of its own; return how many were at work.
 
     Between two of the kills the broker forgets all it had; between two others PostgreSQL crashes.
+    `acts` are done while the worker of that number works.
     """
     at_work = 0
     for number in range(plan.number):
@@ -45,6 +52,7 @@ def kill_again_and_again(installation: Installation, plan: Kills, die: random.Ra
             connection.close()
             installation.postgres.crash()
         eventually(lambda enough=enough: len(installation.server.requests) >= enough)
+        acts.get(number, bool)()
         time.sleep(die.uniform(0, 0.5))
         worker.kill()
         worker.wait(10)
