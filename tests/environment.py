@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 
 POSTGRES_URL = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
-REDIS_URL = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
+# Each process of xdist (gw0, gw1 ...) has a database of its own.
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+REDIS_URL = os.environ.get("TEST_REDIS_URL", f"redis://127.0.0.1:6379/{15 - _worker}")
 REPOSITORY = Path(__file__).resolve().parent.parent
 CHROMIUM_ARGUMENTS = [
     "--headless=new",

@@ -1,14 +1,18 @@
 """Start `manage.py up` as a person would, and look at its processes."""
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,9 +99,24 @@ class Up:
         return ours + [pid for child in ours for pid in children(child)]
 
 
+@cache
+def migrated_database() -> Path:
+    """A database of tables alone: making them is most of a first start."""
+    home = Path(tempfile.mkdtemp(prefix="ringside-migrated-"))
+    atexit.register(shutil.rmtree, home)
+    migrated = manage("migrate", home=home)
+    assert migrated.returncode == 0, migrated.stderr
+    return home / "ringside.sqlite3"
+
+
 @contextmanager
-def up(home: Path, **settings: str) -> Iterator[Up]:
-    """Start everything, wait for the line with the URL, and leave nothing behind."""
+def up(home: Path, *, is_migrated: bool = False, **settings: str) -> Iterator[Up]:
+    """Start everything, wait for the line with the URL, and leave nothing behind.
+
+    `is_migrated`: in a new home, the tables are there already.
+    """
+    if is_migrated and not (home / "ringside.sqlite3").exists():
+        shutil.copy(migrated_database(), home)
     output = home / "output.txt"
     with output.open("w") as out:
         process = subprocess.Popen(

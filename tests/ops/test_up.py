@@ -64,9 +64,8 @@ def test_a_killed_worker_is_started_again(running: Up) -> None:
     assert "worker | ended (SIGKILL); starting it again in" in running.said()
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         eventually(lambda: len(running.family()) >= 3)
         family = running.family()
         began = time.monotonic()
@@ -76,19 +75,17 @@ def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
         assert not any(map(is_alive, family))
 
 
-@pytest.mark.slow
 def test_the_password_is_kept_nowhere_and_the_admin_stays(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         password = re.search(r"password (\S+),", running.said())
         assert password is not None
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output.txt"]
     assert kept
     assert not any(password[1].encode() in path.read_bytes() for path in kept)
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         assert "(sign in as admin)." in running.said()
 
 
-@pytest.mark.slow
 @pytest.mark.services
 def test_it_runs_on_postgresql_and_redis_too(
     tmp_path: Path, postgres_url: str, redis_url: str
@@ -118,7 +115,6 @@ def has_snapshots(url: str) -> bool:
         return row is not None and row[0] > 0
 
 
-@pytest.mark.slow
 def test_the_sample_arena_has_a_board_soon_after_the_first_start(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         board = running.url() + "a/sample/results.json"
@@ -130,10 +126,8 @@ def test_the_sample_arena_has_a_board_soon_after_the_first_start(tmp_path: Path)
         eventually(standings)
 
 
-@pytest.mark.slow
-@pytest.mark.slow
 def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         eventually(lambda: len(running.family()) >= 3)
         family = running.family()
         running.process.kill()
