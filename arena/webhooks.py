@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import re
-import secrets
 import socket
 import ssl
 import time
@@ -231,7 +230,6 @@ def _check_name(host: str) -> None:
 # -- Signatures: Standard Webhooks 1.0.0 -----------------------------------------------------------
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix of every secret)
-SECRET_BYTES = 32
 VERSION = "v1"
 TOLERANCE = 5 * 60
 
@@ -239,11 +237,6 @@ TOLERANCE = 5 * 60
 # the same text could stand for another id and timestamp.
 DELIVERY_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TIMESTAMP = re.compile(r"[0-9]{1,12}")
-
-
-def new_secret() -> str:
-    """Return a new secret, to be shown once."""
-    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[str, str]:

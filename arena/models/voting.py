@@ -165,9 +165,6 @@ class VoteQuerySet(models.QuerySet["Vote"]):
     def of_people(self) -> "VoteQuerySet":
         return self.filter(rater__kind=Rater.Kind.PERSON)
 
-    def of_judges(self) -> "VoteQuerySet":
-        return self.filter(rater__kind=Rater.Kind.JUDGE)
-
 
 class Vote(Sourced):
     """A rater's outcome for a comparison. Append-only: voided with a reason, never edited.

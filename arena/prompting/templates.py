@@ -59,12 +59,6 @@ def check_template(template: str, *, known: Collection[str], part: Part = "user 
         )
 
 
-def check_variant(*, system_prompt: str, user_template: str, known: Collection[str]) -> None:
-    """Raise TemplateError unless both texts of a prompt variant can be filled."""
-    check_template(system_prompt, known=known, part="system prompt")
-    check_template(user_template, known=known, part="user template")
-
-
 def render_messages(
     *,
     system_prompt: str,

@@ -105,7 +105,7 @@ def _tells_who(candidate: Candidate, text: str) -> bool:
 
 def _check_takes_answers(candidate: Candidate) -> None:
     if candidate.retired_at is not None:
-        raise CandidateError(f"{candidate.own_name} is retired, so it takes no more answers.")
+        raise CandidateError(f"{candidate.own_name} is archived, so it takes no more answers.")
     if candidate.endpoint:
         raise CandidateError(
             f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. Register "
@@ -199,7 +199,7 @@ class _Plan:
         if pk in self.rows:
             self._refuse(row, f"answers prompt {quoted(name)}, as row {self.rows[pk]:,} does")
         elif answer is None and is_retired:
-            self._refuse(row, f"answers prompt {quoted(name)}, which is retired")
+            self._refuse(row, f"answers prompt {quoted(name)}, which is archived")
         elif answer is None:
             self._draft(row, pk, None)
             self.report.added += 1

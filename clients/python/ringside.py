@@ -582,7 +582,7 @@ class Ringside:
             return last
         if _is_made_of(last, content):
             raise RingsideError(
-                f"{_named(last)} has this configuration and is retired for good. Choose another "
+                f"{_named(last)} has this configuration and is archived for good. Choose another "
                 "name."
             )
         if last.get("disclosed_at", "") is None:  # the next version stays as private
@@ -852,7 +852,7 @@ class _Fit:
             how_many = "more than one prompt" if found else "no prompt"
             return f"There is {how_many} {said[:80]!r} in this arena."
         if self.retired[found[0]]:
-            return f"The prompt {found[0]!r} is retired."
+            return f"The prompt {found[0]!r} is archived."
         first = self.rows.setdefault(found[0], index)
         return "" if first == index else f"It answers {found[0]!r}, as row {first + 1:,} does."
 

@@ -56,7 +56,7 @@ def test_all_answers_and_judge_votes_of_prompt_variants_arrive(data_dir, tmp_pat
     arena = Arena.objects.get()
     assert (arena.prompts.count(), arena.candidates.count()) == (805, 12)
     assert Response.objects.filter(candidate__arena=arena).count() == 9660
-    assert arena.votes.live().of_judges().count() == 4830
+    assert arena.votes.live().filter(rater__kind="judge").count() == 4830
     assert not Comparison.objects.filter(left_response=None).exists()
     assert arena.pairs.filter(shared_prompts=805).count() == 66
     with (folder / "judge_votes.jsonl").open() as stream:

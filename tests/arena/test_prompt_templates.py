@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from arena.prompting.templates import (
     TemplateError,
     check_template,
-    check_variant,
     render_messages,
     variables_in,
 )
@@ -116,14 +115,6 @@ def test_a_template_may_ask_with_other_variables_than_the_prompt():
     check_template("", known=[])
     check_template("Be kind.", known=[], part="system prompt")
     check_template("Be kind to {{ customer }}.", known={"customer": 1}, part="system prompt")
-
-
-def test_a_variant_is_refused_for_either_part():
-    check_variant(system_prompt="", user_template="", known=[])
-    with pytest.raises(TemplateError, match=r"^The system prompt uses {{ x }}"):
-        check_variant(system_prompt="{{ x }}", user_template="", known=[])
-    with pytest.raises(TemplateError, match=r"^The user template uses {{ x }}"):
-        check_variant(system_prompt="", user_template="{{ x }}", known=[])
 
 
 def test_what_is_too_long_is_refused_with_both_numbers():

@@ -163,7 +163,7 @@ def test_retired_prompts_take_no_new_answers(arena_of_one: Arena, candidate: Can
         ResponseRow(3, "After.", prompt_id="p1"),
     )
     assert (report.unchanged, report.added) == (1, 0)
-    assert report.refused[0].sentence == "The row answers prompt 'p1', which is retired."
+    assert report.refused[0].sentence == "The row answers prompt 'p1', which is archived."
     assert report.missing == ["p2", "p3"]
 
 
@@ -180,7 +180,7 @@ def test_who_names_itself_is_flagged(candidate: Candidate) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"retired_at": NOW}, "is retired"),
+        ({"retired_at": NOW}, "is archived"),
         ({"endpoint": "scripted", "model": "m"}, "are generated at scripted"),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_name_that_is_retired_gets_its_next_version() -> None:
 
 
 def test_what_is_retired_is_not_entered_again() -> None:
-    told = pytest.raises(RingsideError, match="short v2 has this configuration and is retired")
+    told = pytest.raises(RingsideError, match="short v2 has this configuration and is archived")
     with FakeRingside(ME, listed(RETIRED)) as server, told:
         Ringside(server.url).ensure_candidate("a", "short", **MADE_OF)
     assert {asked.method for asked in server.asked} == {"GET"}
@@ -204,7 +204,7 @@ def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any])
         ({"prompt": "Whence?", "text": "x"}, "There is no prompt 'Whence?' in this arena."),
         ({"prompt_id": "Why?\nHow?", "text": "x"}, "There is no prompt"),
         ({"prompt": "When?", "text": "x"}, "There is more than one prompt 'When?'"),
-        ({"prompt_id": "old", "text": "x"}, "The prompt 'old' is retired."),
+        ({"prompt_id": "old", "text": "x"}, "The prompt 'old' is archived."),
         ({"prompt_id": "p2", "text": "x"}, "It answers 'p2', as row 1 does."),
         ({"prompt_id": " ", "text": "x"}, "It needs prompt_id or prompt"),
         ({"prompt_id": "p1", "text": " "}, "The text is empty."),
