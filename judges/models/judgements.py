@@ -2,11 +2,11 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from arena import outcomes
-from arena.models import Call, Comparison, Run, Vote
+from arena.models import Call, Comparison, Run
 from judges.models.judges import Epoch
 from judges.models.labels import LabelItem
 
@@ -66,20 +66,6 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
             "comparison__right",
             "comparison__left_response",
             "comparison__right_response",
-        )
-
-    def of_run(self, run: Run) -> "JudgementQuerySet":
-        """A run's judgements, newest first, with everything that a page shows.
-
-        `has_vote`: a counted vote exists, so the comparison has a page.
-        """
-        votes = Vote.objects.live().filter(comparison=OuterRef("comparison"))
-        return (
-            self.filter(run=run)
-            .annotate(has_vote=Exists(votes))
-            .with_texts()
-            .select_related("forward", "reverse")
-            .order_by(F("settled_at").desc(nulls_last=True), "pk")
         )
 
 

@@ -57,6 +57,17 @@ def test_both_answers_and_both_orders_stand_beside_each_other(
     assert "$0.00" in verdict_page(signed_in("boss", staff=True), run, one)
 
 
+def test_a_copied_verdict_says_so_and_that_it_adds_no_vote(client: Client) -> None:
+    arena, judge = make_arena(2, 1), "scripted:scripted-1"
+    _, own = run_with_verdict(arena, judge)
+    jury, _ = run_with_verdict(arena, judge, "scripted:scripted-2")
+    shared = jury.judgements.get(epoch=own.epoch)
+    html = verdict_page(client, jury, shared)
+    assert html.count("Copied from another run") == 2
+    assert ("so this adds no vote" in html) == bool(shared.outcome)
+    assert "Copied from" not in verdict_page(client, own.run, own)
+
+
 def test_a_judge_that_changed_its_mind_is_shown_doing_so(client: Client, local: FakeServer) -> None:
     local.otherwise = better_is("A")
     run, one = run_with_verdict(make_arena(2, 1))
