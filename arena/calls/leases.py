@@ -71,7 +71,7 @@ NOBODY_ELSE = """
 MAKE_DUE = """
     UPDATE arena_call SET due_at = %s, ring_after = %s, rings = 0
     WHERE asker = %s AND subject = %s AND sample = %s AND id <> %s
-        AND state = 'waiting' AND due_at > %s
+        AND state = 'waiting' AND ring_after > %s
     RETURNING id
 """
 FIRST_TURN = ("reply", "nonce", "turn", "prompt_digest", "dropped", "model_returned", "fingerprint")

@@ -125,6 +125,14 @@ def test_the_end_of_a_call_makes_the_others_due_at_once(state: str) -> None:
     assert calls_to_ring(now=NOW + SOON) == [second.pk]
 
 
+def test_who_lost_the_claim_is_not_left_to_the_next_round() -> None:
+    first, second = make_shared()
+    assert calls_to_ring(now=NOW) == [first.pk, second.pk]
+    held = must_take(first)
+    assert end(held, "done", now=NOW + SOON)
+    assert calls_to_ring(now=NOW + SOON) == [second.pk]
+
+
 def test_a_request_to_be_tried_again_later_lets_another_run_ask(model: Model) -> None:
     first, second = make_shared()
     model.outcomes = [RetryableError("Busy.", retry_after=600)]
