@@ -10,7 +10,7 @@ from arena.calls import execution
 from arena.calls.execution import CannotAskCallError, CannotAskError
 from arena.calls.models import Call, RunAsker
 from arena.endpoints import Endpoint
-from arena.models import Outcome, Response, Run, Vote
+from arena.models import Outcome, Rater, Response, Run, Vote
 from judges.models import Epoch, Judge, Judgement
 from judges.reports import report_on
 from judges.services import calls, registry
@@ -41,7 +41,7 @@ def test_consistent_verdict_is_one_vote_of_the_judge(local: FakeServer, side: st
     better = getattr(judgement.comparison, f"{side}_response")
     local.otherwise = prefers(better.text)
     work_off(run)
-    vote = Vote.objects.live().of_judges().get()
+    vote = Vote.objects.live().filter(rater__kind=Rater.Kind.JUDGE).get()
     assert (vote.outcome, vote.rater) == (side, Epoch.objects.get().rater)
     assert the_judgement().state == "voted"
     assert (run.state, run.votes_done) == ("done", 1)
