@@ -7,12 +7,12 @@ COPY requirements.txt .
 RUN /venv/bin/python -m pip install --require-hashes -r requirements.txt
 COPY . .
 # The keys are for this one command; it hashes and compresses the static files.
-RUN RINGSIDE_ENV=production RINGSIDE_HOME=/tmp/build SECRET_KEY=only-for-the-build \
+RUN RINGSIDE_ENV=production RINGSIDE_HOME=/tmp/build SECRET_KEY=only-for-the-build-0123456789-abcdef \
     ALLOWED_HOSTS=localhost /venv/bin/python manage.py collectstatic --noinput --verbosity 0 \
     && /venv/bin/python -m compileall -q arena ranking judges
 
 FROM python:3.11-slim-bookworm
-ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_ENV=production RINGSIDE_HOME=/data
+ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_ENV=production RINGSIDE_HOME=/data HOST=0.0.0.0
 RUN useradd --system --uid 10001 --create-home --home-dir /data ringside
 WORKDIR /app
 COPY --from=build /venv /venv
@@ -21,6 +21,5 @@ USER 10001
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["python", "arena/healthcheck.py"]
-CMD ["gunicorn", "arena.wsgi:application", "--bind=0.0.0.0:8000", "--workers=2", "--threads=8", \
-     "--no-control-socket", "--worker-tmp-dir=/dev/shm", "--limit-request-line=8190"]
+  CMD ["python", "arena/supervisor.py", "check"]
+CMD ["python", "arena/supervisor.py"]

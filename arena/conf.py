@@ -1,6 +1,5 @@
 """Reads the environment for `arena.settings`. Error messages never repeat secrets."""
 
-import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ ENGINES = {
     "postgres": "django.db.backends.postgresql",
     "postgresql": "django.db.backends.postgresql",
 }
-BROKERS = ("filesystem", "redis", "rediss")
+BROKERS = ("memory", "redis", "rediss")
 
 
 @contextmanager
@@ -33,12 +32,15 @@ def stop_on_bad_value() -> Iterator[None]:
 def home_folder(env: Env, default: Path) -> Path:
     """Return RINGSIDE_HOME, the folder of everything that must be kept, creating it if needed.
 
-    Only the owner can read a folder created here, including its database; an existing folder's
-    permissions stay unchanged.
+    Only the owner can read a folder created here. An existing folder's permissions stay unchanged,
+    but what Ringside keeps in it becomes its owner's alone.
     """
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in (*home.glob("ringside.sqlite3*"), home / "secret_key"):
+            if path.exists() and path.stat().st_mode & 0o077:
+                path.chmod(0o600)
     except OSError as error:
         raise ImproperlyConfigured(f"RINGSIDE_HOME: {home}: {error.strerror}.") from None
     return home
@@ -49,6 +51,8 @@ def allowed_hosts(env: Env, *, required: bool) -> list[str]:
     hosts: list[str] = list(filter(None, env.list("ALLOWED_HOSTS", [])))
     if required and not hosts:
         raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production.")
+    if required and "*" in hosts:
+        raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production, not all by *.")
     return hosts or LOCAL_HOSTS
 
 
@@ -65,13 +69,18 @@ def broker_url(env: Env, default: str) -> str:
     """Return CELERY_BROKER_URL."""
     url = env.str("CELERY_BROKER_URL", default)
     if url.partition("://")[0] not in BROKERS:
-        raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or filesystem://.")
+        raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or memory://.")
     return url
 
 
 def secret_key(env: Env, home: Path, *, required: bool) -> str:
     """Return SECRET_KEY or the text of SECRET_KEY_FILE, else a generated key stored in `home`."""
     if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
+        if required and _is_weak(given):
+            raise ImproperlyConfigured(
+                "SECRET_KEY can be guessed. Make one: python3 -c"
+                " 'import secrets; print(secrets.token_urlsafe(50))'"
+            )
         return given
     if required:
         raise ImproperlyConfigured("SECRET_KEY (or SECRET_KEY_FILE) must be set in production.")
@@ -79,6 +88,10 @@ def secret_key(env: Env, home: Path, *, required: bool) -> str:
     if not kept.exists():
         _write_once(kept, secrets.token_urlsafe(50))
     return kept.read_text()
+
+
+def _is_weak(key: str) -> bool:
+    return len(key) < 32 or len(set(key)) < 10 or key.startswith("django-insecure-")
 
 
 def text_of_file(env: Env, name: str) -> str | None:
@@ -250,18 +263,6 @@ def _checked(url: str) -> str:
             "SITE_URL must be the address of this site, as in https://ringside.example.org."
         )
     return url
-
-
-# -- Logging ---------------------------------------------------------------------------------------
-
-
-class NoTracebackOfRefusals(logging.Filter):
-    """Drops the tracebacks that Django logs with 403 responses; server errors keep theirs."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.ERROR:
-            record.exc_info = record.exc_text = None
-        return True
 
 
 # -- The REST API ----------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ class ModelPrice:
 class Endpoint:
     """One model server. The key is read when a request is made and never shown by `repr`.
 
-    The limits per minute are None unless the operator set them; models without a price are missing
-    from `prices`.
+    `concurrency` is how many requests each worker may have under way. The limits per minute are
+    None unless the operator set them; models without a price are missing from `prices`.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Endpoint:
     key_env: str = ""
     key_file: str = ""
     timeout: float = 120.0
+    concurrency: int = 8
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict, hash=False)
@@ -171,8 +172,10 @@ def _seconds(where: str, given: Any) -> float:
 
 
 def _per_minute(where: str, given: Any) -> int | None:
-    if given is None:
-        return None
+    return None if given is None else _count(where, given)
+
+
+def _count(where: str, given: Any) -> int:
     if not _is_number(given) or given != int(given) or given < 1:
         raise ValueError(f"{where} must be a whole number, 1 or more.")
     return int(given)
@@ -214,6 +217,7 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "key_env": _variable,
     "key_file": _text,
     "timeout": _seconds,
+    "concurrency": _count,
     "requests_per_minute": _per_minute,
     "tokens_per_minute": _per_minute,
     "prices": _prices,

@@ -21,7 +21,7 @@ from arena.calls.money import cap_in_words
 from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import Request
 from arena.calls.runs import cancel_run, create_calls, reopen_run, resume_run, why_not
-from arena.calls.scheduling import given_up_on_failure
+from arena.calls.scheduling import calls_under_way, given_up_on_failure
 from arena.endpoints import UnknownEndpointError, endpoint_named
 from arena.generation import (
     GenerationError,
@@ -475,7 +475,10 @@ ENDINGS = {
 
 @dataclass(frozen=True)
 class AnswerReport:
-    """A run's calls by state and its money in nano-dollars; `seconds` is the mean of an answer."""
+    """A run's calls by state and its money in nano-dollars; `seconds` is the mean of an answer.
+
+    `waiting_for` counts the calls, of any run, that its endpoints are answering, by name.
+    """
 
     run: Run
     states: dict[str, int]
@@ -485,6 +488,7 @@ class AnswerReport:
     tokens_out: int
     seconds: float | None
     next_due_at: datetime | None
+    waiting_for: dict[str, int]
 
     @property
     def total(self) -> int:
@@ -529,10 +533,15 @@ class AnswerReport:
 
 
 def report_on(run_id: int, now: datetime) -> AnswerReport:
-    """Count a run in three queries."""
+    """Count a run in at most four queries."""
     run = Run.objects.select_related("arena", "candidate__team", "team").get(pk=run_id)
     rows = Call.objects.filter(run=run).order_by().values_list("state").annotate(Count("pk"))
-    return AnswerReport(run, dict.fromkeys(State.values, 0) | dict(rows), **_sums(run, now))
+    return AnswerReport(
+        run,
+        dict.fromkeys(State.values, 0) | dict(rows),
+        **_sums(run, now),
+        waiting_for=calls_under_way(run=run, now=now),
+    )
 
 
 def _sums(run: Run, now: datetime) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Every setting of Ringside, read from the environment by typed readers.
 
-The defaults run the whole product on one machine, with SQLite and a file-based broker.
+The defaults run the whole product on one machine, with SQLite and a broker in memory.
 An invalid value stops the start with a sentence that names the setting.
 """
 
@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from environs import Env
-from marshmallow.validate import OneOf, Range
+from marshmallow.validate import Equal, OneOf, Range
 
 from arena import conf
 from arena.conf import (
@@ -34,23 +34,29 @@ with stop_on_bad_value():
         env.str("RINGSIDE_ENV", "development", validate=OneOf(["development", "production"]))
         == "production"
     )
-    DEBUG = env.bool("DEBUG", False)
+    DEBUG = env.bool("DEBUG", False, validate=Equal(False) if PRODUCTION else None)
+    HSTS = env.str("HSTS", "site", validate=OneOf(["site", "subdomains", "preload"]))
     HOME = home_folder(env, BASE_DIR / "var")
     SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
     HOST = env.str("HOST", "127.0.0.1")
+    WEB_THREADS = env.int("WEB_THREADS", 8, validate=Range(min=1, max=200))
     PORT = env.int("PORT", 8000, validate=Range(min=0, max=65535))
     TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(min=0, max=5))
     DATABASES = {"default": database(env, f"sqlite:///{HOME / 'ringside.sqlite3'}")}
     DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
-    CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
+    CELERY_BROKER_URL = broker_url(env, "memory://localhost//")
     MODEL_ENDPOINTS = read_endpoints(env)
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
     API_REQUESTS_PER_MINUTE = conf.read_limits(env)
+    METRICS_TOKEN: str = (
+        env.str("METRICS_TOKEN", "") or conf.text_of_file(env, "METRICS_TOKEN_FILE") or ""
+    )
+    LOG_FORMAT = env.str("LOG_FORMAT", "text", validate=OneOf(["text", "json"]))
     LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
 
 # -- The database: SQLite for trying it, PostgreSQL for production ---------------------------------
@@ -82,18 +88,16 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ROUTES = {
     "judges.tasks.*": {"queue": "calls"},
-    "arena.tasks.generate_answer": {"queue": "calls"},
+    "arena.tasks.make_calls": {"queue": "calls"},
     "arena.tasks.sweep_answers": {"queue": "calls"},
     "arena.tasks.send_delivery": {"queue": "calls"},
     "arena.tasks.send_deliveries": {"queue": "calls"},
 }
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
-if CELERY_BROKER_URL.startswith("filesystem"):
-    from arena.embedded.transport import transport_options
-
-    CELERY_BROKER_TRANSPORT = "arena.embedded.transport:Transport"
-    CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(HOME / "broker")
+if CELERY_BROKER_URL.startswith("memory"):
+    CELERY_BROKER_TRANSPORT = "arena.broker:Transport"
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {"folder": str(HOME)}
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
@@ -103,9 +107,8 @@ SWEEPS = {
     "arena.tasks.sweep_answers": 5.0,
     "arena.tasks.disclose_candidates": 60.0,
     "arena.tasks.send_deliveries": 5.0,
-    "arena.tasks.forget_old_requests": 3600.0,
-    "arena.tasks.forget_old_windows": 3600.0,
-    "arena.tasks.forget_expired_sessions": 3600.0,
+    "arena.tasks.bring_back_times": 15.0,
+    "arena.tasks.delete_old_rows": 3600.0,
     "judges.tasks.sweep_calls": 5.0,
     "judges.tasks.watch_canaries": 120.0,
     "judges.tasks.watch_decisions": 15.0,
@@ -149,6 +152,8 @@ INSTALLED_APPS = [
     "judges",
 ]
 MIDDLEWARE = [
+    "arena.middleware.log_requests",
+    "arena.middleware.believe_trusted_proxies",
     "arena.middleware.forget_impossible_cookies",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -240,21 +245,43 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SECURE_SSL_REDIRECT = PRODUCTION
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if PRODUCTION else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HSTS != "site"
+SECURE_HSTS_PRELOAD = HSTS == "preload"
+# HSTS for more than this host is the operator's choice: it is hard to take back.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"refusals": {"()": "arena.conf.NoTracebackOfRefusals"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "text": {"format": "{asctime} {levelname} {name} [{request_id}]: {message}", "style": "{"},
+        "json": {"()": "arena.logs.JsonFormatter"},
+    },
+    "filters": {
+        "request_id": {"()": "arena.logs.RequestId"},
+        "tracebacks": {"()": "arena.logs.UsefulTracebacks"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["request_id"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         **{name: {"level": LOG_LEVEL} for name in ("arena", "ranking", "judges")},
-        "django.request": {"filters": ["refusals"]},
+        # In a terminal, a line per request would bury what `make run` says.
+        "arena.access": {"level": LOG_LEVEL if LOG_FORMAT == "json" else "WARNING"},
+        "django.request": {"filters": ["tracebacks"]},
+        "celery.app.trace": {"filters": ["tracebacks"]},
+        # Each failed request says that there is no connection; the pool says so at every try.
+        "psycopg.pool": {"level": "ERROR"},
+        # A request that waits for a thread is no trouble yet; waitress says so of each.
+        "waitress.queue": {"level": "ERROR"},
     },
 }

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from functools import partial
 
 from celery import shared_task
-from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from arena import generation, generation_runs
-from arena.calls.scheduling import MOST_RUNG, calls_to_ring, sweep
+from arena.calls import dispatch
+from arena.calls.scheduling import endpoints_with_work, is_idle, sweep
 from arena.models import Run
-from arena.services import candidates, idempotency, notices, rate_limits, runs
+from arena.services import candidates, clock, notices, retention, runs
 
 
-def enqueue_due_calls(enqueue: Callable[[], int]) -> str:
-    """Enqueue the calls that are due; return a message for people if the broker is unreachable."""
+def enqueue_due_calls(wake: Callable[[], None]) -> str:
+    """Wake workers for the calls due; return a message for people if the broker is unreachable."""
     try:
-        enqueue()
+        wake()
     except OperationalError as error:
         return f"The broker cannot be reached ({error}). The next sweep will start the calls."
     return ""
@@ -43,53 +43,49 @@ def disclose_candidates() -> None:
 
 
 @shared_task
-def forget_old_requests() -> None:
-    """Delete expired idempotency keys."""
-    idempotency.forget_old_requests(now=timezone.now())
+def bring_back_times() -> None:
+    """Put right what a clock that was ahead for a while has written."""
+    clock.bring_back_times(now=timezone.now())
+
+
+is_clock_even = clock.make_clock_check()
 
 
 @shared_task
-def forget_old_windows() -> None:
-    """Delete old rate-limit counts, some of which are stored by network address."""
-    rate_limits.forget_old_windows(now=timezone.now())
+def delete_old_rows() -> None:
+    """Delete rows and files that are kept for a while only, unless the clock was just set."""
+    if is_clock_even():
+        retention.delete_old_rows(now=timezone.now())
+        retention.delete_old_uploads(now=timezone.now())
+
+
+# -- Calls -----------------------------------------------------------------------------------------
+
+WOKEN = 4  # of several messages, at least one reaches a worker that has a slot
 
 
 @shared_task
-def forget_expired_sessions() -> None:
-    """Delete expired sessions."""
-    call_command("clearsessions")
-
-
-# -- Answers ---------------------------------------------------------------------------------------
-
-
-@shared_task
-def generate_answer(call_id: int, enqueue_next: bool = False) -> None:
-    """Generate one answer, then enqueue the next ones if asked to."""
-    generation.generate_answer(call_id=call_id)
-    if enqueue_next:
-        enqueue_answers()
+def make_calls(endpoint: str) -> None:
+    """Make calls of one endpoint, while any is due and this worker has a slot for it."""
+    dispatch.make_calls(endpoint=endpoint, wake_another=partial(make_calls.delay, endpoint))
 
 
 @shared_task
 def sweep_answers() -> None:
-    """Recover or give up abandoned calls and orders, and enqueue the answers that are due."""
+    """Recover or give up abandoned calls and orders, and wake workers for what is due."""
+    if is_idle():
+        return
     sweep(now=timezone.now())
     generation_runs.cancel_stale_orders(now=timezone.now())
     generation.reconcile_runs(now=timezone.now())
-    enqueue_answers()
+    wake_workers()
 
 
-def enqueue_answers() -> int:
-    """Enqueue every answer that may be generated now; return how many there were.
-
-    The middle one of a full batch enqueues the next batch, so workers need not wait for a sweep.
-    """
-    calls = calls_to_ring(now=timezone.now(), kind=Run.Kind.ANSWERS)
-    middle = len(calls) // 2 if len(calls) > MOST_RUNG // 2 else -1
-    for position, call_id in enumerate(calls):
-        generate_answer.delay(call_id, enqueue_next=position == middle)
-    return len(calls)
+def wake_workers() -> None:
+    """Wake a few threads for every endpoint with calls due; those wake others."""
+    for endpoint, calls in endpoints_with_work(now=timezone.now()).items():
+        for _ in range(min(calls, WOKEN)):
+            make_calls.delay(endpoint)
 
 
 # -- Notices ---------------------------------------------------------------------------------------
@@ -111,11 +107,11 @@ def send_deliveries() -> None:
 logger = logging.getLogger(__name__)
 
 
-def enqueue_on_commit(bell: Callable[[], int]) -> None:
+def enqueue_on_commit(wake: Callable[[], None]) -> None:
     """Have workers start newly ordered or resumed work right after the commit."""
-    transaction.on_commit(partial(_ring, bell))
+    transaction.on_commit(partial(_wake, wake))
 
 
-def _ring(bell: Callable[[], int]) -> None:
-    if trouble := enqueue_due_calls(bell):
+def _wake(wake: Callable[[], None]) -> None:
+    if trouble := enqueue_due_calls(wake):
         logger.warning(trouble)

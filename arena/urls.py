@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 
 from arena.views import voting
 
-handler500 = "arena.views.health.fault"
+handler500 = "ranking.views.health.fault"
 urlpatterns = [
     # The admin's own sign-in page would not limit attempts.
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),

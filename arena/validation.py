@@ -112,9 +112,17 @@ def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) ->
 
 def clean_visible_name(value: Any, *, limit: int = NAME_LIMIT) -> str:
     """Return a name that has no invisible characters, to be shown on a page."""
-    name = clean_name(value, limit=limit)
+    return visible_name(clean_name(value, limit=limit), limit)
+
+
+def visible_name(name: str, limit: int = NAME_LIMIT) -> str:
+    """Return a clean name in Unicode's composed form (NFC); refuse invisible characters."""
+    if name.isascii():
+        return name
     if hidden := invisible_character(name):
         raise InputError(hidden)
+    name = normalize("NFC", name)
+    check_length(name, limit)  # a few letters become two
     return name
 
 

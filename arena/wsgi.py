@@ -1,4 +1,4 @@
-"""The WSGI entry point that gunicorn serves."""
+"""The WSGI entry point that the web server calls."""
 
 import os
 

@@ -46,6 +46,10 @@ def votes() -> int:
     return on_fresh_database("measure")
 
 
+def ballot() -> int:
+    return on_fresh_database("measure_ballot")
+
+
 def statistics() -> int:
     """Measure against the published packages, with one thread for all linear algebra."""
     if not BENCH_PYTHON.exists():
@@ -77,6 +81,7 @@ def api() -> int:
 
 PARTS: dict[str, Callable[[], int]] = {
     "votes": votes,
+    "ballot": ballot,
     "statistics": statistics,
     "boards": boards,
     "judging": judging,

@@ -30,7 +30,7 @@ from benchmarks.tasks import ask
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
 from judges.services.runs import order_run
-from judges.tasks import ring_calls
+from judges.tasks import wake_workers
 
 THREADS = 32
 CANDIDATES = 5
@@ -76,7 +76,7 @@ class Workers:
     def add(self) -> None:
         """Start another worker, and wait until it is ready."""
         name = f"--hostname=bench{len(self._pids)}@localhost"
-        pool = ["--pool=threads", f"--concurrency={THREADS}", "--queues=calls"]
+        pool = ["--pool=threads", f"--concurrency={2 * THREADS + 10}", "--queues=calls"]
         self._pids.append(self._start("worker", name, *pool, "--loglevel=WARNING").pid)
         wait_for(lambda: len(current_app.control.ping(timeout=0.5)) == len(self._pids))
 
@@ -135,7 +135,7 @@ def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
     order = prepare_order(arena=arena, specs=specs, options=wanted)
     run = order_run(order=order, cap=10**12, now=timezone.now())
     began, cpu = time.monotonic(), workers.cpu()
-    ring_calls()
+    wake_workers()
     wait_for(lambda: Run.objects.get(pk=run.pk).state != Run.State.OPEN, patience=600)
     seconds = time.monotonic() - began
     _check(run, comparisons)

@@ -48,7 +48,7 @@ def table(lines: Iterable[Line], measures: Measures) -> str:
     rounds = len(next(iter(measures.values())))
     return "\n".join(
         [
-            f"{_machine()}; gunicorn with 2 processes of 4 threads;"
+            f"{machine_and_database()}; the web server with 2 processes of 4 threads;"
             f" {RATERS} concurrent connections, {rounds} rounds of {SECONDS:g} s each, in turn."
             " Ratios are taken within each round: median (smallest to largest).",
             "",
@@ -76,6 +76,6 @@ def _raw(name: str, rounds: list[Measure]) -> str:
     return f"| {name} | {rate:,.0f} | {p50:.1f} | {p95:.1f} |"
 
 
-def _machine() -> str:
+def machine_and_database() -> str:
     version = connection.pg_version
     return f"{machine()}, PostgreSQL {version // 10000}.{version % 10000}"

@@ -14,6 +14,7 @@ Written by `make bench`; `python -m benchmarks PART` runs a single part. Ratios 
 # In the order of the page. A part that has not been measured has no section.
 TITLES = {
     "votes": "Votes and pages",
+    "ballot": "The vote page",
     "statistics": "Statistics",
     "boards": "Leaderboards",
     "judging": "Judging",

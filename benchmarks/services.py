@@ -77,7 +77,8 @@ def model_endpoint() -> Iterator[str]:
     try:
         price = {MODEL: {"input": 0.15, "output": 0.6}}
         url = process.stdout.readline().strip()
-        yield json.dumps({"local": {"provider": "openai", "base_url": url, "prices": price}})
+        local = {"provider": "openai", "base_url": url, "prices": price, "concurrency": 32}
+        yield json.dumps({"local": local})
     finally:
         process.stdin.close()
         process.stdout.close()

@@ -1,4 +1,4 @@
-"""A fresh database and gunicorn on a free port, both removed at the end."""
+"""A fresh database and the web server on a free port, both removed at the end."""
 
 import http.client
 import os
@@ -34,7 +34,7 @@ def fresh_database(server: str, name: str) -> Iterator[str]:
 
 @dataclass
 class Web:
-    """A gunicorn in a process group of its own."""
+    """The web server: its supervisor, whose children end with it."""
 
     process: subprocess.Popen[bytes]
     address: tuple[str, int]
@@ -55,7 +55,7 @@ class Web:
         deadline = time.monotonic() + PATIENCE
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("gunicorn did not start; its last words are above.")
+                raise RuntimeError("the web server did not start; its last words are above.")
             time.sleep(0.05)
 
     def end(self, number: int = signal.SIGTERM) -> None:
@@ -72,17 +72,13 @@ def start_web(
     processes: int = 2,
     threads: int = 4,
 ) -> Web:
-    """Start gunicorn on the caller's socket, which outlives the server."""
-    command = [sys.executable, "-m", "gunicorn", "arena.wsgi:application"]
-    command += [f"--bind=fd://{listener.fileno()}", "--worker-class=gthread", "--no-control-socket"]
-    command += [f"--workers={processes}", f"--threads={threads}", "--log-level=warning"]
-    command += ["--limit-request-line=8190"]
-    command += ["--graceful-timeout=2"]
+    """Start the product's server on the caller's socket, which outlives it."""
+    number = listener.fileno()
     process = subprocess.Popen(
-        command,
+        [sys.executable, "arena/supervisor.py", "--listener", str(number)],
         cwd=REPOSITORY,
-        env=dict(environment),
-        pass_fds=[listener.fileno()],
+        env={**environment, "WEB_PROCESSES": str(processes), "WEB_THREADS": str(threads)},
+        pass_fds=[number],
         start_new_session=True,
     )
     return Web(process, listener.getsockname()[:2])
@@ -92,7 +88,7 @@ def start_web(
 def serving(
     environment: Mapping[str, str], *, processes: int = 2, threads: int = 4
 ) -> Iterator[Web]:
-    """Run gunicorn on a free port of this machine; yield it once it answers."""
+    """Run the server on a free port of this machine; yield it once it answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         web = start_web(listener, environment, processes=processes, threads=threads)
         try:

@@ -11,11 +11,13 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register the rubric checks, follow cancelled runs, and mark the votes of scripts.
+        """Register judges' calls and checks, follow cancelled runs, mark the votes of scripts.
 
         Those disclose no candidates, and leaderboards warn about them.
         """
         import_module("judges.checks")
+        judging = import_module("judges.services.calls")
+        import_module("arena.calls.dispatch").EXECUTORS["judge"] = judging.judge_call
         services = import_module("judges.services.runs")
         run_cancelled.connect(services.cancel_judgements, dispatch_uid="cancel judgements")
         scripted = import_module("judges.models.judges").SCRIPTED

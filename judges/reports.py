@@ -11,6 +11,7 @@ from django.db.models import Avg, Count, F, Max, Min, Q, QuerySet, Sum
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunAsker
+from arena.calls.scheduling import calls_under_way
 from arena.models import Arena, Outcome, Run
 from judges.models import (
     Calibration,
@@ -102,13 +103,17 @@ class JudgeReport:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run's judges, its jury if it has one, and its money."""
+    """A run's judges, its jury if it has one, and its money.
+
+    `waiting_for` counts the calls, of any run, that its endpoints are answering, by name.
+    """
 
     run: Run
     judges: list[JudgeReport]
     jury: Epoch | None
     jury_states: dict[str, int]
     kappa: float | None
+    waiting_for: dict[str, int]
 
     @property
     def states(self) -> dict[str, int]:
@@ -192,7 +197,7 @@ class RunReport:
 
 
 def report_on(run_id: int, now: datetime) -> RunReport:
-    """Count a run in seven queries, however many judges it has."""
+    """Count a run in at most eight queries, however many judges it has."""
     run = Run.objects.select_related("arena").get(pk=run_id)
     members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
     states = _states(run)
@@ -215,7 +220,14 @@ def report_on(run_id: int, now: datetime) -> RunReport:
                 pause_reason=pause.pause_reason if pause else "",
             )
         )
-    return RunReport(run, judges, jury, _jury_states(run, jury), jury_kappa(run) if jury else None)
+    return RunReport(
+        run,
+        judges,
+        jury,
+        _jury_states(run, jury),
+        jury_kappa(run) if jury else None,
+        waiting_for=calls_under_way(run=run, now=now),
+    )
 
 
 def jury_kappa(run: Run) -> float | None:

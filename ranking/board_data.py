@@ -477,7 +477,7 @@ def _older_intervals(snapshot: Snapshot | None) -> Columns:
     if snapshot is None or snapshot.elo_intervals_at:
         return {}
     earlier = Snapshot.objects.filter(board=snapshot.board_id).exclude(elo_intervals_at=None)
-    newest = Subquery(earlier.order_by("-published_at").values("pk")[:1])
+    newest = Subquery(earlier.order_by("-pk").values("pk")[:1])
     older = EloInterval.objects.filter(
         standing__snapshot=newest, standing__candidate=OuterRef("pk")
     )

@@ -1,4 +1,5 @@
-"""Signal receivers that schedule refreshes after changes in an arena, and drop stored pages.
+"""Signal receivers: they schedule refreshes after changes in an arena, drop stored pages, and
+record sweeps.
 
 Scheduling a refresh only adds to a set, so it costs a request nothing. A daemon thread queues one
 message per arena a second later, however many votes there are. A lost message does no harm: a sweep
@@ -13,13 +14,17 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from celery import current_app
+from celery.signals import task_success
 from django.apps import AppConfig
-from django.db import connection
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models.signals import post_delete, post_migrate, post_save
 from django.dispatch import receiver
+from kombu.exceptions import OperationalError
 
 from arena.models import Arena, Candidate, Team
 from arena.signals import answers_changed, arena_created, votes_changed
+from ranking import health
 from ranking.models import Board, BoardPage
 from ranking.services import leases
 
@@ -70,6 +75,13 @@ class DebouncedTask:
             for arena_id in sorted(arena_ids):
                 try:
                     self._publish(arena_id)
+                except OperationalError as error:
+                    logger.warning(
+                        "The refresh of arena %s could not be queued: the broker is not reachable"
+                        " (%s)",
+                        arena_id,
+                        error,
+                    )
                 except Exception:
                     logger.exception("The refresh of arena %s could not be queued", arena_id)
 
@@ -135,6 +147,17 @@ def drop_pages_of_candidate(instance: Candidate, **_: Any) -> None:
 def drop_pages_of_board(instance: Board, **_: Any) -> None:
     """Drop pages with numbers computed with the board's old settings, and refresh."""
     leases.drop_pages(arena_id=instance.arena_id, look_again=True)
+
+
+@task_success.connect
+def record_sweep(sender: Any, **_: Any) -> None:
+    """Remember when a queue's last sweep ended, for `/healthz?full`."""
+    if sender.name not in settings.SWEEPS:
+        return
+    try:
+        health.record_sweep(sender.request.delivery_info["routing_key"])
+    except (DatabaseError, InterfaceError) as error:
+        logger.warning("A sweep could not be recorded: %s", error)
 
 
 @receiver(post_migrate)

@@ -1,8 +1,8 @@
-"""The pages of ranking."""
+"""The pages of ranking, the health checks and the metrics."""
 
 from django.urls import path
 
-from ranking.views import boards, candidates, embeds, methodology
+from ranking.views import boards, candidates, embeds, health, methodology
 
 urlpatterns = [
     path("", boards.index, name="index"),
@@ -18,4 +18,8 @@ urlpatterns = [
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),
     path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
+    path("robots.txt", health.robots, name="robots"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
 ]

@@ -17,6 +17,7 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect, render
@@ -172,8 +173,12 @@ class Accounts(DefaultAccountAdapter):
         return absolute_url(reverse("account_confirm_email", args=[emailconfirmation.key]))
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        url = absolute_url(reverse("account_reset_password"))
-        self.send_mail("account/email/account_already_exists", email, {"password_reset_url": url})
+        make_password(email)  # which takes as long as a new account's
+        links = {
+            "sign_in_url": absolute_url(reverse("sign_in")),
+            "password_reset_url": absolute_url(reverse("account_reset_password")),
+        }
+        self.send_mail("account/email/account_already_exists", email, links)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Show an error page if the email cannot be sent."""

@@ -24,7 +24,7 @@ from arena.api.core.views import ListEndpoint, NumberedEndpoint
 from arena.generation_runs import AnswerOrder, order_answers, quote_answers
 from arena.models import Candidate, Run
 from arena.services.runs import RunService
-from arena.tasks import enqueue_answers, enqueue_on_commit
+from arena.tasks import enqueue_on_commit, wake_workers
 
 
 class RunFilters(filters.FilterSet):
@@ -217,7 +217,7 @@ class AnswerRuns(OfCandidates, ListEndpoint):
             return Response(AnswerQuoteShown(order).data)
         cap: Any = data.get("cap")
         run = order_answers(candidate=self.candidate, by=self.actor, cap=cap, now=timezone.now())
-        enqueue_on_commit(enqueue_answers)
+        enqueue_on_commit(wake_workers)
         location = reverse("api_answer_run", args=[run.pk])
         return Response(AnswerRunShown(run).data, status=201, headers={"Location": location})
 
@@ -251,7 +251,7 @@ class OfAnswerRun(OfRun):
         refuse_unless(self.actor, can_change(self.actor, self.candidate))
 
     def ring(self) -> None:
-        enqueue_on_commit(enqueue_answers)
+        enqueue_on_commit(wake_workers)
 
 
 class OneAnswerRun(OfAnswerRun):

@@ -25,7 +25,7 @@ from arena.calls.providers.base import (
     UnsupportedParameterError,
     digest_of,
 )
-from arena.calls.scheduling import RING_AGAIN
+from arena.calls.scheduling import HANDED_OUT
 from arena.endpoints import Endpoint, UnknownEndpointError, endpoint_named, lease_of, provider_for
 from arena.models import Run
 
@@ -208,7 +208,7 @@ def _take(call: Call, plan: PlannedRequest) -> bool:
 
 
 def _put_off(call: Call, until: datetime) -> bool:
-    _write(call, {"due_at": until, "ring_after": until, "rings": 0})
+    _write(call, {"due_at": until, "ring_after": until})
     return False
 
 
@@ -292,7 +292,7 @@ def _begin_second_turn(
 def _at_once(note: str) -> dict[str, Any]:
     """The columns of a call that this worker continues; it becomes due again if the worker dies."""
     now = timezone.now()
-    return leases.waiting(note, now) | {"ring_after": now + RING_AGAIN, "rings": 1}
+    return leases.waiting(note, now) | {"ring_after": now + HANDED_OUT}
 
 
 def _finish(

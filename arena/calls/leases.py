@@ -68,8 +68,13 @@ NOBODY_ELSE = """
         WHERE o.asker = %s AND o.subject = %s AND o.sample = %s AND o.id <> %s AND NOT o.copied
             AND o.state IN ('running', 'done', 'unreadable', 'refused', 'too_long'))
 """
+# The other run's call is still being asked. On PostgreSQL, whoever ends it comes before or after:
+# the lock keeps its end from missing those that wait for it.
+STILL_ASKED = """
+    AND EXISTS (SELECT 1 FROM arena_call o WHERE o.id = %s AND o.state = 'running' {})
+"""
 MAKE_DUE = """
-    UPDATE arena_call SET due_at = %s, ring_after = %s, rings = 0
+    UPDATE arena_call SET due_at = %s, ring_after = %s
     WHERE asker = %s AND subject = %s AND sample = %s AND id <> %s
         AND state = 'waiting' AND ring_after > %s
     RETURNING id
@@ -107,7 +112,8 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
             assert other.lease_expires_at is not None, "it is claimed"
             until = other.lease_expires_at
             if until > now:
-                write(call=call, now=now, due_at=until, ring_after=until, rings=0)
+                if not _wait_for(other, call, until):  # it has ended meanwhile
+                    write(call=call, now=now, due_at=now, ring_after=now)
                 return False
             abandon(call=other, now=now)  # uncertain in the run that asked
     begun = next((other for other in others if other.turn > call.turn), None)
@@ -115,6 +121,16 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
         copies = {name: getattr(begun, name) for name in FIRST_TURN}
         return write(call=call, now=now, requests_allowed=call.requests + MAX_REQUESTS, **copies)
     return True
+
+
+def _wait_for(other: Call, call: Call, until: datetime) -> bool:
+    """Postpone `call` until `other` ends or its lease does; return False if it has ended."""
+    lock = "FOR SHARE" if connection.features.has_select_for_update else ""
+    with sql.single_statement():
+        waits, _ = _update(
+            call, {"due_at": until, "ring_after": until}, STILL_ASKED.format(lock), other.pk
+        )
+    return waits
 
 
 def _same_call(call: Call) -> CallQuerySet:
@@ -184,7 +200,6 @@ def waiting(error: str, due_at: datetime) -> dict[str, Any]:
         "lease_expires_at": None,
         "due_at": due_at,
         "ring_after": due_at,
-        "rings": 0,
     }
 
 

@@ -89,7 +89,8 @@ class Call(models.Model):
     makes its call the original, and the others copy the reply (`copied`), which costs nothing.
 
     `attempts` is the fence: a worker that lost its lease finds another number there and writes
-    nothing. `due_at` is when a worker may make the call, `ring_after` when it is queued (again).
+    nothing. `due_at` is when a worker may make the call, `ring_after` when it is handed out
+    (again).
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
     asks for the verdict alone (`repair_reply`). Money is in nano-dollars: `cost` is what all its
@@ -131,7 +132,6 @@ class Call(models.Model):
     requests_allowed = models.PositiveIntegerField(default=MAX_REQUESTS)
     due_at = models.DateTimeField(db_default=Now())
     ring_after = models.DateTimeField(db_default=Now())
-    rings = models.PositiveSmallIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     prompt_digest = models.CharField(max_length=64, blank=True)
     nonce = models.CharField(max_length=32, blank=True)

@@ -139,7 +139,7 @@ def resume_run(*, run_id: int, now: datetime) -> bool:
     # Calls first and the run last, in the order in which workers lock them.
     calls = Call.objects.filter(run=run_id, run__state__in=[Run.State.OPEN, Run.State.PAUSED])
     wake_failed(calls, now)
-    calls.filter(state=Call.State.WAITING).update(due_at=now, ring_after=now, rings=0)
+    calls.filter(state=Call.State.WAITING).update(due_at=now, ring_after=now)
     RunAsker.objects.filter(run=run_id).update(paused_at=None, pause_reason="")
     return _open(run_id, [Run.State.OPEN, Run.State.PAUSED])
 
@@ -159,7 +159,6 @@ def wake_failed(failed: CallQuerySet, now: datetime) -> int:
         requests_allowed=F("requests") + MAX_REQUESTS,
         due_at=now,
         ring_after=now,
-        rings=0,
     )
 
 

@@ -1,78 +1,84 @@
-"""Selects the calls to queue, and recovers what killed workers left behind.
+"""Hands calls out to workers, and recovers what killed workers left behind.
 
-The queue stays short. An endpoint with a limit per minute gets no more calls than it can answer in
-a few seconds; the rest would only be told to wait.
+A call is handed out to one worker at a time, and only shortly before it is made. An endpoint with a
+limit per minute hands out no more than it can answer in a few seconds; the rest would only be told
+to wait.
 """
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from itertools import islice, zip_longest
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
-from django.db.models import F, Q
+from django.db import DatabaseError, InterfaceError, transaction
+from django.db.models import Count, Exists, OuterRef, Value
+from django.db.models.functions import Coalesce
 
 from arena.calls import leases, runs
-from arena.calls.models import Call, CallQuerySet
+from arena.calls.models import Call, CallQuerySet, RunAsker
 from arena.calls.runs import cancel_run
 from arena.endpoints import Endpoint
 from arena.models import Run
 
-MOST_RUNG = 500
-RING_AGAIN = timedelta(seconds=30)
-MOST_RINGS = 7
+# A worker that has not begun a call by then may have died: somebody else may take it.
+HANDED_OUT = timedelta(seconds=30)
 PACED_AHEAD = timedelta(seconds=10)
 PACED_AT_LEAST = 2
 PACED_BY_TOKENS = 50
 AT_MOST = 500  # recovered per sweep
-QueuedCall = tuple[int, int]  # a call's id, and how often it was queued while it waits
+_random = secrets.SystemRandom()
 
 
-def calls_to_ring(
-    *, now: datetime, kind: str = Run.Kind.JUDGE, at_most: int = MOST_RUNG
-) -> list[int]:
-    """Return the calls of runs of this kind to queue now, and record that they were queued.
+def endpoints_with_work(*, now: datetime) -> dict[str, int]:
+    """Return how many calls nobody has taken are due, by the name of their endpoint."""
+    waiting = _not_taken(now).order_by().values("endpoint").annotate(calls=Count("pk"))
+    return dict(waiting.values_list("endpoint", "calls"))
 
-    At most `at_most` are queued and waiting at any time. A call that nobody made is queued again
-    after 30 s, a minute, two minutes ...: its message may be lost.
+
+@transaction.atomic
+def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int, str]]:
+    """Take calls due at an endpoint, from its runs in turn; return (id, kind of run) of each.
+
+    Nobody else is given them for 30 s.
     """
-    of_kind = _of(kind)
-    queued = Call.objects.in_progress().filter(
-        of_kind, state=Call.State.WAITING, ring_after__gt=now, rings__gt=0
+    at_most = max(0, min(at_most, _room_at(endpoint, now)))
+    due = _not_taken(now).filter(endpoint=endpoint).order_by("due_at", "pk")
+    free = due.select_for_update(skip_locked=True, of=("self",), no_key=True)
+    with_kind = free.annotate(kind=Coalesce("run__kind", Value(Run.Kind.JUDGE.value)))
+    groups = [
+        with_kind.filter(run=run).values_list("pk", "kind")[:at_most] for run in _runs_at(endpoint)
+    ]
+    turns = (call for turn in zip_longest(*groups) for call in turn if call)
+    taken = list(islice(turns, at_most))
+    Call.objects.filter(pk__in=[pk for pk, _ in taken]).update(ring_after=now + HANDED_OUT)
+    return taken
+
+
+def _not_taken(now: datetime) -> CallQuerySet:
+    return Call.objects.claimable(now).filter(ring_after__lte=now)
+
+
+def _runs_at(endpoint: str) -> Sequence[int | None]:
+    """None, for calls without a run, and the open runs that may have calls there, shuffled."""
+    askers = RunAsker.objects.filter(run=OuterRef("pk"))
+    runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
+        Exists(askers.filter(endpoint=endpoint, paused_at=None)) | ~Exists(askers),
+        state=Run.State.OPEN,
     )
-    room = at_most - queued.count()
-    if room <= 0:
-        return []
-    calls = list(_due(now, room, of_kind))[:room]
-    for rings in {rings for _, rings in calls}:
-        pause = RING_AGAIN * 2 ** min(rings, MOST_RINGS)
-        ids = [pk for pk, count in calls if count == rings]
-        Call.objects.filter(pk__in=ids).update(ring_after=now + pause, rings=F("rings") + 1)
-    return [pk for pk, _ in calls]
+    ids = list(runs.values_list("pk", flat=True))
+    return [None, *_random.sample(ids, len(ids))]
 
 
-def _of(kind: str) -> Q:
-    """Calls of runs of one kind; calls without a run are judges'."""
-    of_kind = Q(run__kind=kind)
-    return of_kind | Q(run=None) if kind == Run.Kind.JUDGE else of_kind
-
-
-def _due(now: datetime, room: int, of_kind: Q) -> Iterator[QueuedCall]:
-    """The calls due: of paced endpoints as many as they can take, of others all.
-
-    Paced calls come first. They are few, and would starve behind thousands of others.
-    """
-    due = Call.objects.claimable(now).filter(of_kind, ring_after__lte=now).order_by("due_at", "pk")
-    paced = [endpoint for endpoint in settings.MODEL_ENDPOINTS.values() if is_paced(endpoint)]
-    for endpoint in paced:
-        free = _room_at(endpoint, now)
-        if free > 0:
-            yield from _rows(due.filter(endpoint=endpoint.name), min(free, room))
-    yield from _rows(due.exclude(endpoint__in=[endpoint.name for endpoint in paced]), room)
-
-
-def _rows(due: CallQuerySet, room: int) -> list[QueuedCall]:
-    return list(due.values_list("pk", "rings")[:room])
+def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
+    """How many requests, of all runs, the endpoints of an unfinished run are answering, by name."""
+    if run.state not in (Run.State.ORDERED, Run.State.OPEN):
+        return {}
+    endpoints = RunAsker.objects.filter(run=run).values("endpoint")
+    calls = Call.objects.under_way(now).filter(endpoint__in=endpoints).order_by("endpoint")
+    counted = calls.values("endpoint").annotate(calls=Count("pk"))
+    return dict(counted.values_list("endpoint", "calls"))
 
 
 def is_paced(endpoint: Endpoint) -> bool:
@@ -80,13 +86,16 @@ def is_paced(endpoint: Endpoint) -> bool:
     return bool(endpoint.requests_per_minute or endpoint.tokens_per_minute)
 
 
-def _room_at(endpoint: Endpoint, now: datetime) -> int:
-    """How many calls may be queued now: those it answers soon, less those queued already."""
+def _room_at(name: str, now: datetime) -> int:
+    """How many calls of an endpoint may be taken: those it answers soon, less those taken."""
+    endpoint = settings.MODEL_ENDPOINTS.get(name)
+    if endpoint is None or not is_paced(endpoint):
+        return AT_MOST
     answered_soon = PACED_BY_TOKENS
     if endpoint.requests_per_minute:
         answered_soon = int(endpoint.requests_per_minute * PACED_AHEAD / timedelta(minutes=1))
     on_their_way = Call.objects.in_progress().filter(
-        endpoint=endpoint.name, state=Call.State.WAITING, ring_after__gt=now
+        endpoint=name, state=Call.State.WAITING, ring_after__gt=now
     )
     return max(answered_soon, PACED_AT_LEAST) - on_their_way.count()
 
@@ -118,6 +127,13 @@ def sweep(*, now: datetime) -> None:
     runs.cancel_calls(Call.objects.filter(run__state=Run.State.CANCELLED), now)
     end_what_waits_in_vain(now=now)
     runs.pause_stuck_runs()
+
+
+def is_idle() -> bool:
+    """Whether no run is under way and no call is left to be made: sweeps have nothing to do."""
+    runs = Run.objects.exclude(kind=Run.Kind.PERSON)
+    unfinished = runs.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
+    return not (Call.objects.filter(state__in=Call.GOING_ON).exists() or unfinished.exists())
 
 
 def free_abandoned(*, now: datetime) -> int:

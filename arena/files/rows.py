@@ -36,6 +36,7 @@ from arena.validation import (
     clean_variables,
     json_type,
     quoted,
+    visible_name,
 )
 
 R = TypeVar("R")
@@ -44,12 +45,14 @@ Values = dict[str, Any]
 # pydantic's own core checks names almost for free, which matters for millions of votes.
 ONE_LINE = "^[^\x00-\x1f\x7f]*$"
 OUTCOME = f"(?i)^({'|'.join(OUTCOMES)})$"
-Name = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_LIMIT, pattern=ONE_LINE),
-]
 NameOrNone = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=NAME_LIMIT, pattern=ONE_LINE)
+]
+CandidateOrNone = Annotated[NameOrNone, AfterValidator(visible_name)]
+CandidateName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_LIMIT, pattern=ONE_LINE),
+    AfterValidator(visible_name),
 ]
 Category = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=CATEGORY_LIMIT, pattern=ONE_LINE)
@@ -208,7 +211,7 @@ class PromptRow:
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
     __pydantic_config__ = NUMBERS_ARE_TEXTS
-    name: Name
+    name: CandidateName
     model: NameOrNone = ""
     variant: NameOrNone = ""
     system_prompt: Text = ""
@@ -235,7 +238,7 @@ class ResponseRow:
     tokens_out: Tokens = None
     seconds: Annotated[float | None, PlainValidator(clean_seconds)] = None
     cost: Annotated[int | None, PlainValidator(clean_cost)] = None
-    candidate: NameOrNone = ""
+    candidate: CandidateOrNone = ""
 
     @property
     def key(self) -> tuple[str, Hashable]:
@@ -252,8 +255,8 @@ class VoteRow:
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
-    left: Name
-    right: Name
+    left: CandidateName
+    right: CandidateName
     outcome: Outcome
     prompt: NameOrNone = ""
     preference: float | None = None

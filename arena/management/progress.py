@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -30,13 +30,13 @@ class Report(Protocol):
     def requests(self) -> int: ...
 
     @property
-    def under_way(self) -> int: ...
-
-    @property
     def next_due_at(self) -> datetime | None: ...
 
     @property
     def goes_on(self) -> bool: ...
+
+    @property
+    def waiting_for(self) -> Mapping[str, int]: ...
 
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -49,6 +49,8 @@ def follow(load_report: Callable[[], AnyReport], unit: str) -> AnyReport:
     with tqdm(total=report.total, initial=report.settled, unit=unit, file=sys.stderr) as bar:
         while True:
             bar.update(report.settled - bar.n)
+            if (waiting := _waiting(report)) != bar.postfix:
+                bar.set_postfix_str(waiting)
             if not report.goes_on or time.monotonic() - moved_at > SILENCE:
                 return report
             time.sleep(LOOK_EVERY)
@@ -58,7 +60,14 @@ def follow(load_report: Callable[[], AnyReport], unit: str) -> AnyReport:
 
 
 def _is_active(previous: Report, report: Report) -> bool:
-    """Return whether there was progress, or a call is in progress or not due yet."""
+    """Return whether there was progress, or calls are in progress or not due yet."""
     moved = (previous.requests, previous.settled) != (report.requests, report.settled)
     waits = report.next_due_at is not None and report.next_due_at > timezone.now()
-    return moved or bool(report.under_way) or waits
+    return moved or bool(report.waiting_for) or waits
+
+
+def _waiting(report: Report) -> str:
+    return ", ".join(
+        f"{calls} call{'s are' if calls > 1 else ' is'} waiting for {endpoint}"
+        for endpoint, calls in report.waiting_for.items()
+    )

@@ -1,7 +1,8 @@
 """Turns a model's text into HTML that is safe to show.
 
 The only entry point is `render_markdown`. It never raises, and its time and output are bounded: a
-text that is too long or nested too deeply, or whose HTML is too big, is shown as plain text.
+text that is too long, nested too deeply or slow to parse, or whose HTML is too big, is shown as
+plain text.
 """
 
 from html import escape
@@ -9,7 +10,7 @@ from html import escape
 import nh3
 from pygments.token import STANDARD_TYPES
 
-from arena.rendering.markdown import NestingError, to_html
+from arena.rendering.markdown import NestingError, ParseTimeoutError, to_html
 
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
 RENDERER_VERSION = 1
@@ -23,7 +24,7 @@ def render_markdown(text: str) -> str:
     """Return the text as safe HTML: Markdown, tables, highlighted code and math as MathML.
 
     Text of more than `MAX_TEXT_BYTES` bytes of UTF-8 is shown unformatted in `<pre class="plain">`;
-    so is text nested too deeply, and text whose HTML would exceed `MAX_HTML_BYTES`.
+    so is text nested too deeply or slow to parse, and text whose HTML exceeds `MAX_HTML_BYTES`.
     A single line break is kept, because models write poems, addresses and lists that way.
     """
     text = _clean(text)
@@ -31,7 +32,7 @@ def render_markdown(text: str) -> str:
         return _plain(text)
     try:
         html = to_html(text)
-    except NestingError:
+    except (NestingError, ParseTimeoutError):
         return _plain(text)
     if len(html.encode()) > MAX_HTML_BYTES:
         return _plain(text)

@@ -5,13 +5,15 @@ The resulting HTML is escaped but not trusted: `sanitize` must filter it.
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from time import monotonic
+from time import thread_time
 from typing import Any
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererProtocol
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from pygments import format as format_tokens
@@ -45,7 +47,8 @@ ALIASES = {
 
 MAX_CODE_CHARS = 8_000
 MAX_LINE_CHARS = 1_000
-# Real code of the maximum length takes a tenth of this; the lexer is stopped between two tokens.
+# Processor time for parsing a text and highlighting all of its code. Real texts of the maximum
+# length take a tenth of this; the lexer is stopped between two tokens.
 MAX_SECONDS = 0.5
 
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
@@ -55,10 +58,13 @@ class _HighlightTimeoutError(Exception):
     """The lexer used up its time."""
 
 
-def code_block(code: str, info: str, label: str) -> str:
-    """Return a code block as HTML; `info` is the fence's info string, `label` names the region."""
+def code_block(code: str, info: str, label: str, deadline: float) -> str:
+    """Return a code block as HTML; `info` is the fence's info string, `label` names the region.
+
+    Highlighting stops when `thread_time` reaches the deadline.
+    """
     language = language_of(info)
-    inner = _highlighted(code, language) if language else None
+    inner = _highlighted(code, language, deadline) if language else None
     return (
         f'<div class="scroll code" tabindex="0" role="region" aria-label="{escape(label)}"'
         f' dir="ltr"><pre class="highlight"><code>{inner or escape(code)}</code></pre></div>\n'
@@ -73,22 +79,23 @@ def language_of(info: str) -> str | None:
     return name if name in LANGUAGES else None
 
 
-def _highlighted(code: str, language: str) -> str | None:
+def _highlighted(code: str, language: str, deadline: float) -> str | None:
     """Return the code with spans of Pygments' classes; None if that would take too long."""
     if len(code) > MAX_CODE_CHARS or any(len(line) > MAX_LINE_CHARS for line in code.split("\n")):
         return None
     lexer = get_lexer_by_name(language, stripnl=False)
     try:
-        return format_tokens(_in_time(lexer.get_tokens(code)), _FORMATTER)
+        return format_tokens(_in_time(lexer.get_tokens(code), deadline), _FORMATTER)
     except _HighlightTimeoutError:
         return None
 
 
-def _in_time(tokens: Iterator[tuple[TokenType, str]]) -> Iterator[tuple[TokenType, str]]:
-    deadline = monotonic() + MAX_SECONDS
+def _in_time(
+    tokens: Iterator[tuple[TokenType, str]], deadline: float
+) -> Iterator[tuple[TokenType, str]]:
     for token in tokens:
         yield token
-        if monotonic() > deadline:
+        if thread_time() > deadline:
             raise _HighlightTimeoutError
 
 
@@ -110,9 +117,13 @@ class NestingError(Exception):
     """Quotes or lists are nested so deeply that the parser would drop what is inside."""
 
 
+class ParseTimeoutError(Exception):
+    """The text takes too long to parse, such as thousands of unclosed links."""
+
+
 def to_html(text: str) -> str:
-    """Return the text's HTML, escaped but not sanitised. Raises NestingError."""
-    env: dict[str, Any] = {}
+    """Return the text's HTML, escaped but not sanitised. Raises NestingError, ParseTimeoutError."""
+    env: dict[str, Any] = {"deadline": thread_time() + MAX_SECONDS}
     tokens = _MARKDOWN.parse(text, env)
     if any(token.level >= MAX_NESTING - 2 for token in tokens):
         raise NestingError
@@ -129,9 +140,22 @@ def is_link_allowed(url: str) -> bool:
     return parts.scheme in LINK_SCHEMES and bool(parts.netloc or parts.scheme == "mailto")
 
 
+def _stop_block_in_time(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule that matches nothing."""
+    return _stop_in_time(state, silent)
+
+
+def _stop_in_time(state: StateBlock | StateCore | StateInline, silent: bool) -> bool:
+    """Inline rule that matches nothing."""
+    if thread_time() > state.env["deadline"]:
+        raise ParseTimeoutError
+    return False
+
+
 def _adapt(state: StateCore) -> None:
     """Core rule: all changes that need to look at one token only."""
     for token in state.tokens:
+        _stop_in_time(state, False)
         token.tag = HEADINGS.get(token.tag, token.tag)
         _align_by_class(token)
         if token.level == 0 and token.nesting == 1:
@@ -178,7 +202,8 @@ def _render_code(
     options: OptionsDict,
     env: Any,
 ) -> str:
-    return code_block(tokens[idx].content, tokens[idx].info, _numbered(env, "Code"))
+    token, label = tokens[idx], _numbered(env, "Code")
+    return code_block(token.content, token.info, label, env["deadline"])
 
 
 def _render_table_open(
@@ -214,6 +239,8 @@ def _make_parser() -> MarkdownIt:
     md = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     md.use(math_plugin)
     md.core.ruler.after("inline", "adapt", _adapt)
+    md.inline.ruler.after("text", "deadline", _stop_in_time)
+    md.block.ruler.before("table", "deadline", _stop_block_in_time)
     md.validateLink = is_link_allowed  # type: ignore[method-assign]
     for kind in ("fence", "code_block"):
         md.add_render_rule(kind, _render_code)

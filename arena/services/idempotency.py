@@ -75,12 +75,6 @@ def carry_out_once(
     return reply
 
 
-def forget_old_requests(*, now: datetime) -> int:
-    """Delete expired keys; return how many were deleted."""
-    deleted, _ = IdempotentRequest.objects.filter(created_at__lte=now - KEPT_FOR).delete()
-    return deleted
-
-
 def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[IdempotentRequest, bool]:
     """Write the key, or find its row; return whether this is the first request with it.
 

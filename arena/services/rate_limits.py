@@ -54,12 +54,6 @@ def seconds_left(*, key: str, window: timedelta, now: datetime) -> float:
     return max((started_at + window - now).total_seconds(), 0) if started_at else 0
 
 
-def forget_old_windows(*, now: datetime) -> int:
-    """Delete windows that ended long ago; return how many were deleted."""
-    deleted, _ = RateLimit.objects.filter(window_started_at__lte=now - KEPT_FOR).delete()
-    return deleted
-
-
 def client_address(request: HttpRequest) -> str:
     """Return the address that limits count: the client's IPv4 address, or the /64 of its IPv6 one.
 

@@ -5,7 +5,7 @@ cost of its finished ones.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from django.core.exceptions import ValidationError
@@ -19,6 +19,7 @@ from arena.calls.runs import BY_AN_OPERATOR, BY_THE_TEAM, cancel_run, pause_run,
 from arena.errors import ServiceError
 from arena.models import Arena, Pair, PairDemand, Run, Team
 from arena.services import audit
+from arena.services.comparisons import TIME_TO_VOTE
 
 MAX_PER_PAIR = 10_000
 OVER = Q(state__in=[Run.State.DONE, Run.State.CANCELLED])
@@ -176,7 +177,9 @@ def _lock_demands(run: Run) -> list[PairDemand]:
 def _count_by_pair(run: Run, now: datetime) -> PairCounts:
     """Count each pair's comparisons of the run: those with a live vote, and those still open."""
     live = Q(votes__isnull=False, votes__voided_at=None)
-    still_open = Q(votes__isnull=True, skipped_at=None, expires_at__gt=now)
+    # Issued while the clock was ahead, a comparison would expire only when that time comes.
+    in_time = Q(expires_at__gt=now, expires_at__lte=now + TIME_TO_VOTE + timedelta(minutes=1))
+    still_open = Q(in_time, votes__isnull=True, skipped_at=None)
     by_sides = run.comparisons.order_by().values_list("left", "right")
     counts: PairCounts = {}
     for left, right, done, waiting in by_sides.annotate(

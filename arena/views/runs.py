@@ -137,7 +137,7 @@ def order_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
     except ServiceError as error:
         messages.error(request, error.message)
         return _to_candidate(candidate)
-    enqueue_on_commit(tasks.enqueue_answers)
+    enqueue_on_commit(tasks.wake_workers)
     return _to_run(run)
 
 
@@ -227,7 +227,7 @@ def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
         messages.error(request, error.message)
     else:
         messages.success(request, message)
-        enqueue_on_commit(tasks.enqueue_answers)
+        enqueue_on_commit(tasks.wake_workers)
     return _to_run(run)
 
 

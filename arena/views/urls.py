@@ -1,4 +1,4 @@
-"""The addresses of accounts, teams, workspaces and health checks."""
+"""The addresses of accounts, teams and workspaces."""
 
 from allauth.account import views as allauth
 from allauth.socialaccount.providers.openid_connect.views import callback
@@ -7,7 +7,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
-from arena.views import accounts, arenas, candidates, health, prompts, responses, runs, teams
+from arena.views import accounts, arenas, candidates, prompts, responses, runs, teams
 
 # -- Accounts -------------------------------------------------------------------------------------
 
@@ -132,7 +132,4 @@ urlpatterns = [
     *account_urls,
     *team_urls,
     *workspace_urls,
-    path("robots.txt", health.robots, name="robots"),
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
 ]

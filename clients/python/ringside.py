@@ -31,7 +31,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -204,6 +204,7 @@ class Decision(TypedDict):
     votes_to_go: int | None
     cost_to_go: float | None
     computed_at: str | None
+    up_to_date: bool
     page: str
 
 
@@ -732,8 +733,7 @@ class Ringside:
         """
 
         def is_over(said: Any) -> bool:
-            counted = since and said["computed_at"] and _time(said["computed_at"]) >= _time(since)
-            return said["verdict"] != "unknown" or bool(counted)
+            return said["verdict"] != "unknown" or bool(since and _counts(said, since))
 
         query = {"candidate": candidate, "baseline": baseline, "raters": raters}
         path = f"{_arena(arena)}decision/"
@@ -993,6 +993,7 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
 ID = re.compile(r"[0-9]{1,18}")
+A_MOMENT = timedelta(seconds=1)
 SETTLING = 60.0  # seconds in which a leaderboard counts the last votes of a run
 USUAL_WAIT = 1800.0  # seconds for answers and verdicts; human votes only with --wait
 NOTHING_MEASURED = (
@@ -1214,17 +1215,18 @@ def _why_open(run: JudgeRun | None, found: Decision) -> str:
         return ""
     if run is not None and run["state"] != "done":
         return NOT_THROUGH  # it was paused or cancelled
-    if run is not None and not _counts(found, run):
+    if run is not None and run["closed_at"] and not _counts(found, run["closed_at"]):
         return NOT_COUNTED
     if not found["between"]:
         return NOTHING_MEASURED
     return NO_VERDICT if found["wins"] is None else ""
 
 
-def _counts(found: Decision, run: JudgeRun) -> bool:
-    """Whether the leaderboard has counted all votes of the run."""
-    computed, closed = found["computed_at"], run["closed_at"]
-    return not closed or (bool(computed) and _time(str(computed)) >= _time(closed))
+def _counts(found: Decision, until: str) -> bool:
+    """Whether the leaderboard has counted all votes cast until this time."""
+    # The last votes may have been saved a moment after the time that they bear.
+    computed, last = found["computed_at"], _time(until) + A_MOMENT
+    return found["up_to_date"] or (computed is not None and _time(computed) > last)
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -29,7 +30,7 @@ from judges.models import Decision
 from judges.services.decisions import numbers_of
 from judges.wording import headline
 from ranking.comparison import CandidateDifference
-from ranking.models import Counted
+from ranking.models import ArenaRefresh, Counted
 from ranking.stats.differences import Lead
 
 MOST_NAMED = 10
@@ -66,6 +67,7 @@ SHOWN: dict[str, Any] = {
     "known_since": "2026-11-21T17:30:00Z",
     "snapshot": 91,
     "computed_at": "2026-11-22T09:00:00Z",
+    "up_to_date": True,
     "page": "https://arena.example/teams/search/arenas/search-answers/?candidate=17&baseline=12",
 }
 
@@ -122,7 +124,10 @@ class DecisionShown(serializers.Serializer[Any]):
         allow_null=True, help_text="When this board first made the verdict conclusive."
     )
     snapshot = serializers.IntegerField(allow_null=True)
-    computed_at = serializers.DateTimeField(allow_null=True)
+    computed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the votes were read; those cast before are counted."
+    )
+    up_to_date = serializers.BooleanField(help_text="Whether no vote waits to be counted.")
     page = serializers.CharField()
 
 
@@ -150,11 +155,14 @@ class OneDecision(ArenaEndpoint):
         team = self._team(parameters.get("team", ""))
         if parameters.get("raters") and parameters["raters"] not in Counted.values:
             raise BadParameter("raters", f"Must be one of: {', '.join(Counted.values)}.")
+        # Asked before the board is read: a refresh in between may not vouch for what it replaced.
+        behind = ArenaRefresh.objects.behind(timezone.now()).filter(arena=self.arena)
+        is_up_to_date = not behind.exists()
         query = DecisionQuery.of(parameters | self._pair(team, parameters))
         context = decision_context(team, self.arena, query)
         if (category := parameters.get("category", "")) != context["query"].category:
             context = self._without_votes(context, category)
-        return Response(DecisionShown(self._decision(team, context)).data)
+        return Response(DecisionShown(self._decision(team, context, is_up_to_date)).data)
 
     def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
         """The same for a category without a board, where the page falls back to all prompts."""
@@ -202,7 +210,7 @@ class OneDecision(ArenaEndpoint):
         pair = {"candidate": candidate, "baseline": baseline}
         return {parameter: str(entry.pk) for parameter, entry in pair.items() if entry}
 
-    def _decision(self, team: Team, context: dict[str, Any]) -> dict[str, Any]:
+    def _decision(self, team: Team, context: dict[str, Any], is_up_to_date: bool) -> dict[str, Any]:
         candidates, query, board = context["candidates"], context["query"], context["board"]
         difference: CandidateDifference = context.get("difference", NO_BOARD)
         snapshot = board.snapshot if board else None
@@ -227,6 +235,7 @@ class OneDecision(ArenaEndpoint):
             "known_since": _known_since(difference, context.get("last_decision")),
             "snapshot": snapshot.pk if snapshot else None,
             "computed_at": snapshot.published_at if snapshot else None,
+            "up_to_date": is_up_to_date,
             "page": self.request.build_absolute_uri(path + query.link()),
         }
 

@@ -23,7 +23,7 @@ Figures = dict[str, Any]
 
 def enqueue_calls() -> str:
     """Enqueue what is due; return a sentence where the broker does not answer, else ''."""
-    return arena_tasks.enqueue_due_calls(tasks.ring_calls)
+    return arena_tasks.enqueue_due_calls(tasks.wake_workers)
 
 
 def follow_run(run: Run) -> RunReport:

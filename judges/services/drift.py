@@ -119,7 +119,7 @@ def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | 
     if pending := [check for check in checks if check.evaluated_at is None]:
         _log_paused(pending)
         return None
-    today = [check for check in checks if check.begun_at.date() >= now.date()]
+    today = [check for check in checks if check.begun_at.date() == now.date()]
     if not any(map(_is_baseline, checks)):
         # Once a day at most: neither a cancelled baseline nor a server that is down is retried
         # sooner.
@@ -127,7 +127,7 @@ def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | 
     full_checks = [check for check in checks if check.why != Why.DAILY]
     if _server_changed(epoch, full_checks) and not any(check.why == Why.CHANGED for check in today):
         return Why.CHANGED
-    if now - full_checks[-1].begun_at >= WEEK:
+    if abs(now - full_checks[-1].begun_at) >= WEEK:  # in the future, if the clock was ahead
         return Why.WEEKLY
     return None if today else Why.DAILY
 

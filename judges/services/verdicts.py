@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.calls.models import Call
+from arena.db import sql
 from arena.models import Comparison, Rater, Run
 from arena.outcomes import PREFERENCES, TIE, mirror, outcome_of_lead
 from arena.services.comparisons import VoteError
@@ -148,6 +149,16 @@ def _combine_orders(
 # -- Casting votes ---------------------------------------------------------------------------------
 
 
+# Whether a rater's vote on the same two answers stands: a deleted run takes its judgements along,
+# but not its votes.
+HAS_VOTED = """
+    SELECT 1 FROM arena_comparison c
+    JOIN arena_vote v ON v.comparison_id = c.id AND v.rater_id = c.rater_id AND v.voided_at IS NULL
+    WHERE c.rater_id = %s AND c.left_response_id IN (%s, %s) AND c.right_response_id IN (%s, %s)
+    LIMIT 1
+"""
+
+
 def try_to_vote(
     rater: Rater,
     comparison: Comparison,
@@ -156,10 +167,13 @@ def try_to_vote(
     *,
     preference: float | None = None,
 ) -> bool:
-    """Cast a vote inside the caller's transaction; False when it is refused.
+    """Cast a vote inside the caller's transaction, unless it stands; False when it is refused.
 
     A refusal is not a database error, so it needs no savepoint.
     """
+    answers = (comparison.left_response_id, comparison.right_response_id)
+    if sql.one(HAS_VOTED, rater.pk, *answers, *answers):
+        return True
     try:
         cast_vote(
             comparison=comparison, rater=rater, outcome=outcome, now=now, preference=preference

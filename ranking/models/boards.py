@@ -1,6 +1,6 @@
 """Boards, each with its raters and category, and snapshots, their published results."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -87,6 +87,10 @@ class Board(models.Model):
 # -- Snapshots -------------------------------------------------------------------------------------
 
 
+# More than Elo intervals of ten million votes may take; later, the clock was ahead.
+LONGEST_CLAIM = timedelta(hours=1)
+
+
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
     def current(self) -> "SnapshotQuerySet":
         """The snapshots that boards show now."""
@@ -101,14 +105,16 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
 
     def without_elo_intervals(self, now: datetime) -> "SnapshotQuerySet":
         """Snapshots with Elo ratings whose intervals no worker has computed or is computing."""
-        unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
         rated = Standing.objects.filter(snapshot=OuterRef("pk"), elo__isnull=False)
-        return self.filter(unclaimed, elo_intervals_at=None).filter(Exists(rated))
+        return self.filter(_unclaimed(now), elo_intervals_at=None).filter(Exists(rated))
 
     def superseded(self, now: datetime) -> "SnapshotQuerySet":
         """Snapshots that nothing needs: not current, not history, no Elo intervals in progress."""
-        unclaimed = Q(elo_claimed_until=None) | Q(elo_claimed_until__lt=now)
-        return self.filter(unclaimed, is_current=False, is_history=False)
+        return self.filter(_unclaimed(now), is_current=False, is_history=False)
+
+
+def _unclaimed(now: datetime) -> Q:
+    return ~Q(elo_claimed_until__range=(now, now + LONGEST_CLAIM))
 
 
 class Snapshot(models.Model):
@@ -119,7 +125,7 @@ class Snapshot(models.Model):
     is_history = models.BooleanField(
         default=False, help_text="Kept when a newer one is published: one in ten minutes is."
     )
-    published_at = models.DateTimeField()
+    published_at = models.DateTimeField()  # when its votes were read: it counts all cast before
     digest = models.CharField(max_length=64, help_text="Of the votes, candidates and settings.")
     n_votes = models.PositiveIntegerField(help_text="Votes that the scores stand on.")
     n_both_bad = models.PositiveIntegerField(default=0)

@@ -211,11 +211,19 @@ class EloCheckpoint(models.Model):
         return f"board {self.board_id} after vote {self.vote_id}"
 
 
+LONGEST_LEASE = timedelta(minutes=10)  # of a step over ten million votes, with room
+LONGEST_PAUSE = timedelta(minutes=1)  # between two refreshes, with room
+
+
 class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def free(self, now: datetime) -> "ArenaRefreshQuerySet":
-        """Arenas that may be refreshed now: nobody holds the lease, and the pause is over."""
-        unclaimed = Q(leased_until=None) | Q(leased_until__lt=now)
-        return self.filter(unclaimed, Q(not_before=None) | Q(not_before__lte=now))
+        """Arenas that may be refreshed now: nobody holds the lease, and the pause is over.
+
+        Times later than any lease or pause were written while the clock was ahead.
+        """
+        unclaimed = ~Q(leased_until__range=(now, now + LONGEST_LEASE))
+        rested = Q(not_before=None) | Q(not_before__lte=now) | Q(not_before__gt=now + LONGEST_PAUSE)
+        return self.filter(unclaimed, rested)
 
     def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
         """Arenas marked stale, or with votes, voids, imports or trust not yet in the tallies.
@@ -228,6 +236,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
             Q(look_again=True)
             | Q(token__isnull=False)
             | Q(recheck_at__lte=now)
+            | Q(recheck_at__gt=now, finished_at__gt=now + LONGEST_PAUSE)
             | Exists(Vote.objects.to_add().filter(**of_arena))
             | Exists(Vote.objects.to_take_out().filter(**of_arena))
             | Exists(Import.objects.to_tally().filter(**of_arena))

@@ -61,8 +61,13 @@ def interval_due_at(snapshot: Snapshot) -> datetime:
 
 
 def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
-    """Whether to compute intervals now, rather than borrow those of this older snapshot."""
-    return snapshot is None or not snapshot.measured_at or now >= interval_due_at(snapshot)
+    """Whether to compute intervals now, rather than borrow those of this older snapshot.
+
+    Intervals from the future were computed while the clock was ahead.
+    """
+    if snapshot is None or not snapshot.measured_at:
+        return True
+    return not snapshot.measured_at <= now < interval_due_at(snapshot)
 
 
 def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> MeasuredIntervals:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
 from arena.models import Arena
@@ -57,14 +57,22 @@ def open_boards(arena_id: int, questions: Iterable[tuple[str, str]]) -> list[Boa
 
 def mark_stale(*, arena_id: int) -> None:
     """Request another refresh of the arena; one in progress may have read the data too early."""
-    ArenaRefresh.objects.filter(arena=arena_id).update(look_again=True)
+    ArenaRefresh.objects.filter(arena=arena_id).update(**_stale_mark())
+
+
+def _stale_mark() -> dict[str, Any]:
+    """The changes that mark a row stale; `recheck_at` keeps since when, if it was not yet."""
+    now = timezone.now()
+    is_stale = Q(look_again=True) | Q(recheck_at__lte=now)
+    since = Case(When(is_stale, then=F("recheck_at")), default=Value(now))
+    return {"look_again": True, "recheck_at": since}
 
 
 def drop_pages(*, arena_id: int, look_again: bool = False) -> None:
     """Stop serving the arena's stored pages; with `look_again`, refresh the arena as well."""
     changes: dict[str, Any] = {"page_epoch": F("page_epoch") + 1}
     if look_again:
-        changes["look_again"] = True
+        changes |= _stale_mark()
     ArenaRefresh.objects.filter(arena=arena_id).update(**changes)
     BoardPage.objects.filter(arena=arena_id).delete()
 

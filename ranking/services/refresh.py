@@ -89,6 +89,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     arena = Arena.objects.revealed().filter(pk=arena_id).first()
     if arena is None:
         return [], None
+    read_at = timezone.now()
     fold_service.fold(arena_id=arena_id, token=token)
     tallies = load_tallies(arena_id)
     voted = tallies.questions()
@@ -101,7 +102,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
         human = boards.get((Raters.PEOPLE.value, board.category))
         source = current.get(human.pk) if human else None
-        snapshot = _refresh_board(tallies.evidence(board), current.get(board.pk), source, token)
+        evidence = tallies.evidence(board)
+        snapshot = _refresh_board(evidence, current.get(board.pk), source, token, read_at)
         if snapshot is not None:
             current[board.pk] = snapshot
             published.append(board.pk)
@@ -112,23 +114,31 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
 
 def _next_recheck(current: Iterable[Snapshot]) -> datetime | None:
     """When postponed intervals are due; not at once, in case they just failed."""
-    soonest = timezone.now() + AFTER_A_FAILURE
-    postponed = (s for s in current if s.measured_at and s.measured_digest != s.digest)
+    now = timezone.now()
+    soonest = now + AFTER_A_FAILURE
+    postponed = [s for s in current if s.measured_at and s.measured_digest != s.digest]
+    if any(intervals.is_due(snapshot, now) for snapshot in postponed):
+        return soonest
     return min((max(interval_due_at(snapshot), soonest) for snapshot in postponed), default=None)
 
 
 def _refresh_board(
-    evidence: BoardEvidence, current: Snapshot | None, human: Snapshot | None, token: uuid.UUID
+    evidence: BoardEvidence,
+    current: Snapshot | None,
+    human: Snapshot | None,
+    token: uuid.UUID,
+    read_at: datetime,
 ) -> Snapshot | None:
     """Fit and publish the board if its votes have changed; return what was published.
 
-    `human`: the current snapshot of human votes in the same category, for the fallback.
+    `human`: the current snapshot of human votes in the same category, for the fallback. `read_at`:
+    all votes until then are in the evidence.
     """
     board = evidence.board
     if needs_fallback(evidence):
         if human is None or (current and shows(current, human)):
             return None
-        return publish(board=board, fitted=fallback(human), token=token, now=timezone.now())
+        return publish(board=board, fitted=fallback(human), token=token, read_at=read_at)
     digest, now = evidence.digest(), timezone.now()
     is_due = board.raters == Counted.COMBINED or intervals.is_due(current, now)
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
@@ -149,7 +159,7 @@ def _refresh_board(
             "runs": list(newest_runs.values_list("pk", flat=True)[:MOST_RUNS]),
         }
     fitted.fields["seconds"] = time.monotonic() - started
-    return publish(board=board, fitted=fitted, token=token, now=timezone.now())
+    return publish(board=board, fitted=fitted, token=token, read_at=read_at)
 
 
 def _fit(
@@ -185,7 +195,7 @@ def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCo
 
 @transaction.atomic
 def publish(
-    *, board: Board, fitted: fit_service.FittedBoard, token: uuid.UUID, now: datetime
+    *, board: Board, fitted: fit_service.FittedBoard, token: uuid.UUID, read_at: datetime
 ) -> Snapshot:
     """Replace the board's current snapshot in six statements; no older page is served again.
 
@@ -193,12 +203,13 @@ def publish(
     turns. Raises RefreshLeaseLostError.
     """
     lease = ArenaRefresh.objects.filter(arena=board.arena_id, token=token)
-    if not lease.update(page_epoch=F("page_epoch") + 1, leased_until=now + LEASE):
+    if not lease.update(page_epoch=F("page_epoch") + 1, leased_until=timezone.now() + LEASE):
         raise RefreshLeaseLostError
     board.snapshots.current().update(is_current=False)
-    recent = board.snapshots.filter(is_history=True, published_at__gt=now - HISTORY_EVERY)
+    last_minutes = (read_at - HISTORY_EVERY, read_at)
+    recent = board.snapshots.filter(is_history=True, published_at__range=last_minutes)
     snapshot = board.snapshots.create(
-        published_at=now, is_history=not recent.exists(), **fitted.fields
+        published_at=read_at, is_history=not recent.exists(), **fitted.fields
     )
     # A board has one row of matrices, which moves to the current snapshot.
     matrices = fitted.matrices
@@ -232,7 +243,7 @@ def _clean_up(arena_id: int, published: list[int], token: uuid.UUID) -> None:
         return
     BoardPage.objects.filter(arena=arena_id).delete()
     with_elo = Snapshot.objects.filter(board=OuterRef("board")).exclude(elo_intervals_at=None)
-    newest = Coalesce(Subquery(with_elo.order_by("-published_at").values("pk")[:1]), 0)
+    newest = Coalesce(Subquery(with_elo.order_by("-pk").values("pk")[:1]), 0)
     superseded = Snapshot.objects.superseded(timezone.now()).filter(board__in=published)
     superseded.exclude(pk=newest).delete()
 

@@ -10,6 +10,7 @@ from arena.calls import leases
 from arena.calls.execution import CannotAskError, ReplyReading, execute_call
 from arena.calls.models import Call, RunAsker
 from arena.calls.providers.base import Message, Reply, Request
+from arena.calls.scheduling import endpoints_with_work, take_calls
 from arena.models import Run
 from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
@@ -39,6 +40,13 @@ def must_take(call: Call, now: Any = NOW, amount: int = 0) -> Call:
     taken = take(call, now, amount)
     assert taken is not None
     return taken
+
+
+def hand_out(now: Any = NOW, at_most: int = 500) -> list[int]:
+    """Take the calls due as workers do, at all endpoints; return their ids."""
+    endpoints = endpoints_with_work(now=now)
+    taken = [take_calls(endpoint=name, at_most=at_most, now=now) for name in endpoints]
+    return sorted(call_id for calls in taken for call_id, _ in calls)
 
 
 def end(call: Call, state: str, now: Any = NOW, error: str = "", **money: int) -> bool:

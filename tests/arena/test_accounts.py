@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core import mail
 from django.urls import reverse
 
+from arena.middleware import believe_trusted_proxies
 from arena.models import Rater
 from arena.services.rate_limits import client_address
 from tests.arena.teams import is_signed_in
@@ -192,6 +193,43 @@ def test_a_network_of_addresses_is_one_address_to_limits(rf, settings, address, 
     assert client_address(rf.get("/", REMOTE_ADDR=address)) == counted
     settings.TRUSTED_PROXIES = 1
     assert client_address(rf.get("/", headers={"X-Forwarded-For": f"x, {address}"})) == counted
+
+
+@pytest.mark.parametrize(
+    ("proxies", "hops", "counted"),
+    [
+        (0, "6.6.6.6", "203.0.113.9"),
+        (1, "6.6.6.6, 198.51.100.7", "198.51.100.7"),
+        (2, "6.6.6.6, 198.51.100.7, 10.0.0.1", "198.51.100.7"),
+        (2, "6.6.6.6", "203.0.113.9"),
+    ],
+)
+def test_only_trusted_proxies_say_who_asks(rf, settings, proxies, hops, counted):
+    settings.TRUSTED_PROXIES = proxies
+    request = rf.get("/", REMOTE_ADDR="203.0.113.9", headers={"X-Forwarded-For": hops})
+    assert client_address(request) == counted
+
+
+@pytest.mark.parametrize(
+    ("proxies", "hops", "is_secure"),
+    [
+        (0, "https", False),
+        (1, "https", True),
+        (1, "https, http", False),
+        (1, "http, https", True),
+        (2, "http, https, http", True),
+        (2, "https, http, https", False),
+        (2, "https", True),
+    ],
+)
+def test_only_trusted_proxies_say_whether_it_is_https(rf, settings, proxies, hops, is_secure):
+    settings.TRUSTED_PROXIES = proxies
+    if proxies:
+        settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    request = rf.get("/", headers={"X-Forwarded-Proto": hops})
+    secure = []
+    believe_trusted_proxies(lambda request: secure.append(request.is_secure()))(request)
+    assert secure == [is_secure]
 
 
 def test_the_admins_own_sign_in_leads_to_ours(client):

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.models import Arena, IdempotentRequest, Membership, Role, Team
 from arena.services import idempotency
-from arena.tasks import forget_old_requests
+from arena.services.retention import delete_old_rows
 from tests.arena.rest import Caller, member_of, team_arena, token_of
 from tests.factories import make_team
 
@@ -181,7 +181,7 @@ def test_old_keys_are_forgotten_and_young_ones_are_kept(caller: Caller) -> None:
     IdempotentRequest.objects.update(created_at=timezone.now() - timedelta(hours=25))
     make(caller, "young")
 
-    forget_old_requests()
+    delete_old_rows(now=timezone.now())
 
     assert [row.key for row in IdempotentRequest.objects.all()] == ["young"]
 

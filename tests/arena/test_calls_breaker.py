@@ -10,10 +10,10 @@ from arena.calls import runs
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import EndpointStoppedError, RejectedError
 from arena.calls.runs import cancel_run, pause_asker, pause_run, reopen_run, resume_run
-from arena.calls.scheduling import calls_to_ring, sweep
+from arena.calls.scheduling import sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
-from tests.arena.ledger import Model, Question, add_askers, end, execute, must_take
+from tests.arena.ledger import Model, Question, add_askers, end, execute, hand_out, must_take
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) 
     assert (first.state, first.error, first.reserved) == ("waiting", "HTTP 401: wrong key", 0)
     assert paused_askers(run) == ["first"]
     assert RunAsker.objects.get(asker="first").pause_reason == "HTTP 401: wrong key"
-    assert calls_to_ring(now=timezone.now()) == [other.pk]
+    assert hand_out(timezone.now()) == [other.pk]
     assert execute(first).requests == 1
     assert execute(other).state == "done"
 
@@ -176,7 +176,7 @@ def test_a_resumed_run_retries_failures_alone(run: Run) -> None:
     failed = Call.objects.exclude(pk=done.pk).get()
     assert (run.state, run.pause_reason, paused_askers(run)) == ("open", "", [])
     assert (failed.state, failed.requests_allowed) == ("waiting", 1 + MAX_REQUESTS)
-    assert calls_to_ring(now=NOW) == [failed.pk]
+    assert hand_out() == [failed.pk]
 
 
 def test_a_wrong_key_costs_no_try_however_often_resumed(model: Model, run: Run) -> None:

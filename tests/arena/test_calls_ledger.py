@@ -11,8 +11,17 @@ from arena.calls.execution import execute_call
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import RetryableError
 from arena.calls.runs import create_calls
-from arena.calls.scheduling import calls_to_ring
-from tests.arena.ledger import LEASE, Model, Question, add_askers, end, execute, must_take, take
+from tests.arena.ledger import (
+    LEASE,
+    Model,
+    Question,
+    add_askers,
+    end,
+    execute,
+    hand_out,
+    must_take,
+    take,
+)
 from tests.deadlocks import at_once
 from tests.factories import NOW, make_call, make_run
 
@@ -54,7 +63,7 @@ def test_one_of_eight_workers_takes_the_call() -> None:
 def test_calls_of_a_run_that_is_not_open_are_not_made(state: str) -> None:
     call = make_call(make_run(state))
     assert take(call) is None
-    assert calls_to_ring(now=NOW) == []
+    assert hand_out() == []
 
 
 def test_a_call_that_is_not_due_waits() -> None:
@@ -101,8 +110,8 @@ def test_retry_after_is_obeyed_without_a_thread_waiting(model: Model) -> None:
     assert call.state == "waiting"
     seconds = (call.due_at - began).total_seconds()
     assert 42 <= seconds < 72
-    assert calls_to_ring(now=call.due_at - timedelta(seconds=1)) == []
-    assert calls_to_ring(now=call.due_at) == [call.pk]
+    assert hand_out(call.due_at - timedelta(seconds=1)) == []
+    assert hand_out(call.due_at) == [call.pk]
 
 
 def test_an_absurd_retry_after_is_cut(model: Model) -> None:
@@ -158,29 +167,41 @@ def test_what_a_server_says_is_fitted_into_its_column(model: Model) -> None:
     assert execute(make_call()).error.startswith("boom?xx")
 
 
-def test_a_call_is_enqueued_again_in_growing_pauses() -> None:
-    call, now = make_call(), NOW
-    for pause in (30, 60, 120):
-        assert calls_to_ring(now=now) == [call.pk]
-        assert calls_to_ring(now=now + timedelta(seconds=pause - 1)) == []
-        now += timedelta(seconds=pause)
-
-
-def test_an_abandoned_call_is_rung_again_when_its_lease_ends() -> None:
+def test_a_call_that_no_worker_began_is_handed_out_again() -> None:
     call = make_call()
-    calls_to_ring(now=NOW)
+    assert hand_out() == [call.pk]
+    assert hand_out(NOW + timedelta(seconds=29)) == []
+    assert hand_out(NOW + timedelta(seconds=30)) == [call.pk]
+
+
+def test_an_abandoned_call_is_handed_out_when_its_lease_ends() -> None:
+    call = make_call()
+    hand_out()
     must_take(call)
-    assert calls_to_ring(now=NOW + LEASE - timedelta(seconds=1)) == []
-    assert calls_to_ring(now=NOW + LEASE) == [call.pk]
+    assert hand_out(NOW + LEASE - timedelta(seconds=1)) == []
+    assert hand_out(NOW + LEASE) == [call.pk]
 
 
-def test_the_queue_stays_short() -> None:
+def test_no_more_calls_are_handed_out_than_asked_for() -> None:
     run = make_run()
-    calls = [make_call(run) for _ in range(5)]
-    assert len(calls_to_ring(now=NOW, at_most=3)) == 3
-    assert calls_to_ring(now=NOW, at_most=3) == []
-    must_take(calls[0])
-    assert calls_to_ring(now=NOW, at_most=3) == [calls[3].pk]
+    calls = [make_call(run).pk for _ in range(5)]
+    assert [hand_out(at_most=3), hand_out(at_most=3), hand_out(at_most=3)] == [
+        calls[:3],
+        calls[3:],
+        [],
+    ]
+
+
+def test_runs_take_turns_at_an_endpoint() -> None:
+    long, short = make_run(), make_run(slug="short")
+    for run, number in ((long, 9), (short, 4)):
+        add_askers(run, "judge")
+        for _ in range(number):
+            make_call(run, endpoint="paid")
+    for _ in range(2):
+        taken = Call.objects.filter(pk__in=hand_out(at_most=4))
+        assert [taken.filter(run=run).count() for run in (long, short)] == [2, 2]
+    assert len(hand_out(at_most=4)) == 4
 
 
 @pytest.mark.parametrize("run_state", ["open", "paused", None])

@@ -5,8 +5,8 @@ import pytest
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.calls.runs import resume_run
-from arena.calls.scheduling import calls_to_ring, sweep
-from tests.arena.ledger import Model, end, execute, must_take, take
+from arena.calls.scheduling import sweep
+from tests.arena.ledger import Model, end, execute, hand_out, must_take, take
 from tests.factories import NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +21,9 @@ def pair() -> tuple[Call, Call]:
 def test_a_call_waits_until_the_one_it_needs_is_done(model: Model) -> None:
     first, second = pair()
     assert take(second) is None
-    assert calls_to_ring(now=NOW) == [first.pk]
+    assert hand_out() == [first.pk]
     execute(first)
-    assert calls_to_ring(now=NOW) == [second.pk]
+    assert hand_out() == [second.pk]
     assert execute(second).state == "done"
 
 

@@ -13,9 +13,8 @@ from arena.calls import pacing
 from arena.calls.models import Call, EndpointPace, Price
 from arena.calls.pacing import give_back, hold, take_turn
 from arena.calls.providers.base import RetryableError
-from arena.calls.scheduling import calls_to_ring
 from arena.endpoints import Endpoint
-from tests.arena.ledger import Model, execute, says
+from tests.arena.ledger import Model, execute, hand_out, says
 from tests.factories import MODEL, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -138,7 +137,7 @@ def test_an_early_call_is_put_off_and_counts_no_request(paced: Model) -> None:
     assert (first.state, second.state, second.requests) == ("done", "waiting", 0)
     assert second.due_at > NOW + timedelta(seconds=20)
     assert len(paced.requests) == 1
-    assert calls_to_ring(now=second.due_at) == [second.pk]
+    assert hand_out(second.due_at) == [second.pk]
 
 
 def test_retry_after_stops_the_other_calls_too(paced: Model) -> None:
@@ -159,24 +158,16 @@ def test_a_short_answer_gives_its_tokens_back(paced: Model, settings: Any) -> No
     assert execute(make_call(run, endpoint="paced")).state == "done"
 
 
-def test_only_as_many_calls_are_rung_as_can_soon_be_made(paced: Model, settings: Any) -> None:
+def test_as_many_calls_are_handed_out_as_can_soon_be_made(paced: Model, settings: Any) -> None:
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"paced": endpoint(30)}
     run = make_run()
     slow = {make_call(run, endpoint="paced").pk for _ in range(9)}
     quick = {make_call(run).pk for _ in range(4)}
-    rung = calls_to_ring(now=NOW)
+    rung = hand_out()
     assert (len(slow & set(rung)), quick <= set(rung)) == (5, True)
-    assert calls_to_ring(now=NOW) == []
-    Call.objects.filter(pk=rung[0]).update(state="done")
-    assert len(calls_to_ring(now=NOW)) == 1
-
-
-def test_what_is_paced_does_not_starve_behind_what_is_not(paced: Model) -> None:
-    run = make_run()
-    for _ in range(5):
-        make_call(run)
-    slow = make_call(run, endpoint="paced")
-    assert slow.pk in calls_to_ring(now=NOW, at_most=3)
+    assert hand_out() == []
+    Call.objects.filter(pk=min(slow)).update(state="done")
+    assert len(hand_out()) == 1
 
 
 def test_the_jitter_is_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,29 @@
 """Calls that several runs have: one asks, the others copy, and nobody waits for a run at rest."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from arena.calls import leases
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError, RetryableError
 from arena.calls.runs import cancel_run, create_calls, pause_run
-from arena.calls.scheduling import calls_to_ring, sweep
+from arena.calls.scheduling import sweep
 from arena.models import Run
-from tests.arena.ledger import LEASE, Model, Question, books, end, execute, must_take, says, take
+from tests.arena.ledger import (
+    LEASE,
+    Model,
+    Question,
+    books,
+    end,
+    execute,
+    hand_out,
+    must_take,
+    says,
+    take,
+)
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -122,15 +134,30 @@ def test_the_end_of_a_call_makes_the_others_due_at_once(state: str) -> None:
     held = must_take(first)
     take(second)
     assert end(held, state, now=NOW + SOON)
-    assert calls_to_ring(now=NOW + SOON) == [second.pk]
+    assert hand_out(NOW + SOON) == [second.pk]
 
 
 def test_who_lost_the_claim_is_not_left_to_the_next_round() -> None:
     first, second = make_shared()
-    assert calls_to_ring(now=NOW) == [first.pk, second.pk]
+    assert hand_out() == [first.pk, second.pk]
     held = must_take(first)
     assert end(held, "done", now=NOW + SOON)
-    assert calls_to_ring(now=NOW + SOON) == [second.pk]
+    assert hand_out(NOW + SOON) == [second.pk]
+
+
+def test_an_end_just_before_the_wait_for_it_is_not_missed() -> None:
+    first, second = make_shared()
+    held = must_take(first)
+    ends = iter([held])
+
+    def end_first(run_it: Any, statement: str, *given: Any) -> Any:
+        if statement.lstrip().startswith("UPDATE") and (call := next(ends, None)):
+            assert end(call, "done", now=NOW + SOON)
+        return run_it(statement, *given)
+
+    with connection.execute_wrapper(end_first):
+        assert take(second, now=NOW + SOON) is None
+    assert hand_out(NOW + SOON) == [second.pk]
 
 
 def test_a_request_to_be_tried_again_later_lets_another_run_ask(model: Model) -> None:

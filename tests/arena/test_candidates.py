@@ -116,6 +116,10 @@ def test_no_name_poses_as_one_that_is_not_public(arena_of_prompts: Arena, name: 
         register(arena_of_prompts, name)
 
 
+def test_accents_are_stored_in_one_spelling(arena_of_prompts: Arena) -> None:
+    assert register(arena_of_prompts, "Cafe\u0301").name == "Café"
+
+
 @pytest.mark.parametrize("name", ["Undisclosed 12\u200b", "a\u200db", "abc\u202edef", "a\u0080b"])
 def test_no_name_holds_what_is_not_seen(arena_of_prompts: Arena, name: str) -> None:
     with pytest.raises(CandidateError, match="contains an invisible character") as refused:

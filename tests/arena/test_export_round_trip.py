@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from django.utils import timezone
@@ -25,6 +26,7 @@ from arena.services.exports import export_arena
 from arena.services.imports import import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
+from arena.validation import invisible_character
 from ranking.rank_file import read_file
 from tests.factories import make_arena, make_candidate, make_person, make_vote
 
@@ -40,6 +42,10 @@ TEXTS = st.text(
 ).filter(str.strip)
 NAMES = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=8
+)
+# A candidate's name is shown: composed, and nothing in it is invisible.
+CANDIDATES = NAMES.filter(lambda name: not invisible_character(name)).map(
+    lambda name: normalize("NFC", name)
 )
 VARIABLES = st.dictionaries(st.sampled_from(["tone", "größe", "id", "category", "text"]), TEXTS)
 DETAILS = st.dictionaries(
@@ -107,7 +113,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @given(
     st.lists(PROMPT, min_size=1, max_size=4, unique_by=lambda prompt: prompt["text"].strip()),
-    st.lists(NAMES, min_size=2, max_size=3, unique=True),
+    st.lists(CANDIDATES, min_size=2, max_size=3, unique=True),
     st.lists(VOTE, min_size=1, max_size=5),
 )
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,18 +1,23 @@
 """`manage.py generate`, with the queue worked off by a stand-in for the worker."""
 
 import io
-from typing import Any
+import time
+from datetime import datetime, timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from arena import generation_runs, tasks
 from arena.actors import CLI
 from arena.calls.providers.base import RejectedError
+from arena.generation_runs import AnswerReport, report_on
+from arena.management import progress
+from arena.management.commands import generate as command
 from arena.models import AuditEntry, Candidate, Run
 from tests.arena.generation import order
-from tests.arena.ledger import Model
-from tests.factories import DOLLAR, make_variant
+from tests.arena.ledger import Model, end
+from tests.factories import DOLLAR, make_call, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -25,18 +30,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each call as soon as its doorbell is rung."""
-    made = tasks.generate_answer
-    monkeypatch.setattr(
-        tasks.generate_answer,
-        "delay",
-        lambda call_id, enqueue_next=False: made(call_id, enqueue_next),
-    )
+    """Make the calls as soon as a worker is woken."""
+    monkeypatch.setattr(tasks.make_calls, "delay", tasks.make_calls)
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.generate_answer, "delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr(tasks.make_calls, "delay", lambda endpoint: None)
 
 
 def generate(candidate: Candidate, *extra: str, name: str = "Brief") -> str:
@@ -118,22 +118,37 @@ def test_what_is_wrong_is_said_and_nothing_is_ordered(
     assert not Run.objects.exists()
 
 
+@pytest.mark.usefixtures("no_worker")
+def test_a_run_whose_endpoint_is_busy_with_other_runs_waits_and_says_for_what(
+    paid_candidate: Candidate, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lease = timezone.now() + timedelta(minutes=1)
+    others = [make_call(endpoint="paid", state="running", lease_expires_at=lease) for _ in range(8)]
+    began = time.monotonic()
+
+    def report_later(run_id: int, now: datetime) -> AnswerReport:
+        if time.monotonic() - began > 4 * progress.SILENCE:
+            for call in others:
+                end(call, "done")
+            tasks.make_calls("paid")
+        return report_on(run_id, now)
+
+    monkeypatch.setattr(command, "report_on", report_later)
+    generate(paid_candidate, "--cap=1")
+    assert "8 calls are waiting for paid" in capsys.readouterr().err
+    assert paid_candidate.responses.count() == 3
+
+
 def test_an_arena_that_is_not_there_is_said() -> None:
     with pytest.raises(CommandError, match="no arena 'nowhere'"):
         call_command("generate", "nowhere", "Brief")
 
 
-def test_the_sweep_enqueues_answers_and_then_the_next_batch(
+def test_the_sweep_wakes_workers_for_the_endpoint(
     paid_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rung: list[Any] = []
-    monkeypatch.setattr(tasks, "MOST_RUNG", 4)
-    monkeypatch.setattr(
-        tasks.generate_answer, "delay", lambda pk, enqueue_next: rung.append((pk, enqueue_next))
-    )
-    run = order(paid_candidate)
+    woken: list[str] = []
+    monkeypatch.setattr(tasks.make_calls, "delay", woken.append)
+    order(paid_candidate)
     tasks.sweep_answers()
-    calls = list(run.calls.order_by("pk").values_list("pk", flat=True))
-    assert rung == [(calls[0], False), (calls[1], True), (calls[2], False)]
-    tasks.sweep_answers()
-    assert len(rung) == 3, "they are on their way"
+    assert woken == ["paid"] * 3

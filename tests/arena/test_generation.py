@@ -8,7 +8,7 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.calls.models import Call
 from arena.calls.providers.base import ModelRefusedError, RetryableError, TooLongError
-from arena.calls.scheduling import calls_to_ring
+from arena.calls.scheduling import take_calls
 from arena.generation import generate_answer
 from arena.models import Pair, Response, Run
 from arena.models.arenas import subject_of
@@ -214,15 +214,16 @@ def test_a_call_of_the_one_is_never_made_by_the_other(model: Model) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_doorbells_are_rung_by_what_a_run_is_for() -> None:
-    run, judged = order(make_variant(2)), make_call()
-    alone = make_call()
+def test_calls_are_handed_out_with_what_their_run_is_for() -> None:
+    run, judged = order(make_variant(2)), make_call(endpoint="paid")
+    alone = make_call(endpoint="paid")
     Call.objects.filter(pk=alone.pk).update(run=None)
-    now = timezone.now()
-    assert calls_to_ring(now=now) == [judged.pk, alone.pk]
-    answers = list(run.calls.order_by("pk").values_list("pk", flat=True))
-    assert calls_to_ring(now=now, kind="answers") == answers
-    assert calls_to_ring(now=now) == calls_to_ring(now=now, kind="answers") == []
+    answers = run.calls.values_list("pk", flat=True)
+    taken = take_calls(endpoint="paid", at_most=9, now=timezone.now())
+    assert set(taken) == {
+        *((call_id, "answers") for call_id in answers),
+        *((call_id, "judge") for call_id in (judged.pk, alone.pk)),
+    }
 
 
 def test_a_prompt_that_cannot_fill_the_templates_fails_alone(model: Model) -> None:

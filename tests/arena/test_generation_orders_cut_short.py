@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _quiet(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.tasks.generate_answer.delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
     monkeypatch.setattr(generation_runs, "BATCH", 1)
 
 

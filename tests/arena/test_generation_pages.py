@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often workers were rung for; no test here talks to a broker."""
     rings: list[str] = []
-    monkeypatch.setattr("arena.tasks.enqueue_answers", lambda: rings.append("ring") or 0)
+    monkeypatch.setattr("arena.tasks.wake_workers", lambda: rings.append("ring") or 0)
     return rings
 
 

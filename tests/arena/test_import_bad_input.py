@@ -51,6 +51,16 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"left,right,winner\nA,B\0,tie\n", "line 2, column right: contains a NUL"),
         ("votes.csv", b"\x1f\x8b\x08\x00rest", "gzip archive; unpack it first"),
         ("votes.jsonl", b"PK\x03\x04rest", "zip archive"),
+        (
+            "votes.csv",
+            "left,right,winner\nA,Ä\u202eb,tie\n".encode(),
+            "column right: contains an invisible character (U+202E)",
+        ),
+        (
+            "candidates.jsonl",
+            '{"name": "A\u200b"}'.encode(),
+            "line 1, column name: contains an invisible character (U+200B)",
+        ),
         ("votes.csv.gz", b"\x1f\x8b\x08\x00rest", "gzip archive"),
         ("votes.csv", "left,right,winner\n".encode("utf-16") + b"A", "not valid UTF-16"),
         ("votes.csv", bytes(range(32)) * 9, "binary file"),

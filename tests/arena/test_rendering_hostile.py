@@ -136,6 +136,15 @@ def test_a_split_emoji_is_joined():
 
 # -- Size and time ---------------------------------------------------------------------------------
 
+MAX_SECONDS = 1.0
+
+
+def seconds_to_render(text: str) -> float:
+    """The processor time, which other processes do not lengthen."""
+    started = thread_time()
+    render_markdown(text)
+    return thread_time() - started
+
 
 def test_a_long_text_is_shown_plain():
     html = render_markdown("**é**<b>" * 3_000)
@@ -188,18 +197,44 @@ def test_a_table_that_would_explode_is_shown_plain():
     ],
 )
 def test_hostile_repetition_takes_bounded_time(piece):
+    assert seconds_to_render(piece * (MAX_TEXT_BYTES // len(piece.encode()))) < MAX_SECONDS
+
+
+@pytest.mark.parametrize("piece", ["[", "![", "[a](b '", "> ![", "*", "_", "`", "<", "> > "])
+def test_one_piece_repeated_50_kb_or_as_long_as_is_rendered_takes_under_a_second(piece):
+    for size in (MAX_TEXT_BYTES, 50_000):
+        assert seconds_to_render(piece * (size // len(piece))) < MAX_SECONDS
+
+
+def test_text_that_takes_too_long_to_parse_is_shown_plain(monkeypatch):
+    monkeypatch.setattr("arena.rendering.markdown.MAX_SECONDS", 0.05)
+    assert render_markdown("![" * 5_000) == f'<pre class="plain" dir="auto">{"![" * 5_000}</pre>'
+
+
+@pytest.mark.parametrize("piece", ["(", "[", "f'(", "'[a](b ", r"\langle "])
+def test_a_formula_of_unclosed_brackets_takes_bounded_time(piece):
     started = thread_time()
-    render_markdown(piece * (MAX_TEXT_BYTES // len(piece.encode())))
-    assert thread_time() - started < 10
+    to_mathml(piece * 20, display=False)
+    assert thread_time() - started < 0.01
+
+
+@pytest.mark.parametrize("row", ["a\n", "|a" * 500 + "|\n"])
+def test_a_table_of_500_columns_takes_under_a_second(row):
+    head = "|a" * 500 + "|\n" + "|-" * 500 + "|\n"
+    rows = row * ((MAX_TEXT_BYTES - len(head)) // len(row))
+    assert seconds_to_render(head + rows) < MAX_SECONDS
+
+
+def test_several_blocks_of_slow_code_share_one_limit():
+    block = "```c\n" + "\n " * 3_250 + "\n```\n\n"
+    assert seconds_to_render(block * 3) < MAX_SECONDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "c", "console"])
 @pytest.mark.parametrize("piece", ["\n ", "x y z ", "a::"])
 def test_hostile_code_takes_bounded_time(language, piece):
-    started = thread_time()
-    render_markdown(f"```{language}\n{(piece * 9000)[:7900]}\n```")
-    assert thread_time() - started < 10
+    assert seconds_to_render(f"```{language}\n{(piece * 9000)[:7900]}\n```") < MAX_SECONDS
 
 
 # -- Properties ------------------------------------------------------------------------------------

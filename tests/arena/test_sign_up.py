@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.core import mail
 
 from arena.models import RateLimit
@@ -139,6 +140,18 @@ def test_signing_up_does_not_tell_who_has_an_account(client, delivering):
     told, _ = mail.outbox
     assert told.to == ["ada@example.org"]
     assert "it already has one" in told.body
+    assert "/sign-in/" in told.body
+
+
+def test_signing_up_with_a_known_address_takes_as_long(client, delivering, monkeypatch):
+    User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
+    counts = []
+    real = MD5PasswordHasher.encode
+    monkeypatch.setattr(MD5PasswordHasher, "encode", lambda *args: counts.append(1) or real(*args))
+    for address in ("ada@example.org", "new@example.org"):
+        client.post("/sign-up/", ADA | {"email": address})
+        counts.append(0)
+    assert counts == [1, 0, 1, 0]
 
 
 def test_mails_name_the_site_whatever_the_host_header_says(client, delivering):

@@ -28,7 +28,7 @@ Check = Callable[..., tuple[int, str]]
 @pytest.fixture(autouse=True)
 def no_queue(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Boards are published and calls made where the test says so, and nowhere else."""
-    monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
 
 
 @pytest.fixture(autouse=True)

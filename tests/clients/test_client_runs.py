@@ -11,7 +11,8 @@ from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 RUN = {"id": 5, "state": "open", "pause_reason": ""}
 ORDER: dict[str, Any] = {"judges": ["scripted"], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
-BEFORE = {"verdict": "unknown", "computed_at": "2026-11-22T08:59:59.5Z"}
+AFTER = "2026-11-22T10:00:01.5+01:00"
+BEFORE = {"verdict": "unknown", "computed_at": "2026-11-22T08:59:59.5Z", "up_to_date": False}
 
 
 @pytest.fixture
@@ -106,10 +107,12 @@ def test_what_is_known_is_waited_for(verdict: str) -> None:
     assert found["verdict"] == verdict
 
 
-def test_a_board_that_counts_all_votes_is_not_waited_for() -> None:
-    none_yet = BEFORE | {"computed_at": None}
-    counted = BEFORE | {"computed_at": "2026-11-22T10:00:00+01:00"}
-    with FakeRingside(Said(none_yet), Said(BEFORE), Said(counted)) as server:
+@pytest.mark.parametrize("counts", [{"computed_at": AFTER}, {"up_to_date": True}])
+def test_a_board_that_counts_all_votes_is_not_waited_for(counts: dict[str, Any]) -> None:
+    none_yet, too_soon = ({"computed_at": at} for at in (None, "2026-11-22T09:00:00.9Z"))
+    counted = BEFORE | counts
+    said = [Said(BEFORE | one) for one in (none_yet, {}, too_soon, counts)]
+    with FakeRingside(*said) as server:
         found = Ringside(server.url).wait_for_decision(
             "a", 17, 12, patience=60, raters="judges", since="2026-11-22T09:00:00Z"
         )

@@ -41,18 +41,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each call as soon as its doorbell is rung."""
-    from judges.tasks import make_call
+    """Make the calls as soon as a worker is woken."""
+    from arena.tasks import make_calls
 
-    monkeypatch.setattr(
-        make_call, "delay", lambda call_id, then_ring=False: make_call(call_id, then_ring)
-    )
+    monkeypatch.setattr(make_calls, "delay", make_calls)
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let doorbells ring unheard."""
-    monkeypatch.setattr("judges.tasks.make_call.delay", lambda *args, **kwargs: None)
+    """Let nobody hear who wakes workers."""
+    monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A team's decision through the API: the facts of its page, for programs to wait on."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Team
 from judges.services.decisions import write_decisions
+from ranking.models import ArenaRefresh
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
 from tests.arena.teams import person
 from tests.factories import make_arena, make_vote
@@ -79,6 +81,19 @@ def test_nothing_changed_is_304_and_a_new_snapshot_is_not(team: Team, clear_lead
     publish(clear_lead)
     changed = caller.get(path, If_None_Match=known)
     assert (changed.status_code, changed.json()["votes"]) == (200, clear_lead.votes.count())
+
+
+def test_while_votes_wait_or_are_being_counted_it_is_not_up_to_date(
+    team: Team, clear_lead: Arena
+) -> None:
+    caller = token_of(team, "read")
+    assert decision(caller, clear_lead)["up_to_date"] is True
+    make_vote(clear_lead, *candidates_of(clear_lead), "left", clear_lead.prompts.first())
+    assert decision(caller, clear_lead)["up_to_date"] is False
+    publish(clear_lead)
+    assert decision(caller, clear_lead)["up_to_date"] is True
+    ArenaRefresh.objects.update(token=uuid.uuid4())  # the tallies may have votes of no board yet
+    assert decision(caller, clear_lead)["up_to_date"] is False
 
 
 def test_judges_and_people_are_asked_apart(team: Team, clear_lead: Arena) -> None:

@@ -10,7 +10,6 @@ from kombu.exceptions import OperationalError
 
 from arena.calls.models import Call
 from arena.models import Arena, Capability, Run, Vote
-from judges import tasks
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services import planning
@@ -148,7 +147,7 @@ def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.Mon
     def unreachable(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("Connection refused")
 
-    monkeypatch.setattr(tasks.make_call, "delay", unreachable)
+    monkeypatch.setattr("arena.tasks.make_calls.delay", unreachable)
     said = judge(make_arena(3, 4), "--no-wait")
     assert "The broker cannot be reached" in said
     for call_id in Call.objects.values_list("pk", flat=True):

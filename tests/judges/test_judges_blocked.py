@@ -23,11 +23,11 @@ SECOND = "scripted:scripted-1"
 
 
 @pytest.fixture(autouse=True)
-def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The calls for which a doorbell was rung."""
-    calls: list[int] = []
-    monkeypatch.setattr(tasks.make_call, "delay", lambda call_id, **_: calls.append(call_id))
-    return calls
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The endpoints for which workers were woken."""
+    endpoints: list[str] = []
+    monkeypatch.setattr("arena.tasks.make_calls.delay", endpoints.append)
+    return endpoints
 
 
 def block(run: Run, judge: str = LOCAL) -> Epoch:
@@ -38,7 +38,7 @@ def block(run: Run, judge: str = LOCAL) -> Epoch:
 
 
 def test_the_sweep_pauses_a_run_whose_judge_was_blocked(
-    local: FakeServer, enqueued: list[int]
+    local: FakeServer, woken: list[str]
 ) -> None:
     local.otherwise = better_is("TIE")
     run = order(make_arena(2, 3), per_pair=3)
@@ -49,7 +49,7 @@ def test_the_sweep_pauses_a_run_whose_judge_was_blocked(
     assert run.state == "paused"
     assert f"has blocked {epoch}" in run.pause_reason
     assert len(local.requests) == 1
-    assert enqueued == []
+    assert woken == []
 
 
 def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
@@ -63,7 +63,7 @@ def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
 
 
 def test_letting_the_run_go_on_pauses_it_again_before_a_call(
-    local: FakeServer, enqueued: list[int], django_capture_on_commit_callbacks: Any
+    local: FakeServer, woken: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     run = order(make_arena(2, 3), per_pair=3)
     block(run)
@@ -75,7 +75,7 @@ def test_letting_the_run_go_on_pauses_it_again_before_a_call(
     run.refresh_from_db()
     assert run.state == "paused"
     assert "has blocked" in run.pause_reason
-    assert (enqueued, local.requests) == ([], [])
+    assert (woken, local.requests) == ([], [])
 
 
 def test_a_judge_that_may_vote_again_goes_on(local: FakeServer) -> None:

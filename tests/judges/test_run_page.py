@@ -1,6 +1,7 @@
 """The page of a judges' run: how far it is, and its verdicts, blind."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from arena.services.arenas import set_criteria
 from arena.services.runs import order_people_run
 from judges.models import Judgement
 from judges.reports import report_on
-from tests.factories import make_arena
+from tests.factories import make_arena, make_call
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import (
     hide_arena,
@@ -38,6 +39,21 @@ def test_an_open_run_shows_its_progress_and_asks_for_news(client: Client) -> Non
     assert f'hx-get="{run_url(run)}?seen=open" hx-trigger="every 2s"' in html
     assert "htmx" in html
     assert "Demo only" in html
+
+
+@pytest.mark.parametrize(("calls", "sentence"), [(1, "1 call is"), (8, "8 calls are")])
+def test_calls_of_other_runs_at_its_endpoint_are_named_as_what_it_waits_for(
+    client: Client, calls: int, sentence: str
+) -> None:
+    run = order(make_arena(2, 2), "scripted")
+    assert "waiting for" not in page_text(client, run_url(run))
+    lease = timezone.now() + timedelta(minutes=1)
+    for _ in range(calls):
+        make_call(endpoint="scripted", state="running", lease_expires_at=lease)
+        make_call(endpoint="elsewhere", state="running", lease_expires_at=lease)
+    html = page_text(client, run_url(run))
+    assert f"{sentence} waiting for <code>scripted</code>." in html
+    assert "elsewhere" not in html
 
 
 def test_the_news_are_the_upper_part_alone(client: Client) -> None:

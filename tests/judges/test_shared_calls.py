@@ -13,7 +13,7 @@ from arena.calls.models import Call
 from arena.calls.pricing import set_price
 from arena.calls.runs import cancel_run, pause_run
 from arena.calls.scheduling import sweep
-from arena.models import Arena, Prompt, Run
+from arena.models import Arena, Prompt, Run, Vote
 from arena.outcomes import mirror
 from arena.services.arenas import set_criteria
 from judges.models import DriftCheck, Epoch, Judgement
@@ -232,6 +232,20 @@ def test_a_judgement_is_never_finished_under_other_words(local: FakeServer) -> N
     assert run.judgements.get().state == "voted"
     sent = [str(body["messages"]) for body in local.requests]
     assert [("Only brevity counts." in one) for one in sent] == [False, True, True]
+
+
+def test_a_deleted_run_s_votes_stay_and_are_not_cast_again() -> None:
+    arena = make_arena(2, 2)
+    alone, jury = order(arena, JURY[0], per_pair=2), order(arena, *JURY, per_pair=2)
+    for call_id in alone.calls.values_list("pk", flat=True):
+        judge_call(call_id=call_id)
+    votes = Vote.objects.filter(rater=epoch_of(JURY[0]).rater)
+    cast = set(votes.values_list("pk", flat=True))
+    assert len(cast) == 2
+    alone.delete()
+    work(jury)
+    assert (jury.state, jury.judgements.filter(casts_vote=True).count()) == ("done", 4)
+    assert set(votes.values_list("pk", flat=True)) == cast
 
 
 # -- What runs shared before calls stayed in their run ---------------------------------------------

@@ -154,10 +154,10 @@ def log_of(installation: Installation) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_goes_through_a_worker_on_the_broker_made_of_files(
+def test_a_run_goes_through_a_worker_on_the_broker_in_memory(
     install: Callable[[str], Installation], server: FakeServer
 ) -> None:
-    run_to_the_end(install("filesystem://localhost//"), server)
+    run_to_the_end(install("memory://localhost//"), server)
 
 
 @pytest.mark.services
@@ -194,7 +194,7 @@ def kill_in_the_middle(installation: Installation, server: FakeServer) -> None:
 def test_killed_worker_s_open_calls_are_made_again(
     install: Callable[[str], Installation], server: FakeServer
 ) -> None:
-    kill_in_the_middle(install("filesystem://localhost//"), server)
+    kill_in_the_middle(install("memory://localhost//"), server)
 
 
 @pytest.mark.slow

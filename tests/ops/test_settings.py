@@ -23,10 +23,13 @@ BAD = [
     ("DEBUG", "perhaps"),
     ("PORT", "eighty"),
     ("PORT", "70000"),
+    ("WEB_THREADS", "0"),
     ("TRUSTED_PROXIES", "-1"),
     ("VOTES_PER_MINUTE", "0"),
     ("NEW_RATERS_PER_HOUR", "many"),
+    ("LOG_FORMAT", "xml"),
     ("LOG_LEVEL", "loud"),
+    ("HSTS", "everywhere"),
     ("DATABASE_URL", "oracle://scott@db/xe"),
     ("DATABASE_URL", "not an address"),
     ("DATABASE_URL", "postgres://u:p@host:port/name"),
@@ -82,6 +85,43 @@ def test_production_does_not_start_without(missing: str, read: Read) -> None:
         read(**PRODUCTION | {missing: ""})
 
 
+WEAK = ["secret", "k" * 60, "changeme" * 8, "django-insecure-0123456789-abcdefghijklmnopqrstuvwxyz"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("SECRET_KEY", key) for key in WEAK],
+        ("ALLOWED_HOSTS", "*"),
+        ("ALLOWED_HOSTS", "arena.example.org,*"),
+        ("DEBUG", "true"),
+    ],
+)
+def test_production_does_not_start_with(name: str, value: str, read: Read) -> None:
+    with pytest.raises(SystemExit, match=f"Ringside cannot start: {name}"):
+        read(**PRODUCTION | {name: value})
+    read(RINGSIDE_ENV="development", **{name: value})
+
+
+def test_a_weak_key_in_a_file_is_refused_as_well(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret\n")
+    with pytest.raises(SystemExit, match="Ringside cannot start: SECRET_KEY"):
+        read(**PRODUCTION | {"SECRET_KEY": "", "SECRET_KEY_FILE": str(tmp_path / "key")})
+
+
+@pytest.mark.parametrize(
+    ("given", "subdomains", "preload"),
+    [({}, False, False), ({"HSTS": "subdomains"}, True, False), ({"HSTS": "preload"}, True, True)],
+)
+def test_hsts_is_for_this_host_unless_the_operator_says_more(
+    read: Read, given: dict[str, str], subdomains: bool, preload: bool
+) -> None:
+    settings = read(**PRODUCTION | given)
+    assert settings["SECURE_HSTS_SECONDS"] > 0
+    assert settings["SECURE_HSTS_INCLUDE_SUBDOMAINS"] is subdomains
+    assert settings["SECURE_HSTS_PRELOAD"] is preload
+
+
 @pytest.mark.slow
 def test_the_deployment_check_is_clean_in_production(tmp_path: Path) -> None:
     ended = manage("check", "--deploy", "--fail-level", "WARNING", home=tmp_path, **PRODUCTION)
@@ -114,6 +154,25 @@ def test_a_folder_that_we_make_is_its_owners_alone(read: Read, tmp_path: Path) -
     home = tmp_path / "new"
     read(RINGSIDE_HOME=str(home))
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_ours_in_a_folder_that_is_there_becomes_its_owners_alone(
+    read: Read, tmp_path: Path
+) -> None:
+    ours = [tmp_path / f"ringside.sqlite3{end}" for end in ("", "-wal", "-shm")]
+    theirs = tmp_path / "notes.txt"
+    for path in (*ours, theirs, tmp_path / "secret_key"):
+        path.write_text("x" * 60)
+        path.chmod(0o644)
+    read()
+    assert {path.stat().st_mode & 0o777 for path in (*ours, tmp_path / "secret_key")} == {0o600}
+    assert theirs.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert manage("migrate", "arena", "0001", "-v0", home=tmp_path).returncode == 0
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("ringside.sqlite3*")} == {0o600}
 
 
 def test_a_folder_that_is_there_keeps_its_mode(read: Read, tmp_path: Path) -> None:

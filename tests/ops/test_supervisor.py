@@ -1,15 +1,19 @@
-"""What `manage.py up` waits for before it says that Ringside is running."""
+"""The program that keeps Ringside's processes running."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
-from arena.embedded import supervisor
-from arena.embedded.supervisor import Supervisor, readiness
+from arena import supervisor
+from arena.supervisor import Child, Supervisor, status_of
 
 
 class Web(ThreadingHTTPServer):
@@ -45,21 +49,55 @@ def web() -> Iterator[Web]:
 
 
 @pytest.fixture
-def crew(web: Web, monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    """A supervisor without children: the web is there already."""
-    monkeypatch.setattr(supervisor, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(supervisor, "LONGEST_RESTART_PAUSE", 0.04)
+def child(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
+    """A child that sleeps; the web answers at its address."""
+    for name in ("LOOK_EVERY", "FIRST_PAUSE", "ASK_EVERY"):
+        monkeypatch.setattr(supervisor, name, 0.01)
+    monkeypatch.setattr(supervisor, "LONGEST_READY_PAUSE", 0.04)
     monkeypatch.setattr(supervisor.signal, "signal", lambda *_: None)
-    crew = Supervisor(folder=Path(), listener=web.socket, site="arena.example")
-    crew.children = ()
-    return crew
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        supervisor.subprocess, "Popen", lambda command, **named: popen(["sleep", "60"], **named)
+    )
+    child = Child("web", "web", shared=[])
+    child.address = web.server_address[:2]  # type: ignore[assignment]
+    yield child
+    child.join(0)
+    for number in child.files:
+        socket.socket(fileno=number).close()
 
 
-def test_it_runs_once_readyz_answers_200(
-    web: Web, crew: Supervisor, capsys: pytest.CaptureFixture[str]
+def run_until(crew: Supervisor, event: threading.Event, seconds: float = 10.0) -> None:
+    """Run a supervisor until the event, or for so many seconds."""
+
+    def stop() -> None:
+        event.wait(seconds)
+        crew._stopping.set()
+
+    threading.Thread(target=stop).start()
+    crew.run(greeting="It runs.\n")
+
+
+class Greeted(threading.Event):
+    """Set when the greeting is written."""
+
+    def write(self, text: str) -> None:
+        self.text = text
+        self.set()
+
+    def flush(self) -> None:
+        pass
+
+
+def test_it_greets_once_readyz_answers_200(
+    web: Web, child: Child, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     web.statuses = [500, 500, 503, 200]
-    crew.run(on_ready=crew._stopping.set)
+    child.check = lambda site: 1.0  # type: ignore[method-assign]
+    greeted = Greeted()
+    monkeypatch.setattr(supervisor.sys, "stdout", greeted)
+    run_until(Supervisor([child], site="arena.example", patience=0), greeted)
+    assert greeted.text == "It runs.\n"
     assert web.asked == [("/readyz", "arena.example")] * 4
     assert capsys.readouterr().err.splitlines() == [
         "Ringside is not ready: /readyz answers 500. Waiting.",
@@ -67,14 +105,59 @@ def test_it_runs_once_readyz_answers_200(
     ]
 
 
-def test_a_service_not_ready_is_never_called_running(web: Web, crew: Supervisor) -> None:
+def test_a_service_not_ready_is_never_called_running(
+    web: Web, child: Child, capsys: pytest.CaptureFixture[str]
+) -> None:
     web.statuses = [500]
-    threading.Timer(0.4, crew._stopping.set).start()
-    crew.run(on_ready=lambda: pytest.fail("It was never ready."))
-    assert 3 < len(web.asked) < 20
+    run_until(Supervisor([child], site="localhost", patience=0), threading.Event(), 0.4)
+    assert 3 < len([path for path, _ in web.asked if path == "/readyz"]) < 20
+    assert capsys.readouterr().out == ""
 
 
 def test_nobody_listening_is_no_answer() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        assert readiness(closed, "localhost") == 0
+        assert status_of(closed.getsockname(), "/readyz", site="localhost", patience=1) == 0
+
+
+def test_a_child_that_no_longer_answers_is_killed_and_started_again(
+    web: Web, child: Child, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(supervisor, "HUNG", 0.1)
+    child.tend()
+    first = child.process
+    assert first is not None
+    child.check("localhost")
+    child.address = ("127.0.0.1", 1)  # where nobody listens
+    child.check("localhost")
+    assert first.poll() is None, "it has answered a moment ago"
+    time.sleep(0.15)
+    child.check("localhost")
+    assert first.wait(5) == -signal.SIGKILL
+    child.tend()
+    time.sleep(0.05)
+    child.tend()
+    assert child.process not in (None, first)
+    assert "web does not answer.\nweb ended (SIGKILL)" in capsys.readouterr().err
+
+
+def test_a_child_may_take_its_time_to_start(child: Child) -> None:
+    child.tend()
+    child.address = ("127.0.0.1", 1)
+    child.check("localhost")
+    assert child.process is not None
+    assert child.process.poll() is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("WEB_PROCESSES", "0"), ("PORT", "eighty")])
+def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, supervisor.__file__],
+        env=os.environ | {"PORT": "0", name: value},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"Ringside cannot start: {name} must be a whole number from ")

@@ -174,7 +174,9 @@ def test_a_private_badge_and_a_missing_one_are_the_same(
             with CaptureQueriesContext(connection) as queries:
                 answer = client.get(path)
             body = answer.content.replace(b"support", b"nothing")
-            answers.append((answer.status_code, body, dict(answer.headers), len(queries)))
+            headers = dict(answer.headers)
+            del headers["X-Request-ID"]
+            answers.append((answer.status_code, body, headers, len(queries)))
         assert answers[0] == answers[1]
 
 

@@ -166,6 +166,12 @@ def test_a_file_without_votes_is_refused(
     assert "There is no file" in refused(tmp_path / "absent.csv")
 
 
+def test_accents_however_they_are_written_are_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("left,right,winner\nCafé,B,left\nCafe\u0301,B,right\n", encoding="utf-8")
+    assert {row["candidate"] for row in ranked(path)["standings"]} == {"Café", "B"}
+
+
 def vote(**fields: Any) -> str:
     return json.dumps({"a": "A", "b": "B", "outcome": "left"} | fields) + "\n"
 

@@ -32,6 +32,18 @@ def test_the_snapshot_says_what_it_stands_on(arena: Arena) -> None:
     assert snapshot.last_vote_id == arena.votes.latest("pk").pk
 
 
+def test_a_snapshot_is_as_old_as_the_votes_that_it_read(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*args: Any) -> Any:
+        cast_at.append(timezone.now())
+        return whole_fit(*args)
+
+    whole_fit, cast_at = fit_service.fit, []
+    monkeypatch.setattr(fit_service, "fit", fit)
+    assert publish(arena).published_at < cast_at[0]
+
+
 def test_scores_are_those_of_bradley_terry(arena: Arena) -> None:
     left = list(arena.votes.order_by("pk").values_list("comparison__left", flat=True))
     right = list(arena.votes.order_by("pk").values_list("comparison__right", flat=True))

@@ -195,6 +195,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("robots", "get"): Row(ALL, arena=""),
     ("healthz", "get"): Row(ALL, arena=""),
     ("readyz", "get"): Row(ALL, arena=""),
+    ("metrics", "get"): Row("403 403 403 403 403 200", arena=""),
     ("api_docs", "get"): Row(ALL, arena=""),
     ("api_root", "get"): Row(LED_ON, arena=""),
 }

@@ -98,7 +98,7 @@ def test_production_is_reached_by_https_alone(tmp_path: Path) -> None:
     )
     done = manage("shell", "-c", code, home=tmp_path, **PRODUCTION)
     assert json.loads(done.stdout.splitlines()[-1]) == [
-        f"max-age={365 * 24 * 3600}; includeSubDomains; preload",
+        f"max-age={365 * 24 * 3600}",
         301,
         "https://arena.example.org/sign-in/",
         True,

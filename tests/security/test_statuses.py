@@ -92,7 +92,8 @@ def told(world: World, caller: str, name: str, method: str, at: dict[str, Any]) 
         answer = ask(world.callers[caller], method, path, ROWS[name, method].body)
     text = answer.whole.decode().replace(path, "{path}").replace(path.replace("/", "%2F"), "")
     text = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", text)
-    return answer.status_code, dict(answer.headers), text, len(queries)
+    headers = {name: value for name, value in answer.headers.items() if name != "X-Request-ID"}
+    return answer.status_code, headers, text, len(queries)
 
 
 def other_id(given: int) -> int:

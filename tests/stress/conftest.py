@@ -1,4 +1,4 @@
-"""A real gunicorn on this test's own database, the browsers of raters, and judges' machines."""
+"""A real web server on this test's own database, the browsers of raters, and judges' machines."""
 
 import os
 import subprocess

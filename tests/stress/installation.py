@@ -122,10 +122,12 @@ class Installation:
     def beat(self) -> None:
         self.start(*CELERY, "beat", f"--schedule={self.home / 'schedule'}", "--pidfile=")
 
-    def worker(self, threads: int = 8, **settings: str) -> subprocess.Popen[bytes]:
-        """Start a worker for calls, and wait until it listens."""
+    def worker(
+        self, calls: int = 8, queues: str = "calls", **settings: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker for so many calls of an endpoint at once; wait until it listens."""
         ready = self.log().count(" ready.")
-        pool = ["--pool=threads", f"--concurrency={threads}", "--queues=calls"]
+        pool = ["--pool=threads", f"--concurrency={2 * calls + 4}", f"--queues={queues}"]
         process = self.start(*CELERY, "worker", *pool, *QUIET, **settings)
         eventually(lambda: self.log().count(" ready.") > ready)
         return process
@@ -143,7 +145,7 @@ class Installation:
 def endpoint_of(server: FakeServer, timeout: float) -> dict[str, Any]:
     """The server as an operator's MODEL_ENDPOINTS name it."""
     prices = {MODEL: PRICE}
-    address = {"provider": "openai", "base_url": server.base_url}
+    address = {"provider": "openai", "base_url": server.base_url, "concurrency": 16}
     return {"local": address | {"timeout": timeout, "prices": prices}}
 
 

@@ -61,7 +61,7 @@ def test_kills_flush_and_crash_lose_no_answer_and_pay_once(installation: Install
     installation.beat()
     at_work = kill_again_and_again(installation, PLAN, random.Random(3))
     assert at_work > PLAN.number // 2, "most kills hit a worker that had nothing to do"
-    installation.worker(threads=16)
+    installation.worker(calls=16)
     done = Run.objects.filter(state="done", votes_done=PROMPTS)
     eventually(lambda: done.count() == 2, patience=180)
     check_answers(log)

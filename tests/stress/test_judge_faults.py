@@ -79,7 +79,7 @@ def test_run_on_a_failing_server_ends_within_its_cap(installation: Installation)
     raise_cap(run_id=run.pk, cap=run.worst_cost // 25)
     installation.beat()
     with watching(installation.environment["DATABASE_URL"]) as seen:
-        installation.worker(threads=16)
+        installation.worker(calls=16)
         eventually(lambda: Run.objects.get().state == "paused", patience=60)
         assert "The cap of" in Run.objects.get().pause_reason
         raise_cap(run_id=run.pk, cap=CAP)

@@ -42,14 +42,14 @@ def test_absent_broker_loses_no_judgement_and_delays_no_vote(installation: Insta
     voters = people(arena, VOTERS, pairs_each=VOTES_EACH)
     run = order(arena, per_pair=PROMPTS, cap=10**12)
     installation.beat()
-    installation.worker(threads=4)
+    installation.worker(calls=4)
     votes = Votes(arena.slug)
     with installation.web() as web:
         eventually(lambda: Call.objects.filter(state="done").count() > 20)
         installation.redis.stop()
         stopped = time.monotonic()
-        play(web.address, map(votes.cast, voters), seconds=2 * AWAY)
         assert Call.objects.exclude(state="done").exists(), "nothing was left to be lost"
+        play(web.address, map(votes.cast, voters), seconds=2 * AWAY)
         time.sleep(max(0.0, stopped + AWAY - time.monotonic()))
         installation.redis.start()
     check_voters(votes.answers)

@@ -44,7 +44,7 @@ class Ballots:
 def kill_and_restart(
     listener: socket.socket, environment: dict[str, str], ballots: Ballots
 ) -> None:
-    """Kill gunicorn and its workers each time some more votes have been acknowledged."""
+    """Kill the web server each time some more votes have been acknowledged."""
     web = start_web(listener, environment, processes=1, threads=8)
     try:
         for _ in range(KILLS):

@@ -1,6 +1,5 @@
 """Errors of the API, as problem details (RFC 9457)."""
 
-import logging
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404
+from django.utils.log import log_response
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from arena.errors import ServiceError
 from arena.services.comparisons import MembersOnlyError, SignInFirstError, VoteError
 from arena.services.voting import BlockedError
-
-logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 BUSY_RETRY_SECONDS = 5
@@ -125,14 +123,23 @@ class Busy(exceptions.APIException):
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     """REST framework's exception handler; server errors are logged."""
     request, api_error = context["request"], _as_api_error(error)
-    if api_error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("%s %s failed", request.method, request.path, exc_info=error)
-    return Response(
+    response = Response(
         problem(api_error, instance=request.path),
         status=api_error.status_code,
         headers=_headers(api_error),
         content_type=CONTENT_TYPE,
     )
+    if api_error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        # As Django logs pages that fail; it does not log this response again.
+        log_response(
+            "%s %s failed",
+            request.method,
+            request.path,
+            response=response,
+            request=request,
+            exception=error,
+        )
+    return response
 
 
 def is_server_fault(error: Exception) -> bool:

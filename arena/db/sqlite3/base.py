@@ -13,6 +13,7 @@ import fcntl
 import os
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,16 @@ LOOK_EVERY = 0.001
 NEXT, WRITING = 0, 1
 
 
+def _open_private(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode=0o600)
+
+
 class Turnstile:
     """The write lock of one database file; `path` is None for a database in memory."""
 
     def __init__(self, path: Path | None) -> None:
         # These kernel locks belong to the process and end with it, however it ends.
-        self._file = None if path is None else path.open("a")
+        self._file = None if path is None else os.fdopen(_open_private(path), "a")
         self._threads = threading.Lock()
         os.register_at_fork(after_in_child=self._forget)
 
@@ -102,7 +107,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _turn: Turnstile | None = None
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """Connect, and switch a new file to WAL mode."""
+        """Connect; a new file is its owner's alone, and is switched to WAL mode."""
+        name = str(conn_params["database"])
+        if name != ":memory:" and not name.startswith("file:"):
+            with suppress(OSError):  # SQLite says what is wrong with the path
+                Path(name).touch(mode=0o600)
         connection = super().get_new_connection(conn_params)
         if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
             self._switch_to_wal(connection)

@@ -91,7 +91,7 @@ class Command(BaseCommand):
     def _watch(self, run: Run, *, wait: bool) -> None:
         page = reverse("answer_run", args=[run.in_arena.slug, run.pk])
         self.stdout.write(f"Progress is also shown at {page}")
-        if warning := enqueue_due_calls(tasks.enqueue_answers):
+        if warning := enqueue_due_calls(tasks.wake_workers):
             self.stderr.write(warning)
         if not wait:
             return

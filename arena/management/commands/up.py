@@ -1,20 +1,20 @@
 """`manage.py up`: run web server, worker and beat in the foreground."""
 
+import fcntl
 import os
 import secrets
 import socket
-from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any
+import sys
+from typing import IO, Any, NoReturn
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.db import Error, connections
-from filelock import FileLock, Timeout
+from django.db import Error
 
-from arena.embedded import supervisor
+from arena import supervisor
+from arena.conf import local_url
 from arena.models import Arena
 
 ADMIN = "admin"
@@ -25,14 +25,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with _lock_home(), _listen() as listener:
-                if not settings.PORT:  # any free port; the children need its address for links
-                    os.environ.setdefault("SITE_URL", supervisor.address(listener))
+            with _lock_home() as lock, _listen() as listener:
+                url = f"{local_url(*listener.getsockname()[:2])}/"
+                if not settings.PORT:  # any free port; the server needs its address for links
+                    os.environ.setdefault("SITE_URL", url)
                 self._prepare()
-                processes = supervisor.Supervisor(
-                    folder=settings.BASE_DIR, listener=listener, site=_host_name()
-                )
-                processes.run(on_ready=partial(self._announce, listener))
+                greeting = f"Ringside is running at {url} ({_sign_in()}). Ctrl-C stops it.\n"
+                _become_supervisor(listener.fileno(), lock.fileno(), greeting)
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
 
@@ -45,25 +44,35 @@ class Command(BaseCommand):
                 call_command("load_sample")
         except Error as error:
             raise SystemExit(f"Ringside cannot start. Database error: {error}") from None
-        finally:
-            _disconnect()
-
-    def _announce(self, listener: socket.socket) -> None:
-        url = supervisor.address(listener)
-        self.stdout.write(f"Ringside is running at {url} ({_sign_in()}). Ctrl-C stops it.")
-        self.stdout.flush()
-        _disconnect()
 
 
-def _lock_home() -> AbstractContextManager[Any]:
-    """Allow only one Ringside per folder."""
+def _become_supervisor(listener: int, lock: int, greeting: str) -> NoReturn:
+    """Go on as the program that keeps the server running, without Django's memory.
+
+    The greeting may hold a password, which an argument would show to others.
+    """
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+        pipe.write(greeting)
+    for number in (listener, lock, reading):
+        os.set_inheritable(number, True)
+    sys.stdout.flush()
+    program = [sys.executable, supervisor.__file__]
+    options = ["--listener", str(listener), "--greeting", str(reading)]
+    os.execv(sys.executable, [*program, *options])  # noqa: S606  (our own file, no shell)
+
+
+def _lock_home() -> IO[str]:
+    """Allow only one Ringside per folder; the lock lasts as long as the file is open."""
+    lock = (settings.HOME / "up.lock").open("w")
     try:
-        return FileLock(settings.HOME / "up.lock").acquire(blocking=False)
-    except Timeout:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise SystemExit(
             f"Ringside is already running in {settings.HOME}."
             " Stop it first, or set RINGSIDE_HOME to another folder."
         ) from None
+    return lock
 
 
 def _listen() -> socket.socket:
@@ -76,11 +85,6 @@ def _listen() -> socket.socket:
         ) from None
 
 
-def _host_name() -> str:
-    """Return a host name that ALLOWED_HOSTS allows."""
-    return str(settings.ALLOWED_HOSTS[0]).strip("*.") or "localhost"
-
-
 def _sign_in() -> str:
     """Say how to sign in as administrator; create one with a random password if needed."""
     users = get_user_model().objects
@@ -90,11 +94,3 @@ def _sign_in() -> str:
     password = secrets.token_urlsafe(12)
     users.create_superuser(username=ADMIN, password=password)
     return f"sign in as {ADMIN} with password {password}, which is shown only this once"
-
-
-def _disconnect() -> None:
-    """Close the supervisor's connections: its child processes open their own."""
-    for connection in connections.all():
-        connection.close()
-        if hasattr(connection, "close_pool"):
-            connection.close_pool()

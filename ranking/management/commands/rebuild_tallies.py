@@ -39,7 +39,7 @@ class Command(BaseCommand):
         try:
             differences = rebuild.rebuild(arena_id=arena.pk, token=token)
         finally:
-            release(token, look_again=True)
+            release(token, look_again=True, recheck_at=timezone.now())
         seconds = time.monotonic() - started
         for difference in differences:
             self.stdout.write(f"{arena.slug}: {difference}")

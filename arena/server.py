@@ -1,0 +1,127 @@
+"""Ringside's processes: `python -m arena.server ROLE LIFELINE SOCKET...`, by the supervisor.
+
+The role `web` serves pages on the open sockets; `all` also works on the queue and runs its
+schedule.
+"""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from time import monotonic
+from typing import Any
+
+import waitress
+from celery.beat import Service
+from celery.exceptions import SecurityWarning
+from celery.signals import worker_ready
+from django.conf import settings
+from django.db import connections
+
+from arena import broker
+from arena.celery import Scheduler, app
+from arena.supervisor import end_with_parent
+from arena.wsgi import application
+
+# waitress reads requests and sends answers in one thread, however slow the clients are; its other
+# threads only compute. What a client sends or is sent waits in memory, then in a file.
+WEB = {
+    "threads": settings.WEB_THREADS,
+    "connection_limit": 2000,
+    "asyncore_use_poll": True,
+    "channel_timeout": 60,
+    "cleanup_interval": 5,
+    "max_request_body_size": 1 << 28,
+    "outbuf_high_watermark": 1 << 28,
+    "ident": "",
+    "clear_untrusted_proxy_headers": False,  # `TRUSTED_PROXIES` decides
+}
+WORKER_ARGUMENTS = [
+    "--quiet",
+    "worker",
+    "--pool=threads",
+    "--concurrency=36",
+    "--queues=fits,calls",
+    "--without-gossip",
+    "--without-mingle",
+    "--without-heartbeat",
+    "--loglevel=WARNING",
+]
+# Without the database, pages should say so before many of them hold all threads; a worker's calls
+# and fits rather wait for their turn in the pool.
+LONGEST_CONNECT = 5.0
+SILENCE = 60.0
+log = logging.getLogger(__name__)
+
+
+def make_server(sockets: list[int]) -> Any:
+    """Return a waitress server for open sockets."""
+    return waitress.create_server(
+        application, sockets=[socket.socket(fileno=number) for number in sockets], **WEB
+    )
+
+
+def serve(sockets: list[int]) -> None:
+    """Serve pages until SIGTERM; requests under way are answered."""
+
+    def stop(*_: object) -> None:
+        raise SystemExit
+
+    if pool := connections["default"].settings_dict["OPTIONS"].get("pool"):
+        pool["timeout"] = LONGEST_CONNECT
+    server = make_server(sockets)
+    signal.signal(signal.SIGTERM, stop)
+    server.run()
+
+
+class Beat(Scheduler):
+    """Celery's schedule in memory; `ticked_at` says when it last looked what is due."""
+
+    ticked_at = monotonic()
+
+    def tick(self, *args: Any, **kwargs: Any) -> Any:
+        Beat.ticked_at = monotonic()
+        return super().tick(*args, **kwargs)
+
+
+def beat() -> None:
+    app.set_current()
+    Service(app, scheduler_cls=Beat, max_interval=1).start()
+
+
+def watch() -> None:
+    """End this process, which is then started again, if beat or worker stands still."""
+    while True:
+        time.sleep(SILENCE / 10)
+        drained_at = broker.drained_at if broker.is_ours() else monotonic()
+        if monotonic() - min(Beat.ticked_at, drained_at) > SILENCE:
+            log.error("The worker has stood still for a minute. Starting again.")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def do_everything(sockets: list[int]) -> None:
+    """Serve pages, and run Celery's worker threads and beat.
+
+    Celery's own `-B` forks beat into a process that outlives a killed parent.
+    """
+
+    def start_threads(**kwargs: Any) -> None:
+        for target in (beat, watch):
+            threading.Thread(target=target, name=target.__name__, daemon=True).start()
+
+    server = make_server(sockets)
+    threading.Thread(target=server.run, name="web", daemon=True).start()
+    # Celery warns when it runs as root, which is usual when somebody tries this in a container.
+    warnings.simplefilter("ignore", SecurityWarning)
+    worker_ready.connect(start_threads, weak=False)
+    app.worker_main(WORKER_ARGUMENTS)
+
+
+if __name__ == "__main__":
+    lifeline, *numbers = map(int, sys.argv[2:])
+    end_with_parent(lifeline)
+    {"web": serve, "all": do_everything}[sys.argv[1]](numbers)

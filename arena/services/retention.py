@@ -1,0 +1,94 @@
+"""Deletes what is kept for a while only, in small batches, so that nobody waits.
+
+Votes and what they refer to are never deleted: every statement repeats its conditions, and the
+database's foreign keys refuse the rest.
+"""
+
+import tempfile
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from arena.models import Comparison, IdempotentRequest, RateLimit, Rater, Vote
+from arena.services import idempotency, rate_limits
+
+# A rater who returns later may be shown a pair again that was left open or skipped.
+UNANSWERED_KEPT_FOR = timedelta(days=30)
+RATERS_KEPT_FOR = timedelta(days=30)
+UPLOADS_KEPT_FOR = timedelta(days=1)
+BATCH = 500
+
+
+def delete_old_rows(*, now: datetime) -> None:
+    """Delete every row that has been kept long enough; running it twice does no harm."""
+    hits = RateLimit.objects.filter(window_started_at__lte=now - rate_limits.KEPT_FOR)
+    keys = IdempotentRequest.objects.filter(created_at__lte=now - idempotency.KEPT_FOR)
+    for rows in (
+        hits,
+        keys,
+        Session.objects.filter(expire_date__lt=now),
+        unanswered_comparisons(now),
+        raters_without_votes(now),
+    ):
+        _delete_in_batches(rows)
+
+
+def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
+    """Comparisons that their rater left open or skipped long ago.
+
+    Those of a run stay, because they count in its progress; how often a pair was shown is counted
+    on the pair. Judges' comparisons belong to their judgements.
+    """
+    return Comparison.objects.filter(
+        ~Exists(Vote.objects.filter(comparison=OuterRef("pk"))),
+        Exists(Rater.objects.filter(pk=OuterRef("rater"), kind=Rater.Kind.PERSON)),
+        run=None,
+        source=None,
+        issued_at__isnull=False,
+        expires_at__lte=now - UNANSWERED_KEPT_FOR,
+    )
+
+
+def raters_without_votes(now: datetime) -> QuerySet[Rater]:
+    """Anonymous raters of long ago who have neither voted nor been blocked."""
+    return Rater.objects.filter(
+        ~Exists(Vote.objects.filter(rater=OuterRef("pk"))),
+        ~Exists(Comparison.objects.filter(rater=OuterRef("pk"))),
+        kind=Rater.Kind.PERSON,
+        user=None,
+        arena=None,
+        blocked_at=None,
+        created_at__lte=now - RATERS_KEPT_FOR,
+    )
+
+
+def _delete_in_batches(rows: QuerySet[Any]) -> None:
+    """Delete rows without what refers to them: a cascade would take a vote cast meanwhile along."""
+    last: Any = None
+    while True:
+        batch = rows.filter(pk__gt=last) if last is not None else rows
+        ids = list(batch.order_by("pk").values_list("pk", flat=True)[:BATCH])
+        if not ids:
+            return
+        last = ids[-1]
+        with suppress(IntegrityError), transaction.atomic():
+            rows.filter(pk__in=ids)._raw_delete(rows.db)
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def delete_old_uploads(*, now: datetime) -> None:
+    """Delete temporary files of uploads whose process was killed."""
+    folder = Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())
+    oldest = (now - UPLOADS_KEPT_FOR).timestamp()
+    for path in folder.glob("tmp*.upload*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()

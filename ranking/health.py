@@ -1,0 +1,186 @@
+"""What an operator should know: silent workers, late leaderboards, times that cannot be right.
+
+Workers and beat are seen by their sweeps: beat queues each of them every few seconds, and whoever
+runs one leaves its time in a row of the rate limits, one row per queue.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.db.models import F, FloatField, OuterRef, QuerySet, Subquery
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from arena.calls.leases import LONGEST_PAUSE
+from arena.calls.models import Call, EndpointPace
+from arena.endpoints import lease_of
+from arena.models import Delivery, RateLimit, Vote
+from arena.services.notices import PAUSES
+from ranking.models import ArenaRefresh, Snapshot
+
+RECORD_EVERY = 10.0  # seconds: one small write, where a sweep runs every second
+SILENT_AFTER = timedelta(minutes=1)
+STALE_AFTER = timedelta(minutes=2)
+PING_SECONDS = 1.0
+SWEEP = "sweep:"
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+_recorded: dict[str, float] = {}  # by queue, the monotonic time of this process's last record
+
+
+def record_sweep(queue: str) -> None:
+    """Remember that a worker has just finished a sweep of `queue`."""
+    if time.monotonic() - _recorded.get(queue, -RECORD_EVERY) < RECORD_EVERY:
+        return
+    RateLimit.objects.bulk_create(
+        [RateLimit(key=f"{SWEEP}{queue}", window_started_at=timezone.now(), hits=1)],
+        update_conflicts=True,
+        unique_fields=["key"],
+        update_fields=["window_started_at"],
+    )
+    _recorded[queue] = time.monotonic()
+
+
+@dataclass
+class Health:
+    """Facts for programs, and one sentence for each that needs an operator."""
+
+    findings: list[str] = field(default_factory=list)
+    seconds_since_sweep: dict[str, float | None] = field(default_factory=dict)
+    stale_boards: list[dict[str, Any]] = field(default_factory=list)
+    future_times: list[dict[str, Any]] = field(default_factory=list)
+
+
+def check_health(now: datetime) -> Health:
+    """Return how this Ringside is. A database that cannot be reached is a finding, too."""
+    health = Health()
+    try:
+        _check_sweeps(health, now)
+        _check_boards(health, now)
+        _check_times(health, now)
+    except (DatabaseError, InterfaceError):
+        health.findings.append("The database is not reachable.")
+    return health
+
+
+# -- Workers and beat ------------------------------------------------------------------------------
+
+
+def queues() -> list[str]:
+    """Return the names of the queues that workers must serve."""
+    routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
+    return sorted(routed | {settings.CELERY_TASK_DEFAULT_QUEUE})
+
+
+def _check_sweeps(health: Health, now: datetime) -> None:
+    rows = RateLimit.objects.filter(key__startswith=SWEEP)
+    swept = dict(rows.values_list("key", "window_started_at"))
+    silent = []
+    for queue in queues():
+        last = swept.get(f"{SWEEP}{queue}")
+        health.seconds_since_sweep[queue] = round((now - last).total_seconds(), 1) if last else None
+        if last is None or now - last > SILENT_AFTER:
+            silent.append(queue)
+    if not silent:
+        return
+    try:
+        answering = _queues_answering()
+    except OperationalError as error:
+        health.findings.append(f"The broker is not reachable, so no sweep runs ({error}).")
+        return
+    is_beat_silent = bool(answering) and silent == queues()
+    if is_beat_silent:
+        health.findings.append("Beat is silent: workers answer, but no sweep reaches them.")
+    for queue in silent:
+        if not (is_beat_silent and queue in answering):
+            health.findings.append(_silent_worker(health, queue, queue in answering))
+
+
+def _silent_worker(health: Health, queue: str, answers: bool) -> str:
+    state = "answers, but is too busy for sweeps" if answers else "is silent"
+    seconds = health.seconds_since_sweep[queue]
+    last = "no sweep has run yet" if seconds is None else f"the last sweep ran {seconds:.0f} s ago"
+    return f"The worker of the queue {queue} {state}: {last}."
+
+
+def _queues_answering() -> set[str]:
+    """Ask the workers which queues they serve; the embedded worker cannot be asked.
+
+    Raises kombu's OperationalError if the broker is unreachable.
+    """
+    if not current_app.conf.worker_enable_remote_control:
+        return set()
+    served = current_app.control.inspect(timeout=PING_SECONDS).active_queues() or {}
+    return {queue["name"] for of_worker in served.values() for queue in of_worker}
+
+
+# -- Leaderboards ----------------------------------------------------------------------------------
+
+
+def stale_arenas(now: datetime) -> list[tuple[str, datetime]]:
+    """Return the arenas whose boards lack votes or changes, and since when, longest first."""
+    votes = Vote.objects.filter(arena=OuterRef("arena"))
+    behind = ArenaRefresh.objects.behind(now).annotate(
+        vote_at=Subquery(votes.to_add().order_by("pk").values("cast_at")[:1]),
+        void_at=Subquery(votes.to_take_out().order_by("pk").values("voided_at")[:1]),
+        slug=F("arena__slug"),
+        opened_at=F("arena__created_at"),
+    )
+    stale = [(row.slug, _stale_since(row, now)) for row in behind]
+    return sorted(stale, key=lambda arena: arena[1])
+
+
+def _stale_since(row: Any, now: datetime) -> datetime:
+    """The earliest cause known; a mark made during a refresh is as old as that one's end."""
+    marked = row.recheck_at if row.recheck_at and row.recheck_at <= now else None
+    causes = [moment for moment in (row.vote_at, row.void_at, marked) if moment]
+    since: datetime = min(causes, default=row.finished_at or row.opened_at)
+    return since
+
+
+def _check_boards(health: Health, now: datetime) -> None:
+    for slug, since in stale_arenas(now):
+        if now - since <= STALE_AFTER:
+            continue
+        seconds = round((now - since).total_seconds())
+        health.stale_boards.append({"arena": slug, "seconds": seconds})
+        health.findings.append(f"The leaderboards of {slug} have been out of date for {seconds} s.")
+
+
+# -- Times -----------------------------------------------------------------------------------------
+
+
+def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
+    """What it is, its rows, their times, and how far these may lie ahead of now."""
+    leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
+    of_calls = max(LONGEST_PAUSE, *leases)
+    calls = Call.objects.filter(state__in=Call.GOING_ON)
+    yield "calls", calls, ("due_at", "ring_after", "lease_expires_at"), of_calls + MINUTE
+    paces = EndpointPace.objects.all()
+    yield "limits of endpoints", paces, ("requests_until", "tokens_until"), of_calls + MINUTE
+    deliveries = Delivery.objects.filter(state__in=["waiting", "running"])
+    yield "deliveries", deliveries, ("due_at", "lease_expires_at"), PAUSES[-1] + MINUTE
+    refreshes = ArenaRefresh.objects.all()
+    yield "leaderboard refreshes", refreshes, ("leased_until", "not_before", "recheck_at"), HOUR
+    yield "snapshots", Snapshot.objects.all(), ("elo_claimed_until",), HOUR
+    yield "rate limits", RateLimit.objects.all(), ("window_started_at",), MINUTE
+
+
+def _check_times(health: Health, now: datetime) -> None:
+    """Find times that only a wrong clock can have written: what waits for them waits too long."""
+    for what, rows, names, longest in _longest_legal():
+        for name in names:
+            is_number = isinstance(rows.model._meta.get_field(name), FloatField)
+            bound = (now + longest).timestamp() if is_number else now + longest
+            if n_rows := rows.filter(**{f"{name}__gt": bound}).count():
+                health.future_times.append({"rows": what, "time": name, "count": n_rows})
+                health.findings.append(
+                    f"A clock was wrong: {n_rows} of the {what} have a time ({name}) more than"
+                    f" {longest} ahead."
+                )

@@ -1,0 +1,315 @@
+"""What monitoring is told: a process lives, it can serve, and how the whole Ringside is."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import InterfaceError, OperationalError, connection
+from django.test import Client
+from django.utils import timezone
+from kombu.exceptions import OperationalError as BrokerError
+
+from arena.calls.models import EndpointPace
+from arena.models import Arena, RateLimit, Vote
+from arena.tasks import disclose_candidates, make_calls
+from judges.tasks import sweep_calls
+from ranking import health
+from ranking.models import ArenaRefresh
+from ranking.services import leases
+from tests.factories import make_call, make_user, make_vote
+from tests.ranking.helpers import publish, seconds
+
+pytestmark = pytest.mark.django_db
+TOKEN = "a-token-for-monitoring"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(autouse=True)
+def monitored(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token is set, and nothing was recorded by another test."""
+    settings.METRICS_TOKEN = TOKEN
+    monkeypatch.setattr(health, "_recorded", {})
+
+
+@pytest.fixture
+def swept(db: None) -> Callable[..., None]:
+    """Say how long ago the last sweep of each queue ran; by default, just now."""
+
+    def swept(**ago: float) -> None:
+        for queue, age in ({"fits": 0, "calls": 0} | ago).items():
+            at = timezone.now() - seconds(age)
+            RateLimit.objects.create(key=f"sweep:{queue}", window_started_at=at, hits=1)
+
+    return swept
+
+
+def full(client: Client, **headers: str) -> Any:
+    return client.get("/healthz?full", headers=headers or BEARER)
+
+
+def findings(client: Client) -> str:
+    """The sentences of a Ringside in trouble."""
+    answer = full(client)
+    assert (answer.status_code, answer.json()["status"]) == (503, "trouble")
+    return " ".join(answer.json()["findings"])
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def work(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return work
+
+
+# -- Alive and ready -------------------------------------------------------------------------------
+
+
+def test_that_a_process_lives_costs_no_query(
+    client: Client, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
+
+
+def test_ready_means_the_database_and_not_broker_or_workers(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("celery.current_app.connection_for_write", raising(BrokerError("away")))
+    assert not RateLimit.objects.exists()
+    assert client.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("error", [OperationalError("away"), InterfaceError("closed")])
+def test_without_a_database_a_process_is_alive_and_not_ready(
+    client: Client, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "cursor", raising(error))
+    assert client.get("/healthz").status_code == 200
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "the database does not answer"})
+    assert findings(client) == "The database is not reachable."
+
+
+# -- Who may know more -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", f"bearer {TOKEN}", TOKEN])
+def test_strangers_are_told_nothing(client: Client, header: str) -> None:
+    answer = client.get("/healthz?full", headers={"Authorization": header} if header else {})
+    assert answer.status_code == 403
+
+
+def test_an_empty_token_lets_nobody_in(client: Client, settings: Any) -> None:
+    settings.METRICS_TOKEN = ""
+    assert full(client, Authorization="Bearer ").status_code == 403
+
+
+@pytest.mark.parametrize(("is_staff", "status"), [(False, 403), (True, 200)])
+def test_of_those_signed_in_only_staff_may_know_more(
+    client: Client, swept: Callable[..., None], is_staff: bool, status: int
+) -> None:
+    swept()
+    client.force_login(make_user("olga", is_staff=is_staff))
+    assert client.get("/healthz?full").status_code == status
+
+
+def test_a_token_costs_no_query_for_an_account(client: Client, swept: Callable[..., None]) -> None:
+    swept()
+    answer = full(client)
+    assert (answer.status_code, answer.json()["status"]) == (200, "well")
+    assert answer.json()["findings"] == []
+    assert answer["Cache-Control"].startswith("max-age=0, no-cache, no-store")
+    assert not get_user_model().objects.exists()
+
+
+# -- Workers and beat ------------------------------------------------------------------------------
+
+
+def test_a_sweep_is_recorded_for_the_queue_that_it_ran_on(swept: Any) -> None:
+    began = timezone.now()
+    disclose_candidates.apply(routing_key="fits", throw=True)
+    assert RateLimit.objects.get().key == "sweep:fits"
+    sweep_calls.apply(routing_key="calls", throw=True)
+    assert RateLimit.objects.get(key="sweep:calls").window_started_at >= began
+
+
+def test_a_sweep_that_fails_and_other_work_are_no_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_calls.apply(["paid"], routing_key="calls")
+    monkeypatch.setattr("arena.tasks.candidates.disclose_due", raising(ValueError("broken")))
+    assert disclose_candidates.apply(routing_key="fits").failed()
+    assert not RateLimit.objects.exists()
+
+
+def test_sweeps_that_follow_at_once_are_recorded_once(
+    django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health.record_sweep("fits")
+    with django_assert_num_queries(0):
+        health.record_sweep("fits")
+    monkeypatch.setattr(health, "RECORD_EVERY", 0)
+    RateLimit.objects.update(window_started_at=timezone.now() - timedelta(days=1))
+    health.record_sweep("fits")
+    assert RateLimit.objects.get().window_started_at > timezone.now() - seconds(60)
+
+
+@pytest.mark.parametrize(
+    ("answering", "state"),
+    [({"fits"}, "is silent"), ({"fits", "calls"}, "answers, but is too busy for sweeps")],
+)
+def test_a_silent_worker_is_named_by_its_queue(
+    client: Client,
+    swept: Callable[..., None],
+    answering: set[str],
+    state: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    swept(calls=95)
+    monkeypatch.setattr(health, "_queues_answering", lambda: answering)
+    said = findings(client)
+    assert said == f"The worker of the queue calls {state}: the last sweep ran 95 s ago."
+
+
+@pytest.mark.parametrize(
+    ("answering", "said"),
+    [
+        ({"fits", "calls"}, "Beat is silent: workers answer, but no sweep reaches them."),
+        (
+            {"fits"},
+            "Beat is silent: workers answer, but no sweep reaches them."
+            " The worker of the queue calls is silent: no sweep has run yet.",
+        ),
+        (
+            set(),
+            "The worker of the queue calls is silent: no sweep has run yet."
+            " The worker of the queue fits is silent: no sweep has run yet.",
+        ),
+    ],
+    ids=["beat", "beat and a worker", "all workers"],
+)
+def test_beat_is_silent_if_workers_answer_without_sweeps(
+    client: Client, answering: set[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_queues_answering", lambda: answering)
+    assert findings(client) == said
+
+
+def test_a_broker_that_is_away_is_a_finding(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_queues_answering", raising(BrokerError("Connection refused")))
+    said = findings(client)
+    assert said == "The broker is not reachable, so no sweep runs (Connection refused)."
+
+
+# -- Leaderboards ----------------------------------------------------------------------------------
+
+
+def settle(arena: Arena) -> None:
+    """Bring all boards up to date, an hour ago."""
+    publish(arena)
+    ArenaRefresh.objects.update(recheck_at=None, finished_at=timezone.now() - seconds(3600))
+
+
+def test_an_arena_behind_its_votes_is_as_late_as_the_oldest_of_them(
+    client: Client, arena: Arena, swept: Callable[..., None]
+) -> None:
+    swept()
+    settle(arena)
+    left, right = arena.candidates.all()[:2]
+    make_vote(arena, left, right, "left", cast_at=timezone.now() - seconds(300))
+    make_vote(arena, left, right, "left")
+    said = findings(client)
+    assert said.startswith(f"The leaderboards of {arena.slug} have been out of date for 30")
+    assert [late["arena"] for late in full(client).json()["stale_boards"]] == [arena.slug]
+    Vote.objects.update(cast_at=timezone.now())
+    assert full(client).status_code == 200
+
+
+def test_a_stale_arena_is_as_late_as_its_first_mark(
+    client: Client, arena: Arena, swept: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept()
+    settle(arena)
+    leases.mark_stale(arena_id=arena.pk)
+    assert full(client).status_code == 200, "marked just now, however long ago it was refreshed"
+    first = timezone.now() - seconds(200)
+    ArenaRefresh.objects.update(recheck_at=first)
+    leases.mark_stale(arena_id=arena.pk)
+    leases.drop_pages(arena_id=arena.pk, look_again=True)
+    assert [since for _, since in health.stale_arenas(timezone.now())] == [first]
+    assert "out of date for 200 s" in findings(client)
+
+
+def test_a_mark_made_during_a_refresh_is_as_late_as_its_end(arena: Arena) -> None:
+    settle(arena)
+    ended = timezone.now() - seconds(3)
+    ArenaRefresh.objects.update(look_again=True, finished_at=ended)
+    leases.mark_stale(arena_id=arena.pk)
+    assert health.stale_arenas(timezone.now()) == [(arena.slug, ended)]
+
+
+def test_an_arena_whose_votes_were_recounted_is_not_late_at_once(
+    client: Client, arena: Arena, swept: Callable[..., None]
+) -> None:
+    swept()
+    settle(arena)
+    call_command("rebuild_tallies", arena.slug)
+    assert full(client).status_code == 200
+    assert [slug for slug, _ in health.stale_arenas(timezone.now())] == [arena.slug]
+
+
+# -- Times -----------------------------------------------------------------------------------------
+
+
+def test_pauses_within_their_limits_are_no_finding(
+    client: Client, arena: Arena, swept: Callable[..., None]
+) -> None:
+    swept()
+    settle(arena)
+    soon = timezone.now() + seconds(1800)
+    make_call(due_at=soon, ring_after=soon, lease_expires_at=soon)
+    make_call(state="done", due_at=soon + timedelta(days=400))
+    ArenaRefresh.objects.update(leased_until=soon, not_before=soon, recheck_at=soon)
+    assert full(client).json()["future_times"] == []
+
+
+def in_future(name: str, at: datetime) -> None:
+    """Write one time that is too far ahead."""
+    if name == "requests_until":
+        EndpointPace.objects.create(endpoint="paid", requests_until=at.timestamp())
+    elif name == "window_started_at":
+        RateLimit.objects.create(key="vote:7", window_started_at=at, hits=1)
+    elif name in ("leased_until", "not_before", "recheck_at"):
+        ArenaRefresh.objects.update(**{name: at})
+    else:
+        make_call(**{name: at})
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("due_at", "calls"),
+        ("ring_after", "calls"),
+        ("lease_expires_at", "calls"),
+        ("requests_until", "limits of endpoints"),
+        ("leased_until", "leaderboard refreshes"),
+        ("not_before", "leaderboard refreshes"),
+        ("recheck_at", "leaderboard refreshes"),
+        ("window_started_at", "rate limits"),
+    ],
+)
+def test_a_time_that_only_a_wrong_clock_wrote_is_a_finding(
+    client: Client, arena: Arena, swept: Callable[..., None], name: str, rows: str
+) -> None:
+    swept()
+    settle(arena)
+    ArenaRefresh.objects.update(look_again=False)
+    in_future(name, timezone.now() + timedelta(days=2))
+    assert f"A clock was wrong: 1 of the {rows} have a time ({name})" in findings(client)
+    assert full(client).json()["future_times"] == [{"rows": rows, "time": name, "count": 1}]
