@@ -1,9 +1,12 @@
 from importlib import import_module
+from typing import Any
 
 from django.apps import AppConfig
+from django.core.checks import Error, register
 from django.db.models import Q
 
 from arena.signals import run_cancelled
+from judges.core.rubric import RubricError, load_rubric, rubric_slugs
 
 
 class JudgesConfig(AppConfig):
@@ -11,11 +14,10 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register judges' calls and checks, follow cancelled runs, mark the votes of scripts.
+        """Register judges' calls, follow cancelled runs, mark the votes of scripts.
 
         Those disclose no candidates, and leaderboards warn about them.
         """
-        import_module("judges.checks")
         judging = import_module("judges.services.calls")
         import_module("arena.calls.dispatch").EXECUTORS["judge"] = judging.judge_call
         services = import_module("judges.services.runs")
@@ -26,3 +28,15 @@ class JudgesConfig(AppConfig):
         import_module("ranking.board_data").register_scripted_raters(
             Q(epoch__judge__endpoint=scripted) | Q(epoch__judge__members__endpoint=scripted)
         )
+
+
+@register()
+def check_rubrics(app_configs: Any, **kwargs: Any) -> list[Error]:
+    """Check that every rubric can be loaded."""
+    errors = []
+    for slug in rubric_slugs():
+        try:
+            load_rubric(slug)
+        except RubricError as error:
+            errors.append(Error(str(error), id="judges.E001"))
+    return errors

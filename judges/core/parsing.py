@@ -5,16 +5,15 @@ unreadable or a refusal: never a tie, and never the first letter that comes alon
 """
 
 import json
-import math
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 # Part of a judge's digest: another way of reading makes another judge.
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 LONGEST_REPLY = 50_000
 REFUSAL_WITHIN = 400
 Outcome = Literal["left", "right", "tie"]
@@ -32,16 +31,49 @@ BEFORE_FOLDING = str.maketrans(MINUS | RAISED)
 APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 REFUSALS = re.compile(
     r"\b(?:i|we)(?: can't| cannot| can not| won't| will not| am unable to|'m unable to"
-    r"|'m not able to| am not able to| must decline to| decline to)"
-    r" (?:assist|help|comply|judge|compare|evaluate|provide|do that|engage|continue|answer|fulfil"
-    r"|discuss|rate|choose|participate)"
-    r"|\b(?:ich kann|ich möchte) (?:dabei|das|dies|diese|dieser|hierbei|ihnen|dir)\b.{0,40}\bnicht"
-    r"|\bje (?:ne peux|ne suis) pas\b.{0,20}\b(?:aider|évaluer|juger|comparer|répondre|mesure)"
-    r"|\bno puedo (?:ayudar|evaluar|juzgar|comparar|responder|asistir)"
-    r"|\bnão posso (?:ajudar|avaliar|julgar|comparar|responder)"
-    r"|\bnon posso (?:aiutar|valutare|giudicare|confrontare|rispondere)"
-    r"|\bя не могу (?:помочь|оценить|судить|сравнить|ответить|выполнить)"
-    r"|(?:我)?(?:无法|不能)(?:协助|帮助|评判|评价|比较|回答|满足)|お手伝いできません|お答えできません"
+    r"|'re unable to"
+    r"|'m not able to| am not able to| must decline to| have to decline| decline to|'d rather not"
+    r"| am not comfortable|'m not comfortable| do not feel comfortable| don't feel comfortable"
+    r"| must refuse to| refuse to)"
+    r"(?: in good conscience)? (?:assist|help|comply|judg|compar|evaluat|provid|do that|do this"
+    r"|engag"
+    r"|continu|answer|fulfil|discuss|rat|choos|participat|respond|proceed|process|complet|grad"
+    r"|score"
+    r")"
+    r"|\bas an ai\b[^.]{0,40}\bi (?:can't|cannot|am unable|am not able)\b"
+    r"|\b(?:against my (?:guidelines|policy|policies)|violates? (?:my|our|the) (?:\w+ )?polic)"
+    r"|\bich (?:kann|möchte|darf|werde)\b.{0,60}\bnicht\b"
+    r"|\bich bin nicht in der lage\b"
+    r"|\bje (?:ne (?:peux|suis|saurais)|refuse)\b.{0,30}"
+    r"\b(?:aider|évaluer|juger|comparer|répondre|mesure|noter|traiter)"
+    r"|\b(?:no (?:puedo|podemos)|no me es posible) (?:ayud|evalu|juzg|compar|respond|asist"
+    r"|cumpl|proce)"
+    r"|\b(?:não posso|não consigo|não me é possível) (?:ajud|avali|julg|compar|respond|cumpr"
+    r"|process)"
+    r"|\b(?:non posso|non sono in grado di) (?:aiut|valut|giudic|confront|rispond|soddisf|elabor)"
+    r"|\bik kan\b.{0,40}\bniet (?:help|beoordel|vergelijk|beantwoord)"
+    r"|\bnie mogę (?:pomóc|ocenić|porównać|odpowiedzieć)"
+    r"|\b(?:yardımcı olamam|değerlendiremem|karşılaştıramam)"
+    r"|\bя не (?:могу|буду) (?:помо|оцен|суди|сравн|ответ|выполн)"
+    r"|(?:无法|無法|不能|不便)(?:协助|協助|帮助|幫助|评判|評判|评价|評價|评估|評估|比较|比較|回答|满足|滿足|提供|对此|對此)"
+    r"|お手伝いできません|お答えできません|評価できません|お応えできません|対応できません|比較できません"
+    r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없"
+    r"|لا (?:أستطيع|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"
+)
+# What models think, or write before their final channel, is no part of the reply.
+THOUGHT_ENDS = re.compile(
+    r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
+    r"|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>",
+    re.IGNORECASE,
+)
+THOUGHT_BEGINS = re.compile(
+    r"<(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
+    r"|\[think\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary)\b",
+    re.IGNORECASE,
+)
+END_TOKENS = re.compile(
+    r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
+    re.IGNORECASE,
 )
 
 
@@ -67,6 +99,17 @@ def unreadable(note: str) -> ReadReply:
     return ReadReply("unreadable", note=note)
 
 
+def final_text(reply: str) -> str:
+    """Return a reply without what the model thought, and without the tokens that end a turn.
+
+    A thought that never ends leaves nothing of what follows it.
+    """
+    text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
+    if begun := THOUGHT_BEGINS.search(text):
+        text = text[: begun.start()]
+    return END_TOKENS.sub("\n", text)
+
+
 def useless(reply: str) -> ReadReply | None:
     """Return the result for an empty or far too long reply; None for any other."""
     if not reply.strip():
@@ -87,8 +130,13 @@ def without_verdict(reply: str, cut_off: bool, asked_for: str) -> ReadReply:
 
 def fold(text: str) -> str:
     """Return `text` in one line, lower case and NFKC, without invisible characters."""
-    folded = unicodedata.normalize("NFKC", text.translate(BEFORE_FOLDING)).casefold()
-    return " ".join("".join(map(_shown, folded)).split())
+    return _spell_out(text).casefold()
+
+
+def _spell_out(text: str) -> str:
+    """Return `text` in one line and NFKC, without invisible characters; capitals stay."""
+    composed = unicodedata.normalize("NFKC", text.translate(BEFORE_FOLDING))
+    return " ".join("".join(map(_shown, composed)).split())
 
 
 def _shown(character: str) -> str:
@@ -122,18 +170,85 @@ def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
     return order if positions == list(range(n)) else None
 
 
-# -- A last line `VERDICT-<nonce>: ...` ------------------------------------------------------------
+# -- A line `VERDICT-<nonce>: ...` -----------------------------------------------------------------
 
-# The nonce is the call's own, and no other verdict with it may appear anywhere in the reply.
-# Answers cannot contain the nonce, so a verdict in a quoted answer is never taken for the judge's.
+# The nonce is the call's own, and answers cannot contain it, so a verdict in a quoted answer is
+# never taken for the judge's. The last line with the nonce counts, unless the lines next to it give
+# other verdicts: that is the list of forms, repeated. Words around a verdict, and a sentence below
+# it, are allowed as long as they name no other verdict and neither deny nor doubt this one.
 
 EXPECTED_LINE = "the verdict line that was asked for"
+SEVERAL = "The reply holds different verdicts."
 QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
+WITHOUT_EDGES = str.maketrans("", "", EDGE)
 # One letter after another; each step between them is one of these two signs.
 CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}[a-z](?!\w))*+"
-WITHOUT_EDGES = str.maketrans("", "", EDGE)
+LONGEST_CLOSING = 400
+# Between the colon and the verdict: decoration, ticks and arrows, but nothing that crosses out.
+PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
+NOUN = r"(?:answer|response|option|candidate|assistant|score|rating|level|grade)\b"
+BEFORE_VALUE = rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?(?:{NOUN}{EDGES}:?{EDGES})?"
+# What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
+GLUED = re.compile(r"[-+±~%^<>=]|\W*\d|\W*[>=]")
+POLITE = re.compile(
+    r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m"
+    r"| am) happy"
+    r"|happy to|if you (?:have|need|would|want|'d))[^.!?]*"
+)
+DOUBTS = re.compile(
+    r"~~|[?？]|n't\b|"
+    r"\b(?:not|never|no|nor|neither|none|cannot|wait|hmm+|oops|sorry|actually|instead|unless|if"
+    r"|either|or"
+    r"|would|could|might|may|maybe|perhaps|should|unsure|uncertain|undecided|wrong\w*|incorrect\w*"
+    r"|mistaken\w*|my mistake|a mistake|correction|correcting|reconsider\w*|revis\w+|chang\w+"
+    r"|second"
+    r" thoughts?|reflection|retract\w*|withdraw\w*|ignore|disregard|cancel\w*|scratch|strike"
+    r"|opposite"
+    r"|revers\w+|swap\w*|worse|weaker|inferior|los(?:es|t|er)|half|joke|joking|kidding"
+    r"|nicht|kein\w*|doch|sondern|oder|falsch|pas|ou|faux|sino|falso|non|não|не|или|нет)\b"
+    r"|[不否]|ない|아니"
+)
+# Words just before a verdict, in its line, that make it something else than a verdict.
+DENIALS = re.compile(
+    r"(?:n't|\b(?:not|never|no|cannot|instead of|rather than|than|if|unless|would|could|might"
+    r"|either|or"
+    r"|forms?|formats?|examples?|e\.g\.|such as|like|avoid|nicht|kein\w*|pas|não"
+    r"|не))(?!\w)[^.,;!?]{0,24}\Z"
+)
+A_LETTER = re.compile(r"(?<!\w)[A-Z](?!\w)")
+# The letter A where it is no article.
+A_OR_B = re.compile(r"(?<!\w)(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)")
 Meaning = Callable[[str], ReadReply]
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """The verdicts of a protocol, as regular expressions.
+
+    value: a verdict, in a folded text.
+    named: a verdict in a text with its capitals, where it is named among words.
+    harmless: by the verdict, what may follow it although it names others ("A is better than B").
+    contrary: by the verdict, what contradicts it ("is better than A").
+    """
+
+    value: str
+    named: re.Pattern[str]
+    meaning: Meaning
+    harmless: Callable[[str], str] = lambda value: "(?!)"
+    contrary: Callable[[str], str] = lambda value: "(?!)"
+
+    def without_harmless(self, value: str, words: str) -> str:
+        return re.sub(self.harmless(value), " ", words, flags=re.IGNORECASE)
+
+    def name_another(self, value: str, words: str) -> bool:
+        """Return whether `words` around the verdict `value` name or prefer another one."""
+        if re.search(self.contrary(value), words, re.IGNORECASE):
+            return True
+        said = {fold_label(name) for name in self.named.findall(words)}
+        if value == "tie":  # of both
+            return said - {"tie", "tied"} not in (set(), {"a", "b"})
+        return bool(said - {value})
 
 
 def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadReply:
@@ -142,13 +257,21 @@ def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadRepl
     def meaning(value: str) -> ReadReply:
         return ReadReply("done", outcome=LETTERS[value.upper()])
 
-    return _parse(reply, nonce, any_label(LETTERS), meaning, cut_off)
+    def better_than(letter: str) -> str:
+        sign = r"(?:>{1,3}|\b(?:than|over|beats|outperforms|preferred to|superior to)\b)"
+        return rf"{sign}{EDGES}(?:{NOUN}{EDGES})?{letter}(?!\w)"
+
+    def better_than_other(value: str) -> str:
+        return better_than({"a": "b", "b": "a"}.get(value, "(?!)"))
+
+    verdicts = _Verdicts(any_label(LETTERS), A_OR_B, meaning, better_than_other, better_than)
+    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def parse_direct(
     reply: str, nonce: str, labels: Sequence[str], *, cut_off: bool = False
 ) -> ReadReply:
-    """Read the label that one response gets: `VERDICT-<nonce>: 3`."""
+    """Read the label that one response gets: `VERDICT-<nonce>: 3`; `labels` go up to the best."""
 
     def meaning(value: str) -> ReadReply:
         label = label_of(value, labels)
@@ -156,7 +279,12 @@ def parse_direct(
             return unreadable("The verdict could be more than one entry of the scale.")
         return ReadReply("done", label=label)
 
-    return _parse(reply, nonce, any_label(labels), meaning, cut_off)
+    best = re.escape(fold_label(labels[-1])) if labels else "(?!)"
+    out_of = rf"\A{EDGES}(?:/|out of){EDGES}{best}(?!\w|[.,]\d)"
+    number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
+    named = re.compile(rf"(?<!\w)(?:{any_label(labels)}|{number})", re.IGNORECASE)
+    verdicts = _Verdicts(any_label(labels), named, meaning, lambda _: out_of)
+    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> ReadReply:
@@ -168,7 +296,7 @@ def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> 
             return unreadable(f"The verdict does not name each of the {n} answers once.")
         return ReadReply("done", order=order)
 
-    return _parse(reply, nonce, CHAIN, meaning, cut_off)
+    return _parse(reply, nonce, _Verdicts(CHAIN, A_LETTER, meaning), cut_off)
 
 
 def order_of(chain: str, n: int) -> Order | None:
@@ -180,27 +308,100 @@ def order_of(chain: str, n: int) -> Order | None:
     return complete_order([[ord(letter) - ord("a") for letter in group] for group in letters], n)
 
 
-def _parse(reply: str, nonce: str, value: str, meaning: Meaning, cut_off: bool) -> ReadReply:
-    """Read a reply whose verdict is a `value` (a regular expression for folded text)."""
+@dataclass(frozen=True)
+class _MarkedLine:
+    """A line with the nonce: its verdicts, and the words before and after them."""
+
+    values: tuple[str, ...]
+    before: str
+    after: str
+
+    @property
+    def different(self) -> set[str]:
+        return {value.translate(WITHOUT_EDGES) for value in self.values}
+
+
+def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadReply:
     if trouble := useless(reply):
         return trouble
-    lines = [line for line in map(_plain, reply.splitlines()) if line.strip(f"{EDGE}.~-")]
-    verdict = rf"verdict-{re.escape(nonce.lower())}{EDGES}:{EDGES}({value})"
-    found = {match.translate(WITHOUT_EDGES) for match in re.findall(verdict, "\n".join(lines))}
-    if not found:
-        return without_verdict(reply, cut_off, EXPECTED_LINE)
-    last = re.fullmatch(rf"{EDGES}{verdict}{EDGES}\.?{EDGES}", lines[-1])
-    if len(found) > 1:
-        return unreadable("The reply holds different verdicts.")
-    if last is None:
-        return unreadable("The verdict does not stand alone on the last line.")
+    text = final_text(reply)
+    mark = rf"verdict-{re.escape(nonce.lower())}(?!\w)"
+    verdict = re.compile(rf"{mark}{EDGES}[:=]{BEFORE_VALUE}({verdicts.value})|({mark})")
+    lines = _lines(text, re.compile(rf"{mark}{EDGES}:?{EDGES}\Z"))
+    marked = {
+        place: _read_line(line, verdict)
+        for place, line in enumerate(lines)
+        if re.search(mark, line.casefold())
+    }
+    if not marked:
+        return without_verdict(text, cut_off, EXPECTED_LINE)
+    place = max(marked)
+    closing = " ".join(lines[place + 1 :])
+    doubt = _doubt(marked[place], closing, verdicts) or _repeated_forms(marked, lines, verdicts)
+    if doubt:
+        return unreadable(doubt)
     if cut_off:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
-    return meaning(last.group(1))
+    return verdicts.meaning(marked[place].values[0])
+
+
+def _lines(text: str, mark_alone: re.Pattern[str]) -> list[str]:
+    """Return the lines with words in them; a mark without its verdict takes the line below it."""
+    lines: list[str] = []
+    for line in map(_plain, text.splitlines()):
+        if not line.strip(f"{EDGE}.~-"):
+            continue
+        if lines and mark_alone.search(lines[-1].casefold()):
+            lines[-1] = f"{lines[-1]} {line}"
+        else:
+            lines.append(line)
+    return lines
 
 
 def _plain(line: str) -> str:
-    return IN_ANGLES.sub(r" \1 ", QUOTE_MARK.sub("", fold(line)))
+    return IN_ANGLES.sub(r" \1 ", QUOTE_MARK.sub("", _spell_out(line)))
+
+
+def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
+    folded = line.casefold()
+    found = list(verdict.finditer(folded))
+    capitals = line if len(line) == len(folded) else folded
+    values = tuple((match[1] or "").strip(EDGE) for match in found)
+    return _MarkedLine(values, folded[: found[0].start()], capitals[found[-1].end() :])
+
+
+def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
+    """Return why the line's verdict, with what stands below it, is not certain; '' if it is."""
+    value = line.values[0]
+    if not value:
+        return "The line with the verdict names none of those that were asked for."
+    words = verdicts.without_harmless(value, line.after)
+    closing = verdicts.without_harmless(value, closing)
+    if len(line.different) > 1 or verdicts.name_another(value, f"{words} {closing}"):
+        return SEVERAL
+    if GLUED.match(words) or DENIALS.search(line.before):
+        return "The verdict does not stand alone."
+    around = POLITE.sub(" ", f"{words} {closing}".casefold().translate(APOSTROPHES))
+    if "~~" in line.before or len(closing) > LONGEST_CLOSING or DOUBTS.search(around):
+        return "The words after the verdict may change it."
+    return ""
+
+
+def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:
+    """Return SEVERAL if lines right above the last verdict give others, with "or" between or not.
+
+    One line that lists the alternatives is no verdict.
+    """
+    place = max(marked)
+    last = marked[place].different
+    listing = re.compile(rf"(?:\W|\b(?:or|oder|ou|o|and)\b)*{verdicts.named.pattern}")
+    while (place := place - 1) >= 0 and (place in marked or len(lines[place].strip(EDGE)) <= 4):
+        line = marked.get(place)
+        if line is None or len(line.different) > 1 or listing.match(line.after):
+            continue
+        if line.different not in ({""}, last):
+            return SEVERAL
+    return ""
 
 
 # -- Prometheus formats: `Feedback: ... [RESULT] 4` ------------------------------------------------
@@ -218,7 +419,7 @@ def parse_prometheus_score(
 ) -> ReadReply:
     """Read `[RESULT] 4`, also as `(4)`, `Score 4` or `4/5`; `labels` go from worst to best."""
     best = re.escape(fold_label(labels[-1])) if labels else "(?!)"
-    value = rf"(?:(?:score|rating)\b{BETWEEN})?({any_label(labels)})"
+    value = rf"(?:(?:score|rating|level)\b{BETWEEN})?({any_label(labels)})"
     tail = rf"{value}(?:{EDGES}(?:/|out of){EDGES}{best}(?!\w))?"
     found = _last_result(reply, value, tail, cut_off)
     if isinstance(found, ReadReply):
@@ -242,13 +443,13 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
     """Return the folded verdict after the last mark, or what the reply means without one."""
     if trouble := useless(reply):
         return trouble
-    text = fold(reply)
+    text = fold(final_text(reply))
     marks = list(MARK.finditer(text))
     last = marks and re.compile(rf"{BETWEEN}{tail}{EDGES}\.?{EDGES}").fullmatch(
         text, marks[-1].end()
     )
     if not last:
-        return without_verdict(reply, cut_off, EXPECTED_RESULT)
+        return without_verdict(final_text(reply), cut_off, EXPECTED_RESULT)
     said = re.compile(rf"{BETWEEN}{value}")
     if any((other := said.match(text, mark.end())) and other[1] != last[1] for mark in marks):
         return unreadable("The reply holds different results.")
@@ -257,106 +458,18 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
     return last[1].strip(EDGE)
 
 
-# -- Soft verdicts from log probabilities ----------------------------------------------------------
-
-Form = Literal["line", "prometheus", "json"]
-LEAST_KNOWN = 0.5
-MOST_UNSURE = 0.01
-EDGE_OF_TOKEN = f"{EDGE}:=\n\t"
-
-
-class TokenProbability(Protocol):
-    """A token of a reply: its natural logarithm of probability, and the likeliest in its place."""
-
-    @property
-    def token(self) -> str: ...
-    @property
-    def logprob(self) -> float: ...
-    @property
-    def top(self) -> tuple[tuple[str, float], ...]: ...
-
-
-def read_soft_verdict(
-    tokens: Sequence[TokenProbability],
-    labels: Sequence[str],
-    verdict: str,
-    *,
-    form: Form = "line",
-    nonce: str = "",
-) -> dict[str, float] | None:
-    """Return the probability of each label in the place where the reply says `verdict`.
-
-    labels: the verdicts that were offered: A, B and TIE, or the entries of a scale.
-    verdict: the label that the parser read; the reply must end with it.
-
-    The probabilities are those of the verdict's first token, normalised over the labels (Liu et
-    al. 2023, "G-Eval", section 2, for scores); a label that is not among the likeliest tokens has
-    0. None where that place cannot be found, where the known labels have less than half of the
-    probability there, where tokens that could begin several labels have more than a hundredth,
-    and where no token in that place begins `verdict`.
-    """
-    token = _token_of_verdict(tokens, _marker(form, nonce), verdict)
-    if token is None:
-        return None
-    mass, unsure = _masses(dict(token.top) | {token.token: token.logprob}, labels)
-    known = math.fsum(mass.values())
-    if known < LEAST_KNOWN or unsure > MOST_UNSURE or not mass[verdict]:
-        return None
-    return {label: mass[label] / known for label in labels}
-
-
-def _marker(form: Form, nonce: str) -> str:
-    if form == "json":
-        return rf'"verdict"\s*+:{EDGES}'
-    if form == "prometheus":
-        return rf"\[RESULT\]{EDGES}[:=]?{EDGES}(?:(?:score|rating|response|answer)\b)?{EDGES}"
-    return rf"VERDICT-{re.escape(nonce)}{EDGES}:{EDGES}"
-
-
-def _token_of_verdict(
-    tokens: Sequence[TokenProbability], marker: str, verdict: str
-) -> TokenProbability | None:
-    """Return the token in which the verdict begins, if the reply ends with it."""
-    text = "".join(token.token for token in tokens)
-    places = [match.end() for match in re.finditer(marker, text, re.IGNORECASE)]
-    if not places or fold_label(text[places[-1] :].rstrip(". \n")) != fold_label(verdict):
-        return None
-    start = 0
-    for token in tokens:
-        start += len(token.token)
-        if places[-1] < start:
-            return token
-    return None
-
-
-def _masses(
-    top: Mapping[str, float], labels: Sequence[str]
-) -> tuple[defaultdict[str, float], float]:
-    """Return the probability of each label, and that of tokens which could begin several."""
-    mass: defaultdict[str, float] = defaultdict(float)
-    for token, logprob in top.items():
-        label = _label_begun(token, labels)
-        if label is not None and logprob <= 0:
-            mass[label] += math.exp(logprob)
-    return mass, mass.pop("", 0.0)
-
-
-def _label_begun(token: str, labels: Sequence[str]) -> str | None:
-    """Return the label that `token` begins, "" if it could begin several, None for none."""
-    piece = fold_label(token.strip(EDGE_OF_TOKEN))
-    begun = [label for label in labels if piece and fold_label(label).startswith(piece)]
-    if token.rstrip(EDGE_OF_TOKEN) != token:  # nothing of the label can follow
-        begun = [label for label in begun if fold_label(label) == piece]
-    if len(begun) > 1:
-        return ""
-    return begun[0] if begun else None
-
-
 # -- JSON objects ----------------------------------------------------------------------------------
 
 ProtocolName = Literal["pairwise", "direct", "listwise"]
 FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
-EXPECTED_OBJECT = "the JSON object that was asked for, alone"
+MOST_BRACES = 100
+# Words with which a judge speaks about an object that an answer holds.
+QUOTING = re.compile(
+    r"\b(?:contain|includ|quot|say|said|claim|writ|wrot|tr(?:y|ies|ied)|inject|embed|end(?:s"
+    r"|ed)|forge"
+    r"|ask|instruct|tell|told|example|format)"
+)
+EXPECTED_OBJECT = "the JSON object that was asked for"
 NOT_OFFERED = "The verdict in the JSON object is none of those that were asked for."
 
 
@@ -411,12 +524,32 @@ def parse_ordered_models(
 
 
 def _object(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object that a reply is, fenced as code or not."""
-    text = reply.strip()
-    fenced = FENCED.match(text)
-    try:
-        found = json.loads(fenced[1] if fenced else text, object_pairs_hook=_without_doubles)
-    except (ValueError, RecursionError):
+    """Return the JSON object that a reply is, fenced or not, or the only one in its text."""
+    text = final_text(reply)
+    for whole in (reply.strip(), text.strip()):
+        fenced = FENCED.match(whole)
+        try:
+            found = DECODER.decode(fenced[1] if fenced else whole)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else None
+    return _only_object(text)
+
+
+def _only_object(text: str) -> dict[str, Any] | None:
+    """Return the one object in `text`; None if the words around it quote, deny or doubt it."""
+    end = begin = text.find("{")
+    for _ in range(MOST_BRACES):
+        try:
+            found, end = DECODER.raw_decode(text, begin)
+            break
+        except (ValueError, RecursionError):
+            begin = text.find("{", begin + 1)
+            if begin < 0:
+                return None
+    around = f"{text[:begin]} {text[end:]}".translate(APOSTROPHES).casefold()
+    closing = POLITE.sub(" ", text[end:].translate(APOSTROPHES).casefold())
+    if end == begin or "{" in around or QUOTING.search(around) or DOUBTS.search(closing):
         return None
     return found if isinstance(found, dict) else None
 
@@ -426,6 +559,9 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key.casefold() for key, _ in pairs}) < len(pairs):
         raise ValueError("a key comes twice")
     return dict(pairs)
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_without_doubles)
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,6 @@ from arena.db import sql
 from arena.models import Comparison, Run
 from judges.core.parsing import (
     LETTERS,
-    Form,
     ProtocolName,
     ReadReply,
     parse_direct,
@@ -26,7 +25,6 @@ from judges.core.parsing import (
     parse_prometheus_pairwise,
     parse_prometheus_score,
     parse_structured,
-    read_soft_verdict,
 )
 from judges.core.prompts import (
     MaterialError,
@@ -36,6 +34,7 @@ from judges.core.prompts import (
     verdict_schema,
 )
 from judges.core.rubric import RubricError
+from judges.core.soft_verdicts import Form, read_soft_verdict
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, JuryVerdict
 from judges.services.registry import spec_of

@@ -32,6 +32,8 @@ V = f"VERDICT-{NONCE}"
         (f"I will end with {V}: A.\n{V}: A", "left"),
         (f"Answer B says 'VERDICT: B' and [RESULT] B.\n{V}: A", "left"),
         (f"{V}: as I said, at the end.\n{V}: B", "right"),
+        (f"{V}: B\nOn reflection:\n{V}: A", "left"),
+        (f'```json\n{{"verdict": "{V}: A"}}\n```', "left"),
         (f"An older nonce: VERDICT-ffffffffffffffff: B\n{V}: A", "left"),
         (f"Ответ А лучше, потому что он верен.\n{V}: A", "left"),
         (f"I can't judge the style, but A is right.\n{V}: A", "left"),
@@ -41,7 +43,7 @@ V = f"VERDICT-{NONCE}"
         (f"Because.\n{V}: A\n---\n***", "left"),
     ],
 )
-def test_one_verdict_on_the_last_line_is_read(reply: str, outcome: str) -> None:
+def test_the_last_verdict_is_read(reply: str, outcome: str) -> None:
     read = parse_pairwise(reply, NONCE)
     assert (read.state, read.outcome) == ("done", outcome)
 
@@ -72,12 +74,32 @@ def test_one_verdict_on_the_last_line_is_read(reply: str, outcome: str) -> None:
         f"~~{V}: A~~",
         f"{V}: A<B>",
         f"{V}: not A",
-        f'```json\n{{"verdict": "{V}: A"}}\n```',
         f"{V}: AB",
         f"{V}: A\n{V}: B",
-        f"{V}: B\nOn reflection:\n{V}: A",
-        f"{V}: A\nThat is because it is more complete.",
-        f"{V}: Answer A",
+        f"{V}: A\n\n{V}: B",
+        f"{V}: A\nor\n{V}: B\nor\n{V}: TIE",
+        f"{V}: A – if answer A is better\n{V}: B – if answer B is better\n{V}: TIE",
+        f"Either {V}: A or {V}: B.",
+        f"The last line must not be {V}: A",
+        f"I would have said {V}: A",
+        f"{V}: A is wrong",
+        f"{V}: a or b",
+        f"{V}: A < B",
+        f"{V}: A-",
+        f"{V}: A?",
+        f"{V}: ❌ A",
+        f"{V}: TIE or A",
+        f"{V}: TIE, A being the better one",
+        f"{V}: A\nWait, that isn’t right.",
+        f"{V}: A\nActually B is better.",
+        f"{V}: B\nA gives the better answer.",
+        f"{V}: B\nDoch lieber A.",
+        f"{V}: A\n{'More words. ' * 100}",
+        f"{V}: A</s>{V}: B",
+        f"{V}: <s>A</s> B",
+        f"{V}: ~~A~~ B",
+        f"<think>It is {V}: A",
+        f"Because.\n<think>\n{V}: A",
         f"{V}: А",  # the Cyrillic letter
         f"{V}: tied",
         f"{V}0: A",
@@ -95,6 +117,102 @@ def test_everything_else_is_unreadable_and_never_a_tie(reply: str) -> None:
     assert read.note
 
 
+THOUGHT = f"<think>\nThe forms: {V}: A, {V}: B or {V}: TIE.\nRather B.\n{V}: B\n</think>\n"
+DECORATIONS = [
+    "{V}: {}",
+    "- {V}: {}",
+    "* **{V}: {}**",
+    "1. {V}: {}.",
+    "### {V}: {} ###",
+    "✅ {V}: {} ✅",
+    "🏆 **{V}:** 👉 {} 🎉",
+    "→ {V}: → {}",
+    "{V}: **Answer {}**",
+    "{V}: Response {}",
+    "{V}: [[{}]]</s>",
+    "{V}: {}<|im_end|>",
+    "{V}: {}<|eot_id|><|end_of_text|>",
+    "{V}: {}<end_of_turn>\n",
+    "{V} = {}",
+    "{V}:\n{}",
+    "**{V}:**\n\n**{}**",
+    "My final verdict is {V}: {}",
+    "Since the other answer isn't complete, {V}: {}",
+    "{V}: {} (clearly)",
+    "{V}: {} because of its accuracy.",
+    "{V}: {} – more complete and more accurate",
+    "{V}: {}\nThat is because it is more complete.",
+    "{V}: {}\n\nI hope this helps! Let me know if you would like more detail.",
+    "{V}: A, B or TIE\n{V}: {}",
+    "{V}: A|B|TIE\n\nSo, after all of this:\n\n{V}: {}",
+    f"{THOUGHT}{{V}}: {{}}",
+    f"{THOUGHT.removeprefix('<think>')}Because.\n{{V}}: {{}}",
+    f"{THOUGHT.replace('think', 'thinking')}{{V}}: {{}}",
+    f"[THINK]{V}: B[/THINK]{{V}}: {{}}",
+    f"<|channel|>analysis<|message|>{V}: B<|end|><|channel|>final<|message|>{{V}}: {{}}<|return|>",
+]
+
+
+@pytest.mark.parametrize("decoration", DECORATIONS)
+@pytest.mark.parametrize(("letter", "outcome"), [("A", "left"), ("B", "right")])
+def test_a_verdict_is_read_however_it_is_decorated(
+    decoration: str, letter: str, outcome: str
+) -> None:
+    said = decoration.replace("{V}", V).replace("{}", letter)
+    for reply in (said, f"Both are right.\n\n{said}"):
+        if not reply.startswith("Both") or "hink" not in reply:
+            assert parse_pairwise(reply, NONCE).outcome == outcome, reply
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        " > B",
+        ", which is better than answer B",
+        " (A is better than B)",
+        " beats B",
+        " over Answer B",
+    ],
+)
+def test_the_loser_may_be_named_as_the_loser(words: str) -> None:
+    assert parse_pairwise(f"{V}: A{words}", NONCE).outcome == "left"
+    assert parse_pairwise(f"{V}: B{words}", NONCE).outcome is None
+
+
+def test_both_may_be_named_for_a_tie() -> None:
+    assert parse_pairwise(f"{V}: TIE - A and B are equally good", NONCE).outcome == "tie"
+
+
+DENYING = st.sampled_from(
+    [
+        "not",
+        "Wait,",
+        "Actually",
+        "wrong:",
+        "if",
+        "no,",
+        "or",
+        "instead",
+        "could be",
+        "I revise:",
+        "?",
+    ]
+)
+FILLING = st.sampled_from(
+    ["the answer", "\n", "**", "✅", "it is", "clearly", "verdict", ".", "- "]
+)
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(st.sampled_from("AB"), st.lists(FILLING), DENYING, st.lists(FILLING), st.booleans())
+def test_words_that_deny_or_doubt_a_verdict_leave_none(
+    letter: str, before: list[str], denial: str, after: list[str], names_other: bool
+) -> None:
+    other = "B" if letter == "A" else "A"
+    words = " ".join([*before, other if names_other else denial, *after])
+    assert parse_pairwise(f"Because.\n{V}: {letter} {words}", NONCE).outcome is None
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -108,6 +226,15 @@ def test_everything_else_is_unreadable_and_never_a_tie(reply: str) -> None:
         "Lo siento, no puedo evaluar estas respuestas.",
         "К сожалению, я не могу оценить эти ответы.",
         "抱歉，我无法评价这些回答。",
+        "<think>How do I refuse?</think>I’m not comfortable comparing these answers.",
+        "As an AI developed to be helpful, I cannot take part in this.",
+        "Lo siento, pero no puedo cumplir con esta solicitud.",
+        "Desculpe, mas não consigo ajudar com isso.",
+        "Mi dispiace, ma non sono in grado di valutare queste risposte.",
+        "Het spijt me, ik kan deze antwoorden niet beoordelen.",
+        "申し訳ありませんが、評価できません。",
+        "죄송하지만 이 답변들을 평가할 수 없습니다.",
+        "عذرًا، لا أستطيع المساعدة في ذلك.",
     ],
 )
 def test_a_refusal_is_a_state_of_its_own(reply: str) -> None:
@@ -135,15 +262,15 @@ TEXTS = st.text() | st.lists(PIECES | st.text(max_size=5)).map("".join)
 
 @settings(deadline=None)
 @given(TEXTS, st.booleans())
-def test_any_text_parses_and_verdicts_need_a_last_line(text: str, cut_off: bool) -> None:
+def test_any_text_parses_and_the_last_verdict_counts(text: str, cut_off: bool) -> None:
     read = parse_pairwise(text, NONCE, cut_off=cut_off)
     assert (read.state == "done") == (read.outcome is not None)
     if read.outcome is None:
         return
     assert NONCE in text
-    letter = {"left": "A", "right": "B", "tie": "TIE"}[read.outcome]
-    other = "B" if letter != "B" else "A"
-    assert parse_pairwise(f"{text}\n{V}: {other}", NONCE).state == "unreadable"
+    other, outcome = ("A", "left") if read.outcome == "right" else ("B", "right")
+    assert parse_pairwise(f"{text}\n{V}: {other}", NONCE).outcome in (outcome, None)
+    assert parse_pairwise(f"{V}: {other}\n{text}", NONCE).outcome in (read.outcome, None)
 
 
 @settings(deadline=None)

@@ -33,6 +33,13 @@ WORDS = ("bad", "Good", "Good enough", "n/a")
         (f"{V}: good", WORDS, "Good"),
         (f"{V}: GOOD ENOUGH.", WORDS, "Good enough"),
         (f"{V}: N/A", WORDS, "n/a"),
+        (f"{V}: 4/5", FIVE, "4"),
+        (f"{V}: 4 out of 5", FIVE, "4"),
+        (f"{V}: Level 4", FIVE, "4"),
+        (f"{V}: Score: **4** ⭐", FIVE, "4"),
+        (f"{V}: 4 points", FIVE, "4"),
+        (f"{V}: 4 – mostly correct", FIVE, "4"),
+        (f"{V}: good, I hope this helps", WORDS, "Good"),
     ],
 )
 def test_a_label_is_read_and_spelled_as_the_scale_spells_it(
@@ -55,7 +62,14 @@ def test_a_label_is_read_and_spelled_as_the_scale_spells_it(
         ("4-5", FIVE),
         ("4 or 5", FIVE),
         ("between 4 and 5", FIVE),
-        ("4/5", FIVE),
+        ("4/10", FIVE),
+        ("4/50", FIVE),
+        ("4 to 7", FIVE),
+        ("4.7", FIVE),
+        ("4+", FIVE),
+        ("4%", FIVE),
+        ("4 and a half", FIVE),
+        ("4 because 2 of the facts are wrong", FIVE),
         ("<4", FIVE),
         (">4", FIVE),
         ("~4", FIVE),
@@ -116,11 +130,11 @@ def test_no_text_raises_and_a_label_is_always_one_of_the_scale(
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_a_second_verdict_makes_any_reply_unreadable(text: str) -> None:
+def test_a_verdict_before_it_changes_no_verdict(text: str) -> None:
     read = parse_direct(text, NONCE, FIVE)
     if read.label is not None:
         other = "1" if read.label != "1" else "2"
-        assert parse_direct(f"{V}: {other}\n{text}", NONCE, FIVE).state == "unreadable"
+        assert parse_direct(f"{V}: {other}\n{text}", NONCE, FIVE).label in (read.label, None)
 
 
 @settings(deadline=None)

@@ -21,6 +21,8 @@ V = f"VERDICT-{NONCE}"
         (f"Because.\n{V}: **C** > `B` > [A]", ((2,), (1,), (0,))),
         (f"Because.\n{V}: <C> > <B> = <A>", ((2,), (0, 1))),
         (f"> {V}： Ｂ ＞ Ａ ＝ Ｃ", ((1,), (0, 2))),
+        (f"Because.\n{V}: B > A > C because it is shorter", ((1,), (0,), (2,))),
+        (f"{V}: A > B > C\nOn reflection:\n{V}: A > C > B", ((0,), (2,), (1,))),
         (f"First, {V}: B > A > C is what I expect.\n{V}: B > A > C", ((1,), (0,), (2,))),
     ],
 )
@@ -52,7 +54,7 @@ def test_an_order_is_read_in_groups_from_best_to_worst(
         "B > A > ",
         "1 > 2 > 3",
         "B > А > C",  # the Cyrillic letter
-        "B > A > C because it is shorter",
+        "B > A > C or C > B > A",
     ],
 )
 def test_everything_else_is_unreadable(value: str) -> None:
@@ -62,7 +64,7 @@ def test_everything_else_is_unreadable(value: str) -> None:
 
 
 def test_two_orders_are_unreadable() -> None:
-    read = parse_listwise(f"{V}: A > B > C\nOn reflection:\n{V}: A > C > B", NONCE, 3)
+    read = parse_listwise(f"{V}: A > B > C\n{V}: A > C > B", NONCE, 3)
     assert "different" in read.note
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from judges.checks import check_rubrics
+from judges.apps import check_rubrics
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric, rubric_slugs
 
 GOOD = {
@@ -218,7 +218,7 @@ def test_the_check_at_start_reports_a_broken_rubric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, GOOD | {"user.md": "nothing"})
-    monkeypatch.setattr("judges.checks.rubric_slugs", lambda: rubric_slugs(tmp_path))
-    monkeypatch.setattr("judges.checks.load_rubric", lambda slug: load_rubric(slug, tmp_path))
+    monkeypatch.setattr("judges.apps.rubric_slugs", lambda: rubric_slugs(tmp_path))
+    monkeypatch.setattr("judges.apps.load_rubric", lambda slug: load_rubric(slug, tmp_path))
     (error,) = check_rubrics(None)
     assert "the placeholder {answer_a} is missing" in error.msg

@@ -12,10 +12,10 @@ from judges.core.parsing import (
     parse_prometheus_pairwise,
     parse_prometheus_score,
     parse_structured,
-    read_soft_verdict,
 )
 from judges.core.prompts import Material, render_note, render_prompt, repair_message, verdict_schema
 from judges.core.rubric import load_rubric, rubric_slugs
+from judges.core.soft_verdicts import read_soft_verdict
 from judges.core.spec import JudgeSpec
 
 NONCE = "0123456789abcdef"
