@@ -337,16 +337,22 @@ class BoardView(BoardLinks):
 
     @property
     def ranked(self) -> list[BoardStanding]:
-        return [row for row in self.rows if row.standing.score is not None]
+        """The candidates that have a place, with or without a score."""
+        return [row for row in self.rows if row.standing.rank is not None]
 
     @property
     def unranked(self) -> list[BoardStanding]:
-        return [row for row in self.rows if row.standing.score is None]
+        return [row for row in self.rows if row.standing.rank is None]
+
+    @property
+    def has_scores(self) -> bool:
+        return any(row.standing.score is not None for row in self.rows)
 
     @property
     def has_unmeasured(self) -> bool:
         """Whether some scores have intervals and others do not, for lack of votes."""
-        known = [row.standing.low is not None for row in self.ranked]
+        scored = [row.standing for row in self.ranked if row.standing.score is not None]
+        known = [standing.low is not None for standing in scored]
         return any(known) and not all(known)
 
     @property

@@ -7,6 +7,7 @@ board's average candidate, and this share to wins per dollar and per second of w
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from statistics import fmean
 
 from django.db.models import Avg, Count, Q
@@ -94,29 +95,45 @@ def add_wins(
     costs: Mapping[int, CostAndSpeed], standings: Iterable[Standing], scale: float
 ) -> dict[int, CostAndSpeed]:
     """Combine scores and prices. `scale`: Elo points for odds of 10 to 1."""
-    scores = {row.candidate_id: row.score for row in standings if row.score is not None}
-    if not scores:
-        return dict(costs)
-    mean = fmean(scores.values())
+    placed = _scores_of_placed(list(standings))
+    known = [score for score in placed.values() if isfinite(score)]
+    mean = fmean(known) if known else 0.0
     priced = [
         (score, price)
-        for candidate, score in scores.items()
+        for candidate, score in placed.items()
         if (price := costs.get(candidate, UNKNOWN_COSTS).price) is not None
     ]
 
     def with_wins(cost: CostAndSpeed, score: float) -> CostAndSpeed:
+        is_unbeaten = cost.price is not None and _is_unbeaten(score, cost.price, priced)
+        if not isfinite(score):
+            return replace(cost, unbeaten=is_unbeaten)
         wins = expected_wins(score - mean, scale)
         return replace(
             cost,
             wins_per_dollar=wins * ANSWERS / cost.dollars if cost.dollars else None,
             wins_per_second=wins / cost.seconds if cost.seconds else None,
-            unbeaten=cost.price is not None and _is_unbeaten(score, cost.price, priced),
+            unbeaten=is_unbeaten,
         )
 
     return {
-        candidate: with_wins(cost, scores[candidate]) if candidate in scores else cost
+        candidate: with_wins(cost, placed[candidate]) if candidate in placed else cost
         for candidate, cost in costs.items()
     }
+
+
+def _scores_of_placed(standings: list[Standing]) -> dict[int, float]:
+    """Scores by candidate; infinite for those placed above or below all scores."""
+    scored = {row.candidate_id: row.score for row in standings if row.score is not None}
+    ranks = [row.rank for row in standings if row.score is not None and row.rank is not None]
+    if not scored:
+        return {}
+    beyond = {
+        row.candidate_id: inf if row.rank < min(ranks, default=1) else -inf
+        for row in standings
+        if row.score is None and row.rank is not None
+    }
+    return scored | beyond
 
 
 def expected_wins(lead: float, scale: float) -> float:

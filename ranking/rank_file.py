@@ -34,8 +34,9 @@ from ranking.stats.cross_check import largest_difference
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among, measurable
+from ranking.stats.places import Places, clear_number_one, independent_groups, place
 from ranking.stats.ranks import clear_leader, rank_intervals
-from ranking.stats.robustness import Robustness, measure_robustness
+from ranking.stats.robustness import Robustness, Stability, measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.ties import RaoKupper
 
@@ -222,9 +223,9 @@ class FileBoard:
 
     `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance. `low` and
     `high` are marginal rank intervals, `sure_low` and `sure_high` simultaneous ones. `leader`: the
-    index of the clear number one, or None. `choix_difference`: the largest difference from an
-    independent package, in Elo. `measured`: whether a candidate has votes in enough clusters for
-    an interval; without one it has no rank intervals.
+    index of the clear number one, or None. `places`: of all candidates. `choix_difference`: the
+    largest difference from an independent package, in Elo. `measured`: whether a candidate has
+    votes in enough clusters for an interval; without one it has no rank intervals.
     """
 
     votes: FileVotes
@@ -237,6 +238,7 @@ class FileBoard:
     high: Floats
     sure_low: Floats
     sure_high: Floats
+    places: Places
     leader: int | None
     fragility: Robustness
     choix_difference: float
@@ -274,8 +276,21 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     n_clusters = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
     measured = measurable(battles)
     theta = np.where(measured, model.theta_, np.nan)
-    low, high = rank_intervals(theta, covariance, False, confidence, n_clusters=n_clusters)
-    sure_low, sure_high = rank_intervals(theta, covariance, True, confidence, n_clusters=n_clusters)
+    places = place(
+        battles.wins(),
+        bootstrap.ratings_,
+        independent_groups(votes.left, votes.right, votes.prompt, battles.clusters_per_candidate()),
+        np.where(measured, bootstrap.low_, np.nan),
+        np.where(measured, bootstrap.high_, np.nan),
+        confidence,
+    )
+    (low, high), (sure_low, sure_high) = (
+        places.among_all(
+            *rank_intervals(theta, covariance, sure, confidence, n_clusters=n_clusters)
+        )
+        for sure in (False, True)
+    )
+    scored = clear_leader(theta, covariance, confidence, n_clusters=n_clusters)
     return FileBoard(
         votes=votes,
         settings=settings,
@@ -287,8 +302,11 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         high=high,
         sure_low=sure_low,
         sure_high=sure_high,
-        leader=clear_leader(theta, covariance, confidence, n_clusters=n_clusters),
-        fragility=measure_robustness(battles, model),
+        places=places,
+        leader=clear_number_one(places, scored, battles, confidence),
+        fragility=Robustness(Stability.NOTHING_RANKED, of=0)
+        if places.n_above
+        else measure_robustness(battles, model),
         choix_difference=largest_difference(battles, model),
         counts=battles.votes_per_candidate(),
         measured=measured,
@@ -462,26 +480,20 @@ def as_json(board: FileBoard) -> str:
 
 
 def _order(board: FileBoard) -> list[int]:
-    """The indices of the candidates: the ranked from the top, then the others by name."""
-    scores = board.bootstrap.ratings_
-    return sorted(range(len(scores)), key=lambda i: (math.isnan(scores[i]), -scores[i], i))
-
-
-def _rank(board: FileBoard, i: int) -> int | None:
-    """1 + the number of higher scores; None for the unranked."""
-    scores = board.bootstrap.ratings_
-    return None if math.isnan(scores[i]) else 1 + int((scores > scores[i]).sum())
+    """The indices of the candidates: the placed from the top, then the others by name."""
+    ranks = board.places.rank
+    return sorted(range(len(ranks)), key=lambda i: (math.isnan(ranks[i]), ranks[i], i))
 
 
 def _standing(board: FileBoard, i: int) -> dict[str, Any]:
     status = board.bootstrap.model_.status_[i]
     has_interval = bool(board.measured[i])
     return {
-        "rank": _rank(board, i),
+        "rank": _whole(board.places.rank[i]),
         "candidate": board.votes.names[i],
         "score": rounded(board.bootstrap.ratings_[i]),
-        "low": rounded(board.bootstrap.low_[i]) if has_interval else None,
-        "high": rounded(board.bootstrap.high_[i]) if has_interval else None,
+        "low": rounded(_end(board.bootstrap.low_[i], board.places.low[i], has_interval)),
+        "high": rounded(_end(board.bootstrap.high_[i], board.places.high[i], has_interval)),
         "se": rounded(board.sandwich.standard_errors_[i]) if has_interval else None,
         "rank_low": _whole(board.low[i]),
         "rank_high": _whole(board.high[i]),
@@ -491,6 +503,11 @@ def _standing(board: FileBoard, i: int) -> dict[str, Any]:
         "status": status.value,
         "reason": status.reason,
     }
+
+
+def _end(of_score: float, open_end: float, has_interval: bool) -> float:
+    """An end of the score's interval, or without a score the one end of the open interval."""
+    return float(of_score if has_interval and not isnan(of_score) else open_end)
 
 
 def _whole(value: float) -> int | None:
@@ -529,8 +546,8 @@ def _note(board: FileBoard) -> str:
 
 
 def as_table(board: FileBoard) -> str:
-    """A table of the ranked candidates, followed by a line for each further finding."""
-    ranked = [i for i in _order(board) if board.bootstrap.model_.ranked_[i]]
+    """A table of the placed candidates, followed by a line for each further finding."""
+    ranked = [i for i in _order(board) if not isnan(board.places.rank[i])]
     rows = [HEAD, *(_table_row(board, i) for i in ranked)] if ranked else []
     return "\n".join([*_align(rows), *([""] if rows else []), *_sentences(board)])
 
@@ -540,7 +557,7 @@ def _table_row(board: FileBoard, i: int) -> tuple[str, ...]:
     return (
         str(row["rank"]),
         row["candidate"],
-        f"{row['score']:.1f}",
+        NONE if row["score"] is None else f"{row['score']:.1f}",
         _span(row["low"], row["high"], ".1f"),
         _span(row["rank_low"], row["rank_high"], "d"),
         f"{row['votes']:,}",
@@ -549,7 +566,7 @@ def _table_row(board: FileBoard, i: int) -> tuple[str, ...]:
 
 def _span(low: float | None, high: float | None, style: str) -> str:
     if low is None or high is None:
-        return NONE
+        return NONE if low is high else f"< {high:{style}}" if low is None else f"> {low:{style}}"
     return f"{low:{style}} to {high:{style}}" if low != high else f"{low:{style}}"
 
 
@@ -583,11 +600,13 @@ def _sentences(board: FileBoard) -> Iterator[str]:
     elif (board.bootstrap.model_.ranked_ & ~board.measured).any():
         yield f"{NONE}: no interval, fewer than {MIN_CLUSTERS} groups of its own votes."
     yield f"Clear number one: {board.name(board.leader) or 'none'}."
-    words = board.fragility.words
-    yield words if words.endswith(".") else f"{words}."
+    if not board.places.n_above and board.bootstrap.model_.ranked_.any():
+        words = board.fragility.words
+        yield words if words.endswith(".") else f"{words}."
     for i in _order(board):
         if reason := board.bootstrap.model_.status_[i].reason:
-            yield f"Not ranked: {board.votes.names[i]}. {reason}"
+            apart = isnan(board.places.rank[i])
+            yield f"{'Not ranked' if apart else 'No score'}: {board.votes.names[i]}. {reason}"
 
 
 def _vote_counts(votes: FileVotes) -> str:

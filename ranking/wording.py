@@ -31,7 +31,7 @@ GROUPS = {
     ),
     "undefeated": (
         "Never lost or tied",
-        "No finite score describes this: any higher one would fit equally well.",
+        "No finite score describes this; with wins on 8 prompts they stand above the others.",
     ),
     "disconnected": (
         "Not connected to the rest",
@@ -43,7 +43,7 @@ GROUPS = {
     ),
     "winless": (
         "Never won or tied",
-        "No finite score describes this: any lower one would fit equally well.",
+        "No finite score describes this; with losses on 8 prompts they stand below the others.",
     ),
     "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
     "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),
@@ -51,6 +51,9 @@ GROUPS = {
 CLEAR = (
     "Its lead over every other candidate is statistically significant, corrected for multiple"
     " comparisons."
+)
+CLEAR_WITHOUT_SCORE = (
+    "It has never lost, on enough prompts to rule out chance, so it stands above every score."
 )
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
@@ -91,7 +94,8 @@ def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | Non
         return None
     first = ranked[0]
     if first.standing.candidate_id == leader:
-        return LeadSummary(first.standing.candidate_id, first.name, True, CLEAR)
+        words = CLEAR if first.standing.score is not None else CLEAR_WITHOUT_SCORE
+        return LeadSummary(first.standing.candidate_id, first.name, True, words)
     reason = _why_no_leader(ranked, leader)
     return LeadSummary(
         first.standing.candidate_id, first.name, False, f"No clear number one yet: {reason}."
@@ -103,6 +107,11 @@ def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
         return "the newest votes, not yet included in the intervals, put another candidate first"
     could_be_first = [_could_be_first(row.standing) for row in ranked]
     n = sum(could_be_first)
+    if ranked[0].standing.score is None and n > 1:
+        return (
+            f"{ranked[0].name} has lost to none of them, but too few of its votes are against the"
+            " best of the others"
+        )
     if n < 2:
         return f"not every lead of {ranked[0].name} is statistically significant"
     if not all(could_be_first[:n]):
@@ -113,8 +122,8 @@ def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
 
 
 def _could_be_first(standing: Standing) -> bool:
-    """Whether the candidate could be first; with a score but no interval, any rank is possible."""
-    return standing.score is not None and standing.sure_rank_low in (1, None)
+    """Whether the candidate could be first; with a place but no interval, any rank is possible."""
+    return standing.rank is not None and standing.sure_rank_low in (1, None)
 
 
 def fragility(findings: Findings, names: Mapping[int, str]) -> str:

@@ -185,7 +185,10 @@ class SnapshotMatrices(models.Model):
 
 
 class Standing(models.Model):
-    """One candidate's row in a snapshot; scores are NULL if it is not comparable yet."""
+    """One candidate's row in a snapshot.
+
+    `score` is NULL if no finite one describes the candidate, `rank` too while it stands apart.
+    """
 
     snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="standings")
     candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="standings")
@@ -216,9 +219,8 @@ class Standing(models.Model):
                 fields=["snapshot", "candidate"], name="standing_once_per_candidate"
             ),
             models.CheckConstraint(
-                condition=Q(score__isnull=True, rank__isnull=True)
-                | Q(score__isnull=False, rank__isnull=False),
-                name="standing_ranked_when_scored",
+                condition=Q(score__isnull=True) | Q(rank__isnull=False),
+                name="standing_with_a_score_is_ranked",
             ),
         ]
 

@@ -21,12 +21,16 @@ from ranking.services.intervals import (
     MeasuredIntervals,
     Spread,
     cluster_settings,
+    groups_met,
     interval_reason,
+    pairs_of,
     spreads_of,
 )
+from ranking.stats.battles import Battles
 from ranking.stats.connectivity import Clusters
 from ranking.stats.differences import neighbours
 from ranking.stats.intervals import known_among, measurable
+from ranking.stats.places import clear_number_one, place
 from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 from ranking.stats.ranks import clear_leader, rank_intervals
 from ranking.tallies import VoteCounts, clusters_of, outcome_rows
@@ -111,6 +115,7 @@ def combine(
     scores = Scores(model.ratings_, plain.status_, cross_check(labelled.battles, plain))
     theta = np.where(measurable(labelled.battles), model.theta_, np.nan)
     known = ~np.isnan(theta)
+    met = groups_met(people, evidence.candidates, labelled.battles)
     fields = {
         "interval_reason": interval_reason(model.reason_, known),
         "measured_digest": evidence.digest(),
@@ -129,8 +134,9 @@ def combine(
             model.people_.n_clusters_,
             labelled.battles.clusters_per_candidate(),
             evidence.candidates,
-        ),
-        findings=_findings(evidence, model, theta)
+        )
+        | {"groups_met": pairs_of(evidence.candidates, met)},
+        findings=_findings(evidence, model, theta, labelled.battles, met)
         | {"combined": _combined_finding(evidence, model, judged)},
     )
 
@@ -233,10 +239,13 @@ def _n_clusters(model: PredictionPowered) -> int | None:
 
 
 def _findings(
-    evidence: BoardEvidence, model: PredictionPowered, theta: Floats
+    evidence: BoardEvidence, model: PredictionPowered, theta: Floats, battles: Battles, met: Ints
 ) -> dict[str, object]:
     n_clusters, plain = _n_clusters(model), model.people_.model_
-    leader = clear_leader(theta, model.covariance_, CONFIDENCE, n_clusters=n_clusters)
+    scored = clear_leader(theta, model.covariance_, CONFIDENCE, n_clusters=n_clusters)
+    low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
+    places = place(battles.wins(), model.ratings_, met, low, high, CONFIDENCE)
+    leader = clear_number_one(places, scored, battles, CONFIDENCE)
     covariance = known_among(model.covariance_, ~np.isnan(theta))
     order = neighbours(model.theta_, covariance, plain.covariance_, CONFIDENCE, n_clusters)
     ids = evidence.candidates.tolist()

@@ -19,6 +19,7 @@ from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import known_among
+from ranking.stats.places import Places, clear_number_one
 from ranking.stats.ranks import clear_leader
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.sandwich import Sandwich
@@ -123,17 +124,18 @@ class ClusteredEstimate:
         return None if place is None else int(self.evidence.candidates[place])
 
 
-def build_findings(estimate: ClusteredEstimate) -> dict[str, Any]:
+def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any]:
     """All findings of a snapshot besides its standings, as JSON."""
     pairs = pair_battles(
         estimate.evidence.counts, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
     )
-    leader = clear_leader(
+    scored = clear_leader(
         estimate.theta,
         estimate.sandwich.covariance_,
         CONFIDENCE,
         n_clusters=estimate.n_clusters,
     )
+    leader = clear_number_one(places, scored, estimate.battles, CONFIDENCE)
     order = neighbours(
         estimate.model.theta_,
         estimate.covariance,
@@ -144,7 +146,7 @@ def build_findings(estimate: ClusteredEstimate) -> dict[str, Any]:
     return {
         "leader": estimate.candidate(leader),
         "neighbours": neighbour_findings(order, estimate.evidence.candidates.tolist()),
-        "fragility": _fragility(estimate, pairs),
+        "fragility": {} if places.n_above else _fragility(estimate, pairs),
         "agreement": _agreement(estimate.clustered),
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),

@@ -16,7 +16,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import Status
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
-from ranking.stats.ranks import ranks
+from ranking.stats.places import Places, place
 from ranking.tallies import UNIT, pair_battles
 from ranking.votes import Floats, Ints, pack_covariance
 
@@ -149,16 +149,16 @@ def record(evidence: BoardEvidence) -> Record:
 def _standings(
     evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
 ) -> list[Standing]:
-    totals = record(evidence)
+    totals, places = record(evidence), place_candidates(evidence, scores.ratings, measured)
     decided = totals.wins + totals.losses + totals.ties
     columns = {
         "score": scores.ratings,
-        "rank": ranks(scores.ratings),
+        "rank": places.rank,
         "win_rate": _rate(totals.points, totals.votes),
         "both_bad_rate": _rate(totals.both_bad, decided + totals.both_bad),
     }
     counted = {name: getattr(totals, name) for name in ("wins", "losses", "ties", "votes")}
-    n_ranked = int((~np.isnan(columns["rank"])).sum())
+    ranges = _rank_ranges(places, evidence.candidates, measured)
     return [
         Standing(
             candidate_id=pk,
@@ -167,17 +167,40 @@ def _standings(
             elo=elo.get(pk),
             **{name: _number(values[i]) for name, values in columns.items()},
             **{name: int(values[i]) for name, values in counted.items()},
-            **_interval(scores.ratings[i], measured.spreads.get(pk, Spread())),
-            **_rank_ranges(columns["rank"][i], n_ranked, measured.spreads.get(pk, Spread())),
+            **_interval(scores.ratings[i], measured.spreads.get(pk, Spread()), places, i),
+            **{name: _number(values[i]) for name, values in ranges.items()},
         )
         for i, pk in enumerate(evidence.candidates.tolist())
     ]
 
 
-def _interval(score: float, spread: Spread) -> dict[str, float | None]:
-    """The fields of the interval around a score; none for the unranked."""
+def place_candidates(
+    evidence: BoardEvidence, ratings: Floats, measured: MeasuredIntervals
+) -> Places:
+    """Place the candidates, also those without a score, by their scores and intervals."""
+    battles = pair_battles(evidence.counts, evidence.candidates, evidence.both_bad_is_tie)
+    met = dict(measured.settings.get("groups_met", []))
+    spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
+    return place(
+        battles.wins(),
+        ratings,
+        np.array([met.get(pk, 0) for pk in evidence.candidates.tolist()], np.int64),
+        ratings - _column(spreads, "below"),
+        ratings + _column(spreads, "above"),
+        CONFIDENCE,
+        BradleyTerry.scale,
+    )
+
+
+def _column(spreads: list[Spread], name: str) -> Floats:
+    values = [getattr(spread, name) for spread in spreads]
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _interval(score: float, spread: Spread, places: Places, i: int) -> dict[str, float | None]:
+    """The fields of the interval around a score; open on one side without one."""
     if isnan(score):
-        return {}
+        return {"low": _number(places.low[i]), "high": _number(places.high[i])}
     ends = {
         "low": None if spread.below is None else score - spread.below,
         "high": None if spread.above is None else score + spread.above,
@@ -185,20 +208,23 @@ def _interval(score: float, spread: Spread) -> dict[str, float | None]:
     return ends | {"standard_error": spread.standard_error}
 
 
-def _rank_ranges(rank: float, n_ranked: int, spread: Spread) -> dict[str, float | None]:
-    """The fields of the rank's ranges; borrowed ranges are stretched to contain the rank."""
-    if isnan(rank):
-        return {}
+def _rank_ranges(
+    places: Places, candidates: Ints, measured: MeasuredIntervals
+) -> dict[str, Floats]:
+    """The columns of the ranks' ranges; borrowed ranges are stretched to contain the rank."""
+    spreads = [measured.spreads.get(pk, Spread()) for pk in candidates.tolist()]
+    placed = int((~np.isnan(places.rank)).sum())
+    columns = {}
+    for kind in ("", "sure_"):
+        best, worst = places.among_all(
+            _column(spreads, f"{kind}rank_low"), _column(spreads, f"{kind}rank_high")
+        )
+        columns[f"{kind}rank_low"] = np.where(np.isnan(best), best, np.fmin(best, places.rank))
+        reach = np.fmin(np.fmax(worst, places.rank), placed)
+        columns[f"{kind}rank_high"] = np.where(np.isnan(worst), worst, reach)
     return {
-        "rank_low": None if spread.rank_low is None else min(spread.rank_low, rank),
-        "rank_high": _within(spread.rank_high, rank, n_ranked),
-        "sure_rank_low": None if spread.sure_rank_low is None else min(spread.sure_rank_low, rank),
-        "sure_rank_high": _within(spread.sure_rank_high, rank, n_ranked),
+        name: np.where(np.isnan(places.rank), np.nan, values) for name, values in columns.items()
     }
-
-
-def _within(worst: float | None, rank: float, n_ranked: int) -> float | None:
-    return None if worst is None else min(max(worst, rank), n_ranked)
 
 
 def _rate(part: Ints | Floats, whole: Ints) -> Floats:

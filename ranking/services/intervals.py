@@ -11,9 +11,11 @@ import numpy as np
 from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
+from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.connectivity import Clusters
 from ranking.stats.intervals import NoInterval, measurable
+from ranking.stats.places import Places, independent_groups, place
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, clustered_battles
@@ -94,11 +96,31 @@ def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> Me
         },
         settings=cluster_settings(
             clusters, bootstrap.n_clusters_, battles.clusters_per_candidate(), candidates
-        ),
-        findings=build_findings(estimate),
+        )
+        | {"groups_met": pairs_of(candidates, groups_met(clustered, candidates, battles))},
+        findings=build_findings(estimate, _places(bootstrap, estimate)),
     )
     measured.fields["measured_seconds"] = time.monotonic() - started
     return measured
+
+
+def groups_met(counts: VoteCounts, candidates: Ints, battles: Battles) -> Ints:
+    """(K,) the independent groups of each candidate's votes."""
+    prompt = counts.key("prompt")
+    return independent_groups(
+        np.searchsorted(candidates, counts.key("first")),
+        np.searchsorted(candidates, counts.key("second")),
+        np.where(prompt > 0, prompt, -1),
+        battles.clusters_per_candidate(),
+    )
+
+
+def _places(bootstrap: Bootstrap, estimate: ClusteredEstimate) -> Places:
+    low, high = (
+        np.where(estimate.measurable, ends, np.nan) for ends in (bootstrap.low_, bootstrap.high_)
+    )
+    met = groups_met(estimate.clustered, estimate.evidence.candidates, estimate.battles)
+    return place(estimate.battles.wins(), bootstrap.ratings_, met, low, high, CONFIDENCE)
 
 
 def interval_reason(reason: NoInterval | None, known: Bools) -> str:
@@ -116,8 +138,14 @@ def cluster_settings(
         "clusters": clusters.rule,
         "clusters_note": clusters.note,
         "n_clusters": n_clusters,
-        "clusters_met": np.column_stack([candidates, per_candidate]).tolist(),
+        "clusters_met": pairs_of(candidates, per_candidate),
     }
+
+
+def pairs_of(candidates: Ints, values: Ints) -> list[list[int]]:
+    """[candidate id, value] of each candidate, as settings keep them."""
+    pairs: list[list[int]] = np.column_stack([candidates, values]).tolist()
+    return pairs
 
 
 def _spreads(
@@ -156,11 +184,11 @@ def spreads_of(candidates: Ints, columns: Sequence[Floats], known: Bools) -> dic
 
 def borrow(snapshot: Snapshot) -> MeasuredIntervals:
     """The intervals of an older snapshot, for scores that have changed since."""
-    settings = ("clusters", "clusters_note", "n_clusters", "clusters_met")
+    settings = ("clusters", "clusters_note", "n_clusters", "clusters_met", "groups_met")
     names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
     candidates, covariance = unpack_covariance(snapshot.matrices)
     return MeasuredIntervals(
-        spreads={row.candidate_id: _spread_of(row) for row in snapshot.standings.all()},
+        spreads=_spreads_of_standings(list(snapshot.standings.all())),
         candidates=candidates,
         covariance=covariance,
         fields={name: getattr(snapshot, name) for name in (*names, "interval_reason")},
@@ -169,14 +197,27 @@ def borrow(snapshot: Snapshot) -> MeasuredIntervals:
     )
 
 
-def _spread_of(standing: Standing) -> Spread:
+def _spreads_of_standings(standings: Sequence[Standing]) -> dict[int, Spread]:
+    """Spreads by candidate; ranks are among those with a score, as they were measured."""
+    ranks = [row.rank for row in standings if row.score is not None and row.rank is not None]
+    above = min(ranks, default=1) - 1
+    return {row.candidate_id: _spread_of(row, above) for row in standings}
+
+
+def _spread_of(standing: Standing, above: int) -> Spread:
     score, low, high = standing.score, standing.low, standing.high
+    if score is None:
+        return Spread()
+
+    def within(rank: int | None) -> float | None:
+        return None if rank is None else max(rank - above, 1)
+
     return Spread(
-        below=None if score is None or low is None else score - low,
-        above=None if score is None or high is None else high - score,
+        below=None if low is None else score - low,
+        above=None if high is None else high - score,
         standard_error=standing.standard_error,
-        rank_low=standing.rank_low,
-        rank_high=standing.rank_high,
-        sure_rank_low=standing.sure_rank_low,
-        sure_rank_high=standing.sure_rank_high,
+        rank_low=within(standing.rank_low),
+        rank_high=within(standing.rank_high),
+        sure_rank_low=within(standing.sure_rank_low),
+        sure_rank_high=within(standing.sure_rank_high),
     )

@@ -16,6 +16,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
 
+HALF_A_VOTE = 0.5
+A_HUNDREDTH = 0.01
 FEW = 4  # steps after which a search through the whole graph is faster
 
 
@@ -67,7 +69,7 @@ class Connectivity:
 
 def connect(wins: Floats) -> Connectivity:
     """Find the strong components of a (K, K) win matrix, and the status of each candidate."""
-    arrows = wins > 0
+    arrows = arrows_of(wins)
     if len(wins) > 1 and _spans(arrows) and _spans(arrows.T):
         everybody = np.ones(len(wins), np.bool_)
         return Connectivity(np.zeros(len(wins), np.int64), everybody, (Status.RANKED,) * len(wins))
@@ -76,6 +78,16 @@ def connect(wins: Floats) -> Connectivity:
     if ranked.sum() < 2:
         ranked = np.zeros(len(wins), np.bool_)
     return Connectivity(components, ranked, _status(arrows, ranked))
+
+
+def arrows_of(wins: Floats) -> Bools:
+    """(K, K) who won against whom.
+
+    Soft verdicts that grant under half a vote in total, and under a hundredth of the pair's votes,
+    are no win: they would give a candidate that never lost a score without a bound.
+    """
+    arrows: Bools = (wins > 0) & ((wins >= HALF_A_VOTE) | (wins >= A_HUNDREDTH * (wins + wins.T)))
+    return arrows
 
 
 def _spans(arrows: Bools) -> bool:

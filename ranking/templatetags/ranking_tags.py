@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from arena.rendering.math import to_mathml
-from ranking.models import Raters
+from ranking.models import Raters, Standing
 
 register = template.Library()
 
@@ -50,6 +50,17 @@ NONE = "–"
 def elo(value: float | None) -> str:
     """Whole Elo points: no interval is narrow enough for decimals."""
     return NONE if value is None else f"{value:.0f}"
+
+
+@register.filter
+def interval(standing: Standing) -> str:
+    """A score's interval; open on one side if no finite score describes the candidate."""
+    low, high = standing.low, standing.high
+    if low is None and high is None:
+        return NONE
+    if low is None:
+        return f"< {elo(high)}"
+    return f"> {elo(low)}" if high is None else f"{elo(low)}–{elo(high)}"
 
 
 @register.filter

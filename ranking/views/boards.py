@@ -111,6 +111,7 @@ def _findings_context(view: BoardView) -> dict[str, Any]:
     leader = lead.candidate if lead and lead.clear else None
     return {
         "lead": lead,
+        "has_open": any(row.standing.score is None for row in view.ranked),
         "has_elo": any(row.standing.elo is not None for row in view.ranked),
         "has_neighbours": bool(findings.neighbours),
         "lines": [_row(view, row, findings, names, leader) for row in view.ranked],

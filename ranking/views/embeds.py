@@ -120,16 +120,20 @@ def lay_out(label: str, message: str, title: str) -> Badge:
 
 def badge_message(standing: Standing | None) -> str:
     """The possible ranks, the score, and its interval: "#1–2, 1043 (1025–1061)"."""
-    if standing is None or standing.score is None:
+    if standing is None or standing.rank is None:
         return _unranked(standing)
+    if standing.score is None:
+        return f"#{_ranks(standing, '–')}, {_why_no_score(standing)}"
     interval = _interval(standing)
     certainty = ", no interval yet" if interval is None else f" ({'–'.join(interval)})"
     return f"#{_ranks(standing, '–')}, {standing.score:.0f}{certainty}"
 
 
 def _spoken(standing: Standing | None) -> str:
-    if standing is None or standing.score is None:
+    if standing is None or standing.rank is None:
         return _unranked(standing)
+    if standing.score is None:
+        return f"rank {_ranks(standing, ' to ')}, {_why_no_score(standing)}"
     interval = _interval(standing)
     certainty = "no interval yet"
     if interval is not None:
@@ -140,6 +144,13 @@ def _spoken(standing: Standing | None) -> str:
 def _unranked(standing: Standing | None) -> str:
     has_votes = standing is not None and standing.votes > 0
     return "not comparable yet" if has_votes else "no votes yet"
+
+
+def _why_no_score(standing: Standing) -> str:
+    """In a few words, as no finite score describes the candidate."""
+    if standing.losses + standing.ties == 0:
+        return "never lost"
+    return "never won" if standing.wins + standing.ties == 0 else "no score"
 
 
 def _ranks(standing: Standing, to: str) -> str:
@@ -186,7 +197,7 @@ def embed_board(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 def embed_context(board: PublishedBoard) -> dict[str, Any]:
     """The context of `ranking/embed.html`."""
-    ranked = [standing for standing in board.standings if standing.score is not None]
+    ranked = [standing for standing in board.standings if standing.rank is not None]
     rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
     standings = ranked[:MOST_STANDINGS]
     return {

@@ -44,6 +44,8 @@ def texts(svg: bytes) -> list[str | None]:
             "#2, 1043, no interval yet",
         ),
         (Standing(votes=5), "not comparable yet"),
+        (Standing(votes=9, wins=9, rank=1, rank_low=1, rank_high=1), "#1, never lost"),
+        (Standing(votes=9, losses=9, rank=3, rank_low=2, rank_high=3), "#2–3, never won"),
         (Standing(votes=0), "no votes yet"),
         (None, "no votes yet"),
     ],

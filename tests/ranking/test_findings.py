@@ -7,6 +7,8 @@ import pytest
 from arena.models import Arena, Rater, Response
 from ranking.models import ResponseStyle, Snapshot
 from ranking.services.findings import count_missing, count_style
+from ranking.services.intervals import borrow
+from ranking.stats.connectivity import Status
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import fill, publish
 
@@ -32,7 +34,75 @@ def contest(n_rounds: int, n_prompts: int = 8) -> Arena:
 def test_a_leader_is_named_when_it_is_sure_and_not_before() -> None:
     many = contest(n_rounds=12)
     assert publish(many).findings["leader"] == many.candidates.order_by("pk")[0].pk
-    assert publish(contest(n_rounds=1)).findings["leader"] is None
+    assert publish(contest(n_rounds=1, n_prompts=4)).findings["leader"] is None
+
+
+def decide(arena: Arena, *results: tuple[int, int, int, int]) -> None:
+    """Cast votes, each on another prompt: (winner, loser, votes won, votes lost) by place."""
+    candidates = list(arena.candidates.order_by("pk"))
+    prompts = list(arena.prompts.order_by("pk"))
+    rater = make_person()
+    for winner, loser, won, lost in results:
+        for turn in range(won + lost):
+            outcome = "left" if turn < won else "right"
+            sides = candidates[winner], candidates[loser]
+            make_vote(arena, *sides, outcome, prompts[turn], rater)
+
+
+def test_who_never_lost_stands_above_who_lost_to_it() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=40)
+    decide(arena, (0, 1, 40, 0), (0, 2, 40, 0), (1, 2, 38, 2))
+    snapshot = publish(arena)
+    best, second, third = snapshot.standings.order_by("candidate")
+    assert [row.rank for row in (best, second, third)] == [1, 2, 3]
+    assert (best.score, best.high, best.reason) == (None, None, Status.UNDEFEATED.reason)
+    assert best.low is not None
+    assert second.high is not None
+    assert best.low > second.high
+    assert (second.rank_low, second.rank_high) == (2, 2)
+    assert snapshot.findings["leader"] == best.candidate_id
+    assert snapshot.findings["fragility"] == {}
+
+
+def test_who_never_lost_in_few_votes_stands_apart_and_unmakes_no_lead() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=40)
+    decide(arena, (0, 1, 7, 0), (1, 2, 38, 2))
+    snapshot = publish(arena)
+    apart, leader, last = snapshot.standings.order_by("candidate")
+    assert (apart.rank, apart.low, apart.high) == (None, None, None)
+    assert (leader.rank, last.rank) == (1, 2)
+    assert snapshot.findings["leader"] == leader.candidate_id
+
+
+def test_wins_over_the_last_alone_decide_nothing_about_the_first() -> None:
+    arena = make_arena(n_candidates=4, n_prompts=40)
+    decide(arena, (0, 3, 8, 0), (1, 2, 30, 10), (2, 3, 38, 2))
+    snapshot = publish(arena)
+    unbeaten, leader, *_ = snapshot.standings.order_by("candidate")
+    assert (unbeaten.rank, unbeaten.rank_low) == (1, 1)
+    assert unbeaten.rank_high is not None
+    assert unbeaten.rank_high > 1
+    assert (leader.rank, leader.rank_low) == (2, 1)
+    assert snapshot.findings["leader"] is None
+
+
+def test_total_dominance_shows_its_order() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=25)
+    decide(arena, (0, 1, 25, 0), (1, 2, 25, 0))
+    snapshot = publish(arena)
+    ranks = snapshot.standings.order_by("candidate").values_list("rank", "rank_high", "score")
+    assert list(ranks) == [(1, 1, None), (2, 2, None), (3, 3, None)]
+    assert snapshot.findings["leader"] == arena.candidates.order_by("pk")[0].pk
+
+
+def test_intervals_that_are_borrowed_keep_their_places() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=40)
+    decide(arena, (0, 1, 40, 0), (0, 2, 40, 0), (1, 2, 38, 2))
+    snapshot = publish(arena)
+    again = borrow(snapshot)
+    second, third = snapshot.standings.order_by("candidate")[1:]
+    assert again.spreads[second.candidate_id].rank_low == 1
+    assert again.spreads[third.candidate_id].sure_rank_high == 2
 
 
 def test_neighbours_are_in_the_order_of_the_board() -> None:

@@ -32,7 +32,10 @@ CASES = [
     ("undefeated through a chain", [*TRADE, (2, 0, 1.0), (3, 2, 1.0)], 3, Status.UNDEFEATED),
     ("between", [*TRADE, (2, 0, 1.0), (3, 2, 1.0)], 2, Status.ABOVE),
     ("tied once", [*TRADE, (2, 0, 0.5)], 2, Status.RANKED),
-    ("a soft score", [*TRADE, (2, 0, 0.999)], 2, Status.RANKED),
+    ("a soft score", [*TRADE, (2, 0, 0.9)], 2, Status.RANKED),
+    ("a soft score of next to nothing", [*TRADE, (2, 0, 0.999)], 2, Status.UNDEFEATED),
+    ("many of next to nothing", [*TRADE, *[(2, 0, 1 - 1e-8)] * 60], 2, Status.UNDEFEATED),
+    ("half a vote in many", [*TRADE, *[(2, 0, 0.999)] * 500], 2, Status.RANKED),
 ]
 
 
