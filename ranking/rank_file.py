@@ -25,6 +25,7 @@ from arena.formats.base import Checker, ImportFile, Known, RejectedRows
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError
 from ranking.models import Raters
+from ranking.services.findings import neighbour_findings
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
@@ -395,24 +396,11 @@ def rounded(value: float) -> float | None:
 
 
 def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
-    model = board.bootstrap.model_
-    pairs = neighbours(
-        model.theta_,
-        board.covariance,
-        model.covariance_,
-        board.settings.confidence,
-        board.n_clusters,
+    model, confidence = board.bootstrap.model_, board.settings.confidence
+    order = neighbours(
+        model.theta_, board.covariance, model.covariance_, confidence, board.n_clusters
     )
-    return [
-        {
-            "upper": board.name(pair.upper),
-            "lower": board.name(pair.lower),
-            "separated": pair.separated,
-            "votes": pair.votes,
-            "words": pair.words,
-        }
-        for pair in pairs
-    ]
+    return neighbour_findings(order, board.votes.names)
 
 
 def _agreement(votes: FileVotes) -> dict[str, Any] | None:
@@ -488,12 +476,13 @@ def _order(board: FileBoard) -> list[int]:
 def _standing(board: FileBoard, i: int) -> dict[str, Any]:
     status = board.bootstrap.model_.status_[i]
     has_interval = bool(board.measured[i])
+    own = (board.bootstrap.low_[i], board.bootstrap.high_[i]) if has_interval else (math.nan,) * 2
     return {
         "rank": _whole(board.places.rank[i]),
         "candidate": board.votes.names[i],
         "score": rounded(board.bootstrap.ratings_[i]),
-        "low": rounded(_end(board.bootstrap.low_[i], board.places.low[i], has_interval)),
-        "high": rounded(_end(board.bootstrap.high_[i], board.places.high[i], has_interval)),
+        "low": rounded(np.fmax(own[0], board.places.low[i])),
+        "high": rounded(np.fmax(own[1], board.places.high[i])),
         "se": rounded(board.sandwich.standard_errors_[i]) if has_interval else None,
         "rank_low": _whole(board.low[i]),
         "rank_high": _whole(board.high[i]),
@@ -503,11 +492,6 @@ def _standing(board: FileBoard, i: int) -> dict[str, Any]:
         "status": status.value,
         "reason": status.reason,
     }
-
-
-def _end(of_score: float, open_end: float, has_interval: bool) -> float:
-    """An end of the score's interval, or without a score the one end of the open interval."""
-    return float(of_score if has_interval and not isnan(of_score) else open_end)
 
 
 def _whole(value: float) -> int | None:
@@ -572,11 +556,8 @@ def _span(low: float | None, high: float | None, style: str) -> str:
 
 def _align(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = zip(HEAD, row, widths, strict=True)
-        lines.append("  ".join(_pad(*cell) for cell in cells).rstrip())
-    return lines
+    lines = [map(_pad, HEAD, row, widths) for row in rows]
+    return ["  ".join(line).rstrip() for line in lines]
 
 
 def _pad(column: str, text: str, width: int) -> str:

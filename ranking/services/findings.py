@@ -154,8 +154,10 @@ def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any
     }
 
 
-def neighbour_findings(order: Iterable[Neighbours], ids: Sequence[int]) -> list[dict[str, Any]]:
-    """Neighbours as a snapshot keeps them, by the ids of the candidates."""
+def neighbour_findings(
+    order: Iterable[Neighbours], ids: Sequence[int | str]
+) -> list[dict[str, Any]]:
+    """Neighbours as a snapshot keeps them, by the ids or names of the candidates."""
     return [
         {
             "upper": ids[pair.upper],
