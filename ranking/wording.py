@@ -52,9 +52,7 @@ CLEAR = (
     "Its lead over every other candidate is statistically significant, corrected for multiple"
     " comparisons."
 )
-CLEAR_WITHOUT_SCORE = (
-    "It has never lost, on enough prompts to rule out chance, so it stands above every score."
-)
+CLEAR_WITHOUT_SCORE = "It has never lost, and on enough prompts to rule out chance."
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (

@@ -192,8 +192,10 @@ class Card:
 
     @property
     def shared_lead(self) -> bool:
-        """Whether others could be first too, corrected for multiple comparisons."""
-        return self.leader is not None and self.leader.sure_rank_high != 1
+        """Whether the leader is not the clear number one."""
+        if self.leader is None or self.shown is None:
+            return False
+        return Findings.of(self.shown).leader != self.leader.candidate_id
 
 
 def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:

@@ -107,11 +107,13 @@ def test_badge_leaves_a_leader_that_newer_votes_overtook(board: Board) -> None:
     assert "put another candidate first" in page
 
 
-def test_the_index_calls_nobody_clear_by_one_pair_at_a_time(board: Board) -> None:
-    board.snapshot.standings.filter(rank=1).update(rank_low=1, rank_high=1, sure_rank_high=2)
-    assert "Leading, not conclusively" in board.client.get("/").content.decode()
-    board.snapshot.standings.filter(rank=1).update(sure_rank_high=1)
-    assert "not conclusively" not in board.client.get("/").content.decode()
+def test_the_index_calls_nobody_leading_who_is_no_clear_number_one(board: Board) -> None:
+    first = board.ranked[0].pk
+    board.snapshot.standings.filter(rank=1).update(rank_low=1, rank_high=1, sure_rank_high=1)
+    for leader in (None, first):
+        board.says(leader=leader)
+        page = board.client.get("/").content.decode()
+        assert ("Leading, not conclusively" in page) == (leader is None)
 
 
 def test_where_no_ranks_are_sure_nothing_is_said_of_number_one(board: Board) -> None:
