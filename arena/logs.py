@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
@@ -86,7 +87,7 @@ class UsefulTracebacks(logging.Filter):
                 status = getattr(record, "status_code", "")
                 record.args = (status, request.method, safe_path(request), outage(error))
             record.exc_info = None
-        if record.levelno < logging.ERROR:
+        if record.levelno < logging.ERROR or isinstance(error, SuspiciousOperation):
             record.exc_info = None
         return True
 

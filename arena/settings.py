@@ -278,6 +278,7 @@ LOGGING = {
         # In a terminal, a line per request would bury what `make run` says.
         "arena.access": {"level": LOG_LEVEL if LOG_FORMAT == "json" else "WARNING"},
         "django.request": {"filters": ["tracebacks"]},
+        "django.security.DisallowedHost": {"filters": ["tracebacks"]},
         "celery.app.trace": {"filters": ["tracebacks"]},
         # Each failed request says that there is no connection; the pool says so at every try.
         "psycopg.pool": {"level": "ERROR"},

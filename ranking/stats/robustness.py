@@ -233,7 +233,7 @@ class Stability(StrEnum):
 
 _REASONS = {
     Stability.CHANGES: "",
-    Stability.LEVEL: "Two candidates share the first place.",
+    Stability.LEVEL: "The first place is shared.",
     Stability.HOLDS: "No set of votes within the bound changes number one.",
     Stability.NOTHING_RANKED: "No two candidates are comparable yet.",
 }

@@ -30,7 +30,9 @@ class Command(BaseCommand):
                 if not settings.PORT:  # any free port; the server needs its address for links
                     os.environ.setdefault("SITE_URL", url)
                 self._prepare()
-                greeting = f"Ringside is running at {url} ({_sign_in()}). Ctrl-C stops it.\n"
+                greeting = (
+                    f"Ringside is running at {url} ({describe_sign_in()}). Ctrl-C stops it.\n"
+                )
                 _become_supervisor(listener.fileno(), lock.fileno(), greeting)
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
@@ -85,12 +87,19 @@ def _listen() -> socket.socket:
         ) from None
 
 
-def _sign_in() -> str:
-    """Say how to sign in as administrator; create one with a random password if needed."""
+def describe_sign_in() -> str:
+    """Say how to sign in as administrator; create one with a random password if needed.
+
+    Until the first sign-in each start gives it another password: the one before may have been
+    lost, as nothing keeps it.
+    """
     users = get_user_model().objects
     administrator = users.filter(is_superuser=True).order_by("pk").first()
-    if administrator is not None:
+    if administrator is None:
+        administrator = users.create_superuser(username=ADMIN)
+    elif administrator.last_login or (administrator.username, administrator.email) != (ADMIN, ""):
         return f"sign in as {administrator.get_username()}"
     password = secrets.token_urlsafe(12)
-    users.create_superuser(username=ADMIN, password=password)
-    return f"sign in as {ADMIN} with password {password}, which is shown only this once"
+    administrator.set_password(password)
+    administrator.save(update_fields=["password"])
+    return f"sign in as {ADMIN} with password {password}, which changes at each start until you do"
