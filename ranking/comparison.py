@@ -219,7 +219,7 @@ class CandidateDifference:
     lead : what the 95 % interval says; without one, `reason` says why, and `blamed` which side
         lacks a score
     is_decided : whether the lead is conclusive, however often it was checked
-    elo, low, high : the difference, in Elo
+    elo, low, high : the difference, in Elo, and its interval
     wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
     chance : the probability that the candidate is better, from 0 to 1
     votes, between : counted votes of the candidate on the board, and between the two
@@ -276,15 +276,18 @@ class DifferenceBoard:
         return Findings.of(self.snapshot)
 
     def difference(
-        self, candidate: int, baseline: int, *, forecast: bool = True
+        self, candidate: int, baseline: int, *, forecast: bool = True, once: bool = False
     ) -> CandidateDifference:
-        """Compare the candidates with these two different ids; `forecast`: also the votes to go."""
+        """Compare the candidates with these two different ids; `forecast`: also the votes to go.
+
+        Intervals hold at every check, as the decision does; with `once`, for a single check only.
+        """
         if unscored := self._unscored(candidate, baseline):
             result = self._complete_separation(candidate, baseline) or unscored
         elif self.pairs is None:
             result = CandidateDifference(Lead.NOT_COMPARABLE, reason=STILL_COUNTING)
         else:
-            result = self._measured(self.pairs, candidate, baseline, forecast)
+            result = self._measured(self.pairs, candidate, baseline, forecast, once)
         counted, both_bad = self._count_between(candidate, baseline)
         votes = self.votes(candidate)
         return replace(result, votes=votes, between=counted, both_bad=both_bad)
@@ -397,7 +400,7 @@ class DifferenceBoard:
         return {(low, high): prompts for low, high, prompts in stored}
 
     def _measured(
-        self, pairs: PublishedPairs, candidate: int, baseline: int, forecast: bool
+        self, pairs: PublishedPairs, candidate: int, baseline: int, forecast: bool, once: bool
     ) -> CandidateDifference:
         settings = self.snapshot.settings
         i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
@@ -432,14 +435,35 @@ class DifferenceBoard:
         if forecast and independent:
             votes = test.votes_to_go(independent)
             votes_to_go = MOST_VOTES if votes is None else votes
+        result = replace(result, is_decided=test.is_decided and difference.lead is not Lead.OPEN)
         return replace(
-            result,
-            is_decided=test.is_decided and difference.lead is not Lead.OPEN,
+            result if once else self._at_every_check(result, test),
             chance=test.chance_ahead,
             votes_to_go=votes_to_go,
             groups_to_go=test.clusters_to_go,
             n_groups=test.n_clusters,
         )
+
+    def _at_every_check(
+        self, result: CandidateDifference, test: SequentialTest
+    ) -> CandidateDifference:
+        """The result with the intervals of the confidence sequence.
+
+        They hold 0, and a share of a half, unless the lead is decided. Without groups enough to
+        decide anything they are without bounds.
+        """
+        if test.clusters_to_go:
+            return replace(result, low=None, high=None, wins_low=0.0, wins_high=1.0)
+        ends = [test.gap - test.radius, test.gap + test.radius]
+        if not result.is_decided:
+            ends = [min(ends[0], 0.0), max(ends[1], 0.0)]
+        low, high = (_number(end / self._theta_per_elo) for end in ends)
+        wins_low, wins_high = expected_score(np.array(ends)).tolist()
+        return replace(result, low=low, high=high, wins_low=wins_low, wins_high=wins_high)
+
+    @property
+    def _theta_per_elo(self) -> float:
+        return math.log(10) / float(self.snapshot.settings["scale"])
 
     def _count_groups(self, candidate: int, baseline: int) -> int | None:
         """The number of groups with votes of whichever has fewer; None if not stored."""
@@ -452,14 +476,12 @@ class DifferenceBoard:
         self, difference: Difference, independent: float, n_groups: int | None
     ) -> SequentialTest:
         """A sequential test of the difference in natural log-odds."""
-        settings = self.snapshot.settings
-        theta_per_elo = math.log(10) / settings["scale"]
         return SequentialTest.measured(
-            difference.elo * theta_per_elo,
-            difference.standard_error * theta_per_elo,
+            difference.elo * self._theta_per_elo,
+            difference.standard_error * self._theta_per_elo,
             independent,
             n_groups,
-            settings["confidence"],
+            self.snapshot.settings["confidence"],
         )
 
     def _style(self, candidate: int, baseline: int) -> StyleDifference | None:

@@ -98,7 +98,11 @@ class DecisionShown(serializers.Serializer[Any]):
     )
     lead = serializers.ChoiceField(choices=[lead.value for lead in Lead])
     elo = serializers.FloatField(allow_null=True, help_text="How far the candidate is ahead.")
-    low = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(
+        allow_null=True,
+        help_text="The 95 % interval of the difference, which holds however often it is checked:"
+        " it excludes 0 exactly when the verdict is known.",
+    )
     high = serializers.FloatField(allow_null=True)
     wins = serializers.FloatField(allow_null=True, help_text="How often it is preferred, 0 to 1.")
     wins_low = serializers.FloatField(allow_null=True)
@@ -109,7 +113,9 @@ class DecisionShown(serializers.Serializer[Any]):
     style_low = serializers.FloatField(allow_null=True)
     style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(
-        allow_null=True, help_text="The probability that the candidate is better."
+        allow_null=True,
+        help_text="The probability that the candidate is better, by today's votes: whoever checks"
+        " until it is high is wrong more often than it says.",
     )
     votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
     between = serializers.IntegerField(help_text="The votes between the two.")

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ranking.stats.battles import expected_score
 from ranking.stats.differences import MOST_VOTES
@@ -122,6 +122,21 @@ class SequentialTest:
             low, high = (low, middle) if self._log_ratio(middle) >= enough else (middle, high)
         votes = max(math.ceil((high - 1) / gained), self.clusters_to_go)
         return votes if votes <= most else None
+
+    @property
+    def radius(self) -> float:
+        """Half the width of the confidence sequence, in natural log-odds; infinite if unbounded.
+
+        The differences d for which the likelihood ratio of ``gap - d`` stays under
+        1 / (1 - confidence): with this confidence all intervals, of all checks, hold the true
+        difference (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021).
+        """
+        spread = TYPICAL**2 / self.error**2
+        enough = math.log1p(spread) - 2 * math.log(1 - self.confidence)
+        z = math.sqrt(enough * (1 + spread) / spread)
+        if self.n_clusters is None:
+            return z * self.error
+        return -float(stdtrit(self.n_clusters - 1, ndtr(-z))) * self.error
 
     def _log_ratio(self, more: float) -> float:
         """log L with `more` times the current information."""

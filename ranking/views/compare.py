@@ -99,7 +99,7 @@ def _compare(
     standings = {standing.candidate_id: standing for standing in board.standings}
     differences = DifferenceBoard(snapshot, standings, pairs)
     two = (a.candidate.pk, b.candidate.pk)
-    difference = differences.difference(*two, forecast=False)
+    difference = differences.difference(*two, forecast=False, once=True)
     return context | {
         "difference": difference,
         "record": differences.record(*two),

@@ -39,7 +39,7 @@ from arena.models import (
 from judges.core.calibration.items import PAIR_STATES, SCORE_STATES, PairItem, ScoreItem
 from judges.models import Calibration, DriftCheck, Epoch, Label, LabelItem, LabelSet, RunJudge
 from judges.services.calibration import measure_labels
-from judges.services.calls import judge_call, settle_ready
+from judges.services.calls import _epoch_of, judge_call, settle_ready
 from judges.services.drift import run_drift_checks
 from judges.services.honeypots import measure_honeypots
 from judges.services.label_runs import find_outstanding, order_label_run, order_outstanding
@@ -72,6 +72,7 @@ def order(
 
 def work_off(run: Run, rounds: int = 20) -> Run:
     """Make every call of a run, and those that are to be tried again as if their time had come."""
+    _epoch_of.cache_clear()  # another test's database had an epoch of the same asker
     for _ in range(rounds):
         calls = Call.objects.filter(run=run).in_progress()
         for call_id in calls.order_by("pk").values_list("pk", flat=True):

@@ -39,11 +39,29 @@ def two(arena: Arena) -> tuple[int, int]:
 def test_it_says_what_the_comparison_of_two_says(arena: Arena) -> None:
     publish(arena)
     a, b = two(arena)
-    gap = read(arena).difference(a, b)
+    gap = read(arena).difference(a, b, once=True)
     board = read_published(arena, BoardQuery())
     shown = compare_context(board, ChosenPair(a, b), "1")["difference"]
     assert replace(gap, votes_to_go=None) == shown
     assert (gap.between, gap.votes) == (8, 16)
+
+
+@pytest.mark.parametrize(("won", "is_decided"), [(60, False), (74, False), (90, True)])
+def test_the_interval_excludes_a_half_exactly_when_decided(
+    db: None, won: int, is_decided: bool
+) -> None:
+    """Of 120 votes on 120 prompts, 74 exclude it for a single check, which is not enough."""
+    arena = make_arena(n_candidates=2, n_prompts=120)
+    a, b = arena.candidates.order_by("pk")
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        make_vote(arena, a, b, "left" if turn < won else "right", prompt, make_person())
+    publish(arena)
+    found = read(arena).difference(a.pk, b.pk)
+    once = read(arena).difference(a.pk, b.pk, once=True)
+    assert found.is_decided == is_decided
+    assert (found.wins_low > 0.5) == (found.low > 0) == is_decided
+    assert (once.wins_low > 0.5) == (won > 60)
+    assert found.wins_low < once.wins_low < found.wins < once.wins_high < found.wins_high
 
 
 def test_seen_from_the_other_side_it_is_the_same(arena: Arena) -> None:

@@ -47,6 +47,28 @@ def test_it_is_the_same_seen_from_the_other_side(
     assert one.chance_ahead == pytest.approx(1 - other.chance_ahead)
 
 
+@given(
+    st.floats(-3, 3),
+    st.floats(0.02, 2),
+    st.none() | st.integers(8, 500),
+    st.floats(-6, 6),
+    st.sampled_from([0.9, 0.95, 0.99]),
+)
+def test_the_interval_holds_all_differences_that_are_not_ruled_out(
+    gap: float, error: float, n_clusters: int | None, difference: float, confidence: float
+) -> None:
+    test = SequentialTest(gap, error, n_clusters, confidence)
+    if abs(abs(gap - difference) - test.radius) > 1e-6:
+        rest = SequentialTest(gap - difference, error, n_clusters, confidence)
+        assert rest.is_decided == (abs(gap - difference) > test.radius)
+
+
+def test_the_interval_is_wider_than_that_for_one_look() -> None:
+    for n_clusters in (None, 10, 40):
+        test = SequentialTest(0.3, 0.1, n_clusters)
+        assert test.radius > critical_value(0.95, n_clusters) * 0.1
+
+
 def test_the_chance_is_that_of_students_t_or_the_normal_curve() -> None:
     assert SequentialTest(0.3, 0.2, 12).chance_ahead == pytest.approx(t(11).cdf(1.5))
     assert SequentialTest(0.3, 0.2).chance_ahead == pytest.approx(norm.cdf(1.5))
