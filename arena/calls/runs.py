@@ -164,4 +164,4 @@ def wake_failed(failed: CallQuerySet, now: datetime) -> int:
 
 def _open(run_id: int, states: list[Run.State]) -> bool:
     run = Run.objects.filter(pk=run_id, state__in=states)
-    return bool(run.update(state=Run.State.OPEN, pause_reason="", closed_at=None))
+    return bool(run.update(state=Run.State.OPEN, pause_reason="", closed_at=None, counted_at=None))

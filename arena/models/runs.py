@@ -10,6 +10,10 @@ from arena.models.teams import Team
 
 
 class RunQuerySet(models.QuerySet["Run"]):
+    def to_count(self) -> "RunQuerySet":
+        """Judge runs all of whose votes are cast, and perhaps on no leaderboard yet."""
+        return self.filter(kind="judge", state="done", counted_at=None)
+
     def of_people(self) -> "RunQuerySet":
         return self.filter(kind=Run.Kind.PERSON)
 
@@ -71,6 +75,11 @@ class Run(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now())
     closed_at = models.DateTimeField(null=True, blank=True)
+    counted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When leaderboards with all its votes were published.",
+    )
 
     objects = RunQuerySet.as_manager()
 

@@ -31,7 +31,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -205,6 +205,7 @@ class Decision(TypedDict):
     cost_to_go: float | None
     computed_at: str | None
     up_to_date: bool
+    counted: bool | None
     page: str
 
 
@@ -711,10 +712,19 @@ class Ringside:
         return cast(JudgeRun, said)
 
     def decision(
-        self, arena: str, candidate: int, baseline: int, *, raters: str = "people"
+        self,
+        arena: str,
+        candidate: int,
+        baseline: int,
+        *,
+        raters: str = "people",
+        run: int | None = None,
     ) -> Decision:
-        """Compare `candidate` with `baseline` by the votes of these raters."""
-        query = {"candidate": candidate, "baseline": baseline, "raters": raters}
+        """Compare `candidate` with `baseline` by the votes of these raters.
+
+        With a judge run, `counted` says whether all its votes are counted.
+        """
+        query = _decision_query(candidate, baseline, raters, run)
         return cast(Decision, self.get(f"{_arena(arena)}decision/", **query))
 
     def wait_for_decision(
@@ -725,17 +735,17 @@ class Ringside:
         *,
         patience: float,
         raters: str = "people",
-        since: str | None = None,
+        run: int | None = None,
     ) -> Decision:
-        """Return the decision once it is conclusive, or counts all votes cast until `since`.
+        """Return the decision once it is conclusive, or once it counts all votes of a judge run.
 
         Raises StillWaiting, with the current decision as `last`.
         """
 
         def is_over(said: Any) -> bool:
-            return said["verdict"] != "unknown" or bool(since and _counts(said, since))
+            return bool(said["verdict"] != "unknown" if run is None else said["counted"])
 
-        query = {"candidate": candidate, "baseline": baseline, "raters": raters}
+        query = _decision_query(candidate, baseline, raters, run)
         path = f"{_arena(arena)}decision/"
         said = self.wait(path, is_over, patience=patience, what="The decision", **query)
         return cast(Decision, said)
@@ -802,10 +812,6 @@ class Ringside:
             _add(report, said, start)
             start += len(batch)
         return report
-
-
-def _time(said: str) -> datetime:
-    return datetime.fromisoformat(said.replace("Z", "+00:00"))
 
 
 # -- Checks of candidates and answers --------------------------------------------------------------
@@ -890,6 +896,11 @@ def _arena(slug: str) -> str:
 
 def _candidate(arena: str, pk: int) -> str:
     return f"{_arena(arena)}candidates/{pk:d}/"
+
+
+def _decision_query(candidate: int, baseline: int, raters: str, run: int | None) -> dict[str, Any]:
+    pair = {"candidate": candidate, "baseline": baseline, "raters": raters}
+    return pair if run is None else {**pair, "run": run}
 
 
 def _with_query(path: str, query: Mapping[str, Any]) -> str:
@@ -993,7 +1004,6 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
 ID = re.compile(r"[0-9]{1,18}")
-A_MOMENT = timedelta(seconds=1)
 SETTLING = 60.0  # seconds in which a leaderboard counts the last votes of a run
 USUAL_WAIT = 1800.0  # seconds for answers and verdicts; human votes only with --wait
 NOTHING_MEASURED = (
@@ -1169,7 +1179,7 @@ class _Check:
                 baseline["id"],
                 patience=patience,
                 raters=asked.raters or _usual_raters(asked.judge),
-                since=run["closed_at"] if run else None,
+                run=run["id"] if run and run["state"] == "done" else None,
             )
         except StillWaiting as waiting:
             if waiting.last is None:
@@ -1183,10 +1193,10 @@ class _Check:
         return NOTHING_MORE if self.has_judged_all and found["verdict"] == "unknown" else ""
 
     def _code(self, run: JudgeRun | None, found: Decision) -> int:
+        if _why_open(run, found):
+            return OUT_OF_TIME
         known = {"better": PASSED, "worse": FAILED}
-        if found["verdict"] in known:
-            return known[found["verdict"]]
-        return OUT_OF_TIME if _why_open(run, found) else UNKNOWN[self.asked.require]
+        return known.get(found["verdict"], UNKNOWN[self.asked.require])
 
     def _sum_up(
         self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, found: Decision
@@ -1210,23 +1220,16 @@ class _Check:
 
 
 def _why_open(run: JudgeRun | None, found: Decision) -> str:
-    """Why an unknown verdict does not even mean "not conclusively worse"; else ''."""
+    """Why there is no verdict, not even "not conclusively worse"; else ''."""
+    if run is not None and run["state"] == "done" and not found["counted"]:
+        return NOT_COUNTED  # a part of the votes may say otherwise than all of them
     if found["verdict"] != "unknown":
         return ""
     if run is not None and run["state"] != "done":
         return NOT_THROUGH  # it was paused or cancelled
-    if run is not None and run["closed_at"] and not _counts(found, run["closed_at"]):
-        return NOT_COUNTED
     if not found["between"]:
         return NOTHING_MEASURED
     return NO_VERDICT if found["wins"] is None else ""
-
-
-def _counts(found: Decision, until: str) -> bool:
-    """Whether the leaderboard has counted all votes cast until this time."""
-    # The last votes may have been saved a moment after the time that they bear.
-    computed, last = found["computed_at"], _time(until) + A_MOMENT
-    return found["up_to_date"] or (computed is not None and _time(computed) > last)
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:

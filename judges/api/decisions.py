@@ -1,5 +1,6 @@
 """A team's decision: is this candidate better than that one, and how many votes are missing?"""
 
+import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars
 from arena.api.core.views import ArenaEndpoint
-from arena.models import Team
+from arena.models import Run, Team
 from arena.validation import join_names, quoted
 from judges.decision_report import (
     NO_BOARD,
@@ -34,6 +35,7 @@ from ranking.models import ArenaRefresh, Counted
 from ranking.stats.differences import Lead
 
 MOST_NAMED = 10
+RUN_ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 VERDICTS = {Lead.AHEAD: "better", Lead.BEHIND: "worse"}
 UNKNOWN = "unknown"
 ID_OR_NAME = "A candidate's id, or its name if that is unique; by default"
@@ -68,6 +70,7 @@ SHOWN: dict[str, Any] = {
     "snapshot": 91,
     "computed_at": "2026-11-22T09:00:00Z",
     "up_to_date": True,
+    "counted": None,
     "page": "https://arena.example/teams/search/arenas/search-answers/?candidate=17&baseline=12",
 }
 
@@ -134,6 +137,10 @@ class DecisionShown(serializers.Serializer[Any]):
         allow_null=True, help_text="When the votes were read; those cast before are counted."
     )
     up_to_date = serializers.BooleanField(help_text="Whether no vote waits to be counted.")
+    counted = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether the judge run that `run` names is done and all its votes are counted.",
+    )
     page = serializers.CharField()
 
 
@@ -153,6 +160,9 @@ class OneDecision(ArenaEndpoint):
             OpenApiParameter("baseline", description=f"{ID_OR_NAME} the team's baseline."),
             OpenApiParameter("raters", enum=Counted.values, description="Whose votes count."),
             OpenApiParameter("category", description="Only prompts of this category."),
+            OpenApiParameter(
+                "run", int, description="A judge run: `counted` says whether its votes are counted."
+            ),
             OpenApiParameter("team", description="The team's slug. By default, the token's team."),
         ],
     )
@@ -163,12 +173,17 @@ class OneDecision(ArenaEndpoint):
             raise BadParameter("raters", f"Must be one of: {', '.join(Counted.values)}.")
         # Asked before the board is read: a refresh in between may not vouch for what it replaced.
         behind = ArenaRefresh.objects.behind(timezone.now()).filter(arena=self.arena)
+        run = self._run(parameters.get("run", ""))
         is_up_to_date = not behind.exists()
         query = DecisionQuery.of(parameters | self._pair(team, parameters))
         context = decision_context(team, self.arena, query)
         if (category := parameters.get("category", "")) != context["query"].category:
             context = self._without_votes(context, category)
-        return Response(DecisionShown(self._decision(team, context, is_up_to_date)).data)
+        found = self._decision(team, context, is_up_to_date)
+        if run is not None:
+            ended = run.state == Run.State.DONE
+            found["counted"] = ended and (run.counted_at is not None or is_up_to_date)
+        return Response(DecisionShown(found).data)
 
     def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
         """The same for a category without a board, where the page falls back to all prompts."""
@@ -186,6 +201,16 @@ class OneDecision(ArenaEndpoint):
             names = (candidates.focus.name, candidates.baseline.name)
             changes["sentence"] = headline(*names, NO_BOARD, raters=query.raters, category=category)
         return context | changes
+
+    def _run(self, number: str) -> Run | None:
+        """The judge run that is named, as it is now; raises BadParameter."""
+        if not number:
+            return None
+        runs = Run.objects.filter(arena=self.arena, kind=Run.Kind.JUDGE)
+        run = runs.filter(pk=int(number)).first() if RUN_ID.fullmatch(number) else None
+        if run is None:
+            raise BadParameter("run", f"There is no judge run {quoted(number)} here.")
+        return run
 
     def _team(self, slug: str) -> Team:
         """The named team, or else the token's, the arena's, or the only one with candidates."""
@@ -242,6 +267,7 @@ class OneDecision(ArenaEndpoint):
             "snapshot": snapshot.pk if snapshot else None,
             "computed_at": snapshot.published_at if snapshot else None,
             "up_to_date": is_up_to_date,
+            "counted": None,
             "page": self.request.build_absolute_uri(path + query.link()),
         }
 

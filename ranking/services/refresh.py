@@ -90,6 +90,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     if arena is None:
         return [], None
     read_at = timezone.now()
+    finished = list(Run.objects.to_count().filter(arena=arena_id).values_list("pk", flat=True))
     fold_service.fold(arena_id=arena_id, token=token)
     tallies = load_tallies(arena_id)
     voted = tallies.questions()
@@ -107,6 +108,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
         if snapshot is not None:
             current[board.pk] = snapshot
             published.append(board.pk)
+    if finished and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
+        Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
     pair_weights.publish(arena=arena, evidence=tallies.evidence(boards[ALL_HUMAN]))
     return published, _next_recheck(current.values())

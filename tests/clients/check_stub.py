@@ -30,6 +30,7 @@ DECIDED: dict[str, Any] = {
     "votes_to_go": None,
     "computed_at": "2026-11-22T09:00:05Z",
     "up_to_date": False,
+    "counted": True,
     "page": "https://arena.example/teams/search/arenas/a/?candidate=17",
 }
 ANSWERS = {"id": 3, "state": "done", "pause_reason": "", "wanted": 6, "done": 6, "spent": 0.11}

@@ -118,24 +118,19 @@ def test_answers_that_paused_end_with_3(check: Any) -> None:
     assert "The answer run paused: The key is wrong." in said
 
 
-@pytest.mark.parametrize("computed", [None, "2026-11-22T08:59:59Z"])
+@pytest.mark.parametrize("verdict", ["unknown", "better", "worse"])
 @pytest.mark.parametrize("between", [0, 12])
 @pytest.mark.parametrize("require", ["not-worse", "better", "known"])
-def test_a_board_that_has_not_counted_the_verdicts_is_no_pass(
-    check: Any, computed: str | None, between: int, require: str
+def test_a_board_that_has_not_counted_the_verdicts_is_no_result(
+    check: Any, verdict: str, between: int, require: str
 ) -> None:
-    before = decided("unknown") | {"computed_at": computed, "between": between}
+    """A part of the votes may say otherwise than all of them."""
+    before = decided(verdict) | {"counted": False, "between": between}
     waiting = StillWaiting("The decision: not there.", before)
     code, said = check(Stub(decided=waiting), "--judge=x", f"--require={require}")
     assert code == 3
     assert "The leaderboard has not counted the run's verdicts yet" in said
     assert "Nothing was measured" not in said
-
-
-@pytest.mark.parametrize(("verdict", "code"), [("better", 0), ("worse", 1)])
-def test_what_an_older_board_knows_already_counts(check: Any, verdict: str, code: int) -> None:
-    before = decided(verdict) | {"computed_at": "2026-11-22T08:59:59Z"}
-    assert check(Stub(decided=before), "--judge=x")[0] == code
 
 
 def test_peoples_votes_that_do_not_come_are_read_as_they_stand(check: Any) -> None:

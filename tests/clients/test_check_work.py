@@ -82,22 +82,22 @@ def test_judging_is_ordered_for_the_two_alone(check: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "raters", "since"),
+    ("options", "raters", "run"),
     [
         ([], "people", None),
-        (["--judge=x"], "judges", JUDGED["closed_at"]),
-        (["--judge=x,y"], "juries", JUDGED["closed_at"]),
-        (["--judge=x", "--raters=combined"], "combined", JUDGED["closed_at"]),
+        (["--judge=x"], "judges", JUDGED["id"]),
+        (["--judge=x,y"], "juries", JUDGED["id"]),
+        (["--judge=x", "--raters=combined"], "combined", JUDGED["id"]),
     ],
 )
 def test_the_votes_of_who_was_asked_decide(
-    check: Any, options: list[str], raters: str, since: str | None
+    check: Any, options: list[str], raters: str, run: int | None
 ) -> None:
     stub = Stub()
     check(stub, *options, "--wait=2h")
     what, pair, how = stub.done[-1]
-    assert (what, pair, how["raters"], how["since"]) == ("decide", (17, 12), raters, since)
-    assert how["patience"] == pytest.approx(60 if since else 7200)
+    assert (what, pair, how["raters"], how["run"]) == ("decide", (17, 12), raters, run)
+    assert how["patience"] == pytest.approx(60 if run else 7200)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 RUN = {"id": 5, "state": "open", "pause_reason": ""}
 ORDER: dict[str, Any] = {"judges": ["scripted"], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
-AFTER = "2026-11-22T10:00:01.5+01:00"
-BEFORE = {"verdict": "unknown", "computed_at": "2026-11-22T08:59:59.5Z", "up_to_date": False}
+BEFORE = {"verdict": "unknown", "counted": False}
 
 
 @pytest.fixture
@@ -98,6 +97,8 @@ def test_a_decision_is_asked_for_by_both_and_whose_votes(server: FakeRingside) -
     assert server.asked[0].path == f"{path}judges"
     client.decision("a", 17, 12)
     assert server.asked[1].path == f"{path}people"
+    client.decision("a", 17, 12, raters="judges", run=5)
+    assert server.asked[2].path == f"{path}judges&run=5"
 
 
 @pytest.mark.parametrize("verdict", ["better", "worse"])
@@ -107,17 +108,15 @@ def test_what_is_known_is_waited_for(verdict: str) -> None:
     assert found["verdict"] == verdict
 
 
-@pytest.mark.parametrize("counts", [{"computed_at": AFTER}, {"up_to_date": True}])
-def test_a_board_that_counts_all_votes_is_not_waited_for(counts: dict[str, Any]) -> None:
-    none_yet, too_soon = ({"computed_at": at} for at in (None, "2026-11-22T09:00:00.9Z"))
-    counted = BEFORE | counts
-    said = [Said(BEFORE | one) for one in (none_yet, {}, too_soon, counts)]
+def test_the_votes_of_a_run_are_waited_for_whatever_a_part_of_them_says() -> None:
+    counted = BEFORE | {"counted": True}
+    said = [Said(BEFORE), Said(BEFORE | {"verdict": "better"}), Said(counted)]
     with FakeRingside(*said) as server:
         found = Ringside(server.url).wait_for_decision(
-            "a", 17, 12, patience=60, raters="judges", since="2026-11-22T09:00:00Z"
+            "a", 17, 12, patience=60, raters="judges", run=5
         )
     assert found == counted
-    assert {asked.path.rpartition("=")[2] for asked in server.asked} == {"judges"}
+    assert {asked.path.rpartition("&")[2] for asked in server.asked} == {"run=5"}
 
 
 def test_what_stays_unknown_is_told_as_it_stands() -> None:

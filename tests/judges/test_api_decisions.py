@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Team
+from arena.models import Arena, Candidate, Run, Team
 from judges.services.decisions import write_decisions
 from ranking.models import ArenaRefresh
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
@@ -94,6 +94,57 @@ def test_while_votes_wait_or_are_being_counted_it_is_not_up_to_date(
     assert decision(caller, clear_lead)["up_to_date"] is True
     ArenaRefresh.objects.update(token=uuid.uuid4())  # the tallies may have votes of no board yet
     assert decision(caller, clear_lead)["up_to_date"] is False
+
+
+def test_the_votes_of_a_run_are_counted_once_a_board_has_them(
+    team: Team, clear_lead: Arena
+) -> None:
+    caller = token_of(team, "read")
+    run = order(clear_lead, "scripted:scripted-1", per_pair=10)
+    asked = {"raters": "judges", "run": str(run.pk)}
+    assert decision(caller, clear_lead)["counted"] is None
+    assert decision(caller, clear_lead, **asked)["counted"] is False
+    work_off(run)
+    assert decision(caller, clear_lead, **asked)["counted"] is False  # voted, and on no board yet
+    publish(clear_lead)
+    assert decision(caller, clear_lead, **asked)["counted"] is True
+
+
+def test_votes_of_others_that_wait_are_no_matter_to_a_counted_run(
+    team: Team, clear_lead: Arena
+) -> None:
+    caller = token_of(team, "read")
+    run = work_off(order(clear_lead, "scripted:scripted-1", per_pair=10))
+    publish(clear_lead)
+    make_vote(clear_lead, *candidates_of(clear_lead), "left", clear_lead.prompts.first())
+    found = decision(caller, clear_lead, raters="judges", run=str(run.pk))
+    assert (found["up_to_date"], found["counted"]) == (False, True)
+
+
+def test_a_run_that_ends_after_its_votes_were_counted_needs_no_other_board(
+    team: Team, clear_lead: Arena
+) -> None:
+    caller = token_of(team, "read")
+    run = work_off(order(clear_lead, "scripted:scripted-1", per_pair=10))
+    publish(clear_lead)
+    Run.objects.filter(pk=run.pk).update(counted_at=None)
+    found = decision(caller, clear_lead, raters="judges", run=str(run.pk))
+    assert (found["up_to_date"], found["counted"]) == (True, True)
+
+
+def test_a_board_that_cannot_be_published_counts_no_run(clear_lead: Arena) -> None:
+    publish(clear_lead)
+    run = work_off(order(clear_lead, "scripted:scripted-1", per_pair=10))
+    clear_lead.boards.filter(raters="people").update(problem="choix differs")
+    publish(clear_lead)
+    assert Run.objects.get(pk=run.pk).counted_at is None
+
+
+@pytest.mark.parametrize("run", ["0", "x", "9" * 30, "²"])
+def test_a_run_that_is_not_there_is_said_so(team: Team, clear_lead: Arena, run: str) -> None:
+    answer = token_of(team, "read").get(f"arenas/{clear_lead.slug}/decision/?run={run}")
+    assert answer.status_code == 400
+    assert "There is no judge run" in answer.text
 
 
 def test_judges_and_people_are_asked_apart(team: Team, clear_lead: Arena) -> None:
