@@ -49,6 +49,7 @@ FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two polls
 AGAIN = (429, 500, 502, 503, 504)
 STILL_AT_WORK = "urn:ringside:problem:still-at-work"
 NOTHING_TO_DO = "urn:ringside:problem:nothing-to-do"
+STILL_JUDGING = "urn:ringside:problem:still-judging"
 ENDED = ("done", "cancelled")  # states of a run that is over
 # A candidate's configuration with its defaults, and fields that only describe it.
 USUAL: dict[str, Any] = {
@@ -1157,6 +1158,9 @@ class _Check:
         try:
             run = self.client.order_judging(asked.arena, **order)
         except RingsideError as error:
+            if error.kind == STILL_JUDGING:
+                again = f"{error.detail} Run this again when it has ended."
+                raise StillWaiting(again, None) from error
             if error.kind != NOTHING_TO_DO:
                 raise
             self.say(error.detail)

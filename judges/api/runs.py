@@ -121,7 +121,8 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         summary="Start a judge run, or get a quote for one",
         description="With `dry_run` the answer is a quote, and nothing is saved. Otherwise the run "
         "starts in the background and never spends more than `cap`, which comes out of the team's "
-        "budget. If there is nothing left to judge, the problem's type ends in `nothing-to-do`.",
+        "budget. If there is nothing left to judge, the problem's type ends in `nothing-to-do`; "
+        "if an unfinished run has these pairs, in `still-judging`.",
         request={
             "application/json": OpenApiRequest(
                 JudgingGiven, examples=[OpenApiExample("A body", value=SENT)]

@@ -13,7 +13,13 @@ from judges.core.spec import JudgeSpec, family_of
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.models.judges import SCRIPTED
 from judges.services import subjects
-from judges.services.registry import JudgeError, NothingToJudgeError, default_quorum, jury_digest
+from judges.services.registry import (
+    JudgeError,
+    NothingToJudgeError,
+    StillJudgingError,
+    default_quorum,
+    jury_digest,
+)
 from judges.services.subjects import ArenaAnswers, answers_in, criteria_suffix, key_of_pair
 from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot
@@ -358,7 +364,7 @@ def prepare_order(
         asked=_already_asked(arena, epochs, quorum),
     )
     if not plan.picks:
-        raise _nothing_to_judge(arena, plan, specs)
+        raise _nothing_to_judge(arena, plan, specs, _unfinished_run(arena, epochs, options))
     families, suffix = families_in(arena), criteria_suffix(arena.criteria)
     all_members = []
     for spec, epoch in zip(specs, epochs, strict=True):
@@ -407,7 +413,22 @@ def _already_asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | N
     return set(decided.values_list("responses", flat=True))
 
 
-def _nothing_to_judge(arena: Arena, plan: RunPlan, specs: Sequence[JudgeSpec]) -> JudgeError:
+def _unfinished_run(
+    arena: Arena, epochs: Sequence[Epoch | None], options: OrderOptions
+) -> Run | None:
+    """Return a run in which one of the judges has such pairs yet to judge."""
+    waiting = Judgement.objects.waiting().filter(epoch__in=[e for e in epochs if e is not None])
+    if options.candidates:
+        waiting = waiting.filter(
+            comparison__left__in=options.candidates, comparison__right__in=options.candidates
+        )
+    runs = Run.objects.not_over().filter(arena=arena, pk__in=waiting.values("run"))
+    return runs.order_by("pk").first()
+
+
+def _nothing_to_judge(
+    arena: Arena, plan: RunPlan, specs: Sequence[JudgeSpec], unfinished: Run | None
+) -> JudgeError:
     """Explain why a plan is empty."""
     candidates = arena.candidates.filter(retired_at=None).count()
     if candidates < 2:
@@ -417,6 +438,13 @@ def _nothing_to_judge(arena: Arena, plan: RunPlan, specs: Sequence[JudgeSpec]) -
         return JudgeError("No two candidates in this arena answer the same prompt.")
     if not plan.pairs:
         return NothingToJudgeError(" ".join(["This order includes no pairs.", *plan.left_out]))
+    if unfinished is not None:
+        is_paused = unfinished.state == Run.State.PAUSED
+        return StillJudgingError(
+            f"Run {unfinished.pk} still has these pairs and is paused. Resume or cancel it first."
+            if is_paused
+            else f"Run {unfinished.pk} is still judging these pairs."
+        )
     judge = specs[0].label if len(specs) == 1 else "This jury"
     reason = f"{judge} has already judged every prompt of every pair that can be judged here."
     return NothingToJudgeError(" ".join([reason, *plan.left_out]))

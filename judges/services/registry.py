@@ -33,6 +33,12 @@ class NothingToJudgeError(JudgeError):
     kind = "nothing-to-do"
 
 
+class StillJudgingError(JudgeError):
+    """An order of comparisons that an unfinished run has, whose verdicts are to come."""
+
+    kind = "still-judging"
+
+
 @dataclass(frozen=True)
 class Switches:
     """Options of a judge besides endpoint, model and rubric; each combination is another judge.

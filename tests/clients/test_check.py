@@ -10,6 +10,7 @@ from clients.python import ringside
 from clients.python.ringside import (
     NOTHING_MORE,
     NOTHING_TO_DO,
+    STILL_JUDGING,
     RingsideError,
     StillWaiting,
     main,
@@ -101,6 +102,13 @@ def test_what_was_never_measured_is_no_pass(check: Any, between: int) -> None:
     code, said = check(Stub(judged=nothing, decided=apart), "--judge=x")
     assert code == 3
     assert NOTHING_MORE not in said
+
+
+def test_pairs_that_another_run_has_yet_to_judge_end_with_3(check: Any) -> None:
+    there = RingsideError("Run 4 is still judging these pairs.", status=422, kind=STILL_JUDGING)
+    code, said = check(Stub(judged=there), "--judge=x")
+    assert code == 3
+    assert said.endswith("Run 4 is still judging these pairs. Run this again when it has ended.\n")
 
 
 def test_verdicts_that_are_not_there_in_time_end_with_3(check: Any) -> None:

@@ -139,11 +139,25 @@ def test_only_pairs_of_the_candidates_that_are_named_are_judged(team: Team, aren
 
 def test_what_was_judged_already_is_nothing_to_do(team: Team, arena: Arena) -> None:
     caller = token_of(team, "judge")
-    post(caller, arena, per_pair=9)
+    work_off(Run.objects.get(pk=post(caller, arena, per_pair=9).json()["id"]))
     again = post(caller, arena, per_pair=9)
     assert again.status_code == 422
     assert again.json()["type"] == "urn:ringside:problem:nothing-to-do"
     assert "has already judged" in again.json()["detail"]
+
+
+def test_what_another_run_has_yet_to_judge_is_not_nothing_to_do(team: Team, arena: Arena) -> None:
+    caller = token_of(team, "judge")
+    run = Run.objects.get(pk=post(caller, arena, per_pair=9).json()["id"])
+    again = post(caller, arena, per_pair=9)
+    assert again.json()["type"] == "urn:ringside:problem:still-judging"
+    assert again.json()["detail"] == f"Run {run.pk} is still judging these pairs."
+    Run.objects.filter(pk=run.pk).update(state="paused", pause_reason="Its cap is reached.")
+    again = post(caller, arena, per_pair=9)
+    assert again.json()["type"] == "urn:ringside:problem:still-judging"
+    assert again.json()["detail"] == (
+        f"Run {run.pk} still has these pairs and is paused. Resume or cancel it first."
+    )
 
 
 def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena) -> None:

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.runs import cancel_run
-from arena.models import Comparison, Rater, Vote
+from arena.models import Comparison, Rater, Run, Vote
 from judges.models import Calibration, Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
 from judges.services.calibration import settle_juries_with, settle_trust, trust_problems
@@ -90,6 +90,10 @@ def test_same_jury_gets_new_pairs_until_none_are_left() -> None:
     arena = make_arena(2, 3)
     order(arena, *JURY[:2], per_pair=2)
     assert order(arena, *JURY[:2], per_pair=2).votes_wanted == 1
+    with pytest.raises(JudgeError, match="still judging"):
+        order(arena, *JURY[:2], per_pair=2)
+    for run in Run.objects.all():
+        work_off(run)
     with pytest.raises(JudgeError, match="already judged"):
         order(arena, *JURY[:2], per_pair=2)
 

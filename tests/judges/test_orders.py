@@ -79,6 +79,10 @@ def test_same_order_brings_new_items_until_none_are_left() -> None:
         order(arena, SCRIPTED, per_pair=2)
     assert len(set(responses(arena))) == 4
     assert order(arena, SCRIPTED, per_pair=2).votes_wanted == 1
+    with pytest.raises(JudgeError, match="still judging"):
+        order(arena, SCRIPTED, per_pair=2)
+    for run in Run.objects.all():
+        work_off(run)
     with pytest.raises(JudgeError, match="already judged every prompt"):
         order(arena, SCRIPTED, per_pair=2)
     assert len(set(responses(arena))) == len(responses(arena)) == 5
