@@ -21,6 +21,7 @@ from arena.calls.providers.base import (
     RejectedError,
     Reply,
     Request,
+    RetryableError,
     TooLongError,
     UnsupportedParameterError,
 )
@@ -67,7 +68,8 @@ class Probed:
 def probe(provider: Provider, model: str) -> Probed:
     """Ask `model` once per ability; raises no ProviderError.
 
-    A server that is busy, dead or closed to us gives no answer about abilities: not ok.
+    A request that fails for the moment is sent once more. A server that stays busy, dead or closed
+    to us gives no answer about abilities: not ok.
     """
     trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
     try:
@@ -124,6 +126,12 @@ class _Trial:
             return None
 
     def _ask(self, request: Request) -> Reply:
+        try:
+            return self._ask_once(request)
+        except RetryableError:
+            return self._ask_once(request)
+
+    def _ask_once(self, request: Request) -> Reply:
         try:
             reply = self.provider.complete(request)
         except ProviderError as error:

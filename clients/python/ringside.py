@@ -1154,6 +1154,7 @@ class _Check:
             "candidates": [candidate["id"], baseline["id"]],
             "per_pair": asked.per_pair,
             "cap": asked.cap,
+            **({"own_family": True} if asked.own_family else {}),
         }
         try:
             run = self.client.order_judging(asked.arena, **order)
@@ -1335,6 +1336,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--per-pair", type=int, default=50, metavar="N", help="comparisons to buy; default: 50")
     add("--cap", type=_dollars, metavar="USD", help="spending cap for the judges")
+    add(
+        "--own-family",
+        action="store_true",
+        help="let a judge compare an answer of its own model family with another's",
+    )
     add("--raters", choices=["people", "judges", "juries", "combined"], help="whose votes decide")
     add(
         "--wait",

@@ -304,7 +304,7 @@ def order_of_voted(
     left_out = []
     if own := len(picks) - len(fair):
         left_out.append(
-            f"{own} pairs have an answer from the judge's own model family and are left out."
+            f"{own} pairs have one answer from the judge's own model family and are left out."
         )
     return JudgeOrder(
         arena, OrderOptions(per_pair=1), [member], chosen, shares_of(chosen), None, left_out

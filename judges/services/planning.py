@@ -276,9 +276,9 @@ def _draw(seed: str, pair: int, prompt: int) -> bytes:
 def exclude_family(
     picks: Sequence[PlannedComparison], family: str, candidate_families: Mapping[int, str]
 ) -> list[PlannedComparison]:
-    """Drop the comparisons with an answer of the judge's own model family."""
+    """Drop the comparisons in which just one answer is of the judge's own model family."""
     own = {candidate for candidate, of_model in candidate_families.items() if of_model == family}
-    return [pick for pick in picks if not own & {pick.pair.low_id, pick.pair.high_id}]
+    return [pick for pick in picks if len(own & {pick.pair.low_id, pick.pair.high_id}) != 1]
 
 
 def families_in(arena: Arena) -> dict[int, str]:
@@ -452,8 +452,8 @@ def _nothing_to_judge(
 
 def _family_notes(members: Sequence[Member], plan: RunPlan) -> list[str]:
     return [
-        f"{member.spec.label} skips {skipped} comparisons with an answer from its own model "
-        f"family ({member.spec.family})."
+        f"{member.spec.label} skips {skipped} comparisons of an answer from its own model family"
+        f" ({member.spec.family}) with one from another; --own-family, or own_family, allows them."
         for member in members
         if (skipped := len(plan.picks) - len(member.picks))
     ]
@@ -478,7 +478,11 @@ def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
 def _why_no_calls(max_calls: int | None) -> str:
     if max_calls is not None and max_calls < 2:
         return "A comparison needs two calls, one in each order: --max-calls must be at least 2."
-    return "Every remaining comparison has an answer from the judge's own model family."
+    return (
+        "In every remaining comparison one answer is by the judge's own model family, and the"
+        " other has not the same advantage. Use another judge, or allow it: --own-family, or"
+        " own_family in the API."
+    )
 
 
 # -- Calls -----------------------------------------------------------------------------------------

@@ -241,10 +241,10 @@ def clear_number_one(
 ) -> int | None:
     """The candidate that is clearly number one among all active candidates, or None.
 
-    ``scored``: the clear number one among those with a score. It is none if another candidate has
-    beaten it, whatever the scores say.
+    ``scored``: the clear number one among those with an interval. It is none if another candidate
+    has a higher score, if only of few votes, or has beaten it, whatever the scores say.
     """
     leader = places.leader(scored)
-    if leader is None or beats_directly(battles, leader, confidence).any():
+    if leader is None or places.rank[leader] > 1:
         return None
-    return leader
+    return None if beats_directly(battles, leader, confidence).any() else leader

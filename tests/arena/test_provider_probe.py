@@ -103,27 +103,35 @@ def test_anthropics_format_has_no_seed_and_no_logprobs(server: FakeServer) -> No
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "words", "requests"),
     [
-        (fails(401, f"Incorrect key {KEY}"), "HTTP 401"),
-        (fails(404, "no such model"), "no such model"),
-        (fails(429), "HTTP 429"),
-        (fails(500), "HTTP 500"),
-        (fails(400, "odd"), "odd"),
-        (fake_server.half_a_body, "The connection broke"),
-        (fake_server.wrong_json, "cannot be read"),
+        (fails(401, f"Incorrect key {KEY}"), "HTTP 401", 1),
+        (fails(404, "no such model"), "no such model", 1),
+        (fails(429), "HTTP 429", 2),
+        (fails(500), "HTTP 500", 2),
+        (fails(400, "odd"), "odd", 1),
+        (fake_server.half_a_body, "The connection broke", 2),
+        (fake_server.wrong_json, "cannot be read", 2),
     ],
 )
 @pytest.mark.parametrize("client", [openai, anthropic])
 def test_a_server_that_does_not_answer_is_not_ok_and_says_why(
-    server: FakeServer, answer: Any, words: str, client: Any
+    server: FakeServer, answer: Any, words: str, requests: int, client: Any
 ) -> None:
     server.otherwise = answer
     found = probe(client(server), MODEL)
     assert not found.ok
     assert words in found.problem
     assert KEY not in found.problem
-    assert found.requests == 1
+    assert found.requests == len(server.requests) == requests
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_request_that_fails_once_is_sent_again(server: FakeServer, turn: int) -> None:
+    server.script.extend([*[able] * turn, fails(500)])
+    found = probe(openai(server), MODEL)
+    assert (found.ok, abilities(found)) == (True, (True, True, True, True))
+    assert found.requests == len(server.requests) == 6
 
 
 def test_a_server_that_is_down_is_not_ok() -> None:
@@ -133,9 +141,9 @@ def test_a_server_that_is_down_is_not_ok() -> None:
 
 
 def test_a_server_busy_midway_says_nothing_about_abilities(server: FakeServer) -> None:
-    server.script.extend([able, able, fails(429)])
+    server.script.extend([able, able, fails(429), fails(429)])
     found = probe(openai(server), MODEL)
-    assert (found.ok, found.requests) == (False, 3)
+    assert (found.ok, found.requests) == (False, 4)
     assert abilities(found) == (False, False, False, False)
     assert (found.tokens_in, found.tokens_out) == (200, 40)
 

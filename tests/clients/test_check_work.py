@@ -81,6 +81,16 @@ def test_judging_is_ordered_for_the_two_alone(check: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("options", [[], ["--own-family"]])
+def test_a_judge_compares_its_own_family_with_others_only_if_told(
+    check: Any, options: list[str]
+) -> None:
+    stub = Stub()
+    check(stub, "--judge=x", *options)
+    [order] = [done[1] for done in stub.done if done[0] == "judge"]
+    assert order.get("own_family", False) == bool(options)
+
+
 @pytest.mark.parametrize(
     ("options", "raters", "run"),
     [

@@ -115,6 +115,19 @@ def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer
     assert told.votes_wanted == 6
 
 
+def test_a_judge_may_compare_two_answers_of_its_own_family(local: FakeServer) -> None:
+    """As it favours neither: two prompts for one model are what most teams compare."""
+    arena = make_arena(3, 2)
+    writers = arena.candidates.order_by("pk")[:2]
+    arena.candidates.filter(pk__in=[one.pk for one in writers]).update(model="judge-3b-writer")
+    assert order(arena, LOCAL, per_pair=2).votes_wanted == 2
+    two = make_arena(2, 2)
+    two.candidates.filter(pk=two.candidates.earliest("pk").pk).update(model="judge-3b-writer")
+    with pytest.raises(JudgeError, match="own model family, and the other has not") as caught:
+        order(two, LOCAL, per_pair=2)
+    assert "--own-family" in str(caught.value)
+
+
 def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
     members = [register_judge(spec=spec_named(name)) for name in JURY]
     jury = register_jury(members=members)

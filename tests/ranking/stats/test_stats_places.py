@@ -125,6 +125,12 @@ def test_nobody_is_number_one_who_lost_to_another_directly() -> None:
     assert placed(battles)[1] is None
 
 
+def test_nobody_is_number_one_below_a_higher_score_of_few_votes() -> None:
+    places, leader = placed(battles_of([(2, 3, 25, 2), (0, 2, 3, 1)], 4))
+    assert places.rank[0] == 1
+    assert leader is None
+
+
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 BOARDS = st.lists(
     st.tuples(st.sampled_from(PAIRS), st.integers(0, 30), st.sampled_from([0, 0, 1, 2, 5, 20])),
