@@ -306,6 +306,15 @@ def read_limits(env: Env) -> dict[str, int]:
     }
 
 
+def read_trust_limits(env: Env) -> dict[str, float]:
+    """Return what a judge must reach to be trusted: `judges.core.calibration.trust.TrustLimits`."""
+    share = Range(min=0, max=1)
+    return {
+        "coverage": env.float("TRUST_MIN_COVERAGE", 0.7, validate=share),
+        "flips": env.float("TRUST_MAX_FLIPS", 0.3, validate=share),
+    }
+
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "arena.api.core.serializers.TokenAuthentication",

@@ -53,6 +53,7 @@ with stop_on_bad_value():
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
     API_REQUESTS_PER_MINUTE = conf.read_limits(env)
+    TRUST_LIMITS = conf.read_trust_limits(env)
     METRICS_TOKEN: str = (
         env.str("METRICS_TOKEN", "") or conf.text_of_file(env, "METRICS_TOKEN_FILE") or ""
     )

@@ -13,6 +13,7 @@ from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunAsker
 from arena.calls.scheduling import calls_under_way
 from arena.models import Arena, Outcome, Run
+from judges.core.calibration.trust import RULE
 from judges.models import (
     Calibration,
     DriftCheck,
@@ -347,6 +348,12 @@ class JudgeStanding:
     @property
     def is_trusted(self) -> bool:
         return self.epoch.rater.trusted_at is not None
+
+    @property
+    def is_under_earlier_rule(self) -> bool:
+        """Whether it is trusted by a rule that does not hold any more."""
+        trust = self.calibration.report["trust"] if self.calibration else {}
+        return self.is_trusted and trust.get("rule", 1) < RULE
 
     @property
     def agreement(self) -> Estimate | None:

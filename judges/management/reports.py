@@ -69,7 +69,10 @@ def describe_calibration(calibration: Calibration) -> list[str]:
     lines = [*describe(report)]
     for other in report.get("beside", []):
         difference = other["difference"]
-        points = f"{_points(difference['decisive'])} on {difference['n_items']} items"
+        points = (
+            f"{_points(difference['decisive'])}, or {_points(difference['strict'])} where a tie is "
+            f"wrong, on {difference['n_items']} items"
+        )
         lines.append(f"{other['what']} ({other['judge']}): {points}.")
     return [*lines, _describe_cost(report["money"]), *report["trust"]["reasons"]]
 
@@ -77,6 +80,10 @@ def describe_calibration(calibration: Calibration) -> list[str]:
 def _describe_pairs(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} pairs with {report['n_labels']} labels: {_states(report)}."
     against_all, longer = report["against_all"], report["longer"]
+    yield (
+        f"On all items, no verdict counting half: {_share(report['on_all'])}; has a verdict on: "
+        f"{_share(report['coverage'])}."
+    )
     yield f"Agreement with people, ties excluded: {_share(against_all['decisive'])}."
     yield (
         f"Ties included: {_share(against_all['three_way'])}; "

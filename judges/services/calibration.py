@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet, Sum
 
@@ -29,7 +30,7 @@ from arena.services.voting import set_trust
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import PairReport, calibrate_pairs, paired_difference
 from judges.core.calibration.scores import ScoreReport, calibrate_scores
-from judges.core.calibration.trust import assess_trust
+from judges.core.calibration.trust import TrustLimits, assess_trust
 from judges.core.rubric import RubricError, load_rubric
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.services.calibration_data import (
@@ -155,7 +156,7 @@ def _report(
         raise JudgeError(NOTHING_SETTLED)
     report = calibrate(items)
     return report.to_json() | {
-        "trust": assess_trust(report).to_json(),
+        "trust": assess_trust(report, TrustLimits(**settings.TRUST_LIMITS)).to_json(),
         "money": summarise_costs(judgements),
     }
 

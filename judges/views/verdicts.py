@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena.actors import actor_of, can_read_references, can_read_spending
+from arena.actors import actor_of, can_read_authors, can_read_references, can_read_spending
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Prompt, Rater, Run, Vote
 from arena.outcomes import VERDICTS, mirror
@@ -206,6 +206,24 @@ def can_repeat_secrets(judgement: Judgement) -> bool:
     return source.rubric is None or source.changed or source.rubric.reference == "required"
 
 
+def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
+    """Whether the reader can see the answers here, where votes and names can be matched to them.
+
+    What a judge writes about answers quotes them, so it follows the same rule.
+    """
+    comparison = judgement.comparison
+    if comparison is None:
+        return True
+    rater = raters.find_rater(request)
+    pair = [comparison.left_response_id, comparison.right_response_id]
+    own = Vote.objects.live().filter(
+        rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
+    )
+    voted = rater is not None and own.exists()
+    actor = actor_of(request)
+    return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
+
+
 # -- Calls -----------------------------------------------------------------------------------------
 
 
@@ -368,7 +386,8 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         return render(request, "judges/_names.html", context)
     actor = actor_of(request)
     reads_secrets = can_read_references(actor, run.arena)
-    hides_replies = not reads_secrets and can_repeat_secrets(judgement)
+    hides_answers = not can_read_answers(request, judgement)
+    hides_replies = hides_answers or (not reads_secrets and can_repeat_secrets(judgement))
     before, after = neighbours(chosen.verdicts_of(run), judgement)
     context |= {
         "before": verdict_url(run, before, query) if before else None,
@@ -381,6 +400,7 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         "juries": juries_of(judgement),
         "reads_secrets": reads_secrets,
         "has_secrets": has_secrets(judgement),
+        "hides_answers": hides_answers,
         "hides_replies": hides_replies,
         "sees_money": can_read_spending(actor, run.arena),
         "marks": [] if hides_replies else _marks(request.user, judgement),
@@ -463,7 +483,8 @@ def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
 
 def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
-    if can_repeat_secrets(judgement) and not can_read_references(actor_of(request), run.arena):
+    secret = can_repeat_secrets(judgement) and not can_read_references(actor_of(request), run.arena)
+    if secret or not can_read_answers(request, judgement):
         raise PermissionDenied("Only the arena’s team can read this judge’s replies.")
     kind, _, answer = request.POST.get("mark", "").partition(":")
     holds, now = answer == "yes", timezone.now()

@@ -320,6 +320,13 @@ def test_differences_are_counted_on_the_labels_that_both_settled(items, data):
     ]
     assert_difference(found.three_way, met)
     assert_difference(found.decisive, [row for row in met if set(row) <= set(SIDES)])
+    every = [
+        (one.verdict, other.verdict, said)
+        for one, other in zip(items, others, strict=True)
+        for said in one.people
+        if said in SIDES
+    ]
+    assert_difference(found.strict, every)
     json.dumps(found.to_json(), allow_nan=False)
 
 
@@ -348,6 +355,15 @@ def test_mcnemar_counts_items_by_their_majority():
     # labels: 12 items gain one of three, one loses one of three, one is even
     assert found.decisive.value == pytest.approx((12 - 1) / 41)
     assert found.decisive.low > 0
+
+
+def test_a_tie_of_scores_between_unequal_labels_is_wrong():
+    """Direct2Pair: scores that tie on half of the pairs, and pairwise verdicts that are right."""
+    scored = [pair_item(i, "l", "tie" if i % 2 else "left") for i in range(20)]
+    compared = [pair_item(i, "l", "left" if i % 5 else "right") for i in range(20)]
+    found = paired_difference(scored, compared)
+    assert found.decisive.value == pytest.approx(0.2)  # of the ten pairs that both decide
+    assert found.strict.value == pytest.approx(0.5 - 0.8)
 
 
 def test_items_of_one_set_alone_are_counted_and_left_out():

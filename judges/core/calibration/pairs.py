@@ -31,6 +31,8 @@ NONE_DECIDED = "There is no label where both the judge and a person choose a sid
 NO_VERDICT = "There is no label on an item that the judge has a verdict on."
 NO_TWO_PEOPLE = "No item that counts here has labels of two people."
 NO_TWO_SIDES = "No item that counts here has two people who choose a side."
+NO_SIDES = "There is no label that chooses a side."
+NO_ITEMS = "There are no items."
 NO_LENGTHS = "There is no label where a person chooses a side and the lengths differ."
 NO_LABELS = "There are no labels."
 NO_LIFT = "There is no label where the judge and a person choose a side and the lengths differ."
@@ -172,7 +174,9 @@ class PairedDifference(JsonDataclass):
 
     ``n_items``: in both sets; ``left_out``: in one of them only
     ``decisive``: difference of agreement on the labels where both verdicts and the label choose a
-        side; ``three_way``: where both have a verdict
+        side; ``three_way``: where both have a verdict; ``strict``: on all labels that choose a
+        side, where a tie or no verdict is wrong. With scores first and pairs second, this is
+        Direct2Pair (Kim et al. 2024, Prometheus 2)
     ``only_first_decides``, ``only_second_decides``: items on which only one chooses a side
     ``only_first_right``, ``only_second_right``: of the items on which both verdicts and the
         majority of the labels choose a side, those on which only one agrees with that majority
@@ -183,6 +187,7 @@ class PairedDifference(JsonDataclass):
     left_out: int
     decisive: Estimate
     three_way: Estimate
+    strict: Estimate
     only_first_decides: int
     only_second_decides: int
     only_first_right: int
@@ -213,6 +218,7 @@ def paired_difference(
         left_out=len(one) + len(other) - 2 * len(both),
         decisive=sampling.difference(_decisive_rows(both), NO_COMMON_DECISION),
         three_way=sampling.difference(_three_way_rows(both), NO_COMMON_VERDICT),
+        strict=sampling.difference(_strict_rows(both), NO_SIDES),
         only_first_decides=decides.count((True, False)),
         only_second_decides=decides.count((False, True)),
         only_first_right=wins,
@@ -245,6 +251,13 @@ def _decisive_rows(both: Both) -> Iterable[DifferenceRow]:
             yield cluster, hits, decided(cluster, sides[1], one.people)[1], n
 
 
+def _strict_rows(both: Both) -> Iterable[DifferenceRow]:
+    for one, other in both:
+        sides = decisive(one.people)
+        hits = [sides.count(item.verdict) if item.verdict else 0 for item in (one, other)]
+        yield one.cluster, hits[0], hits[1], len(sides)
+
+
 def _three_way_rows(both: Both) -> Iterable[DifferenceRow]:
     for one, other in both:
         if one.verdict and other.verdict:
@@ -272,6 +285,8 @@ class PairReport(JsonDataclass):
 
     ``states``: items by how the judge's verdict ended
     ``abstention``: share of abstained among those that voted or abstained
+    ``on_all``: correct share of all labels that choose a side, on all items: where the judge has no
+        verdict or a tie, half; ``coverage``: share of items on which it has a verdict
     ``against_all``: every label counts; ``against_majority``: one label per item, the outcome that
         more people chose than any other (items where none leads alone are left out);
         ``where_all_agree``: items of at least two labels that are all the same. The last flatters
@@ -293,6 +308,8 @@ class PairReport(JsonDataclass):
     n_labels: int
     states: Mapping[str, int]
     abstention: Estimate
+    on_all: Estimate
+    coverage: Estimate
     against_all: Agreement
     against_majority: Agreement
     where_all_agree: Agreement
@@ -321,6 +338,10 @@ def calibrate_pairs(
         n_labels=_labels(known),
         states=_states(known),
         abstention=_abstention(known, sampling),
+        on_all=sampling.share(map(_on_all, known), NO_SIDES),
+        coverage=sampling.share(
+            ((item.cluster, float(item.verdict is not None), 1) for item in known), NO_ITEMS
+        ),
         against_all=measure_agreement(known, [item.people for item in known], sampling),
         against_majority=measure_agreement(
             known, [majority(item.people) for item in known], sampling
@@ -357,6 +378,13 @@ def _abstention(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
         if item.state in ("voted", "abstained")
     )
     return sampling.share(rows, "The judge has no item with verdicts in both orders.")
+
+
+def _on_all(item: PairItem) -> ShareRow:
+    """Labels that choose a side, equal to the verdict; half of them where it chooses none."""
+    sides = decisive(item.people)
+    hits = sides.count(item.verdict) if item.verdict in SIDES else len(sides) / 2
+    return item.cluster, hits, len(sides)
 
 
 def _common(outcomes: Sequence[str]) -> tuple[str, ...]:

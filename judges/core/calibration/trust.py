@@ -1,16 +1,19 @@
 """Trust: may a judge's votes support people's? The rule is the same for every judge.
 
-Pairs: the lower bound of the decisive agreement with all labels is at least 75 %, or at least 95 %
-of people's agreement with one another on the same items; and the lower bound of the judge's lift
-over "the longer answer wins" is above 0. People's agreement is a yardstick only where it is
-significantly better than chance: otherwise any judge would reach it.
+Pairs: the lower bound of the agreement on all items, where no verdict counts half, is at least
+75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on enough of
+the items, and seldom changes it with the order of the answers (`TrustLimits`); and the lower bound
+of its lift over "the longer answer wins" is above 0. A judge that is right where it is sure, and
+seldom sure, is not trusted. People's agreement is a yardstick only where it is significantly better
+than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
 still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
 Pearson with all labels is at least 0.75, or at least 95 % of the correlation between people, where
 that is significantly above 0; and the lower bound of the lift over length is above 0.
 
-A bound that cannot be computed is not reached.
+A bound that cannot be computed is not reached. Trust given before rule 2 counted only the items on
+which the judge had decided; it stands until the judge is measured again.
 """
 
 from dataclasses import dataclass
@@ -25,12 +28,24 @@ OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
 
 
+RULE = 2  # raise it when the same report would be judged otherwise
+
+
+@dataclass(frozen=True)
+class TrustLimits:
+    """The smallest share of items with a verdict, and the largest of verdicts that flip."""
+
+    coverage: float = 0.7
+    flips: float = 0.3
+
+
 @dataclass(frozen=True)
 class Trust(JsonDataclass):
-    """The result of the rule. ``reasons``: one sentence on agreement, one on length."""
+    """The result of the rule. ``reasons``: a sentence on each condition."""
 
     trusted: bool
     reasons: tuple[str, ...]
+    rule: int = RULE
 
 
 @dataclass(frozen=True)
@@ -48,21 +63,46 @@ class _Unit:
         return f"{100 * value:+.1f} points" if self.percent else f"{value:+.3f}"
 
 
-_AGREEMENT = _Unit("Agreement with people", True, COIN_TOSS)
+_AGREEMENT = _Unit("Agreement with people, no verdict counting half,", True, COIN_TOSS)
 _CORRELATION = _Unit("Correlation with people (Pearson)", False, 0.0)
 
 
-def assess_trust(report: PairReport | ScoreReport) -> Trust:
+def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = None) -> Trust:
     """Apply the rule to a report."""
+    limits = limits or TrustLimits()
+    checks = []
     if isinstance(report, PairReport):
-        judge, people, unit = report.against_all.decisive, report.people.decisive, _AGREEMENT
-        lift = report.longer.lift_decisive
+        people = report.people_everywhere.decisive
+        checks.append(_check_agreement(report.on_all, people, _AGREEMENT))
+        checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
+        if report.flips.value is not None:  # it has been asked in both orders
+            checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
+        checks.append(_check_lift(report.longer.lift_decisive, _AGREEMENT))
     else:
-        judge, people, unit = report.against_all.pearson, report.people.pearson, _CORRELATION
-        lift = report.length.lift
-    agrees, agreement_reason = _check_agreement(judge, people, unit)
-    beats_length, length_reason = _check_lift(lift, unit)
-    return Trust(agrees and beats_length, (agreement_reason, length_reason))
+        people = report.people.pearson
+        missing = report.missing.value
+        scored = None if missing is None else 1 - missing
+        checks.append(_check_agreement(report.against_all.pearson, people, _CORRELATION))
+        checks.append(_check_coverage(scored, report.n_items, limits.coverage))
+        checks.append(_check_lift(report.length.lift, _CORRELATION))
+    met, reasons = zip(*checks, strict=True)
+    return Trust(all(met), reasons)
+
+
+def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:
+    if share is None:
+        return False, "It has been asked about no items."
+    figure = f"It has a result on {100 * share:.1f} % of {n} items"
+    if share >= least:
+        return True, f"{figure}: no less than the {100 * least:.0f} % required."
+    return False, f"{figure}: less than the {100 * least:.0f} % required."
+
+
+def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
+    figure = f"The order of the answers changes its verdict on {100 * share:.1f} % of {n} items"
+    if share <= most:
+        return True, f"{figure}: no more than the {100 * most:.0f} % allowed."
+    return False, f"{figure}: more than the {100 * most:.0f} % allowed."
 
 
 def _check_agreement(judge: Estimate, people: Estimate, unit: _Unit) -> tuple[bool, str]:
