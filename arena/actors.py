@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from arena.models import ApiToken, Arena, Candidate, Membership, Role, Team
+from arena.models import ApiToken, Arena, Candidate, Membership, Prompt, Role, Team
 
 
 class TeamPermission(StrEnum):
@@ -149,6 +149,23 @@ def is_open_to(actor: Actor, arena: Arena, team_id: int | None) -> bool:
     to the arena's team.
     """
     return team_id in (None, arena.team_id) or arena.open_to_teams or actor.is_operator
+
+
+def can_read_authors(
+    actor: Actor, arena: Arena, prompt: Prompt | None, *, voted: bool = False
+) -> bool:
+    """Return whether `actor` can read who wrote the answers to `prompt`, beside their texts.
+
+    Whoever can is not blind when they meet the same answers on the ballot. So only these can: the
+    arena's team; whoever has `voted` on these very answers; and everybody once the prompt is
+    archived, or where the arena's answers are open and the prompt is not held out. A candidate's
+    own team can read its answers anyway (`can_read_texts`).
+    """
+    if voted or prompt is None or prompt.retired_at is not None:
+        return True
+    if arena.open_answers and not prompt.is_held_out(arena):
+        return True
+    return actor.may(TeamPermission.READ, arena.team_id)
 
 
 def can_see_variables(actor: Actor, arena: Arena) -> bool:

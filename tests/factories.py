@@ -66,9 +66,13 @@ def make_member(team: Team, role: str = Role.MEMBER, user: Any = None, **fields:
 
 
 def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Arena:
-    """An arena in which every candidate answers every prompt."""
+    """An arena in which every candidate answers every prompt, and everybody may read all answers.
+
+    Where the answers are blind, as they are by default, is tested in `tests.security`.
+    """
     number = next(_numbers)
-    arena = create_arena(**{"slug": f"arena-{number}", "name": f"Arena {number}"} | fields)
+    values = {"slug": f"arena-{number}", "name": f"Arena {number}"}
+    arena = create_arena(**values | {"open_answers": True, "held_out": 0} | fields)
     candidates = [
         Candidate.objects.create(arena=arena, name=f"candidate-{i}") for i in range(n_candidates)
     ]

@@ -65,7 +65,15 @@ PROMISED = ("private_until_votes", "private_until", "disclosed_at", "created_at"
 IDENTITY = ("arena", "team", "name")  # of a candidate
 PROMPT_IDENTITY = ("arena", "text", "variables")
 # Settings that only the arena's own page may change, because it checks them.
-ARENA_SETTINGS = ("question", "criteria", "visibility", "voters", "open_to_teams")
+ARENA_SETTINGS = (
+    "question",
+    "criteria",
+    "visibility",
+    "voters",
+    "open_to_teams",
+    "open_answers",
+    "held_out",
+)
 AUDITED = ("name", "description")
 
 # Credentials of sign-in servers are set in the environment, never in the database.

@@ -37,6 +37,8 @@ SHOWN = SENT | {
     "criteria": "",
     "voters": "anyone",
     "open_to_teams": False,
+    "open_answers": False,
+    "held_out": 20,
     "is_sample": False,
     "created_at": "2026-11-22T09:00:00Z",
     "page": "https://arena.example/a/search-answers/",
@@ -64,6 +66,8 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
             "visibility",
             "voters",
             "open_to_teams",
+            "open_answers",
+            "held_out",
             "is_sample",
             "created_at",
             "page",
@@ -89,6 +93,15 @@ class ArenaChanges(PatchSerializer):
     visibility = serializers.ChoiceField(choices=Arena.Visibility.choices, required=False)
     voters = serializers.ChoiceField(choices=Arena.Voters.choices, required=False)
     open_to_teams = serializers.BooleanField(required=False)
+    open_answers = serializers.BooleanField(
+        required=False, help_text="Whether everybody can read who wrote which answer."
+    )
+    held_out = serializers.IntegerField(
+        min_value=0,
+        max_value=100,
+        required=False,
+        help_text="Percentage of prompts whose answers are never published with names.",
+    )
 
 
 class ArenaGiven(ArenaChanges):

@@ -70,8 +70,18 @@ WAITING = """
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
         EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0) AS demanded
 """
+# The candidates in an arena of the rater's own teams; those without a team are the arena's.
+OWN = """
+    SELECT c.id FROM arena_rater r
+    JOIN arena_membership m ON m.user_id = r.user_id
+    JOIN arena_arena a ON a.id = %s
+    JOIN arena_candidate c ON c.arena_id = a.id AND coalesce(c.team_id, a.team_id) = m.team_id
+    WHERE r.id = %s
+"""
+# Nobody gets a pair of an own and another team's candidate: they might know which is theirs.
+IMPARTIAL = "({0} IN (SELECT id FROM own)) = ({1} IN (SELECT id FROM own))"
 # The pairs with prompts that the rater has not seen, with the running sum of their weights.
-PAIRS_LEFT = """
+PAIRS_LEFT = f"""
     SELECT p.id, p.low_id, p.high_id, p.weight, sum(p.weight) OVER (ORDER BY p.id) AS upto
     FROM arena_pair p
     LEFT JOIN (
@@ -85,7 +95,8 @@ PAIRS_LEFT = """
         GROUP BY 1, 2
     ) seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
     WHERE p.arena_id = %s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
-"""
+        AND {IMPARTIAL.format("p.low_id", "p.high_id")}
+"""  # noqa: S608  (made of constants alone)
 REVEALED = """
     ({0}.source_id IS NULL OR EXISTS (
         SELECT 1 FROM arena_import i
@@ -115,17 +126,19 @@ JOINED = """
     JOIN arena_candidate hc ON hc.id = high.candidate_id
 """
 DEMANDED = f"""
+    WITH own AS ({OWN})
     SELECT {ANSWERED}
     FROM arena_response low {JOINED}
     WHERE low.candidate_id = %s AND high.candidate_id = %s
         AND p.id = coalesce(%s, p.id) AND {UNSEEN}
+        AND {IMPARTIAL.format("low.candidate_id", "high.candidate_id")}
     ORDER BY random()
     LIMIT 1
 """  # noqa: S608  (made of constants alone)
 # WAITING and, next to it, the pair into whose share of the summed weights a random number from 0 to
 # 1 falls; the pair's columns are NULL if no pair is left.
 NEXT = f"""
-    WITH waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
+    WITH own AS ({OWN}), waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
     drawn AS (
         SELECT id, low_id, high_id, weight / (SELECT max(upto) FROM pairs) AS probability
         FROM pairs

@@ -43,6 +43,19 @@ class ArenaForm(forms.Form):
         required=False,
         help_text="They see the prompts, and as much of other teams’ candidates as the public.",
     )
+    open_answers = forms.BooleanField(
+        label="Everyone can read who wrote which answer",
+        required=False,
+        help_text="Otherwise only the team and those who have voted on a pair can, until its prompt"
+        " is archived. Whoever knows the authors cannot vote blind; the leaderboard says so.",
+    )
+    held_out = forms.IntegerField(
+        label="Prompts held out",
+        min_value=0,
+        max_value=100,
+        initial=20,
+        help_text="Percentage of prompts whose answers are never published with names.",
+    )
     criteria = forms.CharField(
         label="Criteria for LLM judges",
         required=False,

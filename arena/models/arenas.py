@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -226,6 +227,13 @@ class Arena(models.Model):
     open_to_teams = models.BooleanField(
         default=False, help_text="May other teams enter candidates?"
     )
+    open_answers = models.BooleanField(
+        default=False, help_text="May everybody read which candidate wrote which answer?"
+    )
+    held_out = models.PositiveSmallIntegerField(
+        default=20,
+        help_text="Percentage of prompts whose answers are never published with names.",
+    )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -249,6 +257,7 @@ class Arena(models.Model):
                 condition=Q(open_to_teams=False) | ~Q(visibility="private"),
                 name="arena_open_to_teams_is_seen_by_them",
             ),
+            models.CheckConstraint(condition=Q(held_out__lte=100), name="arena_held_out_percent"),
         ]
 
     def __str__(self) -> str:
@@ -324,6 +333,10 @@ class Prompt(Sourced):
 
     def __str__(self) -> str:
         return self.external_id
+
+    def is_held_out(self, arena: Arena) -> bool:
+        """Whether its answers are never published with names; settled by its id alone."""
+        return crc32(f"{arena.pk}:{self.external_id}".encode()) % 100 < arena.held_out
 
 
 class Candidate(Sourced):

@@ -57,6 +57,8 @@ class ArenaFields(TypedDict, total=False):
     visibility: str
     voters: str
     open_to_teams: bool
+    open_answers: bool
+    held_out: int
 
 
 class NamedArenaFields(ArenaFields, total=False):
@@ -78,6 +80,8 @@ def create_arena(
     visibility: str = Arena.Visibility.PUBLIC,
     voters: str = Arena.Voters.ANYONE,
     open_to_teams: bool = False,
+    open_answers: bool = False,
+    held_out: int = 20,
 ) -> Arena:
     """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
@@ -90,6 +94,8 @@ def create_arena(
         visibility=visibility,
         voters=voters,
         open_to_teams=open_to_teams,
+        open_answers=open_answers,
+        held_out=held_out,
     )
     arena.full_clean()
     arena.save()

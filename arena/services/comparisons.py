@@ -57,6 +57,10 @@ class SeenBeforeError(VoteError):
     message = "You have already seen these two answers, so you cannot vote on them again."
 
 
+class OwnTeamError(VoteError):
+    message = "One of these two answers is your own team’s, so you cannot vote on this pair."
+
+
 class RetiredError(VoteError):
     message = "Voting on these two answers has ended."
 
@@ -187,9 +191,10 @@ def next_comparison(
         if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
         on_screen = exclude.pk if exclude else 0
+        own = arena.pk, rater.pk
         waits_for = rater.pk, arena.pk, on_screen, now, arena.pk
         drawn_for = rater.pk, arena.pk, arena.pk, draw.random(), rater.pk
-        ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *waits_for, *drawn_for)
+        ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *own, *waits_for, *drawn_for)
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
         demanded_one = _issue_demanded(arena, rater, now) if demanded else None
@@ -204,7 +209,8 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | N
         demand = draw.choices(demands, remaining)[0]
         probability = demand.draw_probability or demand.remaining / sum(remaining)
         ids = demand.pair.low_id, demand.pair.high_id
-        row = sql.one(sql.DEMANDED, *ids, demand.prompt_id, rater.pk)
+        own = arena.pk, rater.pk
+        row = sql.one(sql.DEMANDED, *own, *ids, demand.prompt_id, rater.pk)
         if row is not None and _claim(demand):
             matchup = _matchup(*ids, row)
             return _issue(arena, rater, now, demand.pair_id, matchup, probability, demand.run_id)
@@ -301,8 +307,8 @@ def issue_pair(
     """Issue these two responses to `rater`, or return their open comparison.
 
     The pair was not drawn, so the comparison has no draw probability and its vote never counts as
-    drawn. Sides are decided as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError
-    and RetiredError.
+    drawn. Sides are decided as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError,
+    RetiredError and OwnTeamError.
     """
     check_admission(arena, rater)
     with transaction.atomic():
@@ -320,6 +326,9 @@ def issue_pair(
         pair = arena.pairs.filter(low=candidates[0], high=candidates[1]).first()
         if pair is None:
             raise RetiredError
+        own = {pk for (pk,) in sql.rows(sql.OWN, arena.pk, rater.pk)}
+        if len(own.intersection(candidates)) == 1:
+            raise OwnTeamError
         return _issue(arena, rater, now, pair.pk, matchup, None)
 
 

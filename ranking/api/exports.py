@@ -15,6 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 
+from arena.actors import ANONYMOUS, Actor, TeamPermission, can_read_authors
 from arena.api.core.serializers import FieldVisibility
 from arena.api.core.views import ArenaEndpoint
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
@@ -26,7 +27,9 @@ BATTLES = "The votes that count, in the order in which they were cast. People ha
 PREFERENCES = (
     "For each prompt and two answers to it, the one that more people preferred is `chosen`. Ties "
     "and “both bad” count for neither, and where preferences are level there is no line. LLM-judge "
-    "votes do not count, and candidates that are not disclosed yet are left out."
+    "votes do not count, and candidates that are not disclosed yet are left out. Unless the "
+    "arena's answers are open, everybody but its team gets archived prompts only: whoever knows "
+    "the authors cannot vote blind."
 )
 BATTLES_CSV_EXAMPLE = (
     "comparison,prompt,category,left_id,left,right_id,right,outcome,preference,rater_kind,rater,"
@@ -50,6 +53,7 @@ READ = (
     "rater",
     "rater__kind",
     "rater__name",
+    "rater__user",
     "comparison__key",
     "comparison__prompt",
     "comparison__prompt__external_id",
@@ -62,6 +66,7 @@ READ = (
 SIDES = ("left", "right")
 TEXTS = (
     "comparison__prompt__text",
+    "comparison__prompt__retired_at",
     *(f"comparison__{side}__team" for side in SIDES),
     *(f"comparison__{side}_response__text" for side in SIDES),
 )
@@ -120,16 +125,19 @@ def battle(vote: Vote) -> dict[str, Any]:
 
 
 def texts_of(vote: Vote, reader: FieldVisibility) -> dict[str, str | None]:
-    """The prompt and both answers; null for texts that are not stored, and for answers of
-    undisclosed candidates that `reader` may not see."""
+    """The prompt and both answers; null for texts that are not stored, and for answers whose
+    authors `reader` may not know."""
     comparison = vote.comparison
     prompt = comparison.prompt
     sides = (
         (comparison.left, comparison.left_response),
         (comparison.right, comparison.right_response),
     )
+    named = reader.reads_authors(prompt, vote.rater)
     left, right = (
-        response.text if response and reader.knows(candidate) else None
+        response.text
+        if response and reader.knows(candidate) and (named or reader.is_of_team(candidate))
+        else None
         for candidate, response in sides
     )
     return {"prompt": prompt.text if prompt else None, "left": left, "right": right}
@@ -193,14 +201,20 @@ def _batches(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
 # -- Preferences, for training ---------------------------------------------------------------------
 
 
-def preferences(arena: Arena) -> Iterator[Row]:
+def preferences(arena: Arena, actor: Actor) -> Iterator[Row]:
     """Yield, for each prompt and two answers to it, which one more people preferred.
 
     Only decisive human votes count; if they are level, there is no row. Answers of undisclosed
-    candidates are left out.
+    candidates, and those whose authors `actor` may not know, are left out.
     """
+    of_team = actor.may(TeamPermission.READ, arena.team_id)
     for prompts in _batches(one_by_one(arena.prompts.revealed().defer("html")), PROMPTS_AT_ONCE):
-        yield from _preferences_on(arena, {prompt.pk: prompt for prompt in prompts})
+        readable = {
+            prompt.pk: prompt
+            for prompt in prompts
+            if of_team or can_read_authors(ANONYMOUS, arena, prompt)
+        }
+        yield from _preferences_on(arena, readable)
 
 
 def _preferences_on(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[Row]:
@@ -316,4 +330,4 @@ class Preferences(Export):
         PREFERENCES_EXAMPLE,
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send("dpo.jsonl", JSONL, lambda: as_jsonl(preferences(self.arena)))
+        return self.send("dpo.jsonl", JSONL, lambda: as_jsonl(preferences(self.arena, self.actor)))

@@ -47,8 +47,9 @@ SHOWN = {
 TEXTS = OpenApiParameter(
     "texts",
     bool,
-    description="Include the prompt and both answers. Answers of undisclosed candidates are null, "
-    "unless you may read them.",
+    description="Include the prompt and both answers. An answer is null where you may not know "
+    "who wrote it: unless the arena's answers are open, its authors are known to the arena's team, "
+    "to the candidate's team, to whoever cast this vote, and to all once the prompt is archived.",
 )
 NO_CANDIDATE = "Name the candidate as candidate=<id>."
 SAME_CANDIDATE = "The opponent must be another candidate."

@@ -12,10 +12,11 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from arena.actors import actor_of, can_read_texts
+from arena.actors import ANONYMOUS, actor_of, can_read_authors, can_read_texts
 from arena.models import Arena, Candidate, Comparison, Vote
 from arena.services.candidates import votes_so_far
 from arena.services.comparisons import prompt_html, response_html
+from arena.views import raters
 from ranking import record
 from ranking.board_data import LARGEST_ID, BoardQuery, choice_links
 from ranking.entries import disclosure_rule
@@ -103,13 +104,17 @@ def _url(candidate: Candidate, **parameters: Any) -> str:
 @require_safe
 def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     """The prompt, both answers and the votes; 404 until there is a vote that counts."""
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    actor = actor_of(request)
+    arena = get_object_or_404(Arena.objects.visible_to(actor), slug=slug)
     voted = Exists(Vote.objects.live().filter(comparison=OuterRef("pk")))
     shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
     sides = (
         ("Left", shown.left, shown.left_response),
         ("Right", shown.right, shown.right_response),
     )
+    to_all = can_read_authors(ANONYMOUS, arena, shown.prompt)
+    voted_here = shown.rater_id is not None and shown.rater_id == _reader_id(request)
+    named = to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
     context = {
         "arena": arena,
         "comparison": shown,
@@ -118,10 +123,20 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
             {
                 "side": side,
                 "candidate": candidate,
-                "html": response_html(response) if response else None,
+                "html": response_html(response)
+                if response and (named or can_read_texts(actor, candidate))
+                else None,
+                "withheld": response is not None,
             }
             for side, candidate, response in sides
         ],
         "votes": shown.votes.live().select_related("rater").order_by("pk"),
     }
-    return send_template(request, "ranking/comparison.html", context, private=arena.is_private)
+    private = arena.is_private or not to_all
+    return send_template(request, "ranking/comparison.html", context, private=private)
+
+
+def _reader_id(request: HttpRequest) -> int | None:
+    """The rater that the reader votes as, if they have voted before."""
+    rater = raters.find_rater(request)
+    return rater.pk if rater else None

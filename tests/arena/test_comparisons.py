@@ -2,15 +2,17 @@
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from arena.models import Candidate, Comparison, Pair, PairDemand, Prompt
+from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Role, Team
 from arena.services import comparisons, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import publish_pair_weights, sync_pairs
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_member, make_person, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -176,3 +178,61 @@ def test_a_rater_who_saw_all_demanded_gets_a_pair_by_weight():
         voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=NOW)
         voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
     assert issue(arena, rater) is not None
+
+
+# -- Teams that compete ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def contest() -> tuple[Arena, Team]:
+    """An arena of one team with four candidates; the last two are another team's."""
+    arena, guests = make_arena(4, 6, team=make_team()), make_team()
+    pks = list(arena.candidates.order_by("pk").values_list("pk", flat=True))
+    Candidate.objects.filter(pk__in=pks[2:]).update(team=guests)
+    return arena, guests
+
+
+def pairs_of(arena: Arena, user: Any) -> set[frozenset[int]]:
+    """The places of the candidates in every pair that this person gets."""
+    rater = make_person(user=user)
+    pks = list(arena.candidates.order_by("pk").values_list("pk", flat=True))
+    found = set()
+    while pair := comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now()):
+        found.add(frozenset({pks.index(pair.left_id), pks.index(pair.right_id)}))
+        Comparison.objects.filter(pk=pair.pk).update(skipped_at=timezone.now())
+    return found
+
+
+SAME = {frozenset({0, 1}), frozenset({2, 3})}
+
+
+def test_nobody_gets_an_own_and_another_teams_candidate(contest: tuple[Arena, Team]) -> None:
+    arena, guests = contest
+    everything = {frozenset({i, j}) for i in range(4) for j in range(i)}
+    assert pairs_of(arena, None) == pairs_of(arena, make_user()) == everything
+    for team in (arena.team, guests):
+        assert pairs_of(arena, make_member(team, Role.VIEWER).user) == SAME
+
+
+def test_members_of_the_only_team_vote_as_ever() -> None:
+    arena = make_arena(3, 2, team=make_team())
+    assert len(pairs_of(arena, make_member(arena.team).user)) == 3
+
+
+def test_asked_for_votes_are_not_cast_by_a_team_that_competes(
+    contest: tuple[Arena, Team],
+) -> None:
+    arena, guests = contest
+    PairDemand.objects.create(pair=arena.pairs.order_by("low", "high")[1], arena=arena, remaining=3)
+    assert pairs_of(arena, make_member(guests).user) == SAME
+
+
+def test_a_pair_that_was_chosen_follows_the_same_rule(contest: tuple[Arena, Team]) -> None:
+    arena, guests = contest
+    answers = arena.prompts.order_by("pk")[0].responses.order_by("candidate")
+    first, _, third, fourth = (answer.pk for answer in answers)
+    rater = make_person(user=make_member(guests).user)
+    issue = partial(comparisons.issue_pair, arena=arena, rater=rater, now=timezone.now())
+    with pytest.raises(comparisons.OwnTeamError):
+        issue(responses=(first, third))
+    assert issue(responses=(third, fourth)).rater == rater

@@ -53,6 +53,8 @@ def server(settings: Any) -> Iterator[FakeServer]:
 def world() -> World:
     """An open arena with a guest; its prompts have what is its team's alone."""
     world = make_world()
+    world.arena.open_answers, world.arena.held_out = True, 0  # replies are hidden for secrets alone
+    world.arena.save()
     world.arena.open_to_teams = True
     world.arena.save()
     world.arena.prompts.update(reference=REFERENCE, rubric=RUBRIC)

@@ -80,6 +80,8 @@ def test_a_link_leads_to_what_is_in_its_arena_alone(world: World) -> None:
 
 
 def test_a_stranger_marks_an_unlisted_verdict_by_its_link(world: World) -> None:
+    world.arena.open_answers, world.arena.held_out = True, 0
+    world.arena.save()
     marked = world.callers["stranger"].post(
         path_of("mark_verdict", world.at), {"mark": "coherent:yes"}
     )

@@ -46,7 +46,8 @@ class World:
 def make_world(visibility: str = "public") -> World:
     """Votes on a board, runs of judges and of answers, pairs that wait, and a team's own things."""
     team = make_empty_team(slug="the-team", name="The team")
-    arena = make_arena(2, 2, slug="the-arena", team=team, visibility=visibility)
+    blind = {"open_answers": False, "visibility": visibility}
+    arena = make_arena(2, 2, slug="the-arena", team=team, **blind)
     fill(arena, rounds=1)
     snapshot = publish(arena)
     run = work_off(order(arena, "scripted", per_pair=1))

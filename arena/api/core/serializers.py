@@ -24,11 +24,17 @@ from rest_framework.parsers import BaseParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from arena.actors import Actor, TeamPermission, can_see_variables
+from arena.actors import (
+    ANONYMOUS,
+    Actor,
+    TeamPermission,
+    can_read_authors,
+    can_see_variables,
+)
 from arena.api.core.errors import BadParameter, TooLarge, Unprocessable
 from arena.files.reader import MOST_VALUES, decode_json, holds_more_values
 from arena.files.tables import AT_MOST_ROWS
-from arena.models import ApiToken, Arena, Candidate
+from arena.models import ApiToken, Arena, Candidate, Prompt, Rater
 from arena.services.teams import find_token
 from arena.validation import MOST, NANO, InputError, clean_text, json_type
 
@@ -143,6 +149,14 @@ class FieldVisibility:
         disclosure.
         """
         return candidate.disclosed_at is not None or self.is_of_team(candidate)
+
+    def reads_authors(self, prompt: Prompt | None, rater: Rater) -> bool:
+        """Whether the actor can read who wrote which answer; `rater` voted on them."""
+        if self.is_of_arena:
+            return True
+        user = self.actor.user
+        voted = user is not None and rater.user_id == user.pk
+        return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
 
     def is_of_team(self, candidate: Candidate) -> bool:
         """Whether the candidate belongs to a team of the actor's."""

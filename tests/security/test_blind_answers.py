@@ -1,0 +1,141 @@
+"""Whoever reads everything that is served still cannot tell who wrote an answer on the ballot."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena, Candidate, Comparison, Prompt, Rater
+from arena.services import comparisons
+from arena.services.arenas import update_arena
+from arena.services.prompts import retire_prompt
+from tests.arena.rest import token_of
+from tests.factories import make_arena, make_person, make_team
+from tests.judges.helpers import join, order, work_off
+from tests.ranking.helpers import fill, publish
+
+pytestmark = pytest.mark.django_db
+Author = tuple[str, str]  # an answer's text, and the name of whoever wrote it
+
+
+@pytest.fixture
+def blind_arena() -> Arena:
+    """Three candidates and twelve prompts of a team, with votes by people and by a judge."""
+    arena = make_arena(3, 12, slug="blind", team=make_team(), open_answers=False, held_out=20)
+    fill(arena, rounds=1)
+    for comparison in arena.comparisons.select_related("prompt"):
+        for side in ("left", "right"):
+            answer = comparison.prompt.responses.get(candidate=getattr(comparison, side))
+            setattr(comparison, f"{side}_response", answer)
+        comparison.save()
+    work_off(order(arena, "scripted", per_pair=4))
+    publish(arena)
+    return arena
+
+
+def served(client: Client, arena: Arena) -> Iterator[str]:
+    """Each page, API answer and file with answers that this reader can get."""
+    base = f"/api/v1/arenas/{arena.slug}"
+    addresses = [f"{base}/battles/?texts=true&page_size=100", f"{base}/exports/dpo.jsonl"]
+    addresses += [f"{base}/exports/battles.jsonl", f"{base}/exports/battles.csv"]
+    for comparison in arena.comparisons.exclude(votes=None):
+        addresses.append(reverse("comparison", args=[arena.slug, comparison.key]))
+    for run in arena.runs.all():
+        for judgement in run.judgements.all():
+            names = reverse("judge_verdict", args=[arena.slug, run.pk, judgement.pk])
+            addresses += [names, f"{names}?names=1"]
+    for candidate in arena.candidates.all():
+        addresses.append(reverse("candidate", args=[arena.slug, candidate.pk]))
+    for address in addresses:
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        content = answer.streaming_content if answer.streaming else [answer.content]
+        yield b"".join(content).decode()
+
+
+def answers_in(pages: Iterator[str]) -> set[str]:
+    """Every answer of `make_arena` that the pages hold."""
+    return set(re.findall(r"Answer \d+-\d+ of somebody\.", "\n".join(pages)))
+
+
+def test_nothing_served_to_a_stranger_tells_who_wrote_an_answer(
+    blind_arena: Arena, client: Client
+) -> None:
+    assert answers_in(served(client, blind_arena)) == set()
+    rater, met = make_person(), 0
+    while pair := comparisons.next_comparison(arena=blind_arena, rater=rater, now=timezone.now()):
+        shown = Comparison.objects.with_texts().get(pk=pair.pk)
+        assert shown.left_response.text not in "".join(served(client, blind_arena))
+        met += 1
+        Comparison.objects.filter(pk=pair.pk).update(skipped_at=timezone.now())
+        if met == 3:
+            break
+    assert met == 3
+
+
+def test_the_team_reads_the_authors(blind_arena: Arena) -> None:
+    assert len(answers_in(served(join(blind_arena.team), blind_arena))) == 36
+    battles = token_of(blind_arena.team).get(f"arenas/{blind_arena.slug}/battles/?texts=true")
+    assert all(row["texts"]["left"] for row in battles.json()["results"])
+
+
+def test_a_guest_reads_its_own_answers_alone(blind_arena: Arena) -> None:
+    guest = make_team()
+    own = blind_arena.candidates.order_by("pk")[1]
+    Candidate.objects.filter(pk=own.pk).update(team=guest)
+    found = answers_in(served(join(guest), blind_arena))
+    assert found == {f"Answer {i}-1 of somebody." for i in range(12)}
+
+
+def test_who_voted_on_a_pair_reads_its_authors(blind_arena: Arena) -> None:
+    client = join(make_team())
+    vote = reverse("vote", args=[blind_arena.slug])
+    key = re.findall(r"/vote/([0-9a-f-]{36})/", client.get(vote).text)[0]
+    page = reverse("comparison", args=[blind_arena.slug, key])
+    client.post(reverse("cast_vote", args=[blind_arena.slug, key]), {"outcome": "left"})
+    assert len(answers_in(iter([client.get(page).text]))) == 2
+    stranger = Client().get(page)
+    assert answers_in(iter([stranger.text])) == set()
+    assert "Hidden while people still vote on this prompt" in " ".join(stranger.text.split())
+    assert "public" not in client.get(page).headers["Cache-Control"]
+    rater = Rater.objects.get(user=client.session["_auth_user_id"])
+    battles = client.get(f"/api/v1/arenas/{blind_arena.slug}/battles/?texts=true&page_size=100")
+    mine = [row for row in battles.json()["results"] if row["texts"]["left"]]
+    assert [row["comparison"] for row in mine] == [key]
+    assert rater.comparisons.get(key=key)
+
+
+def test_answers_to_archived_prompts_are_everybodys(blind_arena: Arena, client: Client) -> None:
+    prompt = blind_arena.prompts.order_by("pk")[3]
+    retire_prompt(prompt=prompt, by=CLI, now=timezone.now())
+    assert answers_in(served(client, blind_arena)) == {
+        f"Answer 3-{j} of somebody." for j in range(3)
+    }
+
+
+def test_open_answers_are_everybodys_but_those_held_out(blind_arena: Arena, client: Client) -> None:
+    update_arena(arena=blind_arena, by=CLI, open_answers=True, held_out=40)
+    blind_arena.refresh_from_db()
+    kept = {p.pk for p in blind_arena.prompts.all() if p.is_held_out(blind_arena)}
+    assert 0 < len(kept) < 12
+    found = answers_in(served(client, blind_arena))
+    texts = Prompt.objects.exclude(pk__in=kept).filter(arena=blind_arena)
+    assert found == set(texts.values_list("responses__text", flat=True))
+    board = client.get(f"/a/{blind_arena.slug}/")
+    assert "Everyone can read who wrote which answer" in " ".join(board.text.split())
+
+
+def test_about_the_share_asked_for_is_held_out(blind_arena: Arena) -> None:
+    prompts = [Prompt(arena=blind_arena, external_id=f"p-{i}") for i in range(2000)]
+    n = sum(prompt.is_held_out(blind_arena) for prompt in prompts)
+    assert 330 <= n <= 470  # 20 % of 2,000, five standard errors either way
+
+
+def test_a_new_arena_is_blind(db: Any) -> None:
+    arena = Arena.objects.create(slug="new", name="New")
+    assert (arena.open_answers, arena.held_out) == (False, 20)
