@@ -12,6 +12,7 @@ from ranking.models import (
     ClusterTally,
     EloCheckpoint,
     EloInterval,
+    RaterTally,
     ResponseStyle,
     Snapshot,
     SnapshotMatrices,
@@ -124,6 +125,12 @@ class TalliedTrustAdmin(StoredAdmin):
 class ClusterTallyAdmin(StoredAdmin):
     list_display = ["arena", "raters", "prompt", "rater"]
     list_select_related = ["arena", "prompt", "rater"]
+
+
+@admin.register(RaterTally)
+class RaterTallyAdmin(StoredAdmin):
+    list_display = ["arena", "category", "member"]
+    list_select_related = ["arena"]
 
 
 @admin.register(TallyDelta)

@@ -9,7 +9,7 @@ import json
 import math
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -30,15 +30,15 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.connectivity import Clusters, choose_clusters, transitivity
+from ranking.stats.connectivity import transitivity
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
-from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among, measurable
+from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among
 from ranking.stats.places import Places, clear_number_one, independent_groups, place
 from ranking.stats.ranks import clear_leader, rank_intervals
 from ranking.stats.robustness import Robustness, Stability, measure_robustness
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.sandwich import Dependence, Sandwich
 from ranking.stats.ties import RaoKupper
 
 Ints = NDArray[np.int64]
@@ -224,15 +224,14 @@ class FileBoard:
 
     `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance. `low` and
     `high` are marginal rank intervals, `sure_low` and `sure_high` simultaneous ones. `leader`: the
-    index of the clear number one, or None. `places`: of all candidates. `choix_difference`: the
-    largest difference from an independent package, in Elo. `measured`: whether a candidate has
-    votes in enough clusters for an interval; without one it has no rank intervals.
+    index of the clear number one, or None. `places`: of all candidates. `measured`: whether a
+    candidate has votes in enough clusters for an interval.
     """
 
     votes: FileVotes
     settings: Settings
     battles: Battles
-    clusters: Clusters
+    groups: Dependence
     bootstrap: Bootstrap
     sandwich: Sandwich
     low: Floats
@@ -264,23 +263,22 @@ class FileBoard:
 def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """Fit scores, intervals and ranks.
 
-    Raises BadFileError if the votes lack a column that the clusters need; NotConvergedError.
+    Raises BadFileError if a column for the clusters is missing; NotConvergedError.
     """
-    clusters = CLUSTERS[settings.cluster](votes)
-    battles = Battles.from_arrays(
-        votes.left, votes.right, votes.score, None, clusters.codes, len(votes.names)
-    )
+    groups = _dependence(votes, settings.cluster)
+    battles = groups.groupings[0]
     confidence, seed = settings.confidence, settings.seed
-    bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS).fit(battles)
-    sandwich = Sandwich(confidence).fit(battles)
+    sandwich = Sandwich(confidence).fit(*groups.groupings)
+    bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
+    bootstrap.fit(sandwich.strongest_, sandwich)
     model, covariance = bootstrap.model_, sandwich.covariance_
     n_clusters = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
-    measured = measurable(battles)
+    measured = groups.measurable
     theta = np.where(measured, model.theta_, np.nan)
     places = place(
         battles.wins(),
         bootstrap.ratings_,
-        independent_groups(votes.left, votes.right, votes.prompt, battles.clusters_per_candidate()),
+        independent_groups(votes.left, votes.right, votes.prompt, groups.clusters_per_candidate),
         np.where(measured, bootstrap.low_, np.nan),
         np.where(measured, bootstrap.high_, np.nan),
         confidence,
@@ -296,7 +294,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         votes=votes,
         settings=settings,
         battles=battles,
-        clusters=clusters,
+        groups=groups,
         bootstrap=bootstrap,
         sandwich=sandwich,
         low=low,
@@ -304,7 +302,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         sure_low=sure_low,
         sure_high=sure_high,
         places=places,
-        leader=clear_number_one(places, scored, battles, confidence),
+        leader=None if groups.n_raters else clear_number_one(places, scored, battles, confidence),
         fragility=Robustness(Stability.NOTHING_RANKED, of=0)
         if places.n_above
         else measure_robustness(battles, model),
@@ -316,44 +314,46 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
 
 # -- Clusters --------------------------------------------------------------------------------------
 
-
-def _by_default(votes: FileVotes) -> Clusters:
-    return choose_clusters(votes.left, votes.right, votes.prompt, votes.rater)
+CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")
 
 
-def _by_prompt(votes: FileVotes) -> Clusters:
-    return Clusters(_known(votes.prompt, "prompt"), "prompt")
+def _dependence(votes: FileVotes, cluster: str) -> Dependence:
+    """The votes in the clusters that the user has chosen, or by default by prompt and by rater."""
+    if cluster != "auto":
+        rule = {"unit": "prompt_pair", "none": "vote"}.get(cluster, cluster)
+        return Dependence((_grouped(votes, _chosen(votes, cluster)),), rule)
+    people = votes.raters == Raters.PEOPLE
+    return Dependence.choose(
+        _grouped(votes, _or_alone(votes.prompt)) if (votes.prompt >= 0).any() else None,
+        _grouped(votes, _or_alone(votes.rater)) if people and (votes.rater >= 0).any() else None,
+        _grouped(votes, None),
+    )
 
 
-def _by_unit(votes: FileVotes) -> Clusters:
-    low, high = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
-    units = np.column_stack([_known(votes.prompt, "prompt"), low, high])
-    codes = np.unique(units, axis=0, return_inverse=True)[1]
-    return Clusters(codes.reshape(-1).astype(np.int64), "prompt_pair")
+def _grouped(votes: FileVotes, codes: Ints | None) -> Battles:
+    return Battles.from_arrays(votes.left, votes.right, votes.score, None, codes, len(votes.names))
 
 
-def _by_rater(votes: FileVotes) -> Clusters:
-    return Clusters(_known(votes.rater, "rater"), "rater")
+def _or_alone(column: Ints) -> Ints:
+    """The column, with a number of its own for each vote where it is unknown."""
+    return np.where(column >= 0, column, -1 - np.arange(len(column)))
 
 
-def _independent(votes: FileVotes) -> Clusters:
-    return Clusters(None, "vote")
+def _chosen(votes: FileVotes, cluster: str) -> Ints | None:
+    if cluster in ("none", "rater"):
+        return None if cluster == "none" else _known(votes.rater, "rater")
+    prompt = _known(votes.prompt, "prompt")
+    if cluster == "prompt":
+        return prompt
+    sides = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
+    units = np.unique(np.column_stack([prompt, *sides]), axis=0, return_inverse=True)[1]
+    return units.reshape(-1).astype(np.int64)
 
 
 def _known(column: Ints, name: str) -> Ints:
     if missing := int((column < 0).sum()):
         raise BadFileError(f"{missing:,} of {len(column):,} votes have no {name} to cluster by.")
     return column
-
-
-CLUSTERS: dict[str, Callable[[FileVotes], Clusters]] = {
-    "auto": _by_default,
-    "prompt": _by_prompt,
-    "prompt_pair": _by_unit,
-    "unit": _by_unit,
-    "rater": _by_rater,
-    "none": _independent,
-}
 
 
 # -- Findings --------------------------------------------------------------------------------------
@@ -363,8 +363,7 @@ DIGITS = 6
 
 def find(board: FileBoard) -> dict[str, Any]:
     """Everything besides the standings, as JSON; null is unknown."""
-    triads = transitivity(board.battles.wins())
-    robustness = board.fragility
+    triads, robustness = transitivity(board.battles.wins()), board.fragility
     return {
         "clear_leader": board.name(board.leader),
         "neighbours": _neighbours(board),
@@ -441,6 +440,7 @@ def _ties(battles: Battles) -> dict[str, Any] | None:
 
 NONE = "-"
 RULES = {
+    "prompt_rater": "Votes on the same prompt or by the same rater are treated as dependent",
     "prompt": "Votes on the same prompt are treated as dependent",
     "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent",
     "rater": "Votes by the same rater are treated as dependent",
@@ -506,31 +506,31 @@ def _interval_reason(board: FileBoard) -> str:
 
 
 def _settings(board: FileBoard) -> dict[str, Any]:
-    settings = board.settings
     return {
         "method": "Bradley-Terry, a tie as half a win for each side",
         "scale": BradleyTerry.scale,
         "center": BradleyTerry.center,
         "raters": board.votes.raters,
         "both_bad": "separate",
-        "clusters": board.clusters.rule,
+        "clusters": board.groups.rule,
         "clusters_note": _note(board),
         "n_clusters": board.bootstrap.n_clusters_,
+        "effective": dict(board.groups.effective),
         "interval": "cluster bootstrap with exponential weights",
         "standard_error": "cluster-robust sandwich",
-        "confidence": settings.confidence,
-        "n_resamples": settings.n_resamples,
-        "seed": settings.seed,
+        "confidence": board.settings.confidence,
+        "n_resamples": board.settings.n_resamples,
+        "seed": board.settings.seed,
     }
 
 
 def _note(board: FileBoard) -> str:
     """Why the default rule chose these clusters; '' if the user has chosen."""
-    return board.clusters.note if board.settings.cluster == "auto" else ""
+    return board.groups.note if board.settings.cluster == "auto" else ""
 
 
 def as_table(board: FileBoard) -> str:
-    """A table of the placed candidates, followed by a line for each further finding."""
+    """A table of the placed candidates, and a line for each further finding."""
     ranked = [i for i in _order(board) if not isnan(board.places.rank[i])]
     rows = [HEAD, *(_table_row(board, i) for i in ranked)] if ranked else []
     return "\n".join([*_align(rows), *([""] if rows else []), *_sentences(board)])
@@ -574,7 +574,7 @@ def _width(text: str) -> int:
 def _sentences(board: FileBoard) -> Iterator[str]:
     yield _vote_counts(board.votes)
     n_groups = board.bootstrap.n_clusters_
-    rule = f"{RULES[board.clusters.rule]} ({n_groups:,} group{'' if n_groups == 1 else 's'})."
+    rule = f"{RULES[board.groups.rule]} ({n_groups:,} group{'' if n_groups == 1 else 's'})."
     yield " ".join(filter(None, [rule, _note(board)]))
     if reason := _interval_reason(board):
         yield f"No intervals: {reason}"

@@ -6,13 +6,13 @@ removing it again restores exactly the previous counts.
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
-from ranking.stats.connectivity import ENOUGH, Clusters
+from ranking.stats.sandwich import Dependence
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -95,8 +95,8 @@ class VoteCounts:
 
     Attributes
     ----------
-    keys : (M, 4) int64, the columns KEYS: ids, ``first < second``; 0 for none. The rater is set
-        only where the prompt is unknown
+    keys : (M, 4) int64, the columns KEYS: ids, ``first < second``; 0 for none or any. Counts by
+        prompt have the rater where the prompt is unknown
     counts : (M, 8) int64, the columns COUNTS: votes with a plain outcome; votes with a soft
         verdict by the side they lean to; and the points that the latter give to ``first``, in
         1 / UNIT
@@ -119,12 +119,12 @@ class VoteCounts:
         prompt: Ints,
         rater: Ints,
     ) -> "VoteCounts":
-        """Count N votes: ids, places in `arena.outcomes.OUTCOMES`, soft verdicts or NaN."""
+        """Count N votes, by prompt and rater: ids, places in `OUTCOMES`, soft verdicts or NaN."""
         flip = left > right
         keys = np.column_stack(
             [
                 prompt,
-                np.where(prompt > 0, 0, rater),
+                rater,
                 np.where(flip, right, left),
                 np.where(flip, left, right),
             ]
@@ -175,6 +175,12 @@ class VoteCounts:
 
     def where(self, chosen: Bools) -> "VoteCounts":
         return VoteCounts(self.keys[chosen], self.counts[chosen])
+
+    def per_prompt(self) -> "VoteCounts":
+        """The same votes summed over raters where the prompt is known."""
+        keys = self.keys.copy()
+        keys[keys[:, 0] > 0, 1] = 0
+        return VoteCounts(keys, self.counts).merged()
 
     def per_pair(self) -> "VoteCounts":
         """The same votes summed over prompts and raters."""
@@ -235,31 +241,32 @@ def pair_battles(counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool) ->
     return _battles(counts, candidates, both_bad_is_tie, None)
 
 
-def clustered_battles(
-    counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool
-) -> tuple[Battles, Clusters]:
-    """The votes in clusters, and the clusters."""
-    counted = counts.votes if both_bad_is_tie else counts.decided
-    counts = counts.where(counted > 0)
-    clusters = clusters_of(counts)
-    if clusters.codes is None:
-        counts = counts.per_pair()
-    return _battles(counts, candidates, both_bad_is_tie, clusters.codes), clusters
+def dependence(
+    counts: VoteCounts,
+    of_raters: VoteCounts | None,
+    candidates: Ints,
+    both_bad_is_tie: bool,
+) -> Dependence:
+    """The dependence of votes counted by prompt and, where raters are a sample, by rater too."""
+    counts = counts.where((counts.votes if both_bad_is_tie else counts.decided) > 0)
+
+    def grouped(votes: VoteCounts, owner: Ints) -> Battles:
+        battles = _battles(votes, candidates, both_bad_is_tie, owner)
+        assert battles.cluster is not None
+        return replace(battles, cluster=np.unique(battles.cluster, return_inverse=True)[1])
+
+    prompt = counts.key("prompt")
+    return Dependence.choose(
+        grouped(counts, prompt_codes(counts)) if prompt.any() else None,
+        None if of_raters is None else grouped(of_raters, of_raters.key("rater")),
+        _battles(counts.per_pair(), candidates, both_bad_is_tie, None),
+    )
 
 
-def clusters_of(counts: VoteCounts) -> Clusters:
-    """The clusters of rows of counts, by the rule of `choose_clusters`."""
-    prompt, rater = counts.key("prompt"), counts.key("rater")
-    if len(counts) and prompt.all():
-        distinct, code = np.unique(prompt, return_inverse=True)
-        if len(distinct) >= ENOUGH:
-            return Clusters(code.astype(np.int64), "prompt")
-        return Clusters(np.arange(len(counts)), "prompt_pair")
-    owner = np.where(prompt > 0, -prompt, rater)  # a known prompt stays a cluster
-    distinct, code = np.unique(owner, return_inverse=True)
-    if len(distinct) >= ENOUGH:
-        return Clusters(code.astype(np.int64), "rater")
-    return Clusters(None, "vote")
+def prompt_codes(counts: VoteCounts) -> Ints:
+    """(M,): each row's prompt, or a number of its own where the prompt is unknown."""
+    prompt = counts.key("prompt")
+    return np.where(prompt > 0, prompt, -1 - np.arange(len(prompt)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,15 @@ BOTH_BAD_SENTENCES = {
     BothBad.TIE: "“Both bad” counts as a tie on this leaderboard.",
 }
 CLUSTER_SENTENCES = {
+    "prompt_rater": "Votes on the same prompt are treated as dependent, and so are votes by the"
+    " same rater: ten votes by one person say less than ten votes by ten.",
     "prompt": "Votes on the same prompt are treated as dependent, so each prompt counts as one"
     " piece of evidence, however many votes it has.",
     "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent.",
     "rater": "Votes by the same rater are treated as dependent.",
     "vote": "Each vote is treated as independent.",
 }
+JUDGES_ALONE = "The results are about these judges: others may judge differently."
 # Why candidates are unranked, by status; those nearest the top first.
 GROUPS = {
     "above": (
@@ -69,6 +72,13 @@ TRAIT_EXAMPLES = {
     "list_items": ("An answer with a list", "one without", ANY),
     "bold": ("An answer with bold words", "one without", ANY),
 }
+
+
+def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
+    """Which votes a snapshot treats as dependent; '' without a snapshot."""
+    sentence = CLUSTER_SENTENCES.get(settings.get("clusters", ""), "")
+    alone = sentence and raters in (Raters.JUDGES, Raters.JURIES)
+    return f"{sentence} {JUDGES_ALONE}" if alone else sentence
 
 
 # -- Number one ------------------------------------------------------------------------------------

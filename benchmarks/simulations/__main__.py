@@ -10,8 +10,14 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks.simulations import page, prediction_powered
-from benchmarks.simulations.boards import RESAMPLES, simulate_coverage, simulate_leader
-from benchmarks.simulations.designs import COVERAGE, EFFECT, LEADERS, TIES
+from benchmarks.simulations.boards import (
+    CROWD_RESAMPLES,
+    RESAMPLES,
+    simulate_coverage,
+    simulate_crowd,
+    simulate_leader,
+)
+from benchmarks.simulations.designs import COVERAGE, CROWDS, EFFECT, LEADERS, TIES
 from benchmarks.simulations.page import Found, Row
 from benchmarks.simulations.watching import LOOKS, WATCHED, simulate_watching
 
@@ -50,6 +56,15 @@ def jobs(repeats: int, combined: int) -> list[Job]:
         ),
         *(
             Job(
+                page.CROWD_HEAD,
+                simulate_crowd,
+                (design, combined, SEED + 400 + place),
+                _named(page.crowd_row, design.name),
+            )
+            for place, design in enumerate(CROWDS)
+        ),
+        *(
+            Job(
                 page.LEADER_HEAD,
                 simulate_leader,
                 (design, repeats, SEED + 100 + place),
@@ -58,6 +73,7 @@ def jobs(repeats: int, combined: int) -> list[Job]:
                     design.name,
                     repeats=repeats,
                     claimed=len(design.strengths) > TWO_ALONE,
+                    ranks=not design.n_raters,
                 ),
             )
             for place, design in enumerate(LEADERS)
@@ -103,22 +119,23 @@ def _told(job: Job, future: Future[Found]) -> Row:
 
 
 def text(found: list[tuple[Job, Row]], repeats: int, combined: int) -> str:
-    """The four tables, with the explanations needed to read them."""
+    """The five tables, with the explanations needed to read them."""
     tables = {
         head: page.table(head, [row for job, row in found if job.table == head])
         for head in (
             page.COVERAGE_HEAD,
+            page.CROWD_HEAD,
             page.LEADER_HEAD,
             page.COMBINED_HEAD,
             page.WATCHED_HEAD,
         )
     }
-    coverage, leader, together, watched = tables.values()
-    longest = max(design.n_votes for design in WATCHED)
+    coverage, people, leader, together, watched = tables.values()
+    few, many = (end(design.n_votes for design in WATCHED) for end in (min, max))
     return f"""\
 Seed {SEED}; NumPy {version("numpy")}. Each simulated leaderboard has {COVERAGE[0].n_votes:,} votes,
 {TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. There
-are {repeats:,} leaderboards per row in the first two tables, with {RESAMPLES:,} bootstrap
+are {repeats:,} leaderboards per row in the first and third table, with {RESAMPLES:,} bootstrap
 replicates each, and {combined:,} per row in the others. The truth for each design is the
 Bradley-Terry fit to an unlimited number of such votes.
 
@@ -131,10 +148,22 @@ the intervals are wider than necessary and may contain the truth more often.
 
 {coverage}
 
+**People who differ.** Leaderboards of {CROWDS[0].n_votes:,} votes by raters whose taste for each
+candidate has a standard deviation of {CROWDS[0].taste:g} (half of it where a newcomer is measured),
+on prompts whose effects have one of {CROWDS[0].prompt_effect:g}; {CROWD_RESAMPLES} replicates. The
+targets: intervals of scores and of differences contain the truth in {page.COVERS[0]:.0%} to
+{page.WIDE:.0%} of cases, and at most {page.REFUSED:.0%} of the leaderboards are refused, because
+fewer than 5 effective raters or prompts say nothing about others. "By prompt alone" shows intervals
+that ignore that raters differ.
+
+{people}
+
 **Clear number one among equals**, where naming any candidate is an error. Targets, with five or
 more candidates: at most 5 % errors, and the simultaneous rank intervals contain all true ranks in
 at least 95 %. Six equal candidates are the hardest case for ranks, where the error rate is exactly
-the one allowed, so two standard errors of this simulation are tolerated. Two alone are compared
+the one allowed, so two standard errors of this simulation are tolerated. Where raters differ, the
+ranks are reported only: few groups measure the covariance too roughly for a statement about all
+ranks at once. Two alone are compared
 just once, with errors in 5 % of cases by design: they are reported only.
 
 {leader}
@@ -145,9 +174,8 @@ are on average no more than 2 % wider than with human votes alone.
 {together}
 
 **Conclusive results for two equal candidates**, where calling either one better is an error. They
-are checked {LOOKS} times while {WATCHED[0].n_votes:,} votes come in ({longest:,}
-where there are six), and the team stops at the first check that separates them. Target: at most
-5 % of leaderboards.
+are checked {LOOKS} times while {few:,} to {many:,} votes come in, and the team stops at the first
+check that separates them. Target: at most 5 % of leaderboards.
 
 {watched}"""
 

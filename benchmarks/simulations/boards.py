@@ -4,10 +4,12 @@ import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
 from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.intervals import critical_value
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
 
 RESAMPLES = 1000
+CROWD_RESAMPLES = 300
 EQUAL = 1e-6  # Elo; true ratings that differ by less are equal
 
 
@@ -51,7 +53,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
     rows = []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        fit = Sandwich().fit(votes.battles(clustered=True))
+        fit = Sandwich().fit(*votes.dependence().groupings)
         best = [bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
         rows.append([*best, _ranks_hold(fit, votes, simultaneous=True)])
     wrong, marginal, simultaneous = np.mean(rows, axis=0)
@@ -60,6 +62,41 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
         "marginal": float(marginal),
         "simultaneous": float(simultaneous),
     }
+
+
+def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares over repeats and candidates of 95 % intervals that contain the truth: ``bootstrap``,
+    ``difference`` (of every two) and ``by_prompt``, of a sandwich by prompt alone; ``least_`` of
+    the candidate or pair with the fewest. ``refused``: of boards with a result about these raters
+    or prompts only, which do not count otherwise.
+    """
+    rows, by_prompt, differences = [], [], []
+    for rng in _generators(n_repeats, seed):
+        votes = draw(design, rng)
+        groups = votes.dependence()
+        fit = Sandwich().fit(*groups.groupings)
+        if groups.n_raters or fit.reason_:
+            continue
+        model = Bootstrap(CROWD_RESAMPLES, random_state=_seed(rng)).fit(fit.strongest_, fit)
+        rows.append(np.where(groups.measurable, _holds(model, votes.truth), np.nan))
+        alone = Sandwich().fit(votes.battles(clustered=votes.cluster is not None))
+        by_prompt.append(_holds(alone, votes.truth))
+        differences.append(_differences_hold(fit, votes.truth))
+    found = {"refused": 1 - len(rows) / n_repeats}
+    for name, table in (("bootstrap", rows), ("difference", differences), ("by_prompt", by_prompt)):
+        each = np.nanmean(table, axis=0)
+        found |= {name: float(each.mean()), f"least_{name}": float(each.min())}
+    return found
+
+
+def _differences_hold(fit: Sandwich, truth: Floats) -> Floats:
+    """(P,): 1 where the interval of the difference of two contains the true one."""
+    i, j = np.triu_indices(len(truth), 1)
+    c = fit.covariance_
+    reach = np.sqrt(c[i, i] + c[j, j] - 2 * c[i, j]) * fit.model_.elo_per_theta
+    reach *= critical_value(fit.confidence, fit.n_clusters_)
+    missed = (fit.ratings_[i] - fit.ratings_[j]) - (truth[i] - truth[j])
+    return (np.abs(missed) <= reach).astype(np.float64)
 
 
 def _generators(n_repeats: int, seed: int) -> list[np.random.Generator]:

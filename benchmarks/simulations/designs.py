@@ -1,20 +1,24 @@
 """Designs of simulated boards, which generate votes and know the true ratings.
 
 A vote on a pair is a tie with probability `TIES`; otherwise its probability is logistic in the gap
-between the two strengths plus an effect, of the prompt and pair or of each candidate on the prompt.
+between the two strengths plus effects: of the prompt and pair, or of each candidate on the prompt;
+and of each rater's taste for each candidate.
 Such votes do not follow Bradley-Terry with the generating strengths, so the truth is not these
 strengths but the fit to infinitely many votes on infinitely many prompts: to the expected score of
 each pair, by Gauss-Hermite quadrature over the distribution of effects.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.sandwich import Dependence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +35,9 @@ class Design:
     `effect`: "none", "unit" (of prompt and pair) or "prompt" (of candidate and prompt); `cluster`:
     "vote", "unit" or "prompt"; `popular`: how often each candidate is shown, relative to others;
     `these_prompts`: the truth is about the drawn prompts only, not about all similar prompts.
+    `n_raters`: 0 if raters do not matter; `taste`: standard deviation of their tastes; `largest`:
+    the share of votes by one of them; `zipf`: prompts get votes by Zipf's law; `known`: whether
+    prompts are known; `soft`: verdicts are the win probability itself.
     """
 
     name: str
@@ -41,6 +48,13 @@ class Design:
     popular: tuple[float, ...]
     n_votes: int = 1200
     these_prompts: bool = False
+    n_raters: int = 0
+    taste: float = 0.0
+    prompt_effect: float = EFFECT
+    largest: float = 0.0
+    zipf: bool = False
+    known: bool = True
+    soft: bool = False
 
     @cached_property
     def strength(self) -> Floats:
@@ -67,7 +81,8 @@ class Design:
     @cached_property
     def truth(self) -> Floats:
         """(K,) Elo: the fit to infinitely many votes on infinitely many prompts."""
-        spread = EFFECT * {"none": 0.0, "unit": 1.0, "prompt": 2**0.5}[self.effect]
+        of_prompts = {"none": 0.0, "unit": EFFECT, "prompt": 2**0.5 * self.prompt_effect}
+        spread = math.hypot(of_prompts[self.effect], 2**0.5 * self.taste)
         node, share = np.polynomial.hermite_e.hermegauss(NODES)
         wins = sigmoid(self.gap[:, None] + spread * node) @ share / share.sum()
         return self.fitted_to(wins)
@@ -88,6 +103,25 @@ class Drawn:
     score: Floats
     cluster: Ints | None
     truth: Floats
+    rater: Ints | None = None
+
+    def first(self, n: int) -> "Drawn":
+        """The board after its first n votes."""
+        columns = (self.left, self.right, self.score, self.cluster, self.rater)
+        left, right, score, cluster, rater = (c if c is None else c[:n] for c in columns)
+        assert left is not None
+        assert right is not None
+        assert score is not None
+        return Drawn(left, right, score, cluster, self.truth, rater)
+
+    def dependence(self) -> Dependence:
+        """The groupings of votes: by rater too, if raters matter."""
+        clustered, votes = self.battles(clustered=True), self.battles(clustered=False)
+        if self.rater is None:
+            return Dependence((clustered,), "prompt")
+        size = len(self.truth)
+        by_rater = Battles.from_arrays(self.left, self.right, self.score, None, self.rater, size)
+        return Dependence.choose(clustered if self.cluster is not None else None, by_rater, votes)
 
     def battles(self, *, clustered: bool) -> Battles:
         cluster = self.cluster if clustered else None
@@ -99,13 +133,32 @@ def draw(design: Design, rng: np.random.Generator) -> Drawn:
     """Draw one board of a design, with new prompts and votes."""
     pair = rng.choice(len(design.gap), design.n_votes, p=design.chance)
     prompt = rng.integers(0, design.n_prompts, design.n_votes)
+    if design.zipf:
+        often = 1 / np.arange(1, design.n_prompts + 1)
+        prompt = rng.choice(design.n_prompts, design.n_votes, p=often / often.sum())
     odds = design.gap + _effects(design, rng)  # (prompts, P)
-    score = (rng.random(design.n_votes) < sigmoid(odds[prompt, pair])).astype(np.float64)
+    felt, rater = odds[prompt, pair], None
+    if design.n_raters:
+        rater, liked = _tastes(design, rng)
+        felt = felt + liked[rater, pair]
+    score = sigmoid(felt)
+    if not design.soft:
+        score = (rng.random(design.n_votes) < score).astype(np.float64)
     score[rng.random(design.n_votes) < TIES] = 0.5
     cluster = {"vote": None, "unit": prompt * len(design.gap) + pair, "prompt": prompt}
     left, right = (side[pair] for side in design.pairs)
     truth = design.fitted_to(sigmoid(odds).mean(axis=0)) if design.these_prompts else design.truth
-    return Drawn(left, right, score, cluster[design.cluster], truth)
+    by = cluster[design.cluster] if design.known else None
+    return Drawn(left, right, score, by, truth, rater)
+
+
+def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """(N,) the rater of each vote, and (raters, P) their tastes, in log-odds for the first."""
+    share = np.full(design.n_raters, (1 - design.largest) / (design.n_raters - 1))
+    share[0] = design.largest or share[0]
+    rater = rng.choice(design.n_raters, design.n_votes, p=share / share.sum())
+    taste = rng.normal(0, design.taste, (design.n_raters, len(design.strengths)))
+    return rater, taste[:, design.pairs[0]] - taste[:, design.pairs[1]]
 
 
 def _effects(design: Design, rng: np.random.Generator) -> Floats:
@@ -114,7 +167,7 @@ def _effects(design: Design, rng: np.random.Generator) -> Floats:
         return np.zeros((design.n_prompts, len(design.gap)))
     if design.effect == "unit":
         return rng.normal(0, EFFECT, (design.n_prompts, len(design.gap)))
-    made = rng.normal(0, EFFECT, (design.n_prompts, len(design.strengths)))
+    made = rng.normal(0, design.prompt_effect, (design.n_prompts, len(design.strengths)))
     difference: Floats = made[:, design.pairs[0]] - made[:, design.pairs[1]]
     return difference
 
@@ -153,4 +206,42 @@ LEADERS = (
     Design("all six, prompt effects, 40 prompts", "prompt", 40, "prompt", ALIKE, ALIKE),
     Design("two alone, independent votes", "none", 1, "vote", (0.0, 0.0), (1.0, 1.0)),
     Design("two alone, prompt effects, 40", "prompt", 40, "prompt", (0.0, 0.0), (1.0, 1.0)),
+)
+
+
+def crowd(name: str, n_raters: int, n_prompts: int = 200, **fields: Any) -> Design:
+    """A board of people who differ in taste, on prompts that differ too; six candidates."""
+    values = {
+        "effect": "prompt",
+        "cluster": "prompt",
+        "strengths": SIX,
+        "popular": ALIKE,
+        "n_votes": 3000,
+        "taste": 0.7,
+        "prompt_effect": 0.5,
+    }
+    return Design(name, n_prompts=n_prompts, n_raters=n_raters, **values | fields)
+
+
+NEWCOMERS = tuple(
+    crowd(f"50 raters, a newcomer with {n} votes", 50, popular=(1,) * 5 + (n / 600,), taste=0.35)
+    for n in (12, 25)
+)
+CROWDS = (
+    crowd("10 raters", 10),
+    crowd("50 raters", 50),
+    crowd("30 raters, one casts 40 %", 30, largest=0.4),
+    crowd("30 raters, one casts 40 %, prompts unknown", 30, largest=0.4, known=False),
+    crowd("20 raters, prompts unknown", 20, known=False),
+    crowd("50 raters, 60 prompts by Zipf's law", 50, 60, zipf=True),
+    crowd("50 raters, 15 prompts", 50, 15),
+    crowd("50 raters, 40 prompts", 50, 40),
+    crowd("50 raters, 100 prompts", 50, 100),
+    crowd("20 raters, soft votes", 20, soft=True),
+    *NEWCOMERS,
+)
+LEADERS += (
+    crowd("all six, 10 raters", 10, strengths=ALIKE),
+    crowd("all six, 50 raters, 60 prompts", 50, 60, strengths=ALIKE),
+    crowd("two alone, 10 raters", 10, strengths=(0.0, 0.0), popular=(1.0, 1.0)),
 )

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from benchmarks.simulations.designs import Design, Drawn, Floats, draw
-from ranking.stats.battles import Battles
+from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.sequential import SequentialTest
@@ -24,6 +23,20 @@ WATCHED = (
     Design("two, (prompt, pair) effects, 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2000),
     Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2000),
     Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2000),
+    *(
+        crowd(
+            f"{name}, {n_raters} raters of taste {taste:g}, {n_prompts} prompts",
+            n_raters,
+            n_prompts,
+            strengths=strengths,
+            popular=(1.0,) * len(strengths),
+            n_votes=2500,
+            taste=taste,
+        )
+        for name, strengths in (("two", LEVEL), ("two of six", SIX))
+        for n_raters, taste in ((10, 0.5), (20, 0.25))
+        for n_prompts in (15, 60)
+    ),
 )
 
 
@@ -43,13 +56,13 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
     """At each look with a known error: whether the interval excludes 0, and the test decides."""
     found = []
     for n in np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:]:
-        cluster = None if votes.cluster is None else votes.cluster[:n]
-        columns = (votes.left[:n], votes.right[:n], votes.score[:n])
-        battles = Battles.from_arrays(*columns, None, cluster, len(votes.truth))
-        fit = Sandwich().fit(battles)
+        groups = votes.first(n).dependence()
+        if groups.n_raters:  # a claim about these raters, who need not be equal
+            continue
+        fit = Sandwich().fit(*groups.groupings)
         gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
         variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)
-        own = int(min(fit.n_clusters_, *battles.clusters_per_candidate()[:2]))
+        own = int(min(fit.n_clusters_, *groups.clusters_per_candidate[:2]))
         if not math.isnan(gap) and variance > 0 and own >= MIN_CLUSTERS:
             error = math.sqrt(variance)
             beyond = abs(gap) > critical_value(0.95, fit.n_clusters_) * error

@@ -3,6 +3,7 @@
 import time
 import uuid
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
@@ -171,6 +172,32 @@ class ClusterTally(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arena_id}: {self.raters}, {self.prompt_id or self.rater_id}"
+
+
+class RaterTally(models.Model):
+    """People's votes of one category per pair, of one rater or of a group of raters.
+
+    Raters are as much a sample as prompts are. An arena has `RATERS` raters of their own; later
+    ones share groups. Lags behind like `ClusterTally`, and is counted anew if it does not add up.
+    """
+
+    RATERS: ClassVar = 2048
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="rater_tallies")
+    category = models.CharField(max_length=100, blank=True)
+    member = models.BigIntegerField(help_text="The rater's id, or the number of a group below 0.")
+    cells = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["arena", "category", "member"], name="rater_tally_member_once"
+            ),
+        ]
+        verbose_name_plural = "rater tallies"
+
+    def __str__(self) -> str:
+        return f"{self.arena_id}: {self.member}"
 
 
 class TallyDelta(models.Model):

@@ -1,29 +1,30 @@
-"""Votes per prompt: counted by the database (GROUP BY), and kept as running tallies.
+"""Votes per prompt and per rater: counted by the database (GROUP BY), and as running tallies.
 
-The count verifies the result of folding. The running tallies per prompt lag behind those per pair
-until intervals are needed.
+The count verifies the result of folding. The running tallies lag behind those per pair until
+intervals are needed.
 """
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, Count, F, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Count, F, Model, Sum, Value, When
 from django.db.models.functions import Cast, Floor
 
 from arena.models import Prompt, Vote
 from arena.models.voting import VoteQuerySet
-from ranking.models import ClusterTally, TallyDelta
+from ranking.models import ClusterTally, RaterTally, Tallied, TallyDelta
 from ranking.services.leases import renew
 from ranking.tallies import COUNTS, UNIT, VoteCounts
-from ranking.votes import BOTH_BAD, KINDS, PLACES, TIE, TRUSTED
+from ranking.votes import BOTH_BAD, KINDS, PLACES, TIE, TRUSTED, Bools, Ints
 
 GROUPS_AT_ONCE = 100_000
 MEMBERS = ("rater", "prompt")
+EMPTY = VoteCounts.none().pack()
 Members = dict[str, dict[int, int]]  # number of votes by id, of raters and of prompts
 KEYS = (
     "prompt_known",
@@ -69,11 +70,16 @@ def count(arena_id: int, raters: str, trusted: Collection[int]) -> CountedVotes:
 
 def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
     """Count the votes by prompt, or by rater where the prompt is unknown; merged."""
+    return _count(votes, by_rater=False)
+
+
+def _count(votes: VoteQuerySet, by_rater: bool) -> VoteCounts:
+    alone = F("rater") if by_rater else Case(When(comparison__prompt=None, then=F("rater")))
     points = Cast(Floor(F("preference") * Value(float(UNIT))), BigIntegerField())
     groups = (
         votes.annotate(
             prompt_known=F("comparison__prompt"),
-            rater_alone=Case(When(comparison__prompt=None, then=F("rater"))),
+            rater_alone=alone,
             hard=Case(When(preference=None, then=True), default=False),
         )
         .values_list(*KEYS)
@@ -138,16 +144,23 @@ Owner = tuple[int, int]  # the prompt's id or 0, the rater's id or 0
 def merge_deltas(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
     """Merge the deltas of refreshes into the rows per prompt. Raises RefreshLeaseLostError."""
     while deltas := _next_deltas(arena_id, raters):
-        counts = VoteCounts.joined(VoteCounts.of_bytes(delta.cells) for delta in deltas).merged()
-        rows = list(_updated_rows(arena_id, raters, counts))
+        counts = VoteCounts.joined(VoteCounts.of_bytes(delta.cells) for delta in deltas)
+        rows = list(_updated_rows(arena_id, raters, counts.per_prompt()))
+        by_rater = _updated_raters(arena_id, counts) if raters == Tallied.PEOPLE else []
         # Everything has been read and summed by now, so the transaction only writes.
         with transaction.atomic():
             renew(token)
-            new = [row for row in rows if row.pk is None]
-            ClusterTally.objects.bulk_create(new, batch_size=ROWS_AT_ONCE)
-            known = [row for row in rows if row.pk is not None]
-            ClusterTally.objects.bulk_update(known, ["cells"], batch_size=ROWS_AT_ONCE)
+            _save(ClusterTally, rows)
+            _save(RaterTally, by_rater)
             TallyDelta.objects.filter(pk__in=[delta.pk for delta in deltas]).delete()
+
+
+def _save(model: type[Model], rows: Sequence[Any]) -> None:
+    """Write the cells of rows; those without an id are new."""
+    new = [row for row in rows if row.pk is None]
+    model._default_manager.bulk_create(new, batch_size=ROWS_AT_ONCE)
+    known = [row for row in rows if row.pk is not None]
+    model._default_manager.bulk_update(known, ["cells"], batch_size=ROWS_AT_ONCE)
 
 
 def add_deltas(*, arena_id: int, raters: str, counts: VoteCounts) -> None:
@@ -189,7 +202,7 @@ def _updated_rows(arena_id: int, raters: str, counts: VoteCounts) -> Iterator[Cl
                 raters=raters,
                 prompt_id=prompt or None,
                 rater_id=rater or None,
-                cells=VoteCounts.none().pack(),
+                cells=EMPTY,
             )
             keys = added.keys.copy()
             keys[:, :2] = 0  # the row has the prompt and the rater
@@ -205,6 +218,93 @@ def _load_rows(
     by_prompt = tallies.filter(prompt__in=[prompt for prompt, _ in owners if prompt])
     by_rater = tallies.filter(rater__in=[rater for _, rater in owners if rater])
     return {(row.prompt_id or 0, row.rater_id or 0): row for row in [*by_prompt, *by_rater]}
+
+
+# -- Running tallies per rater ---------------------------------------------------------------------
+
+
+def _updated_raters(arena_id: int, counts: VoteCounts) -> list[RaterTally]:
+    """The rows per rater with the counts added; votes without a rater are left out."""
+    counts = counts.where(counts.key("rater") != 0)
+    rows: dict[tuple[str, int], RaterTally] = {}
+    if not len(counts):
+        return []
+    stored = RaterTally.objects.filter(arena=arena_id)
+    members = _members_of(counts.key("rater"), set(stored.values_list("member", flat=True)))
+    for row in stored.filter(member__in=set(members.tolist())):
+        rows[row.category, row.member] = row
+    for category, chosen in _by_category(arena_id, counts):
+        part = VoteCounts(counts.keys[chosen], counts.counts[chosen])
+        part.keys[:, 0], part.keys[:, 1] = 0, members[chosen]
+        for (_, member), added in part.merged().by_owner():
+            row = rows.setdefault(
+                (category, member),
+                RaterTally(arena_id=arena_id, category=category, member=member, cells=EMPTY),
+            )
+            added.keys[:, :2] = 0
+            row.cells = VoteCounts.joined([VoteCounts.of_bytes(row.cells), added]).merged().pack()
+    return list(rows.values())
+
+
+def _members_of(raters: Ints, known: set[int]) -> Ints:
+    """(M,): the row each rater belongs to: an own one, while there is room, or a group's."""
+    room = RaterTally.RATERS - sum(member > 0 for member in known)
+    distinct, place = np.unique(raters, return_inverse=True)
+    own = np.isin(distinct, list(known))
+    own |= np.cumsum(~own) <= room
+    members: Ints = np.where(own, distinct, -1 - distinct % RaterTally.RATERS)[place]
+    return members
+
+
+def _by_category(arena_id: int, counts: VoteCounts) -> Iterator[tuple[str, Bools]]:
+    """Each category with these counts, "" for all, and a mask of its rows."""
+    yield "", np.ones(len(counts), np.bool_)
+    prompts = Prompt.objects.filter(arena=arena_id).exclude(category="")
+    for category in sorted(set(prompts.values_list("category", flat=True))):
+        ids = list(prompts.filter(category=category).values_list("pk", flat=True))
+        chosen = np.isin(counts.key("prompt"), ids)
+        if chosen.any():
+            yield category, chosen
+
+
+def read_raters(
+    *, arena_id: int, category: str, clustered: VoteCounts, token: uuid.UUID
+) -> VoteCounts:
+    """People's counts by rater; counted anew if they are not the votes of the counts by prompt.
+
+    That is so after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
+    """
+    counts = _stored_raters(arena_id, category)
+    if counts.per_pair() != clustered.per_pair():
+        renew(token, int(clustered.votes.sum()))
+        recount_raters(arena_id=arena_id, token=token)
+        counts = _stored_raters(arena_id, category)
+    return counts
+
+
+def _stored_raters(arena_id: int, category: str) -> VoteCounts:
+    rows = RaterTally.objects.filter(arena=arena_id, category=category).order_by("member")
+
+    def parts() -> Iterator[VoteCounts]:
+        for member, packed in rows.values_list("member", "cells").iterator(ROWS_AT_ONCE):
+            counts = VoteCounts.of_bytes(packed)
+            counts.keys[:, 1] = member
+            yield counts
+
+    return VoteCounts.joined(parts())
+
+
+def recount_raters(*, arena_id: int, token: uuid.UUID) -> None:
+    """Count people's votes by rater anew: after an upgrade, or where the rows do not add up.
+
+    All deltas must have been merged. Raises RefreshLeaseLostError.
+    """
+    votes = Vote.objects.in_tallies().filter(arena=arena_id, rater__kind=KINDS[Tallied.PEOPLE])
+    counts = _count(votes, by_rater=True)
+    with transaction.atomic():
+        renew(token)
+        RaterTally.objects.filter(arena=arena_id).delete()
+        _save(RaterTally, _updated_raters(arena_id, counts))
 
 
 def read_clusters(*, arena_id: int, raters: str, category: str = "") -> VoteCounts:

@@ -26,14 +26,13 @@ from ranking.services.intervals import (
     pairs_of,
     spreads_of,
 )
-from ranking.stats.battles import Battles
-from ranking.stats.connectivity import Clusters
 from ranking.stats.differences import neighbours
-from ranking.stats.intervals import known_among, measurable
+from ranking.stats.intervals import known_among
 from ranking.stats.places import clear_number_one, place
 from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 from ranking.stats.ranks import clear_leader, rank_intervals
-from ranking.tallies import VoteCounts, clusters_of, outcome_rows
+from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
 from ranking.votes import TRUSTED, Floats, Ints, rater_names
 
 
@@ -99,23 +98,28 @@ def fallback(source: Snapshot) -> FittedBoard:
 
 
 def combine(
-    evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts, now: datetime
+    evidence: BoardEvidence,
+    people: VoteCounts,
+    by_rater: VoteCounts,
+    judged: VoteCounts,
+    now: datetime,
 ) -> tuple[Scores, MeasuredIntervals]:
-    """Fit the board to human and judges' counts, both by prompt.
+    """Fit the board to human and judges' counts by prompt; `by_rater`: the human ones by rater.
 
     Raises NotConvergedError, and CrossCheckError where choix disagrees.
     """
     started = time.monotonic()
     people = people.where(evidence.scored(people) > 0)
     judged = judged.where((judged.decided > 0) & (judged.key("prompt") > 0))
-    clusters = clusters_of(people)
-    labelled, unlabelled = _samples(evidence, people, judged, clusters)
-    model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled)
+    groups = dependence(people, by_rater, evidence.candidates, evidence.both_bad_is_tie)
+    labelled, unlabelled = _samples(evidence, people, judged)
+    crossed = Sandwich(CONFIDENCE).fit(*groups.groupings)
+    model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled, crossed)
     plain = model.people_.model_
     scores = Scores(model.ratings_, plain.status_, cross_check(labelled.battles, plain))
-    theta = np.where(measurable(labelled.battles), model.theta_, np.nan)
+    theta = np.where(groups.measurable, model.theta_, np.nan)
     known = ~np.isnan(theta)
-    met = groups_met(people, evidence.candidates, labelled.battles)
+    met = groups_met(people, evidence.candidates, groups)
     fields = {
         "interval_reason": interval_reason(model.reason_, known),
         "measured_digest": evidence.digest(),
@@ -129,27 +133,21 @@ def combine(
         covariance=model.covariance_[np.ix_(known, known)] * plain.elo_per_theta**2,
         fields=fields,
         settings={"interval": "prediction-powered (PPI++), cluster-robust"}
-        | cluster_settings(
-            clusters,
-            model.people_.n_clusters_,
-            labelled.battles.clusters_per_candidate(),
-            evidence.candidates,
-        )
+        | cluster_settings(groups, model.people_.n_clusters_, evidence.candidates)
         | {"groups_met": pairs_of(evidence.candidates, met)},
-        findings=_findings(evidence, model, theta, labelled.battles, met)
+        findings=_findings(evidence, model, theta, groups, met)
         | {"combined": _combined_finding(evidence, model, judged)},
     )
 
 
 def _samples(
-    evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts, clusters: Clusters
+    evidence: BoardEvidence, people: VoteCounts, judged: VoteCounts
 ) -> tuple[Labelled, Unlabelled]:
     """Human votes with the judges' mean on the same prompt and pair; the remaining verdicts."""
     rows = outcome_rows(people, evidence.both_bad_is_tie)
     means = _judges_means(judged)
     place = _find(judged, people)
     predicted = np.where(place >= 0, means[place], np.nan) if len(judged) else None
-    codes = np.arange(len(people)) if clusters.codes is None else clusters.codes
     n_candidates = len(evidence.candidates)
     labelled = Labelled.from_arrays(
         _places(evidence, people, "first")[rows.place],
@@ -157,7 +155,7 @@ def _samples(
         rows.score,
         np.full(len(rows.place), np.nan) if predicted is None else predicted[rows.place],
         weight=rows.count,
-        cluster=codes[rows.place],
+        cluster=prompt_codes(people)[rows.place],
         n_candidates=n_candidates,
     )
     sides = [np.isin(judged.key(side), evidence.candidates) for side in ("first", "second")]
@@ -167,7 +165,7 @@ def _samples(
         _places(evidence, verdicts, "first"),
         _places(evidence, verdicts, "second"),
         means[without_votes],
-        cluster=_clusters_of_verdicts(people, codes, verdicts, clusters),
+        cluster=verdicts.key("prompt"),
         n_candidates=n_candidates,
     )
     return labelled, unlabelled
@@ -199,24 +197,6 @@ def _find(among: VoteCounts, wanted: VoteCounts) -> Ints:
     return np.where(wanted.key("prompt") > 0, rows, -1)
 
 
-def _clusters_of_verdicts(
-    people: VoteCounts, codes: Ints, verdicts: VoteCounts, clusters: Clusters
-) -> Ints:
-    """The clusters of human votes if votes are clustered by prompt; otherwise a new one per row."""
-    next_code = int(codes.max(initial=0)) + 1
-    if clusters.rule != "prompt":
-        return next_code + np.arange(len(verdicts))
-    prompts, code = np.unique(
-        np.concatenate([people.key("prompt"), verdicts.key("prompt")]), return_inverse=True
-    )
-    cluster_of = np.full(len(prompts), -1)
-    cluster_of[code[: len(people)]] = codes
-    new = cluster_of < 0
-    cluster_of[new] = next_code + np.arange(int(new.sum()))
-    of_verdicts: Ints = cluster_of[code[len(people) :]]
-    return of_verdicts
-
-
 def _spreads(candidates: Ints, model: PredictionPowered, theta: Floats) -> dict[int, Spread]:
     n_clusters = _n_clusters(model)
     ranks = [
@@ -239,13 +219,16 @@ def _n_clusters(model: PredictionPowered) -> int | None:
 
 
 def _findings(
-    evidence: BoardEvidence, model: PredictionPowered, theta: Floats, battles: Battles, met: Ints
+    evidence: BoardEvidence, model: PredictionPowered, theta: Floats, groups: Dependence, met: Ints
 ) -> dict[str, object]:
     n_clusters, plain = _n_clusters(model), model.people_.model_
     scored = clear_leader(theta, model.covariance_, CONFIDENCE, n_clusters=n_clusters)
     low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
+    battles = groups.groupings[0]
     places = place(battles.wins(), model.ratings_, met, low, high, CONFIDENCE)
     leader = clear_number_one(places, scored, battles, CONFIDENCE)
+    if groups.n_raters:  # nothing is claimed about anybody but these raters
+        leader = None
     covariance = known_among(model.covariance_, ~np.isnan(theta))
     order = neighbours(model.theta_, covariance, plain.covariance_, CONFIDENCE, n_clusters)
     ids = evidence.candidates.tolist()

@@ -20,7 +20,7 @@ from ranking.services.evidence import CONFIDENCE
 from ranking.services.leases import renew
 from ranking.stats.battles import Battles
 from ranking.stats.elo import Elo
-from ranking.tallies import clustered_battles
+from ranking.tallies import dependence
 from ranking.votes import BOTH_BAD, KINDS, Floats, Ints, Votes, read_votes
 
 EVERY = 20_000  # votes between two permanent checkpoints
@@ -152,7 +152,8 @@ def add_intervals(*, board_id: int, now: datetime) -> bool:
         arena_id=board.arena_id, raters=board.raters, category=board.category
     )  # votes cast since the snapshot may be among them
     candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
-    battles, _ = clustered_battles(counts, candidates, board.both_bad == BothBad.TIE)
+    is_tie = board.both_bad == BothBad.TIE
+    battles = dependence(counts, None, candidates, is_tie).groupings[0]
     reach = _measure_reach(board, battles, candidates)
     return _store_intervals(snapshot, reach, battles.n_votes, now)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -22,10 +23,10 @@ from ranking.stats.intervals import known_among
 from ranking.stats.places import Places, clear_number_one
 from ranking.stats.ranks import clear_leader
 from ranking.stats.robustness import measure_robustness
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.sandwich import Dependence, Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
-from ranking.tallies import VoteCounts, clusters_of, outcome_rows, pair_battles
+from ranking.tallies import VoteCounts, outcome_rows, pair_battles, prompt_codes
 from ranking.votes import KINDS, Bools, Floats, Ints
 
 # -- Style of answers ------------------------------------------------------------------------------
@@ -89,16 +90,20 @@ def read_styles(arena_id: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredEstimate:
-    """The votes of a board by cluster, and the robust fit to them.
-
-    `measurable`: (K,) mask of `ranking.stats.intervals.measurable`.
-    """
+    """The votes of a board by prompt, their dependence, and the robust fit to them."""
 
     evidence: BoardEvidence
     clustered: VoteCounts
-    battles: Battles
+    groups: Dependence
     sandwich: Sandwich
-    measurable: Bools
+
+    @property
+    def battles(self) -> Battles:
+        return self.groups.groupings[0]
+
+    @cached_property
+    def measurable(self) -> Bools:
+        return self.groups.measurable
 
     @property
     def model(self) -> BradleyTerry:
@@ -136,6 +141,8 @@ def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any
         n_clusters=estimate.n_clusters,
     )
     leader = clear_number_one(places, scored, estimate.battles, CONFIDENCE)
+    if estimate.groups.n_raters:  # nothing is claimed about anybody but these raters
+        leader = None
     order = neighbours(
         estimate.model.theta_,
         estimate.covariance,
@@ -241,7 +248,7 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
         return None
     counts, first, second = counts.where(is_counted), first[is_counted], second[is_counted]
     rows = outcome_rows(counts, estimate.evidence.both_bad_is_tie)
-    candidates, groups = estimate.evidence.candidates, clusters_of(counts).codes
+    candidates = estimate.evidence.candidates
     differences = style_differences(features[first], features[second])
     model = StyledBradleyTerry(confidence=CONFIDENCE)
     try:
@@ -250,7 +257,7 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
             np.searchsorted(candidates, counts.key("second"))[rows.place],
             rows.score,
             differences[rows.place],
-            cluster=None if groups is None else groups[rows.place],
+            cluster=prompt_codes(counts)[rows.place],
             n_candidates=len(candidates),
             count=rows.count,
         )
@@ -258,7 +265,7 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
         return None
     return {
         "features": _coefficients(model),
-        "scores": _scores(candidates, model, estimate.measurable),
+        "scores": _scores(candidates, model, estimate),
         "reason": model.reason_.reason if model.reason_ else "",
         "n_votes": int(rows.count.sum()),
     }
@@ -292,12 +299,21 @@ def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
     ]
 
 
-def _scores(candidates: Ints, model: StyledBradleyTerry, measurable: Bools) -> dict[str, Any]:
+def _scores(
+    candidates: Ints, model: StyledBradleyTerry, estimate: ClusteredEstimate
+) -> dict[str, Any]:
+    """Their intervals are by prompt; where raters widen those of the scores, they widen these."""
+    by_prompt = Sandwich(CONFIDENCE).fit(estimate.battles)
+    wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
+    wider = np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
+    low, high = (
+        model.ratings_ + wider * (end - model.ratings_) for end in (model.low_, model.high_)
+    )
     return {
         str(pk): {
             "score": _number(model.ratings_[i]),
-            "low": _number(model.low_[i]) if measurable[i] else None,
-            "high": _number(model.high_[i]) if measurable[i] else None,
+            "low": _number(low[i]),
+            "high": _number(high[i]),
         }
         for i, pk in enumerate(candidates.tolist())
         if isfinite(model.ratings_[i])

@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from arena.models import Import, Vote
-from ranking.models import EloCheckpoint, Tally, TallyDelta, TallyMember
+from ranking.models import EloCheckpoint, Tallied, Tally, TallyDelta, TallyMember
 from ranking.services import rebuild
 from ranking.services.evidence import Question
 from ranking.services.leases import renew
@@ -96,10 +96,9 @@ def _apply(arena_id: int, token: uuid.UUID, votes: Votes, sign: int) -> None:
         tally.version += 1
         tally.save()
         if not category:
+            kept = counts if raters == Tallied.PEOPLE else counts.per_prompt()
             deltas.append(
-                TallyDelta(
-                    arena_id=arena_id, raters=raters, n_cells=len(counts), cells=counts.pack()
-                )
+                TallyDelta(arena_id=arena_id, raters=raters, n_cells=len(kept), cells=kept.pack())
             )
         question = Q(board__raters=raters, board__category=category)
         outdated |= question & Q(vote_id__gte=int(part.pk.min()))

@@ -11,14 +11,12 @@ import numpy as np
 from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
-from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.connectivity import Clusters
-from ranking.stats.intervals import NoInterval, measurable
+from ranking.stats.intervals import NoInterval
 from ranking.stats.places import Places, independent_groups, place
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Sandwich
-from ranking.tallies import VoteCounts, clustered_battles
+from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.tallies import VoteCounts, dependence
 from ranking.votes import Bools, Floats, Ints, unpack_covariance
 
 N_THREADS = 2
@@ -72,15 +70,20 @@ def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
     return not snapshot.measured_at <= now < interval_due_at(snapshot)
 
 
-def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> MeasuredIntervals:
-    """Compute intervals, ranks and findings from counts by prompt; raises as `BradleyTerry.fit`."""
+def measure(
+    evidence: BoardEvidence, clustered: VoteCounts, by_rater: VoteCounts | None, now: datetime
+) -> MeasuredIntervals:
+    """Compute intervals, ranks and findings; raises as `BradleyTerry.fit`.
+
+    `clustered`: counts by prompt. `by_rater`: of the same votes, where raters are chance too.
+    """
     started = time.monotonic()
     board, candidates = evidence.board, evidence.candidates
-    battles, clusters = clustered_battles(clustered, candidates, evidence.both_bad_is_tie)
+    groups = dependence(clustered, by_rater, candidates, evidence.both_bad_is_tie)
+    sandwich = Sandwich(CONFIDENCE).fit(*groups.groupings)
     bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
-    bootstrap.fit(battles)
-    sandwich = Sandwich(CONFIDENCE).fit(battles)
-    estimate = ClusteredEstimate(evidence, clustered, battles, sandwich, measurable(battles))
+    bootstrap.fit(sandwich.strongest_, sandwich)
+    estimate = ClusteredEstimate(evidence, clustered, groups, sandwich)
     known = ~np.isnan(estimate.theta)
     covariance = sandwich.covariance_[np.ix_(known, known)] * bootstrap.model_.elo_per_theta**2
     measured = MeasuredIntervals(
@@ -94,24 +97,22 @@ def measure(evidence: BoardEvidence, clustered: VoteCounts, now: datetime) -> Me
             "measured_seconds": 0.0,
             "measured_votes": evidence.n_votes,
         },
-        settings=cluster_settings(
-            clusters, bootstrap.n_clusters_, battles.clusters_per_candidate(), candidates
-        )
-        | {"groups_met": pairs_of(candidates, groups_met(clustered, candidates, battles))},
+        settings=cluster_settings(groups, sandwich.n_clusters_, candidates)
+        | {"groups_met": pairs_of(candidates, groups_met(clustered, candidates, groups))},
         findings=build_findings(estimate, _places(bootstrap, estimate)),
     )
     measured.fields["measured_seconds"] = time.monotonic() - started
     return measured
 
 
-def groups_met(counts: VoteCounts, candidates: Ints, battles: Battles) -> Ints:
+def groups_met(counts: VoteCounts, candidates: Ints, groups: Dependence) -> Ints:
     """(K,) the independent groups of each candidate's votes."""
     prompt = counts.key("prompt")
     return independent_groups(
         np.searchsorted(candidates, counts.key("first")),
         np.searchsorted(candidates, counts.key("second")),
         np.where(prompt > 0, prompt, -1),
-        battles.clusters_per_candidate(),
+        groups.clusters_per_candidate,
     )
 
 
@@ -119,7 +120,7 @@ def _places(bootstrap: Bootstrap, estimate: ClusteredEstimate) -> Places:
     low, high = (
         np.where(estimate.measurable, ends, np.nan) for ends in (bootstrap.low_, bootstrap.high_)
     )
-    met = groups_met(estimate.clustered, estimate.evidence.candidates, estimate.battles)
+    met = groups_met(estimate.clustered, estimate.evidence.candidates, estimate.groups)
     return place(estimate.battles.wins(), bootstrap.ratings_, met, low, high, CONFIDENCE)
 
 
@@ -130,15 +131,15 @@ def interval_reason(reason: NoInterval | None, known: Bools) -> str:
     return reason.reason if reason else ""
 
 
-def cluster_settings(
-    clusters: Clusters, n_clusters: int, per_candidate: Ints, candidates: Ints
-) -> dict[str, Any]:
-    """How the votes were clustered, as JSON. `per_candidate`: (K,) their numbers of clusters."""
+def cluster_settings(groups: Dependence, n_clusters: int, candidates: Ints) -> dict[str, Any]:
+    """How the votes depend on one another, as JSON. `n_clusters`: effective."""
     return {
-        "clusters": clusters.rule,
-        "clusters_note": clusters.note,
+        "clusters": groups.rule,
+        "clusters_note": groups.note,
         "n_clusters": n_clusters,
-        "clusters_met": pairs_of(candidates, per_candidate),
+        "these_raters": groups.n_raters,
+        "effective": dict(groups.effective),
+        "clusters_met": pairs_of(candidates, groups.clusters_per_candidate),
     }
 
 
@@ -184,7 +185,15 @@ def spreads_of(candidates: Ints, columns: Sequence[Floats], known: Bools) -> dic
 
 def borrow(snapshot: Snapshot) -> MeasuredIntervals:
     """The intervals of an older snapshot, for scores that have changed since."""
-    settings = ("clusters", "clusters_note", "n_clusters", "clusters_met", "groups_met")
+    settings = (
+        "clusters",
+        "clusters_note",
+        "n_clusters",
+        "these_raters",
+        "effective",
+        "clusters_met",
+        "groups_met",
+    )
     names = ("measured_digest", "measured_at", "measured_seconds", "measured_votes")
     candidates, covariance = unpack_covariance(snapshot.matrices)
     return MeasuredIntervals(

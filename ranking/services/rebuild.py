@@ -13,6 +13,7 @@ from ranking.models import (
     Board,
     ClusterTally,
     EloCheckpoint,
+    RaterTally,
     Tallied,
     TalliedTrust,
     Tally,
@@ -57,6 +58,8 @@ def correct_tallies(
     Raises RefreshLeaseLostError.
     """
     differences = _correct_clusters(arena_id, raters, counted.counts, token)
+    if raters == Tallied.PEOPLE:  # the next refresh counts them by rater anew
+        RaterTally.objects.filter(arena=arena_id).delete()
     tallies = Tally.objects.filter(arena=arena_id, raters=raters)
     for category in sorted({*counted.members, *tallies.values_list("category", flat=True)}):
         same = tallies.filter(category=category).first()
@@ -68,7 +71,7 @@ def correct_tallies(
 def _correct_clusters(arena_id: int, raters: str, true: VoteCounts, token: uuid.UUID) -> list[str]:
     """Compare the rows per prompt and their deltas with the count; rewrite them if they differ."""
     deltas = TallyDelta.objects.filter(arena=arena_id, raters=raters)
-    waiting = (VoteCounts.of_bytes(delta.cells) for delta in deltas.iterator())
+    waiting = (VoteCounts.of_bytes(delta.cells).per_prompt() for delta in deltas.iterator())
     merged = cluster_tallies.read_clusters(arena_id=arena_id, raters=raters)
     stored = VoteCounts.joined([merged, *waiting]).merged()
     if true == stored:

@@ -173,7 +173,9 @@ def _fit(
     if board.raters == Counted.COMBINED:
         people = _clustered(evidence, Raters.PEOPLE.value, token)
         judged = _clustered(evidence, evidence.narrowing, token)
-        scores, measured = combine(evidence, people, judged, timezone.now())
+        scores, measured = combine(
+            evidence, people, _by_rater(evidence, people, token), judged, timezone.now()
+        )
         return fit_service.compose(evidence, scores, measured, {})
     elo = elo_service.update_ratings(board=board, token=token)
     renew(token, evidence.n_votes)
@@ -181,9 +183,12 @@ def _fit(
     if lender is not None:
         return fit_service.compose(evidence, scores, intervals.borrow(lender), elo)
     clustered = _clustered(evidence, board.raters, token)
+    # Judges and juries are not a sample: their boards are about those that have voted.
+    is_sample = board.raters == Raters.PEOPLE
+    by_rater = _by_rater(evidence, clustered, token) if is_sample else None
     findings.count_missing(arena_id=board.arena_id)
     renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
-    measured = intervals.measure(evidence, clustered, timezone.now())
+    measured = intervals.measure(evidence, clustered, by_rater, timezone.now())
     return fit_service.compose(evidence, scores, measured, elo)
 
 
@@ -193,6 +198,14 @@ def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCo
     cluster_tallies.merge_deltas(arena_id=arena_id, raters=raters, token=token)
     return cluster_tallies.read_clusters(
         arena_id=arena_id, raters=raters, category=evidence.board.category
+    )
+
+
+def _by_rater(evidence: BoardEvidence, clustered: VoteCounts, token: uuid.UUID) -> VoteCounts:
+    """People's counts by rater; `clustered`: the same votes by prompt."""
+    board = evidence.board
+    return cluster_tallies.read_raters(
+        arena_id=board.arena_id, category=board.category, clustered=clustered, token=token
     )
 
 

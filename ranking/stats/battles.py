@@ -325,6 +325,14 @@ class Battles:
         return int(self.cluster.max()) + 1 if len(self.cluster) else 0
 
     @cached_property
+    def effective_clusters(self) -> int:
+        """(sum w)^2 / sum w^2 over the clusters' weights (Kish 1965), rounded."""
+        if self.cluster is None or not len(self.cluster):
+            return self.n_clusters
+        weight = np.bincount(self.cluster, self.count * self.weight)
+        return round(float(weight.sum() ** 2 / (weight**2).sum()))
+
+    @cached_property
     def decisive(self) -> bool:
         """Whether any vote is not a tie."""
         return bool((self.score != 0.5).any())

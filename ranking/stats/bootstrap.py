@@ -24,10 +24,10 @@ from ranking.stats.intervals import (
     check_confidence,
     check_resamples,
     small_sample,
-    why_none_for,
+    why_none,
     widening,
 )
-from ranking.stats.sandwich import totals_per_unit
+from ranking.stats.sandwich import Sandwich, totals_per_unit
 
 # -- Figures made from sums ------------------------------------------------------------------------
 
@@ -190,20 +190,24 @@ class Bootstrap:
     model: BradleyTerry = field(default_factory=BradleyTerry)
     n_threads: int = 1
 
-    def fit(self, battles: Battles) -> "Bootstrap":
-        """Fit the model and its replicates. Raises as `BradleyTerry.fit` does, and ValueError."""
+    def fit(self, battles: Battles, robust: Sandwich | None = None) -> "Bootstrap":
+        """Fit the model and its replicates. Raises as `BradleyTerry.fit` does, and ValueError.
+
+        ``robust``: a sandwich of the same votes, of which ``battles`` are the strongest grouping.
+        Deviations are stretched to its errors, and G is its effective number of clusters.
+        """
         check_confidence(self.confidence)
         check_resamples(self.n_resamples)
         self.model_ = replace(self.model).fit(battles)
         self.ratings_: Floats = self.model_.ratings_
         inside = battles.among(self.model_.ranked_)
-        self.n_clusters_ = inside.n_clusters
-        self.reason_: NoInterval | None = why_none_for(inside)
+        self.n_clusters_ = robust.n_clusters_ if robust else inside.n_clusters
+        self.reason_: NoInterval | None = why_none(self.n_clusters_, inside.decisive)
         thetas = np.full((self.n_resamples, inside.n_candidates), np.nan)
         if self.reason_ is None:
             thetas = self._replicates(_Refit(inside, self.model_.theta_[self.model_.ranked_]))
         self.samples_: Floats = self.model_.spread(self.model_.elo(thetas))
-        self._measure()
+        self._measure(robust.stretch_ if robust else np.ones(battles.n_candidates))
         return self
 
     def _replicates(self, refit: "_Refit") -> Floats:
@@ -214,8 +218,8 @@ class Bootstrap:
         with ThreadPoolExecutor(self.n_threads) as pool:
             return np.concatenate(list(pool.map(refit.draw, seeds, sizes)))
 
-    def _measure(self) -> None:
-        deviation = self.samples_ - self.ratings_
+    def _measure(self, stretch: Floats) -> None:
+        deviation = (self.samples_ - self.ratings_) * stretch
         steady = np.ptp(deviation, axis=0) < VANISHING_ELO  # an anchor, or clusters that all agree
         deviation[:, steady] = np.nan
         if self.reason_ is None and np.isnan(deviation).all():

@@ -1,4 +1,4 @@
-"""Connectivity of candidates, clusters of dependent votes, and transitivity of majorities.
+"""Connectivity of candidates, and transitivity of majorities.
 
 The Bradley-Terry maximum exists only among candidates that are strongly connected by wins
 (Ford 1957): an arrow leads from winner to loser; a tie or a soft score is an arrow both ways.
@@ -10,10 +10,9 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
 
 HALF_A_VOTE = 0.5
@@ -150,125 +149,6 @@ def _reaches(arrows: Bools, ranked: Bools) -> Bools:
 def _graph(arrows: Bools) -> csr_array:
     tails, heads = np.nonzero(arrows)
     return csr_array((np.ones(len(tails)), (tails, heads)), shape=arrows.shape)
-
-
-# -- Which votes are dependent ---------------------------------------------------------------------
-
-ENOUGH = 40  # prompts or raters; intervals clustered by fewer are not trusted
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """The cluster of each of n votes.
-
-    Attributes
-    ----------
-    codes : (n,) int for `Battles.from_arrays`; None if each vote is its own cluster
-    rule : "prompt", "prompt_pair", "rater" or "vote"
-    """
-
-    codes: Ints | None
-    rule: str
-
-    @property
-    def these_prompts_only(self) -> bool:
-        """Whether the results hold for these prompts only, and not for others like them."""
-        return self.rule == "prompt_pair"
-
-    @property
-    def note(self) -> str:
-        """One sentence for a page; empty for the usual rule."""
-        return _NOTES[self.rule]
-
-
-_NOTES = {
-    "prompt": "",
-    "prompt_pair": f"With fewer than {ENOUGH} prompts, the results cover these prompts only.",
-    "rater": "Some prompts are unknown; there, votes by the same rater are treated as dependent.",
-    "vote": "Prompts are unknown and raters too few; all votes are treated as independent.",
-}
-
-
-def choose_clusters(
-    left: ArrayLike,
-    right: ArrayLike,
-    prompt: ArrayLike | None = None,
-    rater: ArrayLike | None = None,
-    batch: ArrayLike | None = None,
-) -> Clusters:
-    """Cluster by prompt if there are at least 40, else by (prompt, pair).
-
-    If prompts are unknown, cluster by rater if there are at least 40, else by vote.
-
-    Parameters
-    ----------
-    left, right : (n,) candidates
-    prompt, rater : (n,) integers; negative is unknown. If some prompts are unknown, votes on a
-        known prompt are clustered by it and the others by rater, and the rule is "rater"; if a
-        vote has neither, the rule is "vote"
-    batch : (n,) integers; votes derived from one list of responses have the same batch and share a
-        cluster under any rule; negative is none
-    """
-    a = arrays.integers("left", left)
-    b = arrays.integers("right", right, len(a))
-    prompts = _known("prompt", prompt, len(a))
-    owners = _owners(prompt, rater, len(a))
-    if prompts is not None and prompts[1] >= ENOUGH:
-        chosen = Clusters(prompts[0], "prompt")
-    elif prompts is not None:
-        chosen = Clusters(
-            _by_pair(prompts[0], a.astype(np.int64), b.astype(np.int64)), "prompt_pair"
-        )
-    elif owners is not None and owners[1] >= ENOUGH:
-        chosen = Clusters(owners[0], "rater")
-    else:
-        chosen = Clusters(None, "vote")
-    return (
-        chosen if batch is None else _join_batches(chosen, arrays.integers("batch", batch, len(a)))
-    )
-
-
-def _known(name: str, values: ArrayLike | None, length: int) -> tuple[Ints, int] | None:
-    if values is None or not length:
-        return None
-    array = arrays.integers(name, values, length)
-    return arrays.codes(array) if array.min() >= 0 else None
-
-
-def _owners(
-    prompt: ArrayLike | None, rater: ArrayLike | None, length: int
-) -> tuple[Ints, int] | None:
-    """Codes of known prompts, or of raters where the prompt is unknown, and their number."""
-    if rater is None or not length:
-        return None
-    raters = arrays.integers("rater", rater, length).astype(np.int64)
-    if prompt is None:
-        return _known("rater", raters, length)
-    prompts = arrays.integers("prompt", prompt, length).astype(np.int64)
-    if ((prompts < 0) & (raters < 0)).any():
-        return None
-    return arrays.codes(np.where(prompts < 0, raters, -1 - prompts))
-
-
-def _by_pair(prompt: Ints, left: Ints, right: Ints) -> Ints:
-    low, high = np.minimum(left, right), np.maximum(left, right)
-    n_candidates = int(high.max()) + 1
-    return arrays.codes((prompt * n_candidates + low) * n_candidates + high)[0]
-
-
-def _join_batches(chosen: Clusters, batch: Ints) -> Clusters:
-    """Merge clusters that share a batch: the connected components of clusters and batches."""
-    member = batch >= 0
-    if not member.any():
-        return chosen
-    own = np.arange(len(batch)) if chosen.codes is None else chosen.codes
-    batches, n_batches = arrays.codes(batch[member])
-    offset = int(own.max()) + 1
-    ends = (own[member], offset + batches)
-    size = offset + n_batches
-    links = coo_array((np.ones(len(batches)), ends), shape=(size, size))
-    component = connected_components(links, directed=False)[1]
-    return Clusters(component[own].astype(np.int64), chosen.rule)
 
 
 # -- Transitivity of majorities --------------------------------------------------------------------

@@ -43,11 +43,6 @@ def why_none(n_clusters: int, decisive: bool) -> NoInterval | None:
     return NoInterval.FEW_CLUSTERS if n_clusters < MIN_CLUSTERS else None
 
 
-def why_none_for(battles: Battles) -> NoInterval | None:
-    """`why_none` for the battles between ranked candidates."""
-    return why_none(battles.n_clusters, battles.decisive)
-
-
 def measurable(battles: Battles) -> Bools:
     """(K,) mask: the candidates with votes in enough clusters to estimate their error.
 

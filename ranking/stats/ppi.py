@@ -20,7 +20,7 @@ from ranking.stats.battles import Battles, Pairs
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise, pseudo_inverse
 from ranking.stats.connectivity import Status
 from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile
-from ranking.stats.sandwich import VANISHING, Sandwich
+from ranking.stats.sandwich import VANISHING, Sandwich, semi_definite
 
 Sample = TypeVar("Sample", bound="Judged")
 
@@ -404,8 +404,8 @@ class PredictionPowered:
 
     Parameters
     ----------
-    confidence : of the intervals, t quantiles with G - 1 degrees of freedom; G is the number of
-        clusters of human votes
+    confidence : of the intervals, t quantiles with G - 1 degrees of freedom; G is the effective
+        number of clusters of human votes
     tuning : None, or a fixed lambda from 0 to 1; 0 gives the human-votes board exactly
     model : a `BradleyTerry` with the hyperparameters to use; it is not changed
     by_side : compare per side, for a judge that saw each pair in one order only
@@ -432,8 +432,15 @@ class PredictionPowered:
     model: BradleyTerry = field(default_factory=BradleyTerry)
     by_side: bool = False
 
-    def fit(self, labelled: Labelled, unlabelled: Unlabelled) -> "PredictionPowered":
-        """Fit both samples. Raises as `BradleyTerry.fit`; ValueError if they do not match."""
+    def fit(
+        self, labelled: Labelled, unlabelled: Unlabelled, crossed: Sandwich | None = None
+    ) -> "PredictionPowered":
+        """Fit both samples. Raises as `BradleyTerry.fit`; ValueError if they do not match.
+
+        ``crossed``: a fitted sandwich of the human votes with a second grouping, such as by rater.
+        Judges cannot reduce what that adds to the covariance, so it is added here too; but no error
+        becomes larger than it is with human votes alone.
+        """
         self._check(labelled, unlabelled)
         self.people_ = Sandwich(self.confidence, self.model).fit(labelled.battles)
         self._model = self.people_.model_
@@ -447,8 +454,24 @@ class PredictionPowered:
         self.no_gain_: NoGain | None = None
         if self.tuning != 0:
             self.no_gain_ = self._combine(labelled, unlabelled)
+        if crossed is not None:
+            self._cross(crossed)
         self._set_estimates()
         return self
+
+    def _cross(self, crossed: Sandwich) -> None:
+        place = np.ix_(self.ranked_, self.ranked_)
+        wider, by_prompt = crossed.covariance_[place], self.people_.covariance_[place]
+        self.people_, self.reason_ = crossed, crossed.reason_
+        if self.reason_:
+            self.gain_ = math.nan
+        total = self._covariance + semi_definite(wider - by_prompt)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shrunk = np.sqrt(wider.diagonal() / total.diagonal())
+        shrunk = np.where(shrunk < 1, shrunk, 1.0)
+        self._covariance = total * np.outer(shrunk, shrunk)
+        if not self.reason_:
+            self.gain_ = float(wider.trace() / self._covariance.trace())
 
     def _combine(self, labelled: Labelled, unlabelled: Unlabelled) -> NoGain | None:
         """Replace the human estimate by the combined one; or return why not."""
@@ -464,7 +487,8 @@ class PredictionPowered:
         except NotConvergedError:
             return NoGain.NO_MAXIMUM
         covariance = rectifier.covariance(theta, weight)
-        return self._accept(theta, covariance * small_sample(self.people_.n_clusters_) ** 2, weight)
+        n_clusters = labelled.battles.among(self.ranked_).n_clusters
+        return self._accept(theta, covariance * small_sample(n_clusters) ** 2, weight)
 
     def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
         before, after = (_vanishing(self._model, c) for c in (self._covariance, covariance))

@@ -1,17 +1,24 @@
 """Cluster-robust standard errors of Bradley-Terry ratings: a fast check of the bootstrap."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, pseudo_inverse
-from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile, why_none
+from ranking.stats.intervals import (
+    MIN_CLUSTERS,
+    NoInterval,
+    check_confidence,
+    measurable,
+    small_sample,
+    t_quantile,
+    why_none,
+)
 
 BLOCK = 4096  # clusters whose gradients are dense at once
 VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
@@ -73,18 +80,61 @@ def _squared(battles: Battles, residual: Floats) -> Floats:
 
 
 @dataclass(eq=False)
-class _Robust:
-    """Errors and intervals of a fitted model from a covariance, for both sandwiches."""
+class Sandwich:
+    """H^-1 (sum over clusters u u') H^-1 * G / (G - 1), with H the information.
+
+    With a second grouping of the same votes, say by rater beside by prompt, votes that share either
+    are dependent: V = V_a + E, with V_a of the grouping with the larger trace, and E the positive
+    semi-definite part of V_b - V_0, V_0 of independent votes, scaled to the trace of V_b - V_0 (at
+    least 0), because the part alone would add noise. Rows and columns are scaled so that no
+    candidate's error is below that of either grouping alone.
+
+    Parameters
+    ----------
+    confidence : of the intervals, which use t quantiles with G - 1 degrees of freedom, G the
+        effective number of clusters of the grouping that has fewer
+    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
+
+    Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
+    ----------
+    model_ : the fitted model
+    ratings_, standard_errors_, low_, high_ : (K,) Elo; NaN errors for an anchor, which is fixed
+    covariance_ : (K, K), of theta with mean 0
+    n_clusters_ : G, between ranked candidates
+    strongest_ : the battles whose grouping alone gives the larger errors
+    stretch_ : (K,) the standard error divided by that of ``strongest_`` alone, at least 1
+    reason_ : `NoInterval` or None
+
+    References: Liang and Zeger 1986; Cameron and Miller 2015 for the corrections; Cameron, Gelbach
+    and Miller 2011 for two groupings, of which the last term is simplified here: the votes of one
+    rater on one prompt count as independent, as they differ in the pair.
+    """
 
     confidence: float = 0.95
     model: BradleyTerry = field(default_factory=BradleyTerry)
 
-    def _fit_model(self, battles: Battles) -> Battles:
-        """Fit the model, and return the battles between ranked candidates."""
+    def fit(self, battles: Battles, second: Battles | None = None) -> "Sandwich":
+        """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does.
+
+        ``second``: the same votes in other clusters.
+        """
         check_confidence(self.confidence)
         self.model_ = replace(self.model).fit(battles)
         self.ratings_: Floats = self.model_.ratings_
-        return battles.among(self.model_.ranked_)
+        groupings = [battles] if second is None else [battles, second]
+        inside = [grouping.among(self.model_.ranked_) for grouping in groupings]
+        alone = [self._covariance(grouping) for grouping in inside]
+        strongest = max(range(len(alone)), key=lambda i: float(np.trace(alone[i])))
+        self.strongest_ = groupings[strongest]
+        covariance = alone[0]
+        if second is not None:
+            covariance = self._crossed(alone, strongest, replace(inside[0], cluster=None))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.sqrt(covariance.diagonal() / alone[strongest].diagonal())
+        self.stretch_: Floats = self.model_.spread(np.where(ratio > 1, ratio, 1.0))
+        n_clusters = min(grouping.effective_clusters for grouping in inside)
+        self._measure(covariance, n_clusters, inside[0].decisive)
+        return self
 
     def _measure(self, covariance: Floats, n_clusters: int, decisive: bool) -> None:
         """Set the attributes that follow from the (R, R) covariance of theta."""
@@ -111,6 +161,19 @@ class _Robust:
         covariance: Floats = bread @ meat(inside, theta) @ bread
         return covariance * small_sample(inside.n_clusters) ** 2
 
+    def _crossed(self, alone: list[Floats], strongest: int, votes: Battles) -> Floats:
+        """(R, R): the covariance where votes that share either cluster are dependent."""
+        weaker = alone[1 - strongest]
+        excess = weaker - self._covariance(votes)
+        added = semi_definite(excess)
+        share = max(excess.trace(), 0.0) / added.trace() if added.trace() > 0 else 0.0
+        total = alone[strongest] + share * added
+        own = total.diagonal()
+        lifted = np.divide(weaker.diagonal(), own, out=np.ones(len(own)), where=own > 0)
+        lifted = np.sqrt(lifted.clip(min=1))
+        covariance: Floats = total * np.outer(lifted, lifted)
+        return covariance
+
     def _errors(self, covariance: Floats) -> Floats:
         variance = covariance.diagonal().copy()
         place = self.model_.anchor_place
@@ -121,117 +184,73 @@ class _Robust:
         return errors
 
 
-@dataclass(eq=False)
-class Sandwich(_Robust):
-    """H^-1 (sum over clusters u u') H^-1 * G / (G - 1), with H the information.
-
-    Parameters
-    ----------
-    confidence : of the intervals, which use t quantiles with G - 1 degrees of freedom
-    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
-
-    Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
-    ----------
-    model_ : the fitted model
-    ratings_, standard_errors_, low_, high_ : (K,) Elo; NaN errors for an anchor, which is fixed
-    covariance_ : (K, K), of theta with mean 0
-    n_clusters_ : G, between ranked candidates
-    reason_ : `NoInterval` or None
-
-    References: Liang and Zeger 1986; Cameron and Miller 2015 for the corrections.
-    """
-
-    def fit(self, battles: Battles) -> "Sandwich":
-        """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does."""
-        inside = self._fit_model(battles)
-        self._measure(self._covariance(inside), inside.n_clusters, inside.decisive)
-        return self
-
-
-@dataclass(eq=False)
-class TwoWaySandwich(_Robust):
-    """V_a + V_b - V_ab: votes that share either cluster, say prompt or rater, are not independent.
-
-    Each V is the one-way `Sandwich` by a, by b, and by the distinct (a, b), with its own
-    G / (G - 1). The sum need not be positive semi-definite; negative eigenvalues become 0.
-
-    Parameters
-    ----------
-    confidence : of the intervals, which use t quantiles with min(G_a, G_b) - 1 degrees of freedom
-    model : a `BradleyTerry` with the hyperparameters to use; it is not changed
-
-    Attributes
-    ----------
-    those of `Sandwich`; ``n_clusters_`` is the smaller of G_a and G_b
-
-    Reference: Cameron, Gelbach and Miller 2011.
-    """
-
-    def fit(
-        self,
-        left: ArrayLike,
-        right: ArrayLike,
-        score: ArrayLike,
-        cluster: ArrayLike,
-        second_cluster: ArrayLike,
-        weight: ArrayLike | None = None,
-        n_candidates: int | None = None,
-        count: ArrayLike | None = None,
-    ) -> "TwoWaySandwich":
-        """Fit the model to n votes, as `Battles.from_arrays` takes them, and measure its errors.
-
-        Votes are arrays because `Battles` hold one cluster per vote. Both clusters are (n,)
-        integers of any value. Raises as `Battles.from_arrays` and `BradleyTerry.fit` do.
-        """
-        a = arrays.integers("cluster", cluster)
-        b = arrays.integers("second_cluster", second_cluster)
-        _check_aligned(left, a, b)
-        joint, *parents = _crossed(a, b)
-        both = Battles.from_arrays(left, right, score, weight, joint, n_candidates, count)
-        live = _live(len(joint), weight, count)
-        # The clusters of the battles are numbered by the codes in use, in their order.
-        used = np.flatnonzero(np.bincount(joint[live]))
-        by_ab = self._fit_model(both)
-        by_a, by_b = (
-            replace(both, cluster=arrays.codes(parent[used][both.cluster])[0]).among(
-                self.model_.ranked_
-            )
-            for parent in parents
-        )
-        fewer = min(by_a.n_clusters, by_b.n_clusters)
-        total = self._covariance(by_a) + self._covariance(by_b) - self._covariance(by_ab)
-        self._measure(_semi_definite(total), fewer, by_ab.decisive)
-        return self
-
-
-def _check_aligned(left: ArrayLike, *clusters: NDArray[Any]) -> None:
-    n_votes = len(np.asarray(left))
-    for name, array in zip(("cluster", "second_cluster"), clusters, strict=True):
-        if len(array) != n_votes:
-            raise ValueError(f"{name} has {len(array)} entries where left has {n_votes}")
-
-
-def _crossed(a: NDArray[Any], b: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
-    """(n,) codes of the distinct (a, b), and the codes of a and of b in each."""
-    (a_code, _), (b_code, n_b) = arrays.codes(a), arrays.codes(b)
-    distinct, joint = np.unique(a_code * max(n_b, 1) + b_code, return_inverse=True)
-    first, second = np.divmod(distinct, max(n_b, 1))
-    return joint.astype(np.int64), first, second
-
-
-def _live(n_votes: int, weight: ArrayLike | None, count: ArrayLike | None) -> Bools:
-    """Mask of the votes with weight and count above 0; the others are ignored."""
-    live = np.ones(n_votes, np.bool_)
-    for column in (weight, count):
-        if column is not None:
-            live &= np.asarray(column) > 0
-    return live
-
-
-def _semi_definite(matrix: Floats) -> Floats:
+def semi_definite(matrix: Floats) -> Floats:
     """The nearest positive semi-definite matrix; NaN stays NaN."""
     if not matrix.size or np.isnan(matrix).any():
         return matrix
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     floored: Floats = (vectors * values.clip(min=0)) @ vectors.T
     return floored
+
+
+# -- Which votes are dependent ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """The groupings of a board's votes whose members are dependent.
+
+    Attributes
+    ----------
+    groupings : one or two `Battles` of the same votes, by prompt and by rater
+    rule : "prompt_rater", "prompt", "rater" or "vote" (all votes independent)
+    n_raters : if the result holds for these raters only, their number; else 0
+    effective : the effective numbers of "prompts" and "raters", where they are known
+    """
+
+    groupings: tuple[Battles, ...]
+    rule: str
+    n_raters: int = 0
+    effective: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def choose(cls, by_prompt: Battles | None, by_rater: Battles | None, votes: Battles) -> Self:
+        """The groupings that are known and have enough clusters.
+
+        ``by_prompt``: None if no prompt is known. ``by_rater``: None if no rater is known, or if
+        the result is about these raters alone, as with judges. ``votes``: without clusters. Fewer
+        than 5 effective raters say too little about others: the result then holds for them only.
+        """
+        sampled = by_rater is not None and by_rater.effective_clusters >= MIN_CLUSTERS
+        known = {"prompt": by_prompt, "rater": by_rater if sampled else None}
+        used = {name: grouping for name, grouping in known.items() if grouping is not None}
+        n_raters = 0 if sampled or by_rater is None else by_rater.n_clusters
+        both = {"prompts": by_prompt, "raters": by_rater}
+        effective = {name: of.effective_clusters for name, of in both.items() if of is not None}
+        rule = "_".join(used) or "vote"
+        return cls(tuple(used.values()) or (votes,), rule, n_raters, effective)
+
+    @property
+    def note(self) -> str:
+        """One sentence for a page; empty for the usual rule."""
+        if not self.n_raters:
+            return "Prompts are unknown; all votes are treated as independent." * (
+                self.rule == "vote"
+            )
+        if self.n_raters == 1:
+            return "All votes are by one rater; the results say nothing about others."
+        return f"The results hold for these {self.n_raters:,} raters only: they are too few."
+
+    @property
+    def measurable(self) -> Bools:
+        """(K,) mask: the candidates with enough clusters of their own in every grouping."""
+        mask: Bools = np.logical_and.reduce([measurable(grouping) for grouping in self.groupings])
+        return mask
+
+    @property
+    def clusters_per_candidate(self) -> Ints:
+        """(K,): the number of clusters of each candidate's votes, in the grouping with fewer."""
+        fewest: Ints = np.min(
+            [grouping.clusters_per_candidate() for grouping in self.groupings], axis=0
+        )
+        return fewest

@@ -37,6 +37,7 @@ TOPICS = {
     "settings": "Current settings",
 }
 CLUSTERS = {
+    "prompt_rater": "the prompt, and by the rater",
     "prompt": "the prompt",
     "prompt_pair": "the prompt and the two candidates",
     "rater": "the rater",
@@ -91,7 +92,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "confidence": f"{100 * settings['confidence']:g}\N{NO-BREAK SPACE}%",
         "doubt": f"{100 * (1 - settings['confidence']):g}\N{NO-BREAK SPACE}%",
         "clusters": CLUSTERS[settings["clusters"]],
-        "cluster_sentence": wording.CLUSTER_SENTENCES[settings["clusters"]],
+        "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "lead": wording.lead(view.ranked, findings.leader),
         "fragility": wording.fragility(findings, names),

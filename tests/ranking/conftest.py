@@ -33,7 +33,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
 
 @pytest.fixture
 def arena(db: None) -> Any:
-    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    """Three candidates, eight prompts in two categories, 24 votes of one person."""
     from tests.ranking.helpers import make_voted_arena
 
     return make_voted_arena()

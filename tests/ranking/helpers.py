@@ -37,7 +37,7 @@ JUDGED_PROMPTS = 60
 
 
 def make_voted_arena(
-    n_candidates: int = 3, n_prompts: int = 4, *, rounds: int = 2, name: str = "Support answers"
+    n_candidates: int = 3, n_prompts: int = 8, *, rounds: int = 1, name: str = "Support answers"
 ) -> Arena:
     """Every two candidates meet `rounds` times on each prompt, before one person."""
     arena = make_arena(n_candidates, n_prompts, name=name, slug="support")
@@ -78,11 +78,15 @@ def publish(arena: Arena) -> Snapshot:
 
 
 def fill(arena: Arena, rounds: int = 2, rater: Rater | None = None) -> None:
-    """Let every two candidates meet on every prompt, with outcomes in a fixed cycle."""
+    """Let every two candidates meet on every prompt, with outcomes in a fixed cycle.
+
+    No two prompts that follow one another have the same outcomes.
+    """
     rater = rater or make_person()
     candidates = list(arena.candidates.order_by("pk"))
-    turn = 0
+    turn, n_pairs = 0, len(candidates) * (len(candidates) - 1) // 2
     for prompt in list(arena.prompts.order_by("pk")) * rounds:
+        turn += n_pairs % len(CYCLE) == 0
         for i, left in enumerate(candidates):
             for right in candidates[i + 1 :]:
                 make_vote(arena, left, right, CYCLE[turn % len(CYCLE)], prompt, rater)

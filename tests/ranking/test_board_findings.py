@@ -15,7 +15,7 @@ from django.test import Client
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot
 from ranking.services import leases
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import STYLE, make_judged_arena, publish, words
 
 pytestmark = pytest.mark.django_db
@@ -216,16 +216,18 @@ def test_stale_intervals_say_so_and_when_they_are_renewed(board: Board) -> None:
     assert due in page
 
 
-def test_a_board_of_few_prompts_speaks_about_these_alone(client: Client) -> None:
-    few, many = (make_arena(2, n, slug=f"of-{n}") for n in (39, 40))
-    for arena in (few, many):
+def test_a_board_of_few_raters_speaks_about_these_alone(client: Client) -> None:
+    for n in (4, 5):
+        arena = make_arena(2, 20, slug=f"of-{n}")
+        left, right = arena.candidates.all()
+        raters = [make_person() for _ in range(n)]
         for turn, prompt in enumerate(arena.prompts.all()):
-            left, right = arena.candidates.all()
-            make_vote(arena, left, right, ["left", "right", "left"][turn % 3], prompt)
+            outcome = ["left", "right", "left"][turn % 3]
+            make_vote(arena, left, right, outcome, prompt, raters[turn % n])
         publish(arena)
-    warning = "These results cover 39 prompts."
-    assert warning in client.get("/a/of-39/").content.decode()
-    assert "These results cover" not in client.get("/a/of-40/").content.decode()
+    warning = "These results hold for the 4 people who voted."
+    assert warning in words(client.get("/a/of-4/").text)
+    assert "These results hold for" not in client.get("/a/of-5/").text
 
 
 def test_the_unranked_stand_in_groups_with_the_reason_once(client: Client) -> None:

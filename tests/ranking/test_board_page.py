@@ -29,10 +29,10 @@ def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena)
     page = client.get("/a/support/").text
     assert "Support answers" in page
     assert "Which answer helps more?" in page
-    assert "24 votes by 1 rater on 4 prompts" in words(page)
+    assert "24 votes by 1 rater on 8 prompts" in words(page)
     assert len(re.findall(r'<circle\s+class="score"', page)) == 4  # three candidates and the legend
     assert "seed 0" in page
-    assert "these prompts only" in page
+    assert "One person cast all votes; others may prefer something else." in words(page)
     assert "/a/support/vote/" in page
 
 

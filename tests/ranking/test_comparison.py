@@ -193,10 +193,11 @@ def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
     """One tie with a strong third says what is expected exactly, and leaves no residual."""
     arena = make_arena(3, 50)
     baseline, strong, new = arena.candidates.order_by("pk")
-    person, prompts = make_person(), list(arena.prompts.order_by("pk"))
+    people, prompts = [make_person() for _ in range(21)], list(arena.prompts.order_by("pk"))
     for place, prompt in enumerate(prompts * 2):
-        make_vote(arena, strong, baseline, "left" if place % 4 else "right", prompt, person)
-    make_vote(arena, new, strong, "tie", prompts[0], person)
+        outcome = "left" if place % 4 else "right"
+        make_vote(arena, strong, baseline, outcome, prompt, people[place % 21])
+    make_vote(arena, new, strong, "tie", prompts[0], people[0])
     snapshot = publish(arena)
 
     gap = read(arena).difference(new.pk, baseline.pk)

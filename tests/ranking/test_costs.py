@@ -18,7 +18,7 @@ from arena.signals import announce, answers_changed
 from ranking.costs import CostAndSpeed, add_wins, expected_wins, read_costs
 from ranking.models import Standing
 from ranking.templatetags.ranking_tags import figures
-from tests.ranking.helpers import markup, publish
+from tests.ranking.helpers import make_voted_arena, markup, publish
 
 NANO = 10**9
 SCALE = 400.0
@@ -126,6 +126,12 @@ def words_of(cell: str) -> str:
 
 
 # -- Read and shown --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """What a snapshot says besides scores: leader, neighbours, fragility, agreement, style."""
 
+import math
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -10,24 +12,30 @@ from ranking.services.findings import count_missing, count_style
 from ranking.services.intervals import borrow
 from ranking.stats.connectivity import Status
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import fill, publish
+from tests.ranking.helpers import fill, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 def contest(n_rounds: int, n_prompts: int = 8) -> Arena:
     """The first candidate beats the others three times out of four, wherever it stands."""
     arena = make_arena(n_candidates=3, n_prompts=n_prompts)
     best, *others = arena.candidates.order_by("pk")
-    rater = make_person()
+    raters = cycle([make_person() for _ in range(9)])
     for turn in range(n_rounds):
         for prompt in arena.prompts.order_by("pk"):
             for other in others:
                 sides = (best, other) if turn % 2 else (other, best)
                 wins = turn % 4 != 0
                 outcome = "left" if (sides[0] == best) == wins else "right"
-                make_vote(arena, *sides, outcome, prompt, rater)
-            make_vote(arena, *others, ["left", "right", "tie"][turn % 3], prompt, rater)
+                make_vote(arena, *sides, outcome, prompt, next(raters))
+            make_vote(arena, *others, ["left", "right", "tie"][turn % 3], prompt, next(raters))
     return arena
 
 
@@ -41,12 +49,12 @@ def decide(arena: Arena, *results: tuple[int, int, int, int]) -> None:
     """Cast votes, each on another prompt: (winner, loser, votes won, votes lost) by place."""
     candidates = list(arena.candidates.order_by("pk"))
     prompts = list(arena.prompts.order_by("pk"))
-    rater = make_person()
+    raters = [make_person() for _ in range(12)]
     for winner, loser, won, lost in results:
         for turn in range(won + lost):
             outcome = "left" if turn < won else "right"
             sides = candidates[winner], candidates[loser]
-            make_vote(arena, *sides, outcome, prompts[turn], rater)
+            make_vote(arena, *sides, outcome, prompts[turn], raters[turn % len(raters)])
 
 
 def test_who_never_lost_stands_above_who_lost_to_it() -> None:
@@ -93,6 +101,36 @@ def test_total_dominance_shows_its_order() -> None:
     ranks = snapshot.standings.order_by("candidate").values_list("rank", "rank_high", "score")
     assert list(ranks) == [(1, 1, None), (2, 2, None), (3, 3, None)]
     assert snapshot.findings["leader"] == arena.candidates.order_by("pk")[0].pk
+
+
+def test_a_few_raters_are_not_taken_for_everybody() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=20)
+    for _ in range(4):
+        fill(arena, rounds=1)
+    snapshot = publish(arena)
+    assert (snapshot.settings["clusters"], snapshot.settings["these_raters"]) == ("prompt", 4)
+    assert snapshot.findings["leader"] is None
+    assert "these 4 raters only" in snapshot.settings["clusters_note"]
+    assert snapshot.standings.get(rank=1).low is not None
+
+
+def test_raters_of_different_taste_widen_the_intervals() -> None:
+    """Each of ten raters prefers one candidate always: that is ten answers, not four hundred."""
+    arena = make_arena(n_candidates=2, n_prompts=40)
+    first, second = arena.candidates.order_by("pk")
+    for number in range(10):
+        rater = make_person()
+        for prompt in arena.prompts.all():
+            make_vote(arena, first, second, "left" if number < 7 else "right", prompt, rater)
+    snapshot = publish(arena)
+    assert snapshot.settings["clusters"] == "prompt_rater"
+    assert snapshot.settings["effective"] == {"prompts": 40, "raters": 10}
+    best = snapshot.standings.get(rank=1)
+    # By hand: log(.7 / .3) +- t(9) sqrt(10 / 9 / (10 * .7 * .3)), halved and in Elo.
+    assert best.standard_error == pytest.approx(
+        86.9 * math.sqrt(10 / 9 / 2.1), rel=0.2
+    )  # 50 replicates
+    assert best.low < 1000 < best.high
 
 
 def test_intervals_that_are_borrowed_keep_their_places() -> None:

@@ -10,10 +10,11 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater, void_vote
-from ranking.models import ArenaRefresh, ClusterTally, Tally, TallyDelta
+from ranking.models import ArenaRefresh, ClusterTally, RaterTally, Tally, TallyDelta
 from ranking.services import cluster_tallies
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
+from ranking.tallies import VoteCounts
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import (
     cast,
@@ -23,11 +24,18 @@ from tests.ranking.helpers import (
     fill,
     fold,
     hidden_import,
+    make_voted_arena,
     publish,
     reveal,
 )
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 def test_votes_are_counted_once_however_often_one_folds(arena: Arena) -> None:
@@ -196,6 +204,57 @@ def test_the_tallies_per_prompt_are_those_per_pair(arena: Arena) -> None:
     assert cells.per_pair().pack() == bytes(tally.cells)
     some = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people", category="category-1")
     assert some.votes.sum() == 12
+
+
+def by_rater(arena: Arena, category: str = "") -> dict[int, int]:
+    """The number of votes in each row per rater, after a refresh."""
+    publish(arena)
+    rows = RaterTally.objects.filter(arena=arena, category=category)
+    counts = {row.member: int(VoteCounts.of_bytes(row.cells).votes.sum()) for row in rows}
+    return {member: n for member, n in counts.items() if n}
+
+
+def test_votes_are_counted_by_rater_as_they_come_and_go(arena: Arena) -> None:
+    first = arena.votes.first()
+    assert first is not None
+    extra = cast(arena)
+    assert by_rater(arena) == {first.rater_id: 24, extra.rater_id: 1}
+    void_vote(vote=first, by=CLI, reason="a test", now=timezone.now())
+    newest = cast(arena, rater=extra.rater)
+    assert by_rater(arena) == {first.rater_id: 23, extra.rater_id: 2}
+    category = newest.comparison.prompt.category
+    assert by_rater(arena, category)[extra.rater_id] == 2
+    assert sum(by_rater(arena, category).values()) + sum(
+        by_rater(arena, "category-1").values()
+    ) == sum(by_rater(arena).values())
+
+
+def test_votes_from_before_an_upgrade_are_counted_by_rater(arena: Arena) -> None:
+    expected = by_rater(arena)
+    RaterTally.objects.all().delete()
+    cast(arena)
+    assert sum(by_rater(arena).values()) == sum(expected.values()) + 1
+    assert drift(arena) == []
+    ArenaRefresh.objects.update(token=None, leased_until=None)
+    cast(arena)
+    assert sum(by_rater(arena).values()) == 26
+
+
+def test_the_last_of_many_raters_share_groups(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RaterTally, "RATERS", 3)
+    own = [cast(arena).rater_id for _ in range(2)]
+    before = by_rater(arena)
+    assert {member for member in before if member > 0} >= set(own)
+    late = [cast(arena) for _ in range(6)]
+    after = by_rater(arena)
+    assert sum(after.values()) == 32
+    assert {member for member in after if member > 0} == set(before)
+    assert {member for member in after if member < 0} == {-1 - vote.rater_id % 3 for vote in late}
+    for vote in late:
+        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+    assert by_rater(arena) == before
 
 
 def test_a_hidden_arena_is_left_alone(arena: Arena) -> None:

@@ -82,7 +82,7 @@ def test_a_cell_is_opened_by_keyboard(page: Any, addresses: dict[str, str]) -> N
     page.keyboard.press("Enter")
     page.wait_for_url("**/candidates/**#comparisons")
     expect(page.get_by_role("heading", name="Votes")).to_be_visible()
-    assert page.locator(".comparisons li").count() == 4
+    assert page.locator(".comparisons li").count() == 8
 
 
 def test_all_of_it_works_without_javascript(browser: Any, addresses: dict[str, str]) -> None:

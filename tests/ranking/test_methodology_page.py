@@ -11,7 +11,6 @@ from ranking.models import Board, BothBad, Snapshot
 from ranking.services import leases
 from ranking.services.elo import N_RESAMPLES
 from ranking.services.fit import MAX_DIFFERENCE
-from ranking.stats.connectivity import ENOUGH
 from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import DRAWS
@@ -48,7 +47,8 @@ def test_the_settings_are_those_in_force(client: Client, arena: Arena) -> None:
     page = methodology(client)
     assert "44 replicates, seed 77" in page
     assert "counts as a tie on this leaderboard" in page
-    assert "grouped by the prompt and the two candidates; 12 groups, 4 prompts." in words(page)
+    assert "grouped by the prompt. 8 prompts, worth 8 with equally many votes." in words(page)
+    assert "2 raters, worth 1 with equally many votes." in words(page)
     assert "25 votes by 2 raters" in words(page)
     for name, number in snapshot.settings["versions"].items():
         assert f"{name} {number}" in page
@@ -87,8 +87,8 @@ def test_constants_that_the_page_names_are_those_of_the_code(client: Client, are
     page = words(methodology(client))
     assert f"shuffles their order, {N_RESAMPLES} times" in page
     assert f"more than {MAX_DIFFERENCE} Elo" in page
-    assert f"With {ENOUGH} or more prompts" in page
-    assert f"at least {ENOUGH} raters" in page
+    assert f"Below {MIN_CLUSTERS} effective prompts" in page
+    assert f"Below {MIN_CLUSTERS} effective raters" in page
     assert f"fewer than {MIN_CLUSTERS} groups" in page
     assert f"more than {MOST_VOTES:,} votes" in page
     assert f"({DRAWS:,} draws)" in page

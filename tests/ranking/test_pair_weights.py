@@ -15,9 +15,15 @@ from ranking.services.pair_weights import PairFacts, pair_facts
 from ranking.stats.differences import Lead, compare
 from ranking.votes import covariance_among
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import fill, publish
+from tests.ranking.helpers import fill, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 def ladder(n_candidates: int = 5, each: int = 40) -> Arena:

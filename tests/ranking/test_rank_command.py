@@ -59,7 +59,8 @@ def test_json_holds_scores_and_their_uncertainty(votes: Path) -> None:
     assert (best["rank_low"], best["votes"], best["status"]) == (1, 12, "ranked")
     assert best["rank_high"] <= best["sure_rank_high"] <= 3
     assert sum(row["score"] for row in found["standings"]) == pytest.approx(3000)
-    assert found["settings"]["clusters"] == "prompt_pair"
+    assert found["settings"]["clusters"] == "prompt"
+    assert found["settings"]["effective"] == {"prompts": 6, "raters": 3}
     assert found["choix_difference"] < 1e-4
 
 
@@ -85,7 +86,7 @@ def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
 @pytest.mark.parametrize(
     ("cluster", "rule", "groups"),
     [
-        ("auto", "prompt_pair", 18),
+        ("auto", "prompt", 6),
         ("unit", "prompt_pair", 18),
         ("prompt_pair", "prompt_pair", 18),
         ("prompt", "prompt", 6),
@@ -115,8 +116,8 @@ def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> Non
     assert len({len(line) for line in lines[:4]}) == 1
     text = "\n".join(lines[4:])
     assert '19 votes by people; 1 more "both bad", which do not affect the scores.' in text
-    assert "same prompt and the same two candidates" in text
-    assert "these prompts only" in text
+    assert "Votes on the same prompt are treated as dependent" in text
+    assert "The results hold for these 3 raters only: they are too few." in text
     assert "Clear number one: none." in text
     assert "votes would change number one." in text
     assert "Not ranked: 日本 D. It has never won or tied" in text
@@ -278,10 +279,10 @@ def test_a_real_crowd_gives_the_reference_numbers(crowd: Path) -> None:
     assert (elo["GPT 4"], elo["command"]) == (1095.5935, 1094.5451)
     best = standings[0]
     names = ("rank_low", "rank_high", "sure_rank_low", "sure_rank_high")
-    assert [best[name] for name in names] == [1, 7, 1, 31]
+    assert [best[name] for name in names] == [1, 15, 1, 51]
     assert found["fragility"]["words"] == "13 of 8,931 votes would change number one"
-    assert found["settings"]["clusters"] == "prompt_pair"
-    assert "these prompts only" in found["settings"]["clusters_note"]
+    assert found["settings"]["clusters"] == "prompt_rater"
+    assert found["settings"]["clusters_note"] == ""
 
 
 @pytest.mark.data

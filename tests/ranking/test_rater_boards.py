@@ -13,9 +13,15 @@ from arena.services.voting import void_vote
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.models import Snapshot
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import cast, fill, get_page, publish
+from tests.ranking.helpers import cast, fill, get_page, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 def test_all_raters_of_a_board_give_its_scores(arena: Arena, judge: Rater) -> None:

@@ -40,8 +40,8 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
     assert board["choix_difference"] < 1e-4
 
     best = standings[0]
-    assert (best["rank"], best["rank_low"], best["rank_high"]) == (1, 1, 7)
-    assert best["standard_error"] == pytest.approx(31.17, rel=0.06)  # bootstrap; the sandwich's
+    assert (best["rank"], best["rank_low"], best["rank_high"]) == (1, 1, 15)
+    assert best["standard_error"] == pytest.approx(41.67, rel=0.1)  # bootstrap; the sandwich's
     assert best["elo"] == pytest.approx(1095.5935, abs=5e-5)
     assert best["elo_low"] < best["elo"] < best["elo_high"]
     assert {row["candidate"]: row["elo"] for row in standings}["command"] == pytest.approx(
@@ -49,7 +49,6 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
     )
     page = client.get("/a/llmfao/").content.decode()
     assert "GPT 4" in page
-    assert "these prompts only" in page
     assert "Results only" in page
 
 
@@ -86,7 +85,6 @@ def test_the_crowds_board_says_how_little_is_sure(client: Client, data_dir: Path
     call_command("import_arena", "llmfao", str(data_dir / "crowd-votes/llmfao.csv"), quiet=True)
     call_command("refresh_boards", "llmfao")
     board, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))
-    assert "These results cover 13 prompts." in board
     assert "No clear number one yet: " in board
     assert "Removing just 13 of 8,931 votes would put Platypus-2 Ins" in board
     assert "agree in 53 % of cases (15,112 pairs of votes)" in board
@@ -95,7 +93,7 @@ def test_the_crowds_board_says_how_little_is_sure(client: Client, data_dir: Path
     assert "Of the 5,249 sets of three with a winner in each pair, 90 %" in board
     assert "Style-controlled" not in board
     best = client.get("/a/llmfao/results.json").json()["standings"][0]
-    assert (best["sure_rank_low"], best["sure_rank_high"]) == (1, 31)
+    assert (best["sure_rank_low"], best["sure_rank_high"]) == (1, 51)
     assert "η = 0.942" in methodology
     assert "not available: no votes, or too few, are on answers with texts" in methodology
 
@@ -107,5 +105,4 @@ def test_the_judges_board_has_a_clear_number_one_and_style(client: Client, data_
     board = get_page(client, "/a/variants/")
     assert board.count("★ Clear number one") == 2
     assert "An answer twice as long scores about 124 Elo higher than" in board
-    assert "These results cover" not in board
     assert "Nobody has compared their answers yet." in board

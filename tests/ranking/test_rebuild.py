@@ -11,9 +11,15 @@ from arena.models import Arena
 from ranking.models import Board, ClusterTally, EloCheckpoint, Tally, TallyDelta
 from ranking.services import cluster_tallies
 from ranking.tallies import VoteCounts
-from tests.ranking.helpers import cast, claim, drift, publish
+from tests.ranking.helpers import cast, claim, drift, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, four prompts in two categories, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
 
 
 def test_drift_is_found_told_and_mended(arena: Arena, capsys: Any) -> None:

@@ -24,10 +24,11 @@ pytestmark = pytest.mark.django_db
 
 def test_the_snapshot_says_what_it_stands_on(arena: Arena) -> None:
     snapshot = publish(arena)
-    assert (snapshot.n_votes, snapshot.n_raters, snapshot.n_prompts) == (24, 1, 4)
+    assert (snapshot.n_votes, snapshot.n_raters, snapshot.n_prompts) == (24, 1, 8)
     assert snapshot.choix_difference is not None
     assert snapshot.choix_difference < 0.01
-    assert snapshot.settings["clusters"] == "prompt_pair"
+    assert snapshot.settings["clusters"] == "prompt"
+    assert snapshot.settings["effective"] == {"prompts": 8, "raters": 1}
     assert snapshot.settings["n_resamples"] == 1000
     assert snapshot.last_vote_id == arena.votes.latest("pk").pk
 

@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.connectivity import choose_clusters
-from ranking.stats.sandwich import Sandwich
-from ranking.tallies import PackError, VoteCounts, clustered_battles, pack, pair_battles, unpack
+from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.tallies import PackError, VoteCounts, dependence, pack, pair_battles, unpack
 
 # A busy machine is no failure.
 settings.register_profile("counts", deadline=None, max_examples=50)
@@ -87,36 +85,23 @@ def test_the_battles_are_those_of_the_votes(columns, tie):
     assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
 
 
-@given(votes(max_votes=300, n_prompts=60), st.booleans())
+@given(votes(max_votes=300, n_prompts=60, soft=False), st.booleans())
 def test_clustered_errors_are_those_of_the_votes(columns, some_unknown):
     left, right, outcome, preference, prompt, rater = columns
     if some_unknown:
         prompt[::9] = 0
     counts = VoteCounts.count(left, right, outcome, preference, prompt, rater)
-    ours, clusters = clustered_battles(counts, IDS, both_bad_is_tie=False)
-    counted = outcome != 3
-    known = np.where(prompt > 0, prompt, -1)[counted]
-    rule = choose_clusters(left[counted], right[counted], known, rater[counted])
-    assert clusters.rule == rule.rule
-    if rule.codes is None:  # soft verdicts of a cell are told by their mean
+    by_rater = VoteCounts.count(left, right, outcome, preference, np.zeros_like(prompt), rater)
+    ours = dependence(counts, by_rater, IDS, both_bad_is_tie=False)
+    alone = np.where(prompt > 0, prompt, -1 - np.arange(len(prompt)))
+    ways = [battles_of(columns, cluster=codes) for codes in (alone, rater)]
+    true = Dependence.choose(ways[0] if (prompt[outcome != 3] > 0).any() else None, *ways[1:] * 2)
+    assert (ours.rule, ours.n_raters) == (true.rule, true.n_raters)
+    if some_unknown:  # equal votes of one rater without a prompt are one row of counts
         return
-    codes = np.zeros(len(left), np.int64)
-    codes[counted] = rule.codes
-    mine, true = Sandwich().fit(ours), Sandwich().fit(battles_of(columns, cluster=codes))
-    assert mine.n_clusters_ == true.n_clusters_
-    np.testing.assert_allclose(mine.standard_errors_, true.standard_errors_, rtol=1e-6)
-    np.testing.assert_allclose(mine.ratings_, BradleyTerry().fit(ours).ratings_)
-
-
-def test_votes_without_prompts_cluster_by_rater_from_forty():
-    n = 45
-    left, right = np.full(n, 3), np.full(n, 5)
-    columns = (left, right, np.arange(n) % 2, np.full(n, np.nan), np.zeros(n, int))
-    by_rater = VoteCounts.count(*columns, np.arange(n) + 1)
-    assert clustered_battles(by_rater, IDS, both_bad_is_tie=False)[1].rule == "rater"
-    few = VoteCounts.count(*columns, np.arange(n) % 5 + 1)
-    battles, clusters = clustered_battles(few, IDS, both_bad_is_tie=False)
-    assert (clusters.rule, battles.cluster) == ("vote", None)
+    mine, theirs = Sandwich().fit(*ours.groupings), Sandwich().fit(*true.groupings)
+    assert mine.n_clusters_ == theirs.n_clusters_
+    np.testing.assert_allclose(mine.standard_errors_, theirs.standard_errors_, rtol=1e-6)
 
 
 # -- Packing ---------------------------------------------------------------------------------------

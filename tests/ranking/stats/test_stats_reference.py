@@ -6,11 +6,10 @@ import pytest
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.connectivity import choose_clusters
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.sandwich import Dependence, Sandwich
 
 pytestmark = pytest.mark.data
 
@@ -30,7 +29,8 @@ def battles(crowd, cluster=None):
 
 
 def clusters(crowd, by):
-    pair = choose_clusters(crowd.left, crowd.right, prompt=crowd.prompt).codes
+    low, high = np.minimum(crowd.left, crowd.right), np.maximum(crowd.left, crowd.right)
+    pair = (crowd.prompt * len(crowd.names) + low) * len(crowd.names) + high
     return {"vote": None, "prompt_pair": pair, "rater": crowd.rater, "prompt": crowd.prompt}[by]
 
 
@@ -74,9 +74,14 @@ def test_the_rank_of_gpt_4(crowd, simultaneous, worst):
     assert (low[gpt_4], high[gpt_4]) == (1, worst)
 
 
-def test_thirteen_prompts_speak_about_themselves_only(crowd):
-    found = choose_clusters(crowd.left, crowd.right, crowd.prompt, crowd.rater)
-    assert found.these_prompts_only
+def test_prompts_and_raters_together_tell_least(crowd):
+    by_prompt, by_rater = (battles(crowd, clusters(crowd, by)) for by in ("prompt", "rater"))
+    found = Dependence.choose(by_prompt, by_rater, battles(crowd))
+    assert found.effective == {"prompts": 13, "raters": 40}
+    fit = Sandwich().fit(*found.groupings)
+    error = fit.standard_errors_[crowd.names.index("GPT 4")]
+    assert round(error, 2) == 41.67
+    assert 37.78 < error < (37.78**2 + 35.28**2) ** 0.5
 
 
 def test_choix_agrees(crowd):

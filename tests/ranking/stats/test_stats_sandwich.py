@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from ranking.stats import sandwich as module
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import NoInterval
-from ranking.stats.sandwich import Sandwich, TwoWaySandwich
+from ranking.stats.sandwich import Dependence, Sandwich
 from tests.ranking.stats.helpers import SOFT, votes
 
 
@@ -37,7 +38,8 @@ def test_clusters_are_summed_before_they_are_squared(monkeypatch):
     votes = weighted_votes()
     fit = Sandwich().fit(Battles.from_arrays(*votes))
     assert fit.covariance_ == pytest.approx(written_out(*votes), rel=1e-8, abs=1e-12)
-    assert fit.n_clusters_ == 30
+    sizes = np.bincount(votes[4], votes[3])
+    assert fit.n_clusters_ == round(sizes.sum() ** 2 / (sizes**2).sum()) == 26
 
 
 def test_without_clusters_each_vote_is_its_own():
@@ -49,7 +51,7 @@ def test_without_clusters_each_vote_is_its_own():
 
 def test_the_interval_is_t_quantiles_wide():
     fit = Sandwich().fit(Battles.from_arrays(*weighted_votes()))
-    t = 2.045230  # 29 degrees of freedom
+    t = stdtrit(fit.n_clusters_ - 1, 0.975)
     assert fit.high_ - fit.ratings_ == pytest.approx(t * fit.standard_errors_, rel=1e-6)
     assert fit.ratings_ - fit.low_ == pytest.approx(t * fit.standard_errors_, rel=1e-6)
 
@@ -89,53 +91,53 @@ def one_way(left, right, score, weight, keys):
     return bread @ meat @ bread * len(groups) / (len(groups) - 1)
 
 
+def crossed(left, right, score, prompt, rater, weight=None, n=None, count=None):
+    """The sandwich by prompt and by rater."""
+    ways = (
+        Battles.from_arrays(left, right, score, weight, way, n, count) for way in (prompt, rater)
+    )
+    return Sandwich().fit(*ways)
+
+
 @pytest.mark.parametrize("dropped", [0, 40])
-def test_it_is_both_ways_less_what_was_counted_twice(dropped):
+def test_it_is_both_ways_less_that_of_independent_votes(dropped):
     left, right, score, prompt, rater = crossed_votes(900)
     weight = np.random.default_rng(3).integers(1, 3, 900)
     weight[:dropped] = 0
-    pairs = list(zip(prompt.tolist(), rater.tolist(), strict=True))
-    a, b, ab = (one_way(left, right, score, weight, keys) for keys in (prompt, rater, pairs))
-    expected = a + b - ab
-    assert np.linalg.eigvalsh(expected).min() > -1e-15
-    fit = TwoWaySandwich().fit(left, right, score, prompt, rater, weight)
-    assert fit.covariance_ == pytest.approx(expected, rel=1e-8, abs=1e-12)
+    ways = (prompt, rater, np.arange(900))
+    a, b, independent = (one_way(left, right, score, weight, keys) for keys in ways)
+    fit = crossed(left, right, score, prompt, rater, weight)
+    more, less = (a, b) if a.trace() > b.trace() else (b, a)
+    values, vectors = np.linalg.eigh(less - independent)
+    share = max(values.sum(), 0) / values.clip(min=0).sum()
+    total = more + share * (vectors * values.clip(min=0)) @ vectors.T
+    lifted = np.sqrt((less.diagonal() / total.diagonal()).clip(min=1))
+    assert fit.covariance_ == pytest.approx(total * np.outer(lifted, lifted), rel=1e-8, abs=1e-12)
     assert fit.n_clusters_ == 12
-    t = 2.200985  # 11 degrees of freedom
+    t = stdtrit(11, 0.975)
     assert fit.high_ - fit.low_ == pytest.approx(2 * t * fit.standard_errors_, rel=1e-6)
 
 
-def test_negative_eigenvalues_become_zero():
-    # Every prompt's votes differ by rater in a pattern that a sum over both ways overcorrects.
+def test_no_error_is_below_that_of_one_way():
     rng = np.random.default_rng(0)
-    negative = 0
     for _ in range(20):
         left = rng.integers(0, 5, 60)
         right = (left + rng.integers(1, 5, 60)) % 5
         score = rng.choice([0, 0.5, 1], 60)
         a, b = rng.integers(0, 6, 60), rng.integers(0, 6, 60)
-        fit = TwoWaySandwich().fit(left, right, score, a, b)
-        if not fit.model_.ranked_.all():
+        both = crossed(left, right, score, a, b, n=5)
+        alone = [
+            Sandwich().fit(Battles.from_arrays(left, right, score, None, c, 5)) for c in (a, b)
+        ]
+        ranked = both.model_.ranked_
+        if both.reason_ or not ranked.any():
             continue
-        ones = np.ones(60)
-        plain = one_way(left, right, score, ones, a) + one_way(left, right, score, ones, b)
-        plain -= one_way(left, right, score, ones, list(zip(a.tolist(), b.tolist(), strict=True)))
-        values, vectors = np.linalg.eigh(plain)
-        negative += values[0] < -1e-6
-        assert np.linalg.eigvalsh(fit.covariance_).min() > -1e-12
-        floored = (vectors * values.clip(min=0)) @ vectors.T
-        assert fit.covariance_ == pytest.approx(floored, rel=1e-7, abs=1e-9)
-    assert negative
-
-
-def test_a_second_way_within_the_first_adds_nothing():
-    left, right, score, prompt, _ = crossed_votes()
-    one = Sandwich().fit(Battles.from_arrays(left, right, score, cluster=prompt))
-    within = prompt * 10 + np.arange(300) % 3  # every one of these has one prompt
-    for second in (within, np.arange(300), prompt):
-        two = TwoWaySandwich().fit(left, right, score, prompt, second)
-        assert two.covariance_ == pytest.approx(one.covariance_, rel=1e-9, abs=1e-14)
-        assert two.low_ == pytest.approx(one.low_)
+        values = np.linalg.eigvalsh(both.covariance_[np.ix_(ranked, ranked)])
+        assert values.min() > -1e-12
+        for one in alone:
+            spare = both.standard_errors_ - one.standard_errors_
+            assert (np.isnan(spare) | (spare > -1e-6)).all()
+        assert (both.stretch_[ranked] >= 1).all()
 
 
 def test_intervals_cover_when_prompts_and_raters_matter():
@@ -155,7 +157,7 @@ def test_intervals_cover_when_prompts_and_raters_matter():
         felt = strengths + by_prompt[prompt] + by_rater[rater]
         rows = np.arange(3000)
         score = rng.random(3000) < 1 / (1 + np.exp(felt[rows, right] - felt[rows, left]))
-        two = TwoWaySandwich().fit(left, right, score, prompt, rater)
+        two = crossed(left, right, score, prompt, rater)
         vote = Sandwich().fit(Battles.from_arrays(left, right, score))
         for name, fit in (("two", two), ("vote", vote)):
             covered[name].append(((fit.low_ < truth) & (truth < fit.high_)).mean())
@@ -167,8 +169,8 @@ def test_intervals_cover_when_prompts_and_raters_matter():
 def test_the_two_ways_may_change_places(v, n_a, n_b, seed):
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, n_a, len(v.left)), rng.integers(0, n_b, len(v.left))
-    forth = TwoWaySandwich().fit(v.left, v.right, v.score, a, b, n_candidates=v.n)
-    back = TwoWaySandwich().fit(v.left, v.right, v.score, b, a, n_candidates=v.n)
+    forth = crossed(v.left, v.right, v.score, a, b, n=v.n)
+    back = crossed(v.left, v.right, v.score, b, a, n=v.n)
     assert forth.n_clusters_ == back.n_clusters_ <= min(n_a, n_b)
     assert forth.covariance_ == pytest.approx(back.covariance_, nan_ok=True, abs=1e-9)
     width = (forth.high_ - forth.low_)[~np.isnan(forth.low_)]
@@ -183,16 +185,16 @@ def test_counts_are_repeated_rows(v, seed):
     count[-v.n + 1 :] = 1  # the ties that connect
     a, b = rng.integers(0, 9, size), rng.integers(0, 7, size)
     columns = (v.left, v.right, v.score, a, b)
-    rows = TwoWaySandwich().fit(*columns, n_candidates=v.n, count=count)
-    votes = TwoWaySandwich().fit(*(np.repeat(c, count) for c in columns), n_candidates=v.n)
+    rows = crossed(*columns, n=v.n, count=count)
+    votes = crossed(*(np.repeat(c, count) for c in columns), n=v.n)
     assert rows.n_clusters_ == votes.n_clusters_
     assert rows.covariance_ == pytest.approx(votes.covariance_, nan_ok=True, abs=1e-9)
 
 
 def test_the_unranked_take_no_part():
     left, right, score, prompt, rater = crossed_votes()
-    known = TwoWaySandwich().fit(left, right, score, prompt, rater)
-    more = TwoWaySandwich().fit(
+    known = crossed(left, right, score, prompt, rater)
+    more = crossed(
         np.r_[left, 5], np.r_[right, 0], np.r_[score, 1], np.r_[prompt, -99], np.r_[rater, 99]
     )
     assert more.covariance_[:5, :5] == pytest.approx(known.covariance_)
@@ -207,33 +209,58 @@ def test_the_unranked_take_no_part():
 def test_where_chance_cannot_be_measured_there_is_no_interval(score, few, reason):
     left, right, _, prompt, rater = crossed_votes()
     scores = np.where(np.arange(300) % 2, score, 1 - score)
-    fit = TwoWaySandwich().fit(left, right, scores, prompt, rater % few)
+    fit = crossed(left, right, scores, prompt, rater % few)
     assert fit.reason_ is reason
     assert np.isnan(fit.low_).all()
 
 
 def test_no_votes_rank_nobody():
-    fit = TwoWaySandwich().fit([], [], [], [], [], n_candidates=3)
+    fit = crossed([], [], [], [], [], n=3)
     assert fit.reason_ is NoInterval.NOTHING_RANKED
     assert np.isnan(fit.covariance_).all()
 
 
+# -- Which votes are dependent ---------------------------------------------------------------------
+
+
+def dependence(prompt, rater):
+    left, right, score, *_ = crossed_votes()
+    by_prompt, by_rater, votes = (
+        None if way is None else Battles.from_arrays(left, right, score, None, way)
+        for way in (prompt, rater, np.arange(300))
+    )
+    return Dependence.choose(by_prompt, by_rater, votes)
+
+
+PROMPTS = np.arange(300) % 60
+
+
 @pytest.mark.parametrize(
-    ("argument", "a", "b"),
+    ("prompt", "rater", "rule", "n_raters"),
     [
-        ("cluster", [1], [1, 2]),
-        ("second_cluster", [1, 2], [1, 2, 3]),
-        ("second_cluster", [1, 2], [0.5, 1]),
-        ("cluster", [np.nan, 1], [1, 2]),
+        (PROMPTS, np.arange(300) % 5, "prompt_rater", 0),
+        (PROMPTS, np.arange(300) % 4, "prompt", 4),
+        (PROMPTS, np.where(np.arange(300) < 270, 0, np.arange(300)), "prompt", 31),
+        (PROMPTS, None, "prompt", 0),
+        (None, np.arange(300) % 5, "rater", 0),
+        (None, np.arange(300) % 4, "vote", 4),
+        (None, None, "vote", 0),
     ],
 )
-def test_bad_clusters_are_refused_by_name(argument, a, b):
-    with pytest.raises(ValueError, match=rf"^{argument} "):
-        TwoWaySandwich().fit([0, 1], [1, 0], [1, 1], a, b)
+def test_prompts_and_enough_raters_are_both_chance(prompt, rater, rule, n_raters):
+    found = dependence(prompt, rater)
+    assert (found.rule, found.n_raters) == (rule, n_raters)
+    assert len(found.groupings) == 1 + (rule == "prompt_rater")
+    assert bool(found.note) == (n_raters > 0 or rule == "vote")
 
 
-def test_bad_votes_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"^weight must be"):
-        TwoWaySandwich().fit([0, 1], [1, 0], [1, 1], [1, 2], [1, 2], weight=[1, np.nan])
-    with pytest.raises(ValueError, match=r"^confidence must be"):
-        TwoWaySandwich(confidence=95).fit([0, 1], [1, 0], [1, 1], [1, 2], [1, 2])
+def test_who_met_few_raters_is_not_measurable():
+    rater = np.arange(300) % 20
+    left, right, score, prompt, _ = crossed_votes()
+    rater = np.where((left == 2) | (right == 2), 3 + np.arange(300) % 2, rater)
+    by_prompt, by_rater = (
+        Battles.from_arrays(left, right, score, None, c) for c in (prompt, rater)
+    )
+    found = Dependence.choose(by_prompt, by_rater, by_rater)
+    assert found.measurable.tolist() == [True, True, False, True, True]
+    assert found.clusters_per_candidate[2] == 2

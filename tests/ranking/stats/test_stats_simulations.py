@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.simulations import __main__ as command
 from benchmarks.simulations import boards, page
-from benchmarks.simulations.boards import simulate_coverage, simulate_leader
-from benchmarks.simulations.designs import COVERAGE, LEADERS, draw
+from benchmarks.simulations.boards import simulate_coverage, simulate_crowd, simulate_leader
+from benchmarks.simulations.designs import COVERAGE, CROWDS, LEADERS, draw
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
 from benchmarks.simulations.watching import WATCHED, simulate_watching
 from ranking.stats.bradley_terry import BradleyTerry
@@ -45,6 +45,38 @@ def test_every_design_is_drawn_and_counted(design, twenty_resamples):
     assert found["sandwich"] > 0.5
     assert found["least_sandwich"] <= found["sandwich"]
     assert found["marginal"] <= found["simultaneous"]
+
+
+@pytest.mark.parametrize("design", CROWDS, ids=lambda design: design.name)
+def test_every_crowd_is_drawn_and_counted(design, monkeypatch):
+    monkeypatch.setattr(boards, "CROWD_RESAMPLES", 20)
+    found = simulate_crowd(design, 4, seed=1)
+    assert found == simulate_crowd(design, 4, seed=1)
+    assert found["refused"] < 1
+    assert 0.5 < found["difference"] <= 1
+    assert found["least_bootstrap"] <= found["bootstrap"]
+
+
+def test_the_truth_of_a_crowd_is_what_very_many_people_say():
+    endless = replace(CROWDS[0], n_votes=400_000, n_prompts=20_000, n_raters=20_000)
+    votes = draw(endless, np.random.default_rng(1))
+    found = BradleyTerry().fit(votes.battles(clustered=False)).ratings_
+    assert np.abs(found - endless.truth).max() < 3
+
+
+def test_intervals_cover_where_raters_differ():
+    found = simulate_crowd(CROWDS[0], 300, seed=3)
+    assert 0.92 <= found["bootstrap"] <= 0.985
+    assert 0.92 <= found["difference"] <= 0.985
+    assert found["by_prompt"] < 0.7
+
+
+def test_a_crowd_has_three_targets():
+    found = {"bootstrap": 0.95, "difference": 0.95, "by_prompt": 0.6, "refused": 0.05}
+    found |= {"least_bootstrap": 0.9, "least_difference": 0.9}
+    assert page.crowd_row("x", found).missed == ()
+    bad = {"bootstrap": 0.985, "difference": 0.92, "refused": 0.06}
+    assert page.crowd_row("x", found | bad).missed == ("bootstrap", "difference", "refused")
 
 
 @pytest.mark.parametrize("design", LEADERS, ids=lambda design: design.name)
