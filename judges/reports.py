@@ -24,7 +24,7 @@ from judges.models import (
     JuryVerdict,
     LabelSet,
 )
-from judges.services.calibration import trust_problems
+from judges.services.trust import TrustPlace, problems_of, trust_profile
 from judges.services.verdicts import FeedbackShare, count_feedback, feedback_shares, orient_outcome
 from ranking.stats.agreement import fleiss_kappa
 
@@ -323,12 +323,14 @@ NOT_ASKED = {"first": 0, "decisive": 0, "cost": 0, "seconds_per_call": None}
 class JudgeStanding:
     """A judge in its open epoch, as the judges' leaderboard shows it. Money in nano-dollars.
 
+    `trusted_arenas`: how many of the arenas that the reader may see trust it as measured there.
     `calibration` is the newest against people, `honeypots` the newest on honeypots; None where
     there is none. `n_flipped` of `both`: verdicts that changed with the order, of all those with
     two. `first` of `decisive`: calls that preferred the answer shown first.
     """
 
     epoch: Epoch
+    trusted_arenas: int
     calibration: Calibration | None
     honeypots: Calibration | None
     verdicts: int
@@ -347,6 +349,11 @@ class JudgeStanding:
 
     @property
     def is_trusted(self) -> bool:
+        """Whether it is trusted anywhere."""
+        return self.is_trusted_everywhere or bool(self.trusted_arenas)
+
+    @property
+    def is_trusted_everywhere(self) -> bool:
         return self.epoch.rater.trusted_at is not None
 
     @property
@@ -396,16 +403,25 @@ class JudgeStanding:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """One epoch of a judge: its calibrations and drift checks, newest first."""
+    """One epoch of a judge: its calibrations and drift checks, newest first.
+
+    `places` says where it is trusted, by the calibrations that the reader may see.
+    """
 
     epoch: Epoch
     calibrations: list[Calibration]
     checks: list[DriftCheck]
-    problems: list[str]
+    places: list[TrustPlace]
 
     @property
-    def is_trusted(self) -> bool:
-        return self.epoch.rater.trusted_at is not None
+    def problems(self) -> list[str]:
+        return problems_of(self.places)
+
+    @property
+    def is_trusted_by_earlier_rule(self) -> bool:
+        """Whether it is trusted everywhere although its labels no longer suffice for that."""
+        is_open = self.epoch.ended_at is None
+        return is_open and bool(self.epoch.rater.trusted_at) and not self.places[0].is_trusted
 
 
 @dataclass(frozen=True)
@@ -451,30 +467,16 @@ def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
         .select_related("run", "canary__label_set")
         .order_by("-begun_at", "-pk")
     )
-    reports = [
-        EpochReport(
-            epoch,
-            [calibration for calibration in calibrations if calibration.epoch_id == epoch.pk],
-            [check for check in checks if check.epoch_id == epoch.pk],
-            _visible_problems(epoch, actor),
-        )
-        for epoch in epochs
-    ]
+    reports = []
+    for epoch in epochs:
+        own = [calibration for calibration in calibrations if calibration.epoch_id == epoch.pk]
+        own_checks = [check for check in checks if check.epoch_id == epoch.pk]
+        reports.append(EpochReport(epoch, own, own_checks, trust_profile(epoch, own)))
     open_epoch = Epoch.objects.open().filter(judge=judge)
     standings = [] if judge.is_jury else _read_standings(open_epoch, actor)
     drift_checks = DriftCheckSet.objects.filter(judge=judge).select_related("label_set").first()
     marks = feedback_shares(count_feedback([judge.pk], _listed_runs(actor)).get(judge.pk, {}))
     return FullJudgeReport(judge, standings[0] if standings else None, reports, drift_checks, marks)
-
-
-def _visible_problems(epoch: Epoch, actor: Actor) -> list[str]:
-    """What keeps it from being trusted, by the calibrations that `actor` may see.
-
-    A trusted judge has no problems: it may be trusted for a calibration that `actor` cannot see.
-    """
-    if epoch.rater.trusted_at and not epoch.ended_at:
-        return []
-    return trust_problems(epoch, Calibration.objects.listed_for(actor))
 
 
 def _listed_runs(actor: Actor) -> QuerySet[Run]:
@@ -485,7 +487,11 @@ def _listed_runs(actor: Actor) -> QuerySet[Run]:
 
 
 def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding]:
-    epochs = list(chosen.select_related("judge", "rater").order_by("pk"))
+    trust = Q(rater__trust__trusted=True)
+    if not actor.is_operator:
+        trust &= Q(rater__trust__arena__in=Arena.objects.listed_for(actor))
+    counted = chosen.annotate(n_trusted=Count("rater__trust", filter=trust))
+    epochs = list(counted.select_related("judge", "rater").order_by("pk"))
     ids = [epoch.pk for epoch in epochs]
     runs = _listed_runs(actor)
     newest = _newest_calibrations(ids, actor)
@@ -495,6 +501,7 @@ def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding
     return [
         JudgeStanding(
             epoch=epoch,
+            trusted_arenas=epoch.n_trusted,
             calibration=newest.get((epoch.pk, False)),
             honeypots=newest.get((epoch.pk, True)),
             **(judgements.get(epoch.pk) or NO_JUDGEMENTS),

@@ -16,6 +16,7 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.models import (
     Arena,
+    ArenaTrust,
     Call,
     Candidate,
     Capability,
@@ -292,6 +293,14 @@ class RaterAdmin(NeverDeleted):
 
     def has_void_permission(self, request: HttpRequest) -> bool:
         return can_void(request)
+
+
+@admin.register(ArenaTrust)
+class ArenaTrustAdmin(ReadOnly):
+    list_display = ["rater", "arena", "trusted", "decided_at"]
+    list_filter = ["trusted", "arena"]
+    list_select_related = ["rater", "arena"]
+    search_fields = ["rater__name"]
 
 
 @admin.register(Comparison)

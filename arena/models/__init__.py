@@ -14,11 +14,12 @@ from arena.models.teams import (
     Role,
     Team,
 )
-from arena.models.voting import Comparison, Outcome, Pair, PairDemand, Rater, Vote
+from arena.models.voting import ArenaTrust, Comparison, Outcome, Pair, PairDemand, Rater, Vote
 
 __all__ = [
     "ApiToken",
     "Arena",
+    "ArenaTrust",
     "AuditEntry",
     "Call",
     "Candidate",

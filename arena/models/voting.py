@@ -40,7 +40,8 @@ class Rater(models.Model):
     trusted_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="Since when the votes of this judge or jury may narrow people's intervals.",
+        help_text="Since when the votes of this judge or jury may narrow people's intervals in "
+        "arenas where it was not measured.",
     )
 
     class Meta:
@@ -57,6 +58,27 @@ class Rater(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"rater {self.pk}"
+
+
+class ArenaTrust(models.Model):
+    """Whether a judge or jury that was measured in an arena is trusted there.
+
+    In that arena it takes precedence over `Rater.trusted_at`.
+    """
+
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="trust")
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="+")
+    trusted = models.BooleanField()
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["arena", "rater"], name="arena_trust_once"),
+        ]
+        verbose_name_plural = "trust in arenas"
+
+    def __str__(self) -> str:
+        return f"{self.rater} in {self.arena_id}: {'trusted' if self.trusted else 'not trusted'}"
 
 
 # -- Comparisons and votes -------------------------------------------------------------------------

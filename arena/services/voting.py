@@ -10,7 +10,17 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from arena.actors import Actor
 from arena.db import sql
 from arena.errors import ServiceError
-from arena.models import Arena, AuditEntry, Comparison, Pair, PairDemand, Rater, Run, Vote
+from arena.models import (
+    Arena,
+    ArenaTrust,
+    AuditEntry,
+    Comparison,
+    Pair,
+    PairDemand,
+    Rater,
+    Run,
+    Vote,
+)
 from arena.outcomes import OUTCOMES
 from arena.services import audit
 from arena.services.comparisons import VoteError, check_admission
@@ -109,7 +119,8 @@ def allow_comparison(*, rater: Rater, now: datetime) -> bool:
 
 @transaction.atomic
 def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
-    """Set whether a judge's or jury's votes, past and future, are trusted; return if that changed.
+    """Set whether a judge's or jury's votes, past and future, are trusted wherever it was not
+    measured; return if that changed.
 
     Trusted votes narrow people's intervals. `votes_changed` is announced on commit for each arena
     where the rater has voted. Raises NotAJudgeError.
@@ -124,6 +135,25 @@ def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
     votes = Vote.objects.filter(arena=OuterRef("pk"), rater=rater_id)
     for arena_id in Arena.objects.filter(Exists(votes)).values_list("pk", flat=True):
         announce(votes_changed, arena_id=arena_id, reason="trust")
+    return True
+
+
+@transaction.atomic
+def set_arena_trust(*, rater_id: int, arena_id: int, trusted: bool | None, now: datetime) -> bool:
+    """Set whether a measured judge or jury is trusted in one arena; return if that changed.
+
+    None: nothing is known of it there, so `Rater.trusted_at` decides.
+    """
+    rows = ArenaTrust.objects.select_for_update().filter(rater=rater_id, arena=arena_id)
+    known = rows.values_list("trusted", flat=True).first()
+    if trusted == known:
+        return False
+    if trusted is None:
+        rows.delete()
+    else:
+        facts = {"trusted": trusted, "decided_at": now}
+        rows.update_or_create(rater_id=rater_id, arena_id=arena_id, defaults=facts)
+    announce(votes_changed, arena_id=arena_id, reason="trust")
     return True
 
 

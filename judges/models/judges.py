@@ -186,6 +186,12 @@ class Calibration(models.Model):
     kind = models.CharField(max_length=10, choices=LabelSet.Kind)
     report = models.JSONField()
     trusted = models.BooleanField(default=False)
+    everywhere = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="An administrator lets these labels decide on trust in all arenas where the "
+        "judge is not measured.",
+    )
     made_at = models.DateTimeField(db_default=Now())
 
     objects = CalibrationQuerySet.as_manager()
@@ -196,6 +202,10 @@ class Calibration(models.Model):
                 condition=Q(label_set__isnull=False, arena=None)
                 | Q(label_set=None, arena__isnull=False),
                 name="calibration_against_a_set_or_an_arena",
+            ),
+            models.CheckConstraint(
+                condition=Q(everywhere=False) | Q(arena=None) & ~Q(kind="honeypots"),
+                name="calibration_everywhere_is_on_labels",
             ),
             models.CheckConstraint(
                 condition=Q(kind__in=["pairs", "scores", "honeypots"]),

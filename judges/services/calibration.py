@@ -1,18 +1,12 @@
-"""Calibrations: a judge's agreement with people, measured and stored; and the trust it earns.
+"""Calibrations: a judge's agreement with people, measured and stored.
 
 A report holds the figures of `judges.core.calibration` as plain numbers, and besides
 
-    trust         whether this measurement passes the rule, and why
+    trust         whether this measurement passes the rule, over all and by category, and why
     money         what the verdicts cost, and how long they took
     beside        this judge minus other judges of the same model, on the same items
     transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
-
-The newest calibration of the open epoch against people decides trust, by the rule in
-`judges.core.calibration.trust`. Honeypots never make a judge trusted, but they can keep it from
-being trusted: when, at the newest measurement, it preferred the fake answer in more than 20 % of at
-least 10 verdicts, over all honeypots or over one kind. A jury is calibrated with its members as
-they are: when the epoch of one ends, so does its trust.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +20,10 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from arena.calls.models import Call
 from arena.models import Arena, Vote
 from arena.outcomes import PREFERENCES
-from arena.services.voting import set_trust
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import PairReport, calibrate_pairs, paired_difference
 from judges.core.calibration.scores import ScoreReport, calibrate_scores
-from judges.core.calibration.trust import TrustLimits, assess_trust
+from judges.core.calibration.trust import TrustLimits, assess_categories, assess_trust
 from judges.core.rubric import RubricError, load_rubric
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.services.calibration_data import (
@@ -40,72 +33,9 @@ from judges.services.calibration_data import (
     score_items,
     voted_on,
 )
-from judges.services.registry import JudgeError, jury_digest
+from judges.services.registry import JudgeError
+from judges.services.trust import settle_trust
 from ranking.stats.connectivity import transitivity
-
-# -- Trust -----------------------------------------------------------------------------------------
-
-MOST_FALSE_WINS = 0.20
-FEWEST_VERDICTS = 10
-HONEYPOTS = LabelSet.Kind.HONEYPOTS
-MEMBERS_CHANGED = (
-    "A member has changed since this jury was formed. Start a run with the same judges, and "
-    "calibrate the new jury."
-)
-NEVER_MEASURED = "It has not been calibrated against people in this epoch."
-
-
-@transaction.atomic
-def settle_trust(*, epoch: Epoch, now: datetime) -> bool:
-    """Mark an epoch's rater as trusted or not, by its newest calibrations; return which."""
-    trusted = not trust_problems(epoch)
-    set_trust(rater_id=epoch.rater_id, trusted=trusted, now=now)
-    return trusted
-
-
-def settle_juries_with(*, judge: Judge, now: datetime) -> None:
-    """Settle the trust of all juries with this judge as a member."""
-    for jury in Epoch.objects.open().filter(judge__members=judge).select_related("judge"):
-        settle_trust(epoch=jury, now=now)
-
-
-def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> list[str]:
-    """Return the reasons why a judge is not trusted, in sentences; none where it is.
-
-    Every calibration counts; a page passes only those that its reader may see as `seen`.
-    """
-    calibrations = (Calibration.objects.all() if seen is None else seen).filter(epoch=epoch)
-    if epoch.ended_at is not None:
-        return [f"This epoch has ended. {epoch.reason}".strip()]
-    if epoch.judge.is_jury and not _has_current_members(epoch.judge):
-        return [MEMBERS_CHANGED]
-    newest_first = calibrations.order_by("-made_at", "-pk")
-    against_people = newest_first.exclude(kind=HONEYPOTS).first()
-    if against_people is None:
-        return [NEVER_MEASURED]
-    problems = [] if against_people.trusted else list(against_people.report["trust"]["reasons"])
-    on_honeypots = newest_first.filter(kind=HONEYPOTS).first()
-    return problems + (honeypot_problems(on_honeypots.report) if on_honeypots else [])
-
-
-def _has_current_members(jury: Judge) -> bool:
-    """Would its members, in their open epochs, be registered as this very jury?"""
-    assert jury.quorum is not None, "a jury has a quorum"
-    members = Epoch.objects.open().filter(judge__juries=jury)
-    return jury_digest(members.values_list("asker", flat=True), jury.quorum) == jury.digest
-
-
-def honeypot_problems(report: dict[str, Any]) -> list[str]:
-    """Return a sentence for each kind of honeypot that fooled the judge too often."""
-    named = [("all honeypots", report["false_wins"])]
-    named += [(f"{kind['trap']!r} honeypots", kind["false_wins"]) for kind in report["traps"]]
-    return [
-        f"It preferred the fake answer in {wins['value']:.0%} of {wins['n']} verdicts on {name}; "
-        f"more than {MOST_FALSE_WINS:.0%} is too easily fooled."
-        for name, wins in named
-        if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
-    ]
-
 
 # -- Measuring -------------------------------------------------------------------------------------
 
@@ -115,9 +45,12 @@ NOTHING_SETTLED = (
 MOST_COMPARED = 5
 
 
-def measure_labels(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Calibration:
+def measure_labels(
+    *, epoch: Epoch, labels_in: LabelSet, now: datetime, everywhere: bool = False
+) -> Calibration:
     """Measure a judge on the settled items of a label set, and store the report.
 
+    `everywhere`: an administrator lets it decide on trust wherever the judge is not measured.
     Raises JudgeError where it has settled none of them.
     """
     judgements = epoch.judgements.filter(item__labels_in=labels_in, sample__lt=DRIFT_CHECK_SAMPLES)
@@ -129,7 +62,7 @@ def measure_labels(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Calib
         report["beside"] = _compare_same_model(
             epoch, items, Q(item__labels_in=labels_in), labels_in
         )
-    return _store(epoch, labels_in.kind, report, now, label_set=labels_in)
+    return _store(epoch, labels_in.kind, report, now, label_set=labels_in, everywhere=everywhere)
 
 
 def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
@@ -149,21 +82,23 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
 
 def _report(
     calibrate: Callable[..., PairReport | ScoreReport],
-    items: Sequence[object],
+    items: Sequence[Any],
     judgements: QuerySet[Judgement],
 ) -> dict[str, Any]:
     if not items:
         raise JudgeError(NOTHING_SETTLED)
-    report = calibrate(items)
+    report, limits = calibrate(items), TrustLimits(**settings.TRUST_LIMITS)
+    categories = assess_categories(items, calibrate, limits)
     return report.to_json() | {
-        "trust": assess_trust(report, TrustLimits(**settings.TRUST_LIMITS)).to_json(),
+        "trust": assess_trust(report, limits).to_json()
+        | {"categories": [category.to_json() for category in categories]},
         "money": summarise_costs(judgements),
     }
 
 
 @transaction.atomic
 def _store(
-    epoch: Epoch, kind: str, report: dict[str, Any], now: datetime, **against: Any
+    epoch: Epoch, kind: str, report: dict[str, Any], now: datetime, **facts: Any
 ) -> Calibration:
     calibration = Calibration.objects.create(
         epoch=epoch,
@@ -171,7 +106,7 @@ def _store(
         report=report,
         trusted=report["trust"]["trusted"],
         made_at=now,
-        **against,
+        **facts,
     )
     settle_trust(epoch=epoch, now=now)
     return calibration

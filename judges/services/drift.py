@@ -27,11 +27,11 @@ from judges.core.calibration.items import majority
 from judges.core.rubric import RubricError
 from judges.core.spec import SpecError
 from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelItem, LabelSet
-from judges.services.calibration import settle_juries_with, settle_trust
 from judges.services.calibration_data import DRIFT_CHECK_SAMPLES, labels_of, settled_judgements
 from judges.services.label_runs import order_label_run
 from judges.services.labels import drawn
 from judges.services.registry import JudgeError, begin_next_epoch
+from judges.services.trust import settle_juries_with, settle_trust
 
 MOST_ITEMS = 200
 DAILY_ITEMS = 20

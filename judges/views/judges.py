@@ -14,8 +14,8 @@ from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import JudgeSpec
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.reports import EpochReport, JudgeStanding, RunReport, list_standings, report_on_judge
-from judges.services.calibration import NEVER_MEASURED, honeypot_problems
 from judges.services.registry import spec_of
+from judges.services.trust import problems_of, trust_profile
 from judges.wording import HONEYPOTS
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.stats.bradley_terry import NotConvergedError
@@ -45,12 +45,9 @@ def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]
 
 
 def _trust_problems(standing: JudgeStanding) -> list[str]:
-    """The same as `trust_problems`, from what was read already: no query for each judge."""
-    calibration, honeypots = standing.calibration, standing.honeypots
-    if calibration is None:
-        return [NEVER_MEASURED]
-    reasons = [] if calibration.trusted else list(calibration.report["trust"]["reasons"])
-    return reasons + (honeypot_problems(honeypots.report) if honeypots else [])
+    """Like `trust_problems`, from what was read already: no query for each judge."""
+    newest = [one for one in (standing.calibration, standing.honeypots) if one is not None]
+    return problems_of(trust_profile(standing.epoch, newest))
 
 
 @require_safe

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
-from arena.models import Arena, Import, Prompt, Rater, Response, Vote
+from arena.models import Arena, ArenaTrust, Import, Prompt, Rater, Response, Vote
 from ranking.models.boards import Board, Raters
 
 
@@ -76,11 +76,18 @@ class Tally(models.Model):
         return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"
 
 
+def _is_trusted(arena: str) -> Q:
+    """Whether a row's rater is trusted in its `arena`: as measured there, else as a whole."""
+    measured = ArenaTrust.objects.filter(arena=OuterRef(arena), rater=OuterRef("rater"))
+    as_a_whole = Q(rater__trusted_at__isnull=False) & ~Q(Exists(measured))
+    return Q(Exists(measured.filter(trusted=True))) | as_a_whole
+
+
 class TallyMemberQuerySet(models.QuerySet["TallyMember"]):
     def trusted(self) -> "TallyMemberQuerySet":
-        """Judges and juries that have voted in an arena and are trusted."""
+        """Judges and juries that have voted in an arena and are trusted there."""
         of_all = {"tally__raters__in": [Tallied.JUDGES, Tallied.JURIES], "tally__category": ""}
-        return self.filter(**of_all, rater__trusted_at__isnull=False)
+        return self.filter(_is_trusted("tally__arena"), **of_all)
 
     def newly_trusted(self) -> "TallyMemberQuerySet":
         """Trusted judges and juries whose votes the trusted tallies do not count yet."""
@@ -118,14 +125,14 @@ class TallyMember(models.Model):
 class TalliedTrustQuerySet(models.QuerySet["TalliedTrust"]):
     def withdrawn(self) -> "TalliedTrustQuerySet":
         """Records of raters that are no longer trusted."""
-        return self.filter(rater__trusted_at=None)
+        return self.filter(~_is_trusted("arena"))
 
 
 class TalliedTrust(models.Model):
     """A record that the trusted tallies count all tallied votes of a judge or jury.
 
-    `Rater.trusted_at` says whose votes should count, this record whose votes do. It changes only
-    together with those tallies, under the arena's lease. See `ranking.services.rebuild`.
+    `ArenaTrust` and `Rater.trusted_at` say whose votes should count, this record whose votes do. It
+    changes only together with those tallies, under the arena's lease: `ranking.services.rebuild`.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tallied_trust")

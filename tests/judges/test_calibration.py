@@ -1,5 +1,6 @@
 """A judge is measured against labels of people, against their votes, and beside itself."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from judges.services.label_runs import order_label_run
 from judges.services.labels import order_of_voted
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import order_run
+from judges.services.trust import trust_places, trust_problems
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says
 from tests.judges.helpers import (
@@ -32,15 +34,17 @@ from tests.judges.helpers import (
 pytestmark = pytest.mark.django_db
 
 
-def measured(epoch: Any, labels_in: Any) -> Calibration:
-    return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now())
+def measured(epoch: Any, labels_in: Any, everywhere: bool = False) -> Calibration:
+    return measure_labels(
+        epoch=epoch, labels_in=labels_in, now=timezone.now(), everywhere=everywhere
+    )
 
 
 def test_a_judge_that_agrees_with_people_is_trusted(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
     ask_about(epoch, labels_in)
-    report = measured(epoch, labels_in).report
+    report = measured(epoch, labels_in, everywhere=True).report
     assert report["states"]["voted"] == 40
     assert report["against_all"]["decisive"]["value"] == 1
     assert report["against_all"]["decisive"]["n"] == 40
@@ -127,6 +131,63 @@ def test_the_newest_measurement_decides_on_trust(tmp_path: Path, local: FakeServ
     assert not measured(epoch, wrong).trusted
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
+
+
+def test_labels_alone_give_a_figure_but_no_trust(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = prefers("GOOD")
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
+    ask_about(epoch, labels_in)
+    assert measured(epoch, labels_in).trusted
+    epoch.rater.refresh_from_db()
+    assert epoch.rater.trusted_at is None
+    (problem,) = trust_problems(epoch)
+    assert "It passed on labels from outside any arena." in problem
+
+
+def test_trust_in_an_arena_is_decided_there(tmp_path: Path, local: FakeServer) -> None:
+    """Trust that was earned elsewhere does not override a refusal."""
+    local.otherwise = prefers("GOOD")
+    labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
+    ask_about(epoch, labels_in)
+    here, there = make_arena(2, 1), make_arena(2, 1)
+    for number, (arena, trusted) in enumerate([(here, False), (there, True)]):
+        Calibration.objects.create(
+            epoch=epoch,
+            arena=arena,
+            kind="pairs",
+            report={"trust": {"trusted": trusted, "reasons": ["It is often wrong here."]}},
+            trusted=trusted,
+            made_at=timezone.now() - timedelta(days=number),
+        )
+    measured(epoch, labels_in, everywhere=True)
+    assert dict(epoch.rater.trust.values_list("arena", "trusted")) == {
+        here.pk: False,
+        there.pk: True,
+    }
+    everywhere, *arenas = trust_places(epoch)
+    assert everywhere.is_trusted
+    assert {place.arena: place.problems for place in arenas} == {
+        here: ("It is often wrong here.",),
+        there: (),
+    }
+
+
+def test_categories_are_judged_on_their_own(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = prefers("GOOD")
+    turned = {"1": "2", "2": "1"}
+    rows = [pair_row(i, category="code") for i in range(40)]
+    rows += [pair_row(i, category="few") for i in range(40, 45)]
+    rows += [
+        row | {"label": turned[row["label"]]}
+        for row in (pair_row(i, category="poems") for i in range(50, 90))
+    ]
+    labels_in, epoch = store_labels(tmp_path, rows), epoch_of()
+    ask_about(epoch, labels_in)
+    categories = measured(epoch, labels_in).report["trust"]["categories"]
+    assert [(one["category"], one["n_items"], one["trusted"]) for one in categories] == [
+        ("code", 40, True),
+        ("poems", 40, False),
+    ]
 
 
 def test_the_same_model_under_another_rubric_stands_beside_it(

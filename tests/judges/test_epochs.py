@@ -9,9 +9,10 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.models import Rater, Vote
 from judges.models import Calibration, DriftCheck, Epoch
-from judges.services.calibration import measure_labels, settle_trust, trust_problems
+from judges.services.calibration import measure_labels
 from judges.services.drift import evaluate, run_drift_checks, start_drift_checks
 from judges.services.registry import register_jury
+from judges.services.trust import settle_trust, trust_problems
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
 from tests.judges.helpers import (
@@ -36,7 +37,7 @@ def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
     local.otherwise = prefers("GOOD")
     epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
     ask_about(epoch, labels_in)
-    measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
+    measure_labels(epoch=epoch, labels_in=labels_in, now=NOW, everywhere=True)
     start_drift_checks(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
     check_drift(NOW)
     epoch.rater.refresh_from_db()
@@ -107,7 +108,7 @@ def test_a_new_epoch_is_trusted_once_it_is_measured_itself(
     epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
     assert epoch.number == 2
     ask_about(epoch, labels_in)
-    measure_labels(epoch=epoch, labels_in=labels_in, now=TOMORROW)
+    measure_labels(epoch=epoch, labels_in=labels_in, now=TOMORROW, everywhere=True)
     assert list(Rater.objects.exclude(trusted_at=None)) == [epoch.rater]
 
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from arena.models import Arena, Response
 from judges.models import Epoch, LabelSet
-from judges.services.calibration import honeypot_problems, measure_labels, trust_problems
+from judges.services.calibration import measure_labels
 from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import JudgeError
+from judges.services.trust import honeypot_problems, trust_problems
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.helpers import ask_about, epoch_of, issue_pair, pair_row, store_labels, vote_on
@@ -94,7 +95,7 @@ def test_judge_that_believes_claims_is_not_trusted(tmp_path: Path, local: FakeSe
     local.otherwise = prefers("GOOD")
     labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(40)]), epoch_of()
     ask_about(epoch, labels_in)
-    assert measure_labels(epoch=epoch, labels_in=labels_in, now=NOW).trusted
+    assert measure_labels(epoch=epoch, labels_in=labels_in, now=NOW, everywhere=True).trusted
     made = make_honeypots(arena=make_arena(2, 12), seed="1")
     local.otherwise = believes
     ask_about(epoch, made)

@@ -83,7 +83,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
     epoch.rater.trusted_at = timezone.now()
     epoch.rater.save()
     html = judges_page(client)
-    assert 'data-trusted="yes" >Trusted<' in html
+    assert 'data-trusted="yes"> Trusted <' in html
     assert "Not trusted yet" not in html
 
 

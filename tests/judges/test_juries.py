@@ -7,7 +7,6 @@ from arena.calls.runs import cancel_run
 from arena.models import Comparison, Rater, Run, Vote
 from judges.models import Calibration, Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
-from judges.services.calibration import settle_juries_with, settle_trust, trust_problems
 from judges.services.calls import settle_ready
 from judges.services.registry import (
     JudgeError,
@@ -16,6 +15,7 @@ from judges.services.registry import (
     register_jury,
     spec_named,
 )
+from judges.services.trust import settle_juries_with, settle_trust, trust_problems
 from judges.services.verdicts import majority, orient_outcome
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
@@ -201,8 +201,7 @@ def formed(*members: str) -> Epoch:
 
 
 def is_trusted(jury: Epoch) -> bool:
-    jury.rater.refresh_from_db()
-    return jury.rater.trusted_at is not None
+    return jury.rater.trust.filter(trusted=True).exists()
 
 
 def test_a_jury_loses_its_trust_with_the_epoch_of_a_member() -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import void_vote
+from arena.services.voting import set_arena_trust, void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import fold as fold_service
 from ranking.services import rebuild
@@ -66,6 +66,24 @@ def test_a_withdrawn_trust_takes_all_votes_out(arena: Arena, trusted_judge: Rate
     tally = Tally.objects.get(arena=arena, raters="trusted_judges", category="")
     assert (counted(arena, "trusted_judges"), tally.n_raters) == (0, 0)
     assert counted(arena, "judges") == 1
+    assert drift(arena) == []
+
+
+def test_trust_as_measured_in_an_arena_takes_precedence(arena: Arena, trusted_judge: Rater) -> None:
+    cast(arena, rater=trusted_judge)
+    fold(arena)
+    own: dict[str, Any] = {"rater_id": trusted_judge.pk, "arena_id": arena.pk}
+    assert set_arena_trust(**own, trusted=False, now=timezone.now())
+    assert is_behind(arena)
+    fold(arena)
+    assert (counted(arena, "judges"), counted(arena, "trusted_judges")) == (1, 0)
+    assert not is_behind(arena)
+    set_trusted(trusted_judge, False)
+    for trusted, n_counted in [(True, 1), (None, 0)]:
+        set_arena_trust(**own, trusted=trusted, now=timezone.now())
+        assert not set_arena_trust(**own, trusted=trusted, now=timezone.now())
+        fold(arena)
+        assert counted(arena, "trusted_judges") == n_counted
     assert drift(arena) == []
 
 

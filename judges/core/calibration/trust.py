@@ -16,9 +16,11 @@ A bound that cannot be computed is not reached. Trust given before rule 2 counte
 which the judge had decided; it stands until the judge is measured again.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from judges.core.calibration.items import JsonDataclass
+from judges.core.calibration.items import JsonDataclass, PairItem, ScoreItem
 from judges.core.calibration.pairs import PairReport
 from judges.core.calibration.scores import ScoreReport
 from ranking.stats.bootstrap import Estimate
@@ -26,6 +28,8 @@ from ranking.stats.bootstrap import Estimate
 ENOUGH = 0.75
 OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
+FEWEST_OF_CATEGORY = 40
+AnyItem = TypeVar("AnyItem", PairItem, ScoreItem)
 
 
 RULE = 2  # raise it when the same report would be judged otherwise
@@ -46,6 +50,16 @@ class Trust(JsonDataclass):
     trusted: bool
     reasons: tuple[str, ...]
     rule: int = RULE
+
+
+@dataclass(frozen=True)
+class CategoryTrust(JsonDataclass):
+    """The result of the rule on the items of one category of prompts."""
+
+    category: str
+    n_items: int
+    trusted: bool
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,25 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
         checks.append(_check_lift(report.length.lift, _CORRELATION))
     met, reasons = zip(*checks, strict=True)
     return Trust(all(met), reasons)
+
+
+def assess_categories(
+    items: Sequence[AnyItem],
+    calibrate: Callable[[Sequence[AnyItem]], PairReport | ScoreReport],
+    limits: TrustLimits | None = None,
+) -> tuple[CategoryTrust, ...]:
+    """Apply the rule to each category with enough items; none where all items are of one."""
+    by_category: dict[str, list[AnyItem]] = {}
+    for item in items:
+        by_category.setdefault(item.category, []).append(item)
+    if len(by_category) < 2:
+        return ()
+    found = []
+    for category, inside in sorted(by_category.items()):
+        if len(inside) >= FEWEST_OF_CATEGORY:
+            trust = assess_trust(calibrate(inside), limits)
+            found.append(CategoryTrust(category, len(inside), trust.trusted, trust.reasons))
+    return tuple(found)
 
 
 def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:

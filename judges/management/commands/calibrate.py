@@ -16,7 +16,7 @@ from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.management.reports import describe_calibration, enqueue_calls, wait_for_runs
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
-from judges.services.calibration import measure_arena, measure_labels, trust_problems
+from judges.services.calibration import measure_arena, measure_labels
 from judges.services.calibration_data import voted_on
 from judges.services.honeypots import PROMPTS, draft_honeypots, make_honeypots, measure_honeypots
 from judges.services.label_runs import (
@@ -37,6 +37,7 @@ from judges.services.labels import (
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import jury_named, register_judge, spec_named
 from judges.services.runs import order_run, resume_unfinished, unfinished_run
+from judges.services.trust import TrustPlace, trust_places
 from judges.wording import SCRIPTED_JUDGE
 
 NO_RUN = "No run was started (--dry-run)."
@@ -62,6 +63,12 @@ class Command(BaseCommand):
         add("--repeat", type=int, default=0, metavar="K", help="judge each item K more times")
         add("--limit", type=int, metavar="N", help="N items (for honeypots: N prompts), at random")
         add("--seed", default="0", metavar="S", help="seed for drawing them; default: 0")
+        add(
+            "--everywhere",
+            action="store_true",
+            help="let these labels decide whether the judge is trusted in every arena where it is "
+            "not measured",
+        )
         add("--cap", type=dollars_argument, metavar="USD", help="spending cap in dollars")
         add("--dry-run", action="store_true", help="print the quote and start nothing")
         add("--no-wait", action="store_true", help="start the run in the background")
@@ -101,8 +108,12 @@ class Command(BaseCommand):
         runs = order_outstanding(epoch=epoch, outstanding=left, samples=samples, cap=cap, now=now)
         if not self._wait(runs, options):
             return None
-        measure = measure_honeypots if options["honeypots"] else measure_labels
-        return measure(epoch=epoch, labels_in=labels_in, now=timezone.now())
+        if options["honeypots"]:
+            return measure_honeypots(epoch=epoch, labels_in=labels_in, now=timezone.now())
+        everywhere = options["everywhere"]
+        return measure_labels(
+            epoch=epoch, labels_in=labels_in, now=timezone.now(), everywhere=everywhere
+        )
 
     def _items(
         self, spec: JudgeSpec, options: dict[str, Any]
@@ -199,13 +210,26 @@ class Command(BaseCommand):
     def _print_calibration(self, calibration: Calibration) -> None:
         for line in describe_calibration(calibration):
             self.stdout.write(line)
-        problems = trust_problems(calibration.epoch)
-        self.stdout.write(
-            f"{calibration.epoch} is {'not trusted' if problems else 'trusted'}: its votes "
-            f"{'do not count' if problems else 'count'} on the combined leaderboard."
-        )
+        for category in calibration.report["trust"].get("categories", []):
+            trusted = "trusted" if category["trusted"] else "not trusted"
+            name = category["category"] or "(none)"
+            self.stdout.write(f"  Category {name}, {category['n_items']} items: {trusted}.")
+        for place in trust_places(calibration.epoch):
+            self.stdout.write(_describe_place(calibration.epoch, place))
         if calibration.epoch.judge.is_scripted:
             self.stdout.write(SCRIPTED_JUDGE)
+
+
+def _describe_place(epoch: Epoch, place: TrustPlace) -> str:
+    where = f"in {place.arena}" if place.arena else "wherever it is not measured"
+    if place.is_trusted:
+        return f"{epoch} is trusted {where}: its votes count on combined leaderboards there."
+    failed = place.calibration and not place.calibration.trusted  # its reasons are told already
+    reason = "" if failed else f" {place.problems[0]}"
+    return (
+        f"{epoch} is not trusted {where}: its votes do not count on combined leaderboards there."
+        f"{reason}"
+    )
 
 
 def _measure_jury(jury: Epoch, options: dict[str, Any]) -> Calibration:
@@ -220,6 +244,8 @@ def _check_numbers(options: dict[str, Any]) -> None:
         raise CommandError("--repeat must be between 0 and 100.")
     if options["limit"] is not None and options["limit"] < 1:
         raise CommandError("--limit must be at least 1.")
+    if options["everywhere"] and not options["labels"]:
+        raise CommandError("--everywhere works with --labels only.")
     if options["arena"] and options["repeat"]:
         raise CommandError("--repeat works with labels only; an arena's pairs are judged once.")
 

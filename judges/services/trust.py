@@ -1,0 +1,172 @@
+"""Trust: where a judge's votes may support people's, by its newest calibrations.
+
+In an arena where a judge was measured, the newest calibration against its human votes decides.
+Everywhere else it is trusted only if its newest calibration on labels passes and an administrator
+said that labels decide there (`Calibration.everywhere`). The rule is in
+`judges.core.calibration.trust`.
+
+Honeypots never make a judge trusted, but they can keep it from being trusted anywhere: when, at the
+newest measurement, it preferred the fake answer in more than 20 % of at least 10 verdicts, over all
+honeypots or over one kind. A jury is calibrated with its members as they are: when the epoch of one
+ends, so does its trust.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from arena.models import Arena, ArenaTrust
+from arena.services.voting import set_arena_trust, set_trust
+from judges.core.calibration.trust import RULE
+from judges.models import Calibration, Epoch, Judge, LabelSet
+from judges.services.registry import jury_digest
+
+MOST_FALSE_WINS = 0.20
+FEWEST_VERDICTS = 10
+HONEYPOTS = LabelSet.Kind.HONEYPOTS
+MEMBERS_CHANGED = (
+    "A member has changed since this jury was formed. Start a run with the same judges, and "
+    "calibrate the new jury."
+)
+NEVER_MEASURED = "It has not been calibrated against people in this epoch."
+ONLY_IN_ARENAS = "It has been measured in single arenas only, which says nothing about the others."
+NOT_EVERYWHERE = (
+    "It passed on labels from outside any arena. Measure it in an arena to have it trusted there, "
+    "or let an administrator calibrate it with --everywhere."
+)
+
+
+@dataclass(frozen=True)
+class TrustPlace:
+    """Where a judge is trusted or not: in an arena or, without one, wherever it is not measured.
+
+    `calibration` is the one that decides; `problems` say why it is not trusted, in sentences.
+    """
+
+    arena: Arena | None
+    calibration: Calibration | None
+    problems: tuple[str, ...]
+
+    @property
+    def is_trusted(self) -> bool:
+        return not self.problems
+
+    @property
+    def is_under_earlier_rule(self) -> bool:
+        """Whether it is trusted by a rule that does not hold any more."""
+        trust = self.calibration.report["trust"] if self.calibration else {}
+        return self.is_trusted and trust.get("rule", 1) < RULE
+
+
+def trust_profile(epoch: Epoch, calibrations: Iterable[Calibration]) -> list[TrustPlace]:
+    """Return where a judge is trusted by these calibrations of its epoch, newest first.
+
+    The first place is everywhere else; then come the arenas where it was measured.
+    """
+    newest_first = list(calibrations)
+    barred = _barred(epoch, newest_first)
+    by_arena: dict[int, Calibration] = {}
+    for calibration in newest_first:
+        if calibration.arena_id is not None:
+            by_arena.setdefault(calibration.arena_id, calibration)
+    labels = [one for one in newest_first if one.arena_id is None and one.kind != HONEYPOTS]
+    everywhere = _problems_everywhere(labels, bool(by_arena))
+    places = [TrustPlace(None, labels[0] if labels else None, (*everywhere, *barred))]
+    for calibration in by_arena.values():
+        reasons = () if calibration.trusted else _failed(calibration)
+        places.append(TrustPlace(calibration.arena, calibration, (*reasons, *barred)))
+    return places
+
+
+def trust_places(epoch: Epoch) -> list[TrustPlace]:
+    """Return where a judge is trusted by all its calibrations."""
+    return trust_profile(epoch, _newest_first(epoch))
+
+
+def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> list[str]:
+    """Return the reasons why a judge is trusted nowhere, in sentences; none where it is.
+
+    Every calibration counts; a page passes only those that its reader may see as `seen`.
+    """
+    return problems_of(trust_profile(epoch, _newest_first(epoch, seen)))
+
+
+def problems_of(places: Sequence[TrustPlace]) -> list[str]:
+    """Return why a judge is trusted in none of these places; none where it is in one."""
+    if any(place.is_trusted for place in places):
+        return []
+    measured = [place for place in places if place.calibration is not None] or places
+    return list(dict.fromkeys(problem for place in measured for problem in place.problems))
+
+
+def _newest_first(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> QuerySet[Calibration]:
+    calibrations = Calibration.objects.all() if seen is None else seen
+    of_epoch = calibrations.filter(epoch=epoch).select_related("arena")
+    return of_epoch.order_by("-made_at", "-pk")
+
+
+def _problems_everywhere(labels: Sequence[Calibration], in_arenas: bool) -> tuple[str, ...]:
+    if not labels:
+        return (ONLY_IN_ARENAS if in_arenas else NEVER_MEASURED,)
+    if not labels[0].trusted:
+        return _failed(labels[0])
+    return () if any(one.everywhere for one in labels) else (NOT_EVERYWHERE,)
+
+
+def _failed(calibration: Calibration) -> tuple[str, ...]:
+    return tuple(calibration.report["trust"]["reasons"])
+
+
+def _barred(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...]:
+    """Return what keeps a judge from being trusted anywhere."""
+    if epoch.ended_at is not None:
+        return (f"This epoch has ended. {epoch.reason}".strip(),)
+    if epoch.judge.is_jury and not _has_current_members(epoch.judge):
+        return (MEMBERS_CHANGED,)
+    on_honeypots = next((one for one in newest_first if one.kind == HONEYPOTS), None)
+    return tuple(honeypot_problems(on_honeypots.report)) if on_honeypots else ()
+
+
+def _has_current_members(jury: Judge) -> bool:
+    """Would its members, in their open epochs, be registered as this very jury?"""
+    assert jury.quorum is not None, "a jury has a quorum"
+    members = Epoch.objects.open().filter(judge__juries=jury)
+    return jury_digest(members.values_list("asker", flat=True), jury.quorum) == jury.digest
+
+
+def honeypot_problems(report: dict[str, Any]) -> list[str]:
+    """Return a sentence for each kind of honeypot that fooled the judge too often."""
+    named = [("all honeypots", report["false_wins"])]
+    named += [(f"{kind['trap']!r} honeypots", kind["false_wins"]) for kind in report["traps"]]
+    return [
+        f"It preferred the fake answer in {wins['value']:.0%} of {wins['n']} verdicts on {name}; "
+        f"more than {MOST_FALSE_WINS:.0%} is too easily fooled."
+        for name, wins in named
+        if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
+    ]
+
+
+# -- Settling --------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def settle_trust(*, epoch: Epoch, now: datetime) -> bool:
+    """Mark where an epoch's rater is trusted, by its newest calibrations; return if anywhere."""
+    places = trust_places(epoch)
+    set_trust(rater_id=epoch.rater_id, trusted=places[0].is_trusted, now=now)
+    settled = {place.arena.pk: place.is_trusted for place in places if place.arena is not None}
+    known = ArenaTrust.objects.filter(rater=epoch.rater_id).values_list("arena", flat=True)
+    for arena_id in sorted({*settled, *known}):
+        trusted = settled.get(arena_id)
+        set_arena_trust(rater_id=epoch.rater_id, arena_id=arena_id, trusted=trusted, now=now)
+    return any(place.is_trusted for place in places)
+
+
+def settle_juries_with(*, judge: Judge, now: datetime) -> None:
+    """Settle the trust of all juries with this judge as a member."""
+    for jury in Epoch.objects.open().filter(judge__members=judge).select_related("judge"):
+        settle_trust(epoch=jury, now=now)
