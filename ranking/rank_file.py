@@ -1,32 +1,24 @@
 """Ranking of a file of votes, or of a folder in the native format, without a database.
 
-Files are read by the import formats, and votes are ranked by the same estimators as on the
-website's leaderboards. Responses are skipped; a folder's prompts and candidates are read, so that
-votes on any others are rejected.
+Votes are ranked by the same estimators as on the website's leaderboards.
 """
 
 import json
 import math
 import unicodedata
-from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.files.reader import FileError
-from arena.files.rows import CandidateRow, VoteRow
-from arena.formats import find_files
-from arena.formats.base import Checker, ImportFile, Known, RejectedRows
-from arena.outcomes import BOTH_BAD, PREFERENCES
-from arena.validation import InputError
+from ranking.file_votes import BadFileError, FileVotes
 from ranking.models import Raters
 from ranking.services.findings import neighbour_findings
 from ranking.stats.agreement import nominal_agreement
+from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
@@ -44,164 +36,6 @@ from ranking.stats.ties import RaoKupper
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-KINDS = {
-    "person": Raters.PEOPLE.value,
-    "judge": Raters.JUDGES.value,
-    "jury": Raters.JURIES.value,
-}
-UNKNOWN = -1
-
-# -- Reading votes ---------------------------------------------------------------------------------
-
-
-class BadFileError(Exception):
-    """A file that cannot be ranked; the message names its bad rows, or is a sentence."""
-
-
-@dataclass(frozen=True, eq=False)
-class FileVotes:
-    """N decisive votes and ties, in the order of the file.
-
-    Attributes
-    ----------
-    names : K candidates in alphabetical order
-    left, right : (N,) int64, indices into names
-    score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
-    prompt, rater : (N,) int64; UNKNOWN if the file does not say
-    raters : the kind of raters that cast these votes
-    n_both_bad : their "both bad" votes, which do not affect the scores
-    n_left_out : votes by other kinds of raters
-    """
-
-    names: list[str]
-    left: Ints
-    right: Ints
-    score: Floats
-    prompt: Ints
-    rater: Ints
-    raters: str
-    n_both_bad: int
-    n_left_out: int
-
-
-def read_file(path: Path, format_name: str = "auto", raters: str = "auto") -> FileVotes:
-    """Read all votes at `path`: by people, or by judges if no person has voted.
-
-    Raises BadFileError, with file, line, column and reason of the first bad rows.
-    """
-    try:
-        files = [file for file in find_files([path], format_name) if file.kind != "responses"]
-        if all(file.kind != "votes" for file in files):
-            raise FileError(f"{path} has no votes.")
-        reader = _Reader({file.kind for file in files})
-        for file in files:
-            reader.read(file)
-    except (FileError, OSError) as error:
-        raise BadFileError(str(error)) from None
-    if bad := reader.rejected.count:
-        rows = "1 bad row" if bad == 1 else f"{bad:,} bad rows"
-        raise BadFileError(f"{reader.rejected}\nNothing was ranked: {rows}.")
-    return reader.votes(path, raters)
-
-
-@dataclass
-class _Column:
-    """The votes by one kind of raters, read so far."""
-
-    left: "array[int]" = field(default_factory=lambda: array("q"))
-    right: "array[int]" = field(default_factory=lambda: array("q"))
-    score: "array[float]" = field(default_factory=lambda: array("d"))
-    prompt: "array[int]" = field(default_factory=lambda: array("q"))
-    rater: "array[int]" = field(default_factory=lambda: array("q"))
-    n_both_bad: int = 0
-
-    def __len__(self) -> int:
-        return len(self.score) + self.n_both_bad
-
-
-class _Reader:
-    """Reads files one after the other, collecting votes and rejected rows."""
-
-    def __init__(self, kinds: set[str]) -> None:
-        self.kinds = kinds
-        self.known = Known()
-        self.checker = Checker(self.known)
-        self.rejected = RejectedRows()
-        self.columns = {raters: _Column() for raters in KINDS.values()}
-        self.candidates: dict[str, int] = {}
-        self.prompts: dict[str, int] = {}
-        self.raters: dict[str, int] = {}
-
-    def read(self, file: ImportFile) -> None:
-        for row in file.rows():
-            record = row.content
-            try:
-                if isinstance(record, InputError):
-                    raise record
-                if isinstance(record, VoteRow):
-                    self._accept_names(record)
-                self.checker.check(record)
-            except InputError as error:
-                self.rejected.add(file.path, row.line, error)
-                continue
-            if isinstance(record, VoteRow):
-                self._add(record)
-            elif isinstance(record, CandidateRow) and not record.retired:
-                _number(self.candidates, record.name)
-
-    def _accept_names(self, vote: VoteRow) -> None:
-        """Accept any candidates or prompts of a vote if there is no list of them."""
-        if "candidates" not in self.kinds:
-            self.known.candidates |= {vote.left: b"", vote.right: b""}
-        if "prompts" not in self.kinds and vote.prompt:
-            self.known.prompts[vote.prompt] = b""
-
-    def _add(self, vote: VoteRow) -> None:
-        column = self.columns[KINDS[vote.rater_kind]]
-        left = _number(self.candidates, vote.left)
-        right = _number(self.candidates, vote.right)
-        if vote.outcome == BOTH_BAD:
-            column.n_both_bad += 1
-        if vote.outcome not in PREFERENCES:  # "both bad", and outcomes that do not count
-            return
-        soft = vote.preference
-        column.left.append(left)
-        column.right.append(right)
-        column.score.append(PREFERENCES[vote.outcome] if soft is None else soft)
-        column.prompt.append(_number(self.prompts, vote.prompt))
-        column.rater.append(_number(self.raters, vote.rater))
-
-    def votes(self, path: Path, raters: str) -> FileVotes:
-        if raters == "auto":
-            raters = next((name for name, votes in self.columns.items() if votes), "people")
-        column = self.columns.pop(raters)
-        if not column:
-            raise BadFileError(f"{path} has no votes by {raters}.")
-        names = sorted(self.candidates)
-        place = np.empty(len(names), np.int64)
-        place[[self.candidates[name] for name in names]] = np.arange(len(names))
-        return FileVotes(
-            names=names,
-            left=place[_ints(column.left)],
-            right=place[_ints(column.right)],
-            score=np.array(column.score, np.float64),
-            prompt=_ints(column.prompt),
-            rater=_ints(column.rater),
-            raters=str(raters),
-            n_both_bad=column.n_both_bad,
-            n_left_out=sum(map(len, self.columns.values())),
-        )
-
-
-def _number(numbers: dict[str, int], name: str | None) -> int:
-    """The number of a name, assigned in order of appearance; UNKNOWN without a name."""
-    return numbers.setdefault(name, len(numbers)) if name else UNKNOWN
-
-
-def _ints(values: Iterable[int]) -> Ints:
-    return np.array(values, np.int64)
-
 
 # -- Ranking ---------------------------------------------------------------------------------------
 
@@ -330,8 +164,10 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
     )
 
 
-def _grouped(votes: FileVotes, codes: Ints | None) -> Battles:
-    return Battles.from_arrays(votes.left, votes.right, votes.score, None, codes, len(votes.names))
+def _grouped(votes: FileVotes, cluster: Ints | None) -> Battles:
+    return Battles.from_arrays(
+        votes.left, votes.right, votes.score, None, cluster, len(votes.names)
+    )
 
 
 def _or_alone(column: Ints) -> Ints:
@@ -345,9 +181,13 @@ def _chosen(votes: FileVotes, cluster: str) -> Ints | None:
     prompt = _known(votes.prompt, "prompt")
     if cluster == "prompt":
         return prompt
-    sides = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
-    units = np.unique(np.column_stack([prompt, *sides]), axis=0, return_inverse=True)[1]
-    return units.reshape(-1).astype(np.int64)
+    return _units(prompt, votes.left, votes.right, len(votes.names))
+
+
+def _units(prompt: Ints, one: Ints, other: Ints, n_candidates: int) -> Ints:
+    """The same number for votes on the same prompt and the same two candidates."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    return (prompt * n_candidates + low) * n_candidates + high
 
 
 def _known(column: Ints, name: str) -> Ints:
@@ -406,12 +246,11 @@ def _agreement(votes: FileVotes) -> dict[str, Any] | None:
     """How much votes on the same prompt and pair agree; None without two such votes."""
     is_known = votes.prompt >= 0
     prompt, left, right = (column[is_known] for column in (votes.prompt, votes.left, votes.right))
-    low, high = np.minimum(left, right), np.maximum(left, right)
     score = votes.score[is_known]
     for_low = np.where(left < right, score, 1 - score)
     outcome = np.select([for_low > 0.5, for_low < 0.5], [0, 1], 2)
-    units, code = np.unique(np.column_stack([prompt, low, high]), axis=0, return_inverse=True)
-    cells = np.bincount(code.reshape(-1) * 3 + outcome, minlength=3 * len(units))
+    code, n_units = codes(_units(prompt, left, right, len(votes.names)))
+    cells = np.bincount(code * 3 + outcome, minlength=3 * n_units)
     counts = cells.reshape(-1, 3)  # per prompt and pair: votes for one, for the other, and ties
     all_three, decisive = nominal_agreement(counts), nominal_agreement(counts[:, :2])
     if not all_three.n_pairs:

@@ -12,7 +12,6 @@ import math
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from typing import Any, BinaryIO
 from charset_normalizer import from_bytes
 from pydantic_core import from_json
 
+from arena.files.copies import PARQUET, Copy, ParquetError, write_csv
 from arena.validation import TEXT_LIMIT, InputError, json_type, quoted
 
 # -- Files and their encoding ----------------------------------------------------------------------
@@ -48,7 +48,7 @@ OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "a zstd archive; unpack it first",
     b"\xfd7zXZ": "an xz archive; unpack it first",
     b"BZh": "a bzip2 archive; unpack it first",
-    b"PAR1": "a Parquet file; save it as CSV or JSON Lines first",
+    PARQUET: "a Parquet file; save it as CSV or JSON Lines first",
 }
 UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 # Only encodings that programs still write: an exotic one could win the guess.
@@ -97,12 +97,13 @@ class Source:
     ) -> None:
         self.content, self.subject = content, subject
         self.encoding, self.notice = encoding, notice
+        self.copy: Copy | None = None
         self.line_limit = LINE_LIMIT
         self.row_limit = CSV_ROW_LIMIT if isinstance(content, bytes) else sys.maxsize
 
     @classmethod
     def at(cls, path: Path) -> "Source":
-        """Return the file at `path`, UTF-8 or UTF-16, to be read as a stream.
+        """Return the file at `path`, UTF-8, UTF-16 or Parquet, to be read as a stream.
 
         In any other encoding, each row that is not UTF-8 is bad. Raises FileError if the file is
         empty, cannot be read, or is plainly not text.
@@ -114,6 +115,8 @@ class Source:
                 start = stream.read(4096)
         except OSError as error:
             raise unreadable(path, error) from None
+        if start.startswith(PARQUET):
+            return cls(path, str(path), "Parquet")
         _refuse_other_formats(start, str(path))
         encoding = _utf_16(start)
         if not encoding:
@@ -143,20 +146,27 @@ class Source:
         return cls(data, subject, encoding, notice)
 
     def open(self) -> BinaryIO:
-        """Open the file as UTF-8."""
+        """Open the file as UTF-8; Parquet as CSV."""
         if isinstance(self.content, bytes):
             return io.BytesIO(self.content)
         if self.encoding == "UTF-8":
             return self.content.open("rb")
-        copy = tempfile.TemporaryFile()  # noqa: SIM115  (it is returned open)
+        if self.copy is None:
+            self.copy = Copy()
+            self._convert(self.content, self.copy.file)
+        return self.copy.open()
+
+    def _convert(self, path: Path, copy: BinaryIO) -> None:
         try:
-            with self.content.open(encoding=self.encoding, newline="") as text:
+            if self.encoding == "Parquet":
+                write_csv(path, copy)
+                return
+            with path.open(encoding=self.encoding, newline="") as text:
                 shutil.copyfileobj(text, codecs.getwriter("utf-8")(copy), CHUNK)
         except UnicodeDecodeError:
-            copy.close()
             raise _not_utf_16(self.subject) from None
-        copy.seek(0)
-        return copy
+        except ParquetError as error:
+            raise FileError(f"{self.subject} is Parquet, but {error}.") from None
 
     def first_character(self) -> str:
         """Return the first character that is not blank: "{" for JSON Lines, "[" for an array."""

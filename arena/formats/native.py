@@ -65,6 +65,11 @@ def rows(path: Path, kind: str) -> Iterator[Row]:
     return parsed(json_lines(Source.at(path)), PARSERS[kind])
 
 
+def blocks(path: Path, kind: str) -> Iterator[list[Row]]:
+    """Yield each row by itself."""
+    return ([row] for row in rows(path, kind))
+
+
 def _prompt(fields: Values, row: Row) -> PromptRow:
     prompt = PROMPT.take(fields, row=row.number)
     if not prompt.external_id:

@@ -1,32 +1,42 @@
-"""Votes as CSV: `left,right,winner`, with an optional `prompt`, `worker` and `cast_at`.
+"""Votes as CSV or Parquet: `left,right,winner`, with an optional `prompt`, `worker` and `cast_at`.
 
 There are no texts, so an arena imported from this format alone is only a leaderboard: candidates,
 prompts and raters are created from the names in the rows. Further columns become the vote's
 details.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from arena.files.columns import Block, Column, csv_blocks
 from arena.files.reader import Header, Row, Source, csv_header, csv_rows
 from arena.files.rows import Schema, Values, VoteRow
-from arena.formats.base import check_size, parsed
+from arena.formats.base import VoteColumns, check_size, parsed
+from arena.outcomes import BOTH_BAD, LEFT, OUTCOMES, RIGHT, TIE
+from arena.validation import NAME_LIMIT, InputError, clean_details
 
 NAME = "pairs"
-FILES = "a .csv, .tsv or .txt file"
-SUFFIXES = (".csv", ".tsv", ".txt")
+FILES = "a .csv, .tsv, .txt or .parquet file"
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 NEEDED = ("left", "right", "winner")
-VOTE: Schema[VoteRow] = Schema(
-    VoteRow,
-    {
-        "left": "left",
-        "right": "right",
-        "outcome": "winner",
-        "prompt": "prompt",
-        "rater": "worker",
-        "cast_at": "cast_at",
-    },
-)
+# Other names of columns, each used where the file has no column of the usual name.
+ALIASES = {"left": "model_a", "right": "model_b", "worker": "rater"}
+SPELLINGS = {
+    **dict.fromkeys(("a", "model_a"), LEFT),
+    **dict.fromkeys(("b", "model_b"), RIGHT),
+    "draw": TIE,
+    **dict.fromkeys(("both bad", "bothbad", "tie (bothbad)", "tie (both bad)"), BOTH_BAD),
+}
+FIELDS = {
+    "left": "left",
+    "right": "right",
+    "outcome": "winner",
+    "prompt": "prompt",
+    "rater": "worker",
+    "cast_at": "cast_at",
+}
+VOTE: Schema[VoteRow] = Schema(VoteRow, FIELDS)
 
 
 def sniff(path: Path) -> list[tuple[Path, str]]:
@@ -44,19 +54,99 @@ def preamble(path: Path) -> int:
 def rows(path: Path, kind: str) -> Iterator[Row]:
     """Yield one row for each record below the header, numbered from 1."""
     source = Source.at(path)
-    for number, row in enumerate(parsed(csv_rows(source, _header(source)), _vote), start=1):
+    for number, row in enumerate(_parsed(csv_rows(source, _header(source))), start=1):
         row.number = number
         yield row
 
 
+def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
+    """Yield the same rows in blocks, as columns where all of them are good."""
+    source = Source.at(path)
+    header, done = _header(source), 0
+    can_be_stored = _can_be_stored(header)
+    for block in csv_blocks(source, header):
+        columns = _columns(block) if can_be_stored else None
+        if columns is not None:
+            done += len(columns)
+            yield columns
+            continue
+        for number, row in enumerate(_parsed(block.rows()), start=done + 1):
+            row.number = done = number
+            yield [row]
+
+
 def _header(source: Source) -> Header:
-    return csv_header(
+    header = csv_header(
         source,
-        suffices=lambda names: {name.lower() for name in names}.issuperset(NEEDED),
-        wanted="It needs the columns left, right and winner.",
+        suffices=lambda names: set(_keys([name.lower() for name in names])).issuperset(NEEDED),
+        wanted="It needs the columns left, right and winner, or model_a, model_b and winner.",
     )
+    return replace(header, keys=_keys(header.keys))
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    usual = {other: name for name, other in ALIASES.items() if name not in names}
+    return [usual.get(name, name) for name in names]
+
+
+def _parsed(rows: Iterator[Row]) -> Iterator[Row]:
+    return parsed(rows, _vote)
 
 
 def _vote(fields: Values, row: Row) -> VoteRow:
     check_size(row)
+    fields["winner"] = _outcome(fields["winner"])
     return VOTE.take(fields, details=fields, makes_names=True)
+
+
+def _outcome(written: str) -> str:
+    return SPELLINGS.get(written.strip().lower(), written)
+
+
+# -- Votes as columns ------------------------------------------------------------------------------
+
+# What most names and times look like. All others are checked one by one, as in rows.
+PLAIN_NAME = f"^[!-~]([ -~]{{0,{NAME_LIMIT - 2}}}[!-~])?$"
+PLAIN_TIME = (
+    r"^2\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])[T ]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{6})?"
+    r"(Z|[+-]0\d:[0-5]\d)?$"
+)
+EXAMPLE = {"left": "A", "right": "B", "outcome": LEFT}
+
+
+def _can_be_stored(header: Header) -> bool:
+    """Whether the names of further columns can be stored; each row says so if they cannot."""
+    try:
+        clean_details(dict.fromkeys(header.keys, ""))
+    except InputError:
+        return False
+    return True
+
+
+def _columns(block: Block) -> VoteColumns | None:
+    """The votes of a block; None if one of them is bad or might be."""
+    read = block.columns([column for column in FIELDS.values() if column in block.header.keys])
+    if read is None:
+        return None
+    try:
+        clean = {name: _clean(name, read[key]) for name, key in FIELDS.items() if key in read}
+    except InputError:
+        return None
+    clean.pop("cast_at", None)
+    votes = VoteColumns(**clean, line=block.line + block.n_lines, end=block.end)
+    return None if votes.left.meets(votes.right) else votes
+
+
+def _clean(field: str, column: Column) -> Column:
+    """The column with each text as the row's schema cleans it; raises InputError."""
+    if field == "cast_at":
+        odd = column.unlike(PLAIN_TIME)
+    elif field == "outcome":
+        odd = [i for i, text in enumerate(column.texts) if text not in OUTCOMES]
+    else:
+        odd = column.unlike(PLAIN_NAME)
+    texts = list(column.texts)
+    for i in odd:
+        written = _outcome(texts[i]) if field == "outcome" else texts[i]
+        texts[i] = getattr(VOTE.parse(EXAMPLE | {field: written}), field)
+    return replace(column, texts=texts)

@@ -23,7 +23,15 @@ from django.utils import timezone
 from arena.files.reader import FileError, Row, Source, unreadable
 from arena.files.rows import CandidateRow, PromptRow
 from arena.formats import find_files
-from arena.formats.base import Checker, ImportFile, Known, RejectedRows, content_digest, digest
+from arena.formats.base import (
+    Checker,
+    ImportFile,
+    Known,
+    RejectedRows,
+    VoteColumns,
+    content_digest,
+    digest,
+)
 from arena.models import Arena, Import, Prompt, Response
 from arena.models.arenas import DELETED, REVEALED
 from arena.services.import_rows import Writer, discard
@@ -218,20 +226,29 @@ def _check(arena: Arena, files: list[ImportedFile], options: Options) -> Rejecte
 def _check_file(
     file: ImportedFile, checker: Checker, rejected: RejectedRows, progress: Progress
 ) -> None:
-    for row in file.rows():
-        try:
-            if isinstance(row.content, InputError):
-                raise row.content
-            checker.check(row.content)
-            file.good += 1
-        except InputError as error:
-            file.bad.append(row.number)
-            rejected.add(file.path, row.line, error)
-        if row.number % 1000 == 0:
-            progress("checking", file.path, row.line, file.lines)
+    for block in file.blocks():
+        if isinstance(block, VoteColumns):
+            file.good += len(block)
+            progress("checking", file.path, block.line, file.lines)
+            continue
+        for row in block:
+            _check_row(file, row, checker, rejected)
+            if row.number % 1000 == 0:
+                progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
     if not file.good and not file.bad:
         raise FileError(f"{file.path} has no rows.")
+
+
+def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: RejectedRows) -> None:
+    try:
+        if isinstance(row.content, InputError):
+            raise row.content
+        checker.check(row.content)
+        file.good += 1
+    except InputError as error:
+        file.bad.append(row.number)
+        rejected.add(file.path, row.line, error)
 
 
 def _known(arena: Arena, files: list[ImportedFile]) -> Known:
@@ -258,7 +275,8 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path:
     The copy has the same header, so that it can be corrected and imported by itself.
     """
     path, bad = file.path, set(file.bad)
-    target = (folder or path.parent) / f"{path.stem}.rejects{path.suffix}"
+    suffix = ".csv" if path.suffix.lower() == ".parquet" else path.suffix
+    target = (folder or path.parent) / f"{path.stem}.rejects{suffix}"
     draft = target.with_name(f"{target.name}.draft")
     try:
         with Source.at(path).open() as stream, draft.open("wb") as copy:

@@ -80,6 +80,16 @@ def codes(values: NDArray[Any]) -> tuple[Ints, int]:
     return inverse.astype(np.int64, copy=False), len(distinct)
 
 
+def distinct(codes: Ints, size: int) -> Ints:
+    """The distinct codes, sorted, of codes from 0 to ``size - 1``; much faster than `np.unique`."""
+    if size <= 4 * len(codes) + 1024:
+        used = np.zeros(size, np.bool_)
+        used[codes] = True
+        return np.flatnonzero(used)
+    ordered = np.sort(codes)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+
+
 def summed(index: Ints, values: NDArray[Any], size: int) -> Floats:
     """(size,) float64: the sum of the values at each index."""
     return np.bincount(index, values, size).astype(np.float64, copy=False)

@@ -376,7 +376,8 @@ class Battles:
         if self.cluster is None:
             return self.votes_per_candidate()
         both = np.concatenate([self.first, self.second])
-        met = np.unique(both * self.n_clusters + np.tile(self.cluster, 2))
+        met = both * self.n_clusters + np.tile(self.cluster, 2)
+        met = arrays.distinct(met, self.n_candidates * self.n_clusters)
         return np.bincount(met // max(self.n_clusters, 1), minlength=self.n_candidates)
 
     def among(self, chosen: Bools) -> "Battles":

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from ranking.stats.arrays import Bools, Floats, Ints, summed
+from ranking.stats.arrays import Bools, Floats, Ints, distinct, summed
 from ranking.stats.battles import Battles
 from ranking.stats.connectivity import arrows_of
 from ranking.stats.intervals import MIN_CLUSTERS, t_quantile
@@ -71,7 +71,7 @@ def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints
     candidate, prompts = np.concatenate([first, second]), np.tile(prompt, 2)
     known = prompts >= 0
     span = int(prompts.max(initial=0)) + 1
-    met = np.unique(candidate[known] * span + prompts[known]) // span
+    met = distinct(candidate[known] * span + prompts[known], len(n_clusters) * span) // span
     is_partly_unknown = np.bincount(candidate[~known], minlength=len(n_clusters)) > 0
     return np.where(is_partly_unknown, n_clusters, np.bincount(met, minlength=len(n_clusters)))
 

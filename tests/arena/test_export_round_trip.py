@@ -27,7 +27,7 @@ from arena.services.imports import import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import invisible_character
-from ranking.rank_file import read_file
+from ranking.file_votes import read_file
 from tests.factories import make_arena, make_candidate, make_person, make_vote
 
 pytestmark = pytest.mark.django_db

@@ -6,10 +6,12 @@ from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
 
+import pyarrow
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
+from pyarrow import parquet
 
 from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
 from arena.services.imports import Options, exclusive_import, import_files
@@ -110,6 +112,17 @@ def test_a_file_in_another_unicode_encoding_is_taken(tmp_path, encoding):
     assert names == {"Ä", "B"}
     rejects = (tmp_path / "votes.rejects.csv").read_text("utf-8-sig")
     assert rejects == "left,right,winner\nÄ,Ä,tie\n"
+
+
+def test_parquet_is_imported_and_its_bad_rows_are_kept_as_csv(tmp_path):
+    path = tmp_path / "votes.parquet"
+    table = {"model_a": ["A", "A", "B"], "model_b": ["B", "A", "A"], "winner": ["model_a"] * 3}
+    parquet.write_table(pyarrow.table(table | {"id": [1, 2, 3]}), path)
+    assert "2 votes added, 1 rows rejected" in run("board", path, "--skip-bad")
+    assert [vote.details for vote in Vote.objects.order_by("pk")] == [{"id": "1"}, {"id": "3"}]
+    rejects = tmp_path / "votes.rejects.csv"
+    assert rejects.read_text() == '"model_a","model_b","winner","id"\n"A","A","model_a",2\n'
+    assert "already imported" in run("board", path, "--skip-bad")
 
 
 def test_votes_keep_the_order_of_the_file(pairs):

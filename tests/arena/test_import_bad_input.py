@@ -45,7 +45,7 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"left,right,winner\n", "has no rows"),
         ("votes.csv", b"a,b,c\n1,2,3\n", "needs the columns left, right and winner"),
         ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names the column 'left' twice"),
-        ("votes.csv", b"left,right,winner\nA,B,draw\n", "line 2, column winner: is 'draw'"),
+        ("votes.csv", b"left,right,winner\nA,B,maybe\n", "line 2, column winner: is 'maybe'"),
         ("votes.csv", b"left,right,winner\nA,A,tie\n", "column right: 'A' is compared with"),
         ("votes.csv", b"left,right,winner\nA,\xff,tie\n", "line 2, column right: is not valid Uni"),
         ("votes.csv", b"left,right,winner\nA,B\0,tie\n", "line 2, column right: contains a NUL"),

@@ -144,7 +144,7 @@ def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> No
         f"{path}, line 3, column right: 'A' is compared with itself",
         f"{path}, line 4, column right: is empty",
         f"{path}, line 5, column winner: is 'lft', which is none of left, right, tie, both_bad",
-        "Nothing was ranked: 3 bad rows.",
+        "Nothing was ranked: 3 bad rows. Use --skip-bad to rank the rest.",
     ]
 
 
@@ -227,6 +227,44 @@ def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path.write_text(judged)
     assert ranked(path)["settings"]["raters"] == "judges"
     assert "has no votes by people" in refused(path, "--raters", "people")
+
+
+def test_other_names_and_spellings_give_the_same_ranking(votes: Path) -> None:
+    usual = ranked(votes)
+    text = ROUND.replace("left,right,winner,prompt,worker", "Model_A,Model_B,Winner,prompt,rater")
+    for plain, other in ((",left,", ",model_a,"), (",right,", ",B,"), (",tie,", ",Draw,")):
+        text = text.replace(plain, other)
+    votes.write_text(text)
+    assert ranked(votes) == usual
+
+
+def test_both_bad_votes_are_counted_apart_in_whatever_way_they_are_read(votes: Path) -> None:
+    votes.write_text(ROUND + "A,B,tie (bothbad),p1,w1\n")
+    quick = ranked(votes)
+    assert (quick["n_votes"], quick["n_both_bad"]) == (18, 1)
+    votes.write_text(ROUND + '\nA,B,"both_bad",p1,w1,\n')  # a blank line: read row by row
+    assert ranked(votes) == quick
+
+
+def test_the_order_of_the_file_is_kept_where_bad_rows_interrupt_it(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = ranked(votes)
+    monkeypatch.setattr("arena.files.columns.BLOCK_BYTES", 100)
+    lines = ROUND.splitlines(keepends=True)
+    votes.write_text("".join([*lines[:9], "A,B,maybe,p,w\n", "A,A,tie,p,w\n", *lines[9:]]))
+    assert "2 bad rows. Use --skip-bad to rank the rest." in refused(votes)
+    out, err = StringIO(), StringIO()
+    call_command("rank", str(votes), "--json", "--skip-bad", stdout=out, stderr=err)
+    assert json.loads(out.getvalue()) == usual  # online Elo depends on the order
+    assert f"{votes}, line 10, column winner: is 'maybe'" in err.getvalue()
+    assert "line 11, column right: 'A' is compared with itself" in err.getvalue()
+    assert err.getvalue().endswith("2 bad rows skipped.\n")
+
+
+def test_a_file_without_a_good_row_has_no_votes(votes: Path) -> None:
+    votes.write_text("left,right,winner\nA,A,tie\n")
+    assert "has no votes by people" in refused(votes, "--skip-bad")
 
 
 @pytest.mark.parametrize("option", [("--bootstrap", "1"), ("--seed", "-1"), ("--cluster", "moon")])

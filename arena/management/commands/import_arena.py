@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -> ImportReport:
     """Import with a progress bar; every error becomes a CommandError."""
-    with _ProgressBars(quiet=quiet) as progress:
+    with ProgressBars(quiet=quiet) as progress:
         try:
             return import_files(
                 slug=slug,
@@ -107,11 +107,12 @@ def _format_file(file: ImportedFile) -> str:
     return line
 
 
-class _ProgressBars:
+class ProgressBars:
     """One progress bar for each file and stage; none without a terminal."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, unit: str = " rows") -> None:
         self.disable = True if quiet else None
+        self.unit = unit
         self.current: tuple[str, Path] | None = None
         self.bar: tqdm[Any] | None = None
 
@@ -127,5 +128,8 @@ class _ProgressBars:
             self.__exit__()
             self.current = (stage, path)
             title = f"{stage} {path.name}"
-            self.bar = tqdm(total=total, desc=title, unit=" rows", disable=self.disable)
+            scale = self.unit == "B"
+            self.bar = tqdm(
+                total=total, desc=title, unit=self.unit, unit_scale=scale, disable=self.disable
+            )
         self.bar.update(done - self.bar.n)

@@ -8,16 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.formats import FORMATS
-from ranking.rank_file import (
-    CLUSTERS,
-    KINDS,
-    BadFileError,
-    Settings,
-    as_json,
-    as_table,
-    rank_votes,
-    read_file,
-)
+from arena.management.commands.import_arena import ProgressBars
+from ranking.file_votes import KINDS, BadFileError, FileVotes, read_file
+from ranking.rank_file import CLUSTERS, Settings, as_json, as_table, rank_votes
 from ranking.stats.bradley_terry import NotConvergedError
 
 
@@ -47,15 +40,32 @@ class Command(BaseCommand):
         parser.add_argument(
             "--seed", type=_at_least(0), default=0, metavar="S", help="random seed (0)"
         )
+        parser.add_argument(
+            "--skip-bad", action="store_true", help="skip bad rows, and name the first of them"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
         settings = Settings(options["cluster"], options["bootstrap"], options["seed"])
         try:
-            board = rank_votes(read_file(path, options["format"], options["raters"]), settings)
+            votes = _read(path, options)
+            board = rank_votes(votes, settings)
         except (BadFileError, NotConvergedError) as problem:
             raise CommandError(str(problem)) from None
         self.stdout.write(as_json(board) if options["json"] else as_table(board))
+        if bad := votes.rejected.count:
+            self.stderr.write(f"{votes.rejected}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
+
+
+def _read(path: Path, options: dict[str, Any]) -> FileVotes:
+    with ProgressBars(quiet=False, unit="B") as progress:
+        return read_file(
+            path,
+            options["format"],
+            options["raters"],
+            skip_bad=options["skip_bad"],
+            progress=lambda *told: progress("reading", *told),
+        )
 
 
 def _at_least(least: int) -> Callable[[str], int]:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranking.stats import arrays
 from ranking.stats.battles import Battles
 from tests.ranking.stats.helpers import SOFT, votes
 
@@ -246,3 +247,10 @@ def test_many_clusters_are_folded_like_few(v, stride):
     ]
     for name in ("first", "second", "score", "count", "cluster"):
         assert np.array_equal(*(getattr(battles, name) for battles in rows))
+
+
+@pytest.mark.parametrize("size", [50, 10**9])
+def test_distinct_codes_are_the_same_whether_counted_or_sorted(size: int) -> None:
+    codes = np.random.default_rng(1).integers(0, 50, 30)
+    assert arrays.distinct(codes, size).tolist() == sorted(set(codes.tolist()))
+    assert arrays.distinct(codes[:0], size).tolist() == []

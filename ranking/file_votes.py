@@ -1,0 +1,234 @@
+"""The votes of a file, or of a folder in the native format, as arrays.
+
+Files are read by the import formats. Responses are skipped; a folder's prompts and candidates are
+read, so that votes on any others are rejected.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.files.columns import Column
+from arena.files.reader import FileError, Row
+from arena.files.rows import CandidateRow, VoteRow
+from arena.formats import find_files
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
+from arena.outcomes import BOTH_BAD, PREFERENCES
+from arena.validation import InputError
+from ranking.models import Raters
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+# Called with the file, the bytes read and its size.
+Progress = Callable[[Path, int, int], None]
+
+KINDS = {
+    "person": Raters.PEOPLE.value,
+    "judge": Raters.JUDGES.value,
+    "jury": Raters.JURIES.value,
+}
+UNKNOWN = -1
+
+
+class BadFileError(Exception):
+    """A file that cannot be ranked; the message names its bad rows, or is a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileVotes:
+    """N decisive votes and ties, in the order of the file.
+
+    Attributes
+    ----------
+    names : K candidates in alphabetical order
+    left, right : (N,) int64, indices into names
+    score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
+    prompt, rater : (N,) int64; UNKNOWN if the file does not say
+    raters : the kind of raters that cast these votes
+    n_both_bad : their "both bad" votes, which do not affect the scores
+    n_left_out : votes by other kinds of raters
+    rejected : the bad rows that were skipped
+    """
+
+    names: list[str]
+    left: Ints
+    right: Ints
+    score: Floats
+    prompt: Ints
+    rater: Ints
+    raters: str
+    n_both_bad: int
+    n_left_out: int
+    rejected: RejectedRows = field(default_factory=RejectedRows)
+
+
+def read_file(
+    path: Path,
+    format_name: str = "auto",
+    raters: str = "auto",
+    *,
+    skip_bad: bool = False,
+    progress: Progress = lambda *told: None,
+) -> FileVotes:
+    """Read all votes at `path`: by people, or by judges if no person has voted.
+
+    Raises BadFileError, with file, line, column and reason of the first bad rows, unless they are
+    to be skipped.
+    """
+    try:
+        files = [file for file in find_files([path], format_name) if file.kind != "responses"]
+        if all(file.kind != "votes" for file in files):
+            raise FileError(f"{path} has no votes.")
+        reader = _Reader({file.kind for file in files}, progress)
+        for file in files:
+            reader.read(file)
+    except (FileError, OSError) as error:
+        raise BadFileError(str(error)) from None
+    bad = reader.rejected.count
+    if bad and not skip_bad:
+        rows = "1 bad row" if bad == 1 else f"{bad:,} bad rows"
+        raise BadFileError(
+            f"{reader.rejected}\nNothing was ranked: {rows}. Use --skip-bad to rank the rest."
+        )
+    return reader.votes(path, raters)
+
+
+@dataclass
+class _Column:
+    """The votes by one kind of raters, read so far."""
+
+    left: "array[int]" = field(default_factory=lambda: array("q"))
+    right: "array[int]" = field(default_factory=lambda: array("q"))
+    score: "array[float]" = field(default_factory=lambda: array("d"))
+    prompt: "array[int]" = field(default_factory=lambda: array("q"))
+    rater: "array[int]" = field(default_factory=lambda: array("q"))
+    n_both_bad: int = 0
+
+    def __len__(self) -> int:
+        return len(self.score) + self.n_both_bad
+
+    def extend(self, left: Ints, right: Ints, score: Floats, prompt: Ints, rater: Ints) -> None:
+        """Add votes; a score of NaN is "both bad"."""
+        counts = ~np.isnan(score)
+        self.n_both_bad += len(score) - int(counts.sum())
+        self.left.frombytes(left[counts].tobytes())
+        self.right.frombytes(right[counts].tobytes())
+        self.score.frombytes(score[counts].tobytes())
+        self.prompt.frombytes(prompt[counts].tobytes())
+        self.rater.frombytes(rater[counts].tobytes())
+
+
+class _Reader:
+    """Reads files one after the other, collecting votes and rejected rows."""
+
+    def __init__(self, kinds: set[str], progress: Progress) -> None:
+        self.kinds = kinds
+        self.progress = progress
+        self.known = Known()
+        self.checker = Checker(self.known)
+        self.rejected = RejectedRows()
+        self.columns = {raters: _Column() for raters in KINDS.values()}
+        self.candidates: dict[str, int] = {}
+        self.prompts: dict[str, int] = {}
+        self.raters: dict[str, int] = {}
+
+    def read(self, file: ImportFile) -> None:
+        size = file.path.stat().st_size
+        for block in file.blocks():
+            if isinstance(block, VoteColumns):
+                self._add_columns(block)
+                self.progress(file.path, min(block.end, size), size)
+                continue
+            for row in block:
+                self._add_row(file.path, row)
+                if row.number % 1000 == 0:
+                    self.progress(file.path, min(row.end, size), size)
+        self.progress(file.path, size, size)
+
+    def _add_row(self, path: Path, row: Row) -> None:
+        record = row.content
+        try:
+            if isinstance(record, InputError):
+                raise record
+            if isinstance(record, VoteRow):
+                self._accept_names(record)
+            self.checker.check(record)
+        except InputError as error:
+            self.rejected.add(path, row.line, error)
+            return
+        if isinstance(record, VoteRow):
+            self._add(record)
+        elif isinstance(record, CandidateRow) and not record.retired:
+            _number(self.candidates, record.name)
+
+    def _accept_names(self, vote: VoteRow) -> None:
+        """Accept any candidates or prompts of a vote if there is no list of them."""
+        if "candidates" not in self.kinds:
+            self.known.candidates |= {vote.left: b"", vote.right: b""}
+        if "prompts" not in self.kinds and vote.prompt:
+            self.known.prompts[vote.prompt] = b""
+
+    def _add(self, vote: VoteRow) -> None:
+        column = self.columns[KINDS[vote.rater_kind]]
+        left = _number(self.candidates, vote.left)
+        right = _number(self.candidates, vote.right)
+        if vote.outcome == BOTH_BAD:
+            column.n_both_bad += 1
+        if vote.outcome not in PREFERENCES:  # "both bad", and outcomes that do not count
+            return
+        soft = vote.preference
+        column.left.append(left)
+        column.right.append(right)
+        column.score.append(PREFERENCES[vote.outcome] if soft is None else soft)
+        column.prompt.append(_number(self.prompts, vote.prompt))
+        column.rater.append(_number(self.raters, vote.rater))
+
+    def _add_columns(self, votes: VoteColumns) -> None:
+        left, right = (_numbers(self.candidates, side) for side in (votes.left, votes.right))
+        score = np.array([PREFERENCES.get(text, np.nan) for text in votes.outcome.texts])
+        unknown = np.full(len(votes), UNKNOWN)
+        prompt = _numbers(self.prompts, votes.prompt) if votes.prompt else unknown
+        rater = _numbers(self.raters, votes.rater) if votes.rater else unknown
+        won = score[votes.outcome.codes.to_numpy()]
+        self.columns[KINDS["person"]].extend(left, right, won, prompt, rater)
+
+    def votes(self, path: Path, raters: str) -> FileVotes:
+        if raters == "auto":
+            raters = next((name for name, votes in self.columns.items() if votes), "people")
+        column = self.columns.pop(raters)
+        if not column:
+            raise BadFileError(f"{path} has no votes by {raters}.")
+        names = sorted(self.candidates)
+        place = np.empty(len(names), np.int64)
+        place[[self.candidates[name] for name in names]] = np.arange(len(names))
+        return FileVotes(
+            names=names,
+            left=place[_ints(column.left)],
+            right=place[_ints(column.right)],
+            score=np.array(column.score, np.float64),
+            prompt=_ints(column.prompt),
+            rater=_ints(column.rater),
+            raters=str(raters),
+            n_both_bad=column.n_both_bad,
+            n_left_out=sum(map(len, self.columns.values())),
+            rejected=self.rejected,
+        )
+
+
+def _number(numbers: dict[str, int], name: str | None) -> int:
+    """The number of a name, assigned in order of appearance; UNKNOWN without a name."""
+    return numbers.setdefault(name, len(numbers)) if name else UNKNOWN
+
+
+def _numbers(numbers: dict[str, int], column: Column) -> Ints:
+    """The number of each row's name."""
+    coded: Ints = column.coded([_number(numbers, text) for text in column.texts]).to_numpy()
+    return coded
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.array(values, np.int64)
