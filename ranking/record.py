@@ -160,3 +160,34 @@ def _votes_by(raters: str) -> QuerySet[Vote]:
 
 
 # -- A single comparison ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RaterAgreement:
+    """How many of `others` people who voted on the same two answers chose the same."""
+
+    same: int
+    others: int
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.same / self.others) if self.others else 0
+
+
+def count_agreement(vote: Vote) -> RaterAgreement:
+    """Compare a person's vote with those of other people on the same two answers; one query."""
+    comparison = vote.comparison
+    answers = [comparison.left_response_id, comparison.right_response_id]
+    votes = Vote.objects.live().of_people().exclude(rater=vote.rater_id)
+    rows = (
+        votes.filter(comparison__left_response__in=answers, comparison__right_response__in=answers)
+        .order_by()
+        .values_list("comparison__left", "outcome")
+        .annotate(n=Count("pk"))
+    )
+    same = others = 0
+    for left, outcome, n in rows:
+        results = ON_THE_LEFT if left == comparison.left_id else ON_THE_RIGHT
+        others += n
+        same += n if results[outcome] == ON_THE_LEFT[Outcome(vote.outcome)] else 0
+    return RaterAgreement(same, others)

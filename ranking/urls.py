@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ranking.views import boards, candidates, embeds, health, methodology
+from ranking.views import boards, candidates, embeds, health, methodology, raters
 
 urlpatterns = [
     path("", boards.index, name="index"),
@@ -18,6 +18,8 @@ urlpatterns = [
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),
     path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
+    path("a/<slug:slug>/vote/<uuid:key>/facts/", raters.vote_facts, name="vote_facts"),
+    path("a/<slug:slug>/my-votes/", raters.my_votes, name="my_votes"),
     path("robots.txt", health.robots, name="robots"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -65,7 +65,7 @@ WAITING = """
             JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
             JOIN arena_candidate l ON l.id = c.left_id AND l.retired_at IS NULL
             JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
-            WHERE c.rater_id = %s AND c.arena_id = %s AND c.id <> %s
+            WHERE c.rater_id = %s AND c.arena_id = %s AND c.id NOT IN (%s, %s, %s)
             AND c.expires_at > %s AND c.skipped_at IS NULL
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
         EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0) AS demanded

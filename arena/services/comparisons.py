@@ -31,6 +31,7 @@ from arena.services.pairs import flip_coin, take_side
 TIME_TO_VOTE = timedelta(minutes=30)
 # After trying this many demanded pairs that the rater has seen, draw a pair by weight instead.
 MAX_DEMANDS_TRIED = 5
+MAX_EXCLUDED = 3  # as many as sql.WAITING names
 PROMPT_FIELDS = ("id", "html", "html_version")
 RESPONSE_FIELDS = ("id", "candidate_id", "prompt_id", "names_itself", "html", "html_version")
 draw = random.SystemRandom()
@@ -176,23 +177,24 @@ def next_comparison(
     arena: Arena,
     rater: Rater,
     now: datetime,
-    exclude: Comparison | None = None,
+    exclude: Sequence[Comparison] = (),
     is_locked: bool = False,
 ) -> Comparison | None:
     """Return the comparison that `rater` gets next, or None when nothing is left.
 
-    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude` is
-    the comparison on the screen when the next one is prefetched. A lock on the rater keeps two tabs
-    from getting the same two responses; `is_locked`: this transaction already holds the lock.
+    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`,
+    when the next one is prefetched, are at most MAX_EXCLUDED: the one on the screen, and those
+    whose votes are still on their way. A lock on the rater keeps two tabs from getting the same
+    two responses; `is_locked`: this transaction already holds the lock.
     Raises SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)
     with transaction.atomic(savepoint=False):
         if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
-        on_screen = exclude.pk if exclude else 0
+        excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         own = arena.pk, rater.pk
-        waits_for = rater.pk, arena.pk, on_screen, now, arena.pk
+        waits_for = rater.pk, arena.pk, *excluded[:MAX_EXCLUDED], now, arena.pk
         drawn_for = rater.pk, arena.pk, arena.pk, draw.random(), rater.pk
         ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *own, *waits_for, *drawn_for)
         if waiting:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django_htmx.middleware import HtmxDetails
 
 from arena.models import Rater
 from arena.services.rate_limits import allow, client_address
@@ -12,6 +13,12 @@ from arena.services.voting import rater_of_person
 
 COOKIE = "rater"
 COOKIE_AGE = timedelta(days=365)
+
+
+class HtmxRequest(HttpRequest):
+    """A request with the attribute that django-htmx's middleware adds."""
+
+    htmx: HtmxDetails
 
 
 class TooManyRatersError(Exception):

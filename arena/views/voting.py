@@ -17,13 +17,13 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
-from django_htmx.middleware import HtmxDetails
 
 from arena.actors import actor_of
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.services import comparisons, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
+    MAX_EXCLUDED,
     MembersOnlyError,
     check_admission,
     find_issued_comparison,
@@ -33,6 +33,7 @@ from arena.services.comparisons import (
 from arena.services.locks import retry_on_deadlock
 from arena.services.voting import allow_comparison
 from arena.views import raters
+from arena.views.raters import HtmxRequest
 
 SKIP = "skip"
 NOTICES = {
@@ -40,12 +41,6 @@ NOTICES = {
     error.__name__.removesuffix("Error"): error.message
     for error in comparisons.VoteError.__subclasses__()
 }
-
-
-class HtmxRequest(HttpRequest):
-    """A request with the attribute that django-htmx's middleware adds."""
-
-    htmx: HtmxDetails
 
 
 @dataclass(frozen=True)
@@ -106,17 +101,24 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_GET
 def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
-    """Return the pair after the one on the screen, so that it can be shown without waiting."""
+    """Return the pair after the one on the screen, so that it can be shown without waiting.
+
+    `besides` names the pair on the screen, then those whose votes are still on their way.
+    """
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = raters.find_rater(request)
-    on_screen = _find_comparison(request.GET.get("besides", ""), arena)
-    if rater is None or on_screen is None or on_screen.rater_id != rater.pk:
+    if rater is None:
         return HttpResponse(status=204)
-    if not _can_have_another(rater):
+    keys = request.GET.getlist("besides")[:MAX_EXCLUDED]
+    found = [_find_comparison(key, arena) for key in keys]
+    excluded = [
+        comparison for comparison in found if comparison and comparison.rater_id == rater.pk
+    ]
+    if not excluded or not _can_have_another(rater):
         return HttpResponse(status=204)
     try:
         comparison = comparisons.next_comparison(
-            arena=arena, rater=rater, now=timezone.now(), exclude=on_screen
+            arena=arena, rater=rater, now=timezone.now(), exclude=excluded
         )
     except voting.VoteError:
         return HttpResponse(status=204)
@@ -239,7 +241,7 @@ def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
         arena=comparison.arena,
         rater=comparison.rater,
         now=timezone.now(),
-        exclude=comparison,
+        exclude=[comparison],
         is_locked=connection.in_atomic_block,
     )
     return NextPair(wanted=True, comparison=following)

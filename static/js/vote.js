@@ -1,54 +1,168 @@
-// The voting page: fetches the next pair while this one is being read, and adds keyboard shortcuts.
-// Without this script, every button is a plain form.
+// The voting page: fetches the next pair while this one is being read, shows it without waiting for
+// the vote's response, and adds keyboard shortcuts. Without this script, every button is a plain form.
 (() => {
+  const floor = document.querySelector("[data-floor]");
   const ballot = document.getElementById("ballot");
   const ahead = document.getElementById("ahead");
+  const behind = document.getElementById("behind");
+  const after = document.getElementById("after");
+  const nextButton = document.querySelector("[data-next]");
   if (!ahead) return;
 
-  const keyIn = (element) => element.querySelector(".pair")?.dataset.key;
+  // -- Settings, kept in this browser ---------------------------------------------------------------
+
+  const settings = {};
+  for (const box of document.querySelectorAll("[data-setting]")) {
+    const name = `vote-${box.dataset.setting}`;
+    settings[box.dataset.setting] = box;
+    try {
+      const kept = localStorage.getItem(name);
+      if (kept) box.checked = kept === "on";
+    } catch { /* stays as it is */ }
+    box.addEventListener("change", () => {
+      try { localStorage.setItem(name, box.checked ? "on" : "off"); } catch { /* this page only */ }
+    });
+  }
+
+  // -- Pairs: on the screen, ahead of it, and behind it until their votes are saved -----------------
+
+  const pairIn = (element) => element.querySelector(".pair");
+  const keyIn = (element) => pairIn(element)?.dataset.key;
+  const underWay = new Map(); // pairs by key, while their votes are being sent
+  let isFetching = false;
+  let wantsNext = false;
 
   // A fetch that took longer than the vote may return a pair that was on the screen already.
   const shown = new Set([keyIn(ballot)]);
   const hasNextPair = () => ahead.firstElementChild && !shown.has(keyIn(ahead));
+  const isVoted = () => floor.dataset.state === "voted";
 
   const fetchNextPair = () => {
-    if (!keyIn(ballot)) return;
-    const url = `${ahead.dataset.next}?besides=${keyIn(ballot)}`;
-    htmx.ajax("GET", url, { source: "#ahead", target: "#ahead", swap: "innerHTML" });
+    if (!keyIn(ballot) || isFetching) return;
+    isFetching = true;
+    const besides = new Set([keyIn(ballot), ...underWay.keys()]);
+    const query = [...besides].map((key) => `besides=${key}`).join("&");
+    htmx.ajax("GET", `${ahead.dataset.from}?${query}`, { source: "#ahead", target: "#ahead", swap: "innerHTML" });
   };
 
+  const isSmall = matchMedia("(max-width: 760px), (max-height: 480px)");
+
   const showBallot = () => {
+    floor.dataset.state = "open";
+    nextButton.hidden = true;
     htmx.process(ballot); // now, or a key pressed while htmx settles would send a plain form
     shown.add(keyIn(ballot));
     document.querySelector("[data-notice]")?.remove();
     if (!hasNextPair()) ahead.replaceChildren();
-    window.scrollTo({ top: 0 });
+    window.scrollTo({ top: isSmall.matches ? floor.offsetTop : 0 });
     ballot.querySelector("[data-start]")?.focus({ preventScroll: true });
+    document.dispatchEvent(new CustomEvent("ballot:shown", { detail: pairIn(ballot) }));
     if (!ahead.firstElementChild) fetchNextPair();
   };
 
+  const showNextPair = () => {
+    wantsNext = !hasNextPair();
+    if (wantsNext) return fetchNextPair();
+    const current = pairIn(ballot);
+    if (current && underWay.has(current.dataset.key)) behind.append(current);
+    ballot.replaceChildren(...ahead.childNodes);
+    showBallot();
+  };
+
+  nextButton.addEventListener("click", showNextPair);
+
+  // -- Voting ---------------------------------------------------------------------------------------
+
   const isVote = (event) => event.target.matches("form.choices");
+  const pairOf = (event) => event.target.closest(".pair");
+  const goesOn = (outcome) => settings["at-once"].checked || outcome === "skip";
+
+  const markVoted = (pair, outcome) => {
+    floor.dataset.state = "voted";
+    after.replaceChildren();
+    for (const answer of pair.querySelectorAll(".answer")) {
+      const isChosen = answer.dataset.side === outcome;
+      answer.classList.toggle("chosen", isChosen);
+      answer.querySelector(".choice").hidden = !isChosen;
+    }
+    nextButton.hidden = false;
+    nextButton.focus({ preventScroll: true });
+    setTimeout(() => {
+      if (keyIn(ballot) === pair.dataset.key && underWay.has(pair.dataset.key)) tell("Saving your vote …", "result");
+    }, 400);
+  };
+
+  const unmark = (pair) => {
+    for (const answer of pair.querySelectorAll(".answer")) {
+      answer.classList.remove("chosen");
+      answer.querySelector(".choice").hidden = true;
+    }
+  };
+
+  const nameAnswers = (pair, names) => {
+    const tabs = pair.querySelectorAll(".tabs a");
+    pair.querySelectorAll(".answer").forEach((answer, index) => {
+      const name = names[answer.dataset.side];
+      answer.querySelector("h2").textContent = name;
+      tabs[index].textContent = name;
+    });
+  };
 
   // If no pair has been fetched, the response must contain the next one.
   document.addEventListener("htmx:configRequest", (event) => {
-    if (isVote(event) && !hasNextPair()) event.detail.parameters.with_next = "1";
+    const { parameters } = event.detail;
+    if (isVote(event) && goesOn(parameters.outcome) && !hasNextPair()) parameters.with_next = "1";
+  });
+
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (!isVote(event)) return;
+    const pair = pairOf(event);
+    const { outcome, with_next: comesWithIt } = event.detail.requestConfig.parameters;
+    underWay.set(pair.dataset.key, pair);
+    if (!goesOn(outcome)) markVoted(pair, outcome);
+    else if (!comesWithIt) {
+      after.replaceChildren();
+      showNextPair();
+    }
   });
 
   document.addEventListener("htmx:afterRequest", (event) => {
-    const { successful, xhr, requestConfig } = event.detail;
-    if (!isVote(event) || !successful || xhr.getResponseHeader("HX-Redirect")) return;
-    if (requestConfig.parameters.with_next) return;
-    ballot.replaceChildren(...ahead.childNodes);
-    showBallot();
+    if (event.target === ahead) {
+      isFetching = false;
+      const { xhr, successful } = event.detail;
+      if (!wantsNext) return;
+      if (successful && hasNextPair()) showNextPair();
+      else if (successful) location.assign(location.pathname); // which says why there is none
+      else wantsNext = false;
+      return;
+    }
+    if (!isVote(event) || !event.detail.successful) return;
+    const pair = pairOf(event);
+    underWay.delete(pair.dataset.key);
+    if (behind.contains(pair)) pair.remove();
+  });
+
+  // A pair that came back for the failure of the one before it stays ahead.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target === ahead && hasNextPair()) event.detail.shouldSwap = false;
   });
 
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     if (event.detail.target === ballot) showBallot();
   });
 
-  // The second click of a double click would vote on the next pair.
+  // The names have come: beside the answers if they are still there.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target !== after) return;
+    const result = after.querySelector("[data-after]");
+    if (!result || !isVoted() || result.dataset.after !== keyIn(ballot)) return;
+    nameAnswers(pairIn(ballot), result.dataset);
+    htmx.ajax("GET", result.dataset.facts, { source: result, target: result.querySelector(".facts"), swap: "innerHTML" });
+  });
+
+  // The second click of a double click would vote on the next pair, or leave this one.
   document.addEventListener("click", (event) => {
-    if (event.detail < 2 || !event.target.closest("form.choices")) return;
+    if (event.detail < 2 || !event.target.closest("form.choices, [data-next]")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
@@ -56,41 +170,76 @@
   // Without its query, a reload shows no notice about an earlier pair.
   if (location.search) history.replaceState(null, "", location.pathname);
 
-  const warn = (message) => {
+  // -- Failures: the pair comes back ----------------------------------------------------------------
+
+  const tell = (message, className) => {
     const line = document.createElement("p");
-    line.className = "notice warn";
+    line.className = className;
     line.textContent = message;
-    document.getElementById("after").replaceChildren(line);
+    after.replaceChildren(line);
   };
-  document.addEventListener("htmx:sendError", (event) => {
-    const unsure = isVote(event) ? " Your vote may not have been saved." : "";
-    warn(`The server can’t be reached.${unsure} Please try again.`);
-  });
+
+  const bringBack = (pair) => {
+    underWay.delete(pair.dataset.key);
+    unmark(pair);
+    if (pair.parentElement === behind) {
+      const current = pairIn(ballot);
+      if (current && underWay.has(current.dataset.key)) behind.append(current);
+      else if (current && !isVoted()) {
+        shown.delete(current.dataset.key);
+        ahead.replaceChildren(current);
+      }
+      ballot.replaceChildren(pair);
+    }
+    showBallot();
+  };
+
+  const fail = (event, reason) => {
+    if (event.target === ahead && !wantsNext) return;
+    if (event.target.matches("[data-after]")) return; // facts about a vote, which is saved
+    if (isVote(event)) bringBack(pairOf(event));
+    tell(reason, "notice warn");
+  };
+
+  const failUnsure = (event) => {
+    const lost = isVote(event) ? "Your vote may not have been saved. Please vote on this pair again." : "Please try again.";
+    fail(event, `The server can’t be reached. ${lost}`);
+  };
+  document.addEventListener("htmx:sendError", failUnsure);
+  document.addEventListener("htmx:timeout", failUnsure);
   document.addEventListener("htmx:responseError", (event) => {
-    if (event.target === ahead) return;
     const unsure = event.detail.xhr.status >= 500;
     const lost = !isVote(event) ? "nothing was changed"
       : unsure ? "your vote may not have been saved" : "your vote was not saved";
-    warn(`Something went wrong; ${lost}. Reload the page and try again.`);
+    fail(event, `Something went wrong; ${lost}. Please try again.`);
   });
 
-  // Keyboard shortcuts, which can be turned off.
-  const keySwitch = document.querySelector("[data-keys-switch]");
-  try { keySwitch.checked = localStorage.getItem("vote-keys") !== "off"; } catch { /* stays on */ }
-  keySwitch.addEventListener("change", () => {
-    try { localStorage.setItem("vote-keys", keySwitch.checked ? "on" : "off"); } catch { /* this page only */ }
+  // -- The last ten votes ---------------------------------------------------------------------------
+
+  const recent = document.getElementById("recent");
+  const opener = document.querySelector("[data-recent-open]");
+  opener.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    htmx.ajax("GET", opener.href, { source: opener, target: "#recent-list", swap: "innerHTML" });
+    recent.showModal();
   });
+
+  // -- Keyboard shortcuts, which can be turned off --------------------------------------------------
 
   const isTyping = (event) =>
-    event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.repeat ||
-    event.target.closest("input:not([type=checkbox]), textarea, select, .scroll, summary");
+    event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.repeat || recent.open ||
+    event.target.closest("input:not([type=checkbox]), textarea, select, .scroll, summary") ||
+    (event.key === "Enter" && event.target.closest("a, button, input"));
+
+  const isVisible = (button) => button.offsetParent !== null;
 
   document.addEventListener("keydown", (event) => {
-    if (!keySwitch.checked || isTyping(event)) return;
+    if (!settings.keys.checked || isTyping(event)) return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const scope = name === "u" ? "#after" : "#ballot";
-    const button = document.querySelector(`${scope} button[data-key="${CSS.escape(name)}"]`);
-    if (!button || button.disabled) return;
+    const button = name === "h" ? opener
+      : [...floor.querySelectorAll(`button[data-key="${CSS.escape(name)}"]`)].find(isVisible);
+    if (!button) return;
     event.preventDefault();
     button.click();
   });

@@ -55,9 +55,9 @@ def test_a_reload_shows_the_pair_that_is_waiting():
 def test_the_pair_fetched_ahead_is_another_one_and_is_the_next():
     arena, rater = make_arena(), make_person()
     first = issue(arena, rater)
-    ahead = issue(arena, rater, exclude=first)
+    ahead = issue(arena, rater, exclude=[first])
     assert ahead != first
-    assert issue(arena, rater, exclude=first) == ahead
+    assert issue(arena, rater, exclude=[first]) == ahead
     voting.cast_vote(comparison=first, rater=rater, outcome="left", now=NOW)
     assert issue(arena, rater) == ahead
 

@@ -66,7 +66,7 @@ def test_a_plain_post_counts_and_leads_to_names_and_next_pair(client, arena):
     answer = post(client, comparison, "left")
     assert answer.status_code == 302
     page = client.get(answer.url)
-    assert f"<strong>A ({comparison.left})</strong>" in page.text
+    assert f"You chose <strong>{comparison.left}</strong> over {comparison.right}." in page.text
     assert "Your votes: <strong>1</strong>" in page.text
     assert str(comparison.key) != re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
 
@@ -74,7 +74,7 @@ def test_a_plain_post_counts_and_leads_to_names_and_next_pair(client, arena):
 def test_with_htmx_the_names_come_back_alone(client, arena):
     _, comparison = open_page(client, arena)
     answer = post(client, comparison, "right", **HTMX)
-    assert f"<strong>B ({comparison.right})</strong>" in answer.text
+    assert f"You chose <strong>{comparison.right}</strong> over {comparison.left}." in answer.text
     assert 'id="ballot"' not in answer.text
 
 
@@ -264,6 +264,19 @@ def test_another_arenas_cookie_is_no_way_around_the_sign_in(client, arena):
         answer = client.get(reverse("next_pair", args=[closed.slug]), {"besides": key})
         assert answer.status_code == 204
     assert not closed.comparisons.exists()
+
+
+def test_fetching_ahead_gives_no_pair_whose_vote_is_on_its_way(client, arena):
+    _, first = open_page(client, arena)
+    url = reverse("next_pair", args=[arena.slug])
+
+    def key_besides(*keys):
+        page = client.get(url, {"besides": keys})
+        return re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
+
+    second = key_besides(first.key)
+    third = key_besides(second, first.key)
+    assert len({str(first.key), second, third}) == 3
 
 
 def test_fetching_ahead_takes_only_ones_own_pair(client, arena):

@@ -1,0 +1,80 @@
+"""What raters are told after their votes: what each one did, and the list of them."""
+
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from arena.actors import actor_of
+from arena.models import Arena, Candidate, Rater, Vote
+from arena.views.raters import HtmxRequest, find_rater
+from ranking.comparison import load_difference_boards
+from ranking.models import Raters, Snapshot
+from ranking.record import PER_PAGE, count_agreement
+from ranking.stats.differences import MOST_VOTES, Lead
+
+LAST = 10
+
+
+@never_cache
+@require_safe
+def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
+    """Tell a rater who agreed with their vote, and what it did for these two candidates.
+
+    A request of its own: the vote itself waits for nothing.
+    """
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    rater = find_rater(request)
+    votes = Vote.objects.filter(arena=arena, rater=rater, voided_at=None, comparison__key=key)
+    vote = votes.select_related("comparison__left", "comparison__right").first() if rater else None
+    if vote is None:
+        raise Http404("You have no vote on such a pair.")
+    comparison = vote.comparison
+    context = {
+        "agreement": count_agreement(vote),
+        **_between(arena, comparison.left, comparison.right),
+    }
+    return render(request, "ranking/_vote_facts.html", context)
+
+
+def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
+    """What human votes say about two candidates: the better one if that is settled, or how many
+    more votes it takes."""
+    snapshot = (
+        Snapshot.objects.current()
+        .of_arena(arena)
+        .filter(board__raters=Raters.PEOPLE, board__category="")
+    )
+    for board in load_difference_boards(snapshot).values():
+        difference = board.difference(left.pk, right.pk)
+        if difference.is_decided:
+            return {"better": left if difference.lead == Lead.AHEAD else right}
+        if difference.votes_to_go and difference.votes_to_go < MOST_VOTES:
+            return {"votes_to_go": difference.votes_to_go}
+    return {}
+
+
+@never_cache
+@require_safe
+def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
+    """The reader's own votes in an arena, newest first; htmx gets the last ten alone."""
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    votes = _votes_of(find_rater(request), arena)
+    if request.htmx:
+        part = {"arena": arena, "votes": votes[:LAST]}
+        return render(request, "ranking/_my_votes.html", part)
+    page = Paginator(votes, PER_PAGE).get_page(request.GET.get("page", "1"))
+    context: dict[str, Any] = {"arena": arena, "page": page, "votes": page.object_list}
+    return render(request, "ranking/my_votes.html", context)
+
+
+def _votes_of(rater: Rater | None, arena: Arena) -> QuerySet[Vote]:
+    if rater is None:
+        return Vote.objects.none()
+    votes = Vote.objects.live().filter(arena=arena, rater=rater).order_by("-pk")
+    return votes.select_related("comparison__prompt", "comparison__left", "comparison__right")

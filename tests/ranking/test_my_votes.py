@@ -1,0 +1,89 @@
+"""What raters are told after a vote, and the list of their own votes."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.models import Arena, Comparison, Rater, Vote
+from arena.services.comparisons import issue_pair
+from arena.services.voting import cast_vote
+from tests.factories import make_person
+
+pytestmark = pytest.mark.django_db
+
+
+def cast(arena: Arena, outcome: str, rater: Rater | None = None) -> Vote:
+    """A vote on the first prompt's first two answers; `outcome` names the candidate or "tie"."""
+    rater, now = rater or make_person(), timezone.now()
+    answers = arena.prompts.order_by("pk")[0].responses.order_by("pk")[:2]
+    comparison = issue_pair(
+        arena=arena, rater=rater, responses=(answers[0].pk, answers[1].pk), now=now
+    )
+    sides = {str(comparison.left): "left", str(comparison.right): "right"}
+    return cast_vote(
+        comparison=comparison, rater=rater, outcome=sides.get(outcome, outcome), now=now
+    )
+
+
+def reader(rater: Rater) -> Client:
+    """The browser of an anonymous rater."""
+    from django.core.signing import get_cookie_signer
+
+    client = Client()
+    client.cookies["rater"] = get_cookie_signer(salt="rater").sign(str(rater.pk))
+    return client
+
+
+def facts(client: Client, vote: Vote) -> Any:
+    comparison = vote.comparison
+    return client.get(reverse("vote_facts", args=[vote.comparison.arena.slug, comparison.key]))
+
+
+def test_the_facts_count_the_others_who_chose_the_same(arena: Arena) -> None:
+    for outcome in ["candidate-0"] * 3 + ["candidate-1", "tie"]:
+        cast(arena, outcome)
+    own = cast(arena, "candidate-0")
+    answer = facts(reader(own.rater), own)
+    assert "60 % of 5 other raters agree" in answer.text
+
+
+def test_a_voided_vote_agrees_with_nobody(arena: Arena) -> None:
+    other, own = cast(arena, "tie"), cast(arena, "tie")
+    Vote.objects.filter(pk=other.pk).update(voided_at=timezone.now(), void_reason="spam")
+    assert "first to compare" in facts(reader(own.rater), own).text
+
+
+def test_nobody_learns_the_facts_of_a_pair_before_voting_on_it(arena: Arena) -> None:
+    waiting = cast(arena, "tie")
+    Vote.objects.all().delete()
+    assert facts(reader(waiting.rater), waiting).status_code == 404
+
+
+def test_nobody_reads_the_facts_of_somebody_elses_vote(arena: Arena) -> None:
+    own = cast(arena, "tie")
+    assert facts(reader(make_person()), own).status_code == 404
+
+
+def test_the_list_holds_ones_own_votes_with_links(arena: Arena) -> None:
+    own, other = cast(arena, "candidate-1"), cast(arena, "candidate-0")
+    page = reader(own.rater).get(reverse("my_votes", args=[arena.slug]))
+    assert "<strong>candidate-1</strong> over candidate-0" in page.text
+    assert str(own.comparison.key) in page.text
+    assert str(other.comparison.key) not in page.text
+
+
+def test_the_list_names_no_pair_that_waits(client: Client, arena: Arena) -> None:
+    client.get(reverse("vote", args=[arena.slug]))
+    assert Comparison.objects.exists()
+    assert "candidate-" not in client.get(reverse("my_votes", args=[arena.slug])).text
+
+
+def test_the_ballot_fetches_the_last_ten_alone(arena: Arena) -> None:
+    own = cast(arena, "tie")
+    list_url = reverse("my_votes", args=[arena.slug])
+    part = reader(own.rater).get(list_url, headers={"HX-Request": "true"})
+    assert "candidate-0" in part.text
+    assert "<html" not in part.text
