@@ -70,8 +70,10 @@ def describe_calibration(calibration: Calibration) -> list[str]:
     for other in report.get("beside", []):
         difference = other["difference"]
         points = (
-            f"{_points(difference['decisive'])}, or {_points(difference['strict'])} where a tie is "
-            f"wrong, on {difference['n_items']} items"
+            f"{_points(difference['strict'])} where a tie is wrong "
+            f"({_plain_share(difference['strict_first'])} minus "
+            f"{_plain_share(difference['strict_second'])}), {_points(difference['decisive'])} "
+            f"where both decide, on {difference['n_items']} items"
         )
         lines.append(f"{other['what']} ({other['judge']}): {points}.")
     return [*lines, _describe_cost(report["money"]), *report["trust"]["reasons"]]
@@ -94,6 +96,7 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         f"people agree: {_share(report['where_all_agree']['decisive'])}."
     )
     yield f"People with one another: {_share(report['people']['decisive'])}."
+    yield from _describe_benchmarks(report)
     yield (
         f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it: "
         f"{_points(longer['lift_decisive'])}."
@@ -110,6 +113,22 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         yield f"Krippendorff's alpha over repeated runs: {report['repeats']['value']:.4f}."
     if report.get("not_asked"):
         yield f"{report['not_asked']} pairs with human votes have no verdict by this judge yet."
+
+
+def _describe_benchmarks(report: Figures) -> Iterable[str]:
+    counted = {"single": "single readings averaged", "both": "right in both orders"}
+    figures = [
+        f"{name} {_plain_share(report['benchmarks'][key]['with_ties'])} "
+        f"({_plain_share(report['benchmarks'][key]['without_ties'])} without ties)"
+        for key, name in counted.items()
+    ]
+    yield f"As benchmarks count, over all items: {', '.join(figures)}."
+    left_out = report["left_out"]
+    if left_out["people"]["value"] is not None:
+        yield (
+            f"In a person's place: {_plain_share(left_out['judge'])} agreement with the others; a "
+            f"left-out person reaches {_plain_share(left_out['people'])}."
+        )
 
 
 def _describe_scores(report: Figures) -> Iterable[str]:
@@ -149,6 +168,10 @@ def _share(estimate: Figures) -> str:
     if estimate["value"] is None:
         return f"not available ({estimate['reason']})"
     return f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')} of {estimate['n']}"
+
+
+def _plain_share(estimate: Figures) -> str:
+    return "not available" if estimate["value"] is None else f"{estimate['value']:.1%}"
 
 
 def _points(estimate: Figures) -> str:

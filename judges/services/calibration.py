@@ -4,12 +4,16 @@ A report holds the figures of `judges.core.calibration` as plain numbers, and be
 
     trust         whether this measurement passes the rule, over all and by category, and why
     money         what the verdicts cost, and how long they took
-    beside        this judge minus other judges of the same model, on the same items
-    transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only)
+    beside        this judge minus other judges of the same model, on the same items; where one of
+                  the two scores single answers, it comes first, whichever of them is measured
+    transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only); of the
+                  majorities over all prompts, and `transitivity_per_prompt`
+    ranking       how its votes order the candidates beside people's (arenas only)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +39,8 @@ from judges.services.calibration_data import (
 )
 from judges.services.registry import JudgeError
 from judges.services.trust import settle_trust
+from ranking.rank_agreement import compare_orders
+from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.connectivity import transitivity
 
 # -- Measuring -------------------------------------------------------------------------------------
@@ -43,6 +49,7 @@ NOTHING_SETTLED = (
     "There is nothing to measure: the judge has no result on any item that people labelled."
 )
 MOST_COMPARED = 5
+DIRECT = Judge.Protocol.DIRECT
 
 
 def measure_labels(
@@ -74,7 +81,8 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
     items = arena_items(epoch, arena)
     report = _report(calibrate_pairs, items, _judgements_in(epoch, arena)) | {
         "beside": _compare_same_model(epoch, items, Q(comparison__arena=arena), arena),
-        "transitivity": _transitivity(epoch, arena),
+        **_transitivity(epoch, arena),
+        "ranking": _ranking(epoch, arena),
         "not_asked": len(voted_on(arena)) - len(items),
     }
     return _store(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
@@ -148,24 +156,50 @@ def _judgements_in(epoch: Epoch, arena: Arena) -> QuerySet[Judgement]:
 
 
 def _transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
-    """Count the triads of candidates on which the majorities of the judge's votes agree."""
+    """Count the transitive triads of candidates: by the majorities of the judge's votes, and on
+    each prompt (Kim et al. 2024, Prometheus 2, section 5.3)."""
     votes = Vote.objects.live().filter(arena=arena, rater=epoch.rater_id).order_by("pk")
-    rows = list(votes.values_list("comparison__left", "comparison__right", "outcome"))
-    candidates = sorted({candidate for left, right, _ in rows for candidate in (left, right)})
+    columns = ("comparison__prompt", "comparison__left", "comparison__right", "outcome")
+    by_prompt: dict[int | None, list[Duel]] = {}
+    for prompt, *duel in votes.values_list(*columns):
+        by_prompt.setdefault(prompt, []).append((duel[0], duel[1], duel[2]))
+    over_all = _count_triads([[duel for duels in by_prompt.values() for duel in duels]])
+    per_prompt = _count_triads(duels for prompt, duels in by_prompt.items() if prompt)
+    return {"transitivity": over_all, "transitivity_per_prompt": per_prompt}
+
+
+Duel = tuple[int, int, str]  # the candidates on the left and on the right, and the outcome
+
+
+def _count_triads(groups: Iterable[Sequence[Duel]]) -> dict[str, Any]:
+    """Add up the triads of each group of votes, and those of them that are transitive."""
+    counts = [transitivity(_points(duels)) for duels in groups if duels]
+    triads = sum(one.triads for one in counts)
+    transitive = sum(one.transitive for one in counts)
+    share = transitive / triads if triads else None
+    return {"triads": triads, "transitive": transitive, "share": share}
+
+
+def _points(duels: Sequence[Duel]) -> list[list[float]]:
+    """Return the points of each candidate (row) against each other one."""
+    candidates = sorted({candidate for left, right, _ in duels for candidate in (left, right)})
     index = {candidate: number for number, candidate in enumerate(candidates)}
     wins = [[0.0] * len(index) for _ in index]
-    for left, right, outcome in rows:
+    for left, right, outcome in duels:
         points = PREFERENCES.get(outcome, 0.5)
         wins[index[left]][index[right]] += points
         wins[index[right]][index[left]] += 1 - points
-    if not wins:
-        return {"triads": 0, "transitive": 0, "share": None}
-    counts = transitivity(wins)
-    return {
-        "triads": counts.triads,
-        "transitive": counts.transitive,
-        "share": counts.transitive / counts.triads if counts.triads else None,
-    }
+    return wins
+
+
+def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
+    """Compare the order of the candidates by this judge with that by people."""
+    votes = arena.votes.live()
+    try:
+        found = compare_orders(votes.filter(rater=epoch.rater_id), votes.of_people())
+    except NotConvergedError:
+        return None
+    return asdict(found)
 
 
 # -- Judges of the same model ----------------------------------------------------------------------
@@ -196,13 +230,16 @@ def _compare_same_model(
             other_items = pair_items(other, against)
         else:
             other_items = arena_items(other, against)
-        difference = paired_difference(items, other_items)
+        first, second = (judge, items), (other.judge, other_items)
+        if judge.protocol != DIRECT and other.judge.protocol == DIRECT:  # as Direct2Pair has it
+            first, second = second, first
+        difference = paired_difference(first[1], second[1])
         if difference.n_items:
             comparisons.append(
                 {
                     "judge": other.judge.name,
                     "epoch": other.pk,
-                    "what": _what_differs(judge, other.judge),
+                    "what": _what_differs(first[0], second[0]),
                     "difference": difference.to_json(),
                 }
             )

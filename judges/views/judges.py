@@ -78,6 +78,11 @@ AGREEMENTS = {
     "people": "People with one another, on the items the judge decided",
     "people_everywhere": "People with one another, on all items",
 }
+BENCHMARKS = {
+    "single": "Single readings, both orders averaged",
+    "both": "Right in both orders",
+    "verdict": "Its settled verdict",
+}
 CORRELATIONS = {
     "against_all": "Judge and all scores",
     "against_average": "Judge and people’s average",
@@ -113,6 +118,10 @@ class CalibrationTables:
     @property
     def agreements(self) -> list[tuple[str, Any]]:
         return [(name, self.report[key]) for key, name in AGREEMENTS.items()]
+
+    @property
+    def benchmarks(self) -> list[tuple[str, Any]]:
+        return [(name, self.report["benchmarks"][key]) for key, name in BENCHMARKS.items()]
 
     @property
     def correlations(self) -> list[tuple[str, Any]]:

@@ -213,11 +213,15 @@ def test_the_same_model_under_another_rubric_stands_beside_it(
     report = measured(plain, labels_in).report
     assert {one["what"] for one in report["beside"]} == {
         "without reference minus with reference",
-        "Pairwise minus direct assessment",
+        "Direct assessment minus pairwise",
     }
     scored = measured(direct, labels_in).report
     assert scored["against_all"]["decisive"]["value"] == 1
     assert scored["flips"]["value"] is None
+    for one, other in [(report, direct), (scored, plain)]:
+        (found,) = (row["difference"] for row in one["beside"] if row["epoch"] == other.pk)
+        accuracies = (found["strict_first"]["value"], found["strict_second"]["value"])
+        assert (found["strict"]["value"], *accuracies) == (1, 1, 0)
 
 
 def scores_by(sign: str) -> Any:
@@ -305,6 +309,11 @@ def test_contradictions_among_three_candidates_are_counted(
         vote_on(comparison, epoch_of().rater, "left" if sides in beats else "right")
     report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
     assert report["transitivity"] == {"triads": 1, "transitive": transitive, "share": transitive}
+    assert report["transitivity_per_prompt"] == {
+        "triads": 4,
+        "transitive": 4 * transitive,
+        "share": transitive,
+    }
 
 
 def test_a_jury_is_measured_by_what_it_decided() -> None:

@@ -366,6 +366,49 @@ def test_a_tie_of_scores_between_unequal_labels_is_wrong():
     assert found.strict.value == pytest.approx(0.5 - 0.8)
 
 
+def test_direct2pair_is_the_difference_of_two_accuracies():
+    scored = [pair_item(i, "lt", "tie" if i % 2 else "left") for i in range(20)]
+    compared = [pair_item(i, "lt", None if i % 5 == 0 else "left") for i in range(20)]
+    found = paired_difference(scored, compared)
+    assert (found.strict_first.value, found.strict_second.value) == (0.5, 0.8)
+    assert found.strict_first.n == found.strict.n == 20  # the ties of people are not unequal labels
+    assert found.strict.value == pytest.approx(-0.3)
+
+
+def test_benchmarks_count_readings_over_all_items():
+    items = [
+        pair_item(0, "l", "left"),
+        pair_item(1, "l", None, forward="left", reverse="right"),
+        pair_item(2, "t", "tie"),
+        pair_item(3, "r", "tie", forward="tie", reverse="tie"),
+        pair_item(4, "l", None, forward="left", reverse=None, state="unreadable"),
+        pair_item(5, "r", "right", forward=None, reverse=None),  # asked once
+        pair_item(6, "r", None, forward=None, reverse=None, state="failed"),
+    ]
+    found = calibrate_pairs(items).benchmarks
+    assert found.single.with_ties.value == pytest.approx((1 + 0.5 + 1 + 0 + 0.5 + 1 + 0) / 7)
+    assert found.single.without_ties.value == pytest.approx((1 + 0.5 + 0 + 0.5 + 1 + 0) / 6)
+    assert found.both.with_ties.value == pytest.approx(3 / 7)
+    assert found.both.without_ties.value == pytest.approx(2 / 6)
+    assert found.verdict.with_ties.value == pytest.approx(3 / 7)
+    assert found.verdict.without_ties.value == pytest.approx(2 / 6)
+    assert (found.verdict.with_ties.n, found.verdict.without_ties.n) == (7, 6)
+
+
+def test_each_person_is_left_out_in_turn():
+    """Of three labels, the odd one out agrees with nobody, the others with one of two."""
+    items = [pair_item(i, "llr", "left") for i in range(30)] + [pair_item(30, "l", "right")]
+    items += [pair_item(31, "lr", None)]
+    found = calibrate_pairs(items).left_out
+    rows = 30 * 3 + 2
+    assert found.people.n == found.judge.n == found.difference.n == rows
+    assert found.people.value == pytest.approx(30 * (0.5 + 0.5 + 0) / rows)
+    assert found.judge.value == pytest.approx(30 * (0.5 + 0.5 + 1) / rows)
+    assert found.difference.value == pytest.approx(30 / rows)
+    assert found.annotators.n_people == 3
+    assert found.annotators.advantage == pytest.approx((31 / 31 + 31 / 31 + 1) / 3)
+
+
 def test_items_of_one_set_alone_are_counted_and_left_out():
     found = paired_difference(
         [pair_item(0), pair_item(1)], [pair_item(1), pair_item(2), pair_item(3)]

@@ -207,7 +207,7 @@ def test_the_same_model_asked_in_another_way_stands_beside(client: Client) -> No
     ask_and_measure(epoch, both)
     html = judge_page(client, epoch.judge)
     assert "Same model, different setup" in html
-    assert "Pairwise minus direct assessment" in html
+    assert "Direct assessment minus pairwise" in html
 
 
 def test_newest_measurement_is_shown_and_older_ones_listed(client: Client) -> None:

@@ -1,9 +1,10 @@
 """The report on a judge of pairs: its agreement with people, compared with length alone."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from judges.core.calibration.annotators import LeaveOneOut, leave_one_out_of_pairs
 from judges.core.calibration.items import (
     OUTCOMES,
     PAIR_STATES,
@@ -156,6 +157,70 @@ def _three_way_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
             yield item.cluster, people.count(item.verdict), people.count(item.longer), len(people)
 
 
+# -- Figures as benchmarks define them -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Share of labels met, over all items; whatever is missing or different is wrong.
+
+    ``with_ties``: of left, right and tie; ``without_ties``: of the labels that choose a side
+    """
+
+    with_ties: Estimate
+    without_ties: Estimate
+
+
+@dataclass(frozen=True)
+class BenchmarkFigures:
+    """The judge as published benchmarks would report it.
+
+    ``single``: the readings in the one and in the other order, averaged
+    ``both``: an item counts as right only if both orders are
+    ``verdict``: by the judge's settled verdict
+    """
+
+    single: Accuracy
+    both: Accuracy
+    verdict: Accuracy
+
+
+def measure_benchmarks(items: Sequence[PairItem], sampling: Sampling) -> BenchmarkFigures:
+    """Measure the figures of benchmarks. Where a judge is asked once, that is its one reading."""
+    return BenchmarkFigures(
+        _accuracy(items, _single_hit, sampling),
+        _accuracy(items, _hit_in_both, sampling),
+        _accuracy(items, lambda item, label: float(item.verdict == label), sampling),
+    )
+
+
+def _accuracy(
+    items: Sequence[PairItem], hit: Callable[[PairItem, str], float], sampling: Sampling
+) -> Accuracy:
+    def rows(counted: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[ShareRow]:
+        for item in items:
+            labels = counted(item.people)
+            yield item.cluster, sum(hit(item, label) for label in labels), len(labels)
+
+    return Accuracy(
+        sampling.share(rows(tuple), NO_LABELS), sampling.share(rows(decisive), NO_SIDES)
+    )
+
+
+def _single_hit(item: PairItem, label: str) -> float:
+    readings = _readings(item)
+    return sum(reading == label for reading in readings) / len(readings)
+
+
+def _hit_in_both(item: PairItem, label: str) -> float:
+    return float(all(reading == label for reading in _readings(item)))
+
+
+def _readings(item: PairItem) -> tuple[str | None, ...]:
+    asked_twice = item.forward or item.reverse or not item.verdict
+    return (item.forward, item.reverse) if asked_twice else (item.verdict,)
+
+
 def confusion_matrix(items: Sequence[PairItem]) -> dict[str, dict[str, int]]:
     """Count labels by outcome and by the judge's verdict; "none" where it has no verdict."""
     counts = Counter((label, item.verdict or "none") for item in items for label in item.people)
@@ -175,8 +240,9 @@ class PairedDifference(JsonDataclass):
     ``n_items``: in both sets; ``left_out``: in one of them only
     ``decisive``: difference of agreement on the labels where both verdicts and the label choose a
         side; ``three_way``: where both have a verdict; ``strict``: on all labels that choose a
-        side, where a tie or no verdict is wrong. With scores first and pairs second, this is
-        Direct2Pair (Kim et al. 2024, Prometheus 2)
+        side, where a tie or no verdict is wrong: ``strict_first`` minus ``strict_second``. With
+        scores first and pairs second, these are Direct2Pair, Pair2Pair and their difference
+        (Kim et al. 2024, Prometheus 2, table 13)
     ``only_first_decides``, ``only_second_decides``: items on which only one chooses a side
     ``only_first_right``, ``only_second_right``: of the items on which both verdicts and the
         majority of the labels choose a side, those on which only one agrees with that majority
@@ -188,6 +254,8 @@ class PairedDifference(JsonDataclass):
     decisive: Estimate
     three_way: Estimate
     strict: Estimate
+    strict_first: Estimate
+    strict_second: Estimate
     only_first_decides: int
     only_second_decides: int
     only_first_right: int
@@ -211,6 +279,7 @@ def paired_difference(
     both = _matched(one, other)
     sampling = Sampling(level, n_resamples, seed)
     right = [_agree_with_majority(*pair) for pair in both]
+    strict = list(_strict_rows(both))
     wins, losses = right.count((True, False)), right.count((False, True))
     decides = [(item.verdict in SIDES, same.verdict in SIDES) for item, same in both]
     return PairedDifference(
@@ -218,7 +287,9 @@ def paired_difference(
         left_out=len(one) + len(other) - 2 * len(both),
         decisive=sampling.difference(_decisive_rows(both), NO_COMMON_DECISION),
         three_way=sampling.difference(_three_way_rows(both), NO_COMMON_VERDICT),
-        strict=sampling.difference(_strict_rows(both), NO_SIDES),
+        strict=sampling.difference(strict, NO_SIDES),
+        strict_first=sampling.share(((row[0], row[1], row[3]) for row in strict), NO_SIDES),
+        strict_second=sampling.share(((row[0], row[2], row[3]) for row in strict), NO_SIDES),
         only_first_decides=decides.count((True, False)),
         only_second_decides=decides.count((False, True)),
         only_first_right=wins,
@@ -293,6 +364,8 @@ class PairReport(JsonDataclass):
         a judge, because such items are easy: read all three
     ``people``: people's agreement among themselves on the items that the judge settled;
         ``people_everywhere``: on all items, those it left out too
+    ``left_out``: people's ceiling: each person left out in turn, beside the judge
+    ``benchmarks``: the figures as published benchmarks define them
     ``longer``: what "the longer answer wins" reaches, and how far the judge is above it
     ``confusion``: labels by people's outcome, then by the judge's; "none" is no verdict
     ``flips``: share of items with a verdict in both orders on which the two differ
@@ -315,6 +388,8 @@ class PairReport(JsonDataclass):
     where_all_agree: Agreement
     people: PeopleAgreement
     people_everywhere: PeopleAgreement
+    left_out: LeaveOneOut
+    benchmarks: BenchmarkFigures
     longer: LengthHeuristic
     confusion: Mapping[str, Mapping[str, int]]
     flips: Estimate
@@ -351,6 +426,8 @@ def calibrate_pairs(
         ),
         people=measure_people(known, sampling, settled_only=True),
         people_everywhere=measure_people(known, sampling, settled_only=False),
+        left_out=leave_one_out_of_pairs(known, sampling),
+        benchmarks=measure_benchmarks(known, sampling),
         longer=measure_length_heuristic(known, sampling),
         confusion=confusion_matrix(known),
         flips=count_flips(known, sampling),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
+from judges.core.calibration.annotators import LeaveOneOut, leave_one_out_of_scores
 from judges.core.calibration.items import (
     SCORE_STATES,
     Alpha,
@@ -76,6 +77,7 @@ class ScoreReport(JsonDataclass):
     ``states``: items by how the judge's scoring ended
     ``missing``: share of the items without a score
     ``people``: people's agreement with one another, by which a judge is measured
+    ``left_out``: people's ceiling: each person left out in turn, beside the judge
     ``against_all``: every label counts; ``against_average``: each item's mean;
         ``where_all_agree``: items of at least two labels that are all the same. The last flatters
         a judge, because such items are easy: read all three
@@ -90,6 +92,7 @@ class ScoreReport(JsonDataclass):
     states: Mapping[str, int]
     missing: Estimate
     people: PeopleScores
+    left_out: LeaveOneOut
     against_all: Correlations
     against_average: Correlations
     where_all_agree: Correlations
@@ -114,6 +117,7 @@ def calibrate_scores(
             ((item.cluster, float(item.score is None), 1) for item in known), NO_ITEMS
         ),
         people=_people(known, sampling),
+        left_out=leave_one_out_of_scores(known, sampling),
         against_all=sampling.correlations(_all(known), NO_SCORE),
         against_average=sampling.correlations(_average(known), NO_SCORE),
         where_all_agree=sampling.correlations(_agreed(known), NO_COMMON),
