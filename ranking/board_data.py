@@ -36,14 +36,19 @@ KINDS_OF_MODELS = {
     Counted.COMBINED.value: [Rater.Kind.JUDGE, Rater.Kind.JURY],
 }
 COST_COLUMNS = ("price", "wins_per_dollar", "seconds", "wins_per_second")
-SORTS = ("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", *COST_COLUMNS)
-RISING = {"rank", "name", "price", "seconds"}  # all other columns start with the largest value
+SORTS = (
+    *("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", "style", "lead"),
+    *COST_COLUMNS,
+)
+# All other columns start with the largest value.
+RISING = {"rank", "name", "price", "seconds", "lead"}
 PAGES = {
     "board": "Leaderboard",
     "win_matrix": "Win matrix",
     "compare": "Head-to-head",
     "side_by_side": "Side by side",
     "history": "Score history",
+    "entries": "Entry log",
     "methodology": "Methodology",
 }
 LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
@@ -314,13 +319,16 @@ def page_links(
 
 @dataclass(frozen=True)
 class BoardStanding:
-    """A standing, its Elo interval (perhaps from an older snapshot), and the cost of answers."""
+    """A standing, its Elo interval (perhaps from an older snapshot), the cost of answers, the
+    style-controlled score, and the lead over the next candidate."""
 
     standing: Standing
     name: str
     elo_low: float | None = None
     elo_high: float | None = None
     value: CostAndSpeed = UNKNOWN_COSTS
+    style: StyleScore | None = None
+    below: AdjacentCandidates | None = None
 
 
 @dataclass(frozen=True)
@@ -367,6 +375,17 @@ class BoardView(BoardLinks):
     @property
     def has_times(self) -> bool:
         return any(row.value.n_timed for row in self.rows)
+
+    @property
+    def has_style(self) -> bool:
+        """Whether there are style-controlled scores, and style has any effect to control for."""
+        features = Findings.of(self.snapshot).style.get("features") or []
+        has_effects = any(feature.get("coefficient") is not None for feature in features)
+        return has_effects and any(row.style for row in self.rows)
+
+    @property
+    def has_elo(self) -> bool:
+        return any(row.standing.elo is not None for row in self.ranked)
 
     @property
     def has_tokens(self) -> bool:
@@ -445,7 +464,16 @@ def read_board(
         )
     query = replace(query, raters=snapshot.board.raters)
     costs = read_costs_with_scores(arena, snapshot, standings)
-    rows = sort_rows([board_standing(row, costs) for row in standings], query.sort)
+    findings = Findings.of(snapshot)
+    rows = [
+        replace(
+            board_standing(row, costs),
+            style=findings.style_scores.get(row.candidate_id),
+            below=findings.neighbours.get(row.candidate_id),
+        )
+        for row in standings
+    ]
+    rows = sort_rows(rows, query.sort)
     elo_votes = _elo_votes(snapshot, standings)
     return BoardView(arena, query, snapshot, snapshots, rows, elo_votes, candidates)
 
@@ -528,4 +556,8 @@ def _sort_value(row: BoardStanding, column: str) -> Any:
         return row.name.casefold()
     if column in COST_COLUMNS:
         return getattr(row.value, column)
+    if column == "style":
+        return row.style and row.style.score
+    if column == "lead":
+        return row.below and (0 if row.below.separated else row.below.votes)
     return getattr(row.standing, "both_bad_rate" if column == "both_bad" else column)

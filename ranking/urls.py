@@ -13,6 +13,7 @@ urlpatterns = [
     path("a/<slug:slug>/compare/", boards.compare, name="compare"),
     path("a/<slug:slug>/side-by-side/", boards.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", boards.history, name="history"),
+    path("a/<slug:slug>/entries/", boards.entries, name="entries"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),

@@ -93,6 +93,10 @@ class LeadSummary:
     clear: bool
     says: str
 
+    @property
+    def headline(self) -> str:
+        return f"{self.name} is the clear leader." if self.clear else "No clear leader yet."
+
 
 def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | None:
     """What the simultaneous rank intervals say about the first place; None without intervals."""
@@ -104,24 +108,19 @@ def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | Non
     if first.standing.candidate_id == leader:
         words = CLEAR if first.standing.score is not None else CLEAR_WITHOUT_SCORE
         return LeadSummary(first.standing.candidate_id, first.name, True, words)
-    reason = _why_no_leader(ranked, leader)
-    return LeadSummary(
-        first.standing.candidate_id, first.name, False, f"No clear number one yet: {reason}."
-    )
+    says = f"{first.name} is ahead, but {_why_no_leader(ranked, leader)}."
+    return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
 
 def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
     if leader is not None:
-        return "the newest votes, not yet included in the intervals, put another candidate first"
+        return "only by the newest votes, which the intervals don’t include yet"
     could_be_first = [_could_be_first(row.standing) for row in ranked]
     n = sum(could_be_first)
     if ranked[0].standing.score is None and n > 1:
-        return (
-            f"{ranked[0].name} has lost to none of them, but too few of its votes are against the"
-            " best of the others"
-        )
+        return "too few of its votes are against the best of the others"
     if n < 2:
-        return f"not every lead of {ranked[0].name} is statistically significant"
+        return "not all of its leads are statistically significant"
     if not all(could_be_first[:n]):
         return f"{n} candidates could be first"
     return (
@@ -421,17 +420,17 @@ def disagreement(
 
 def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing) -> str:
     """Both rank intervals in words, if they do not overlap either."""
-    if own.rank_low is None or own.rank_high is None:
+    if own.sure_rank_low is None or own.sure_rank_high is None:
         return ""
-    if other.rank_low is None or other.rank_high is None:
+    if other.sure_rank_low is None or other.sure_rank_high is None:
         return ""
-    if other.rank_low <= own.rank_high and own.rank_low <= other.rank_high:
+    if other.sure_rank_low <= own.sure_rank_high and own.sure_rank_low <= other.sure_rank_high:
         return ""
     return f"; rank {_rank_range(other)} by {raters}, {_rank_range(own)} by {reference}"
 
 
 def _rank_range(standing: Standing) -> str:
-    low, high = standing.rank_low, standing.rank_high
+    low, high = standing.sure_rank_low, standing.sure_rank_high
     return f"{low}" if low == high else f"{low}–{high}"
 
 

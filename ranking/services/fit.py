@@ -95,7 +95,20 @@ def compose(
         cells=evidence.counts.pack(),
         **pack_covariance(measured.candidates, measured.covariance),
     )
-    return FittedBoard(fields, _standings(evidence, scores, measured, elo), matrices)
+    standings = _standings(evidence, scores, measured, elo)
+    if measured.findings.get("leader") is None:
+        _share_first_place(standings)
+    return FittedBoard(fields, standings, matrices)
+
+
+def _share_first_place(standings: list[Standing]) -> None:
+    """Where nobody is the clear leader, no range of ranks says so: at least two could be first."""
+    first, second, *_ = [
+        *sorted((row for row in standings if row.sure_rank_low), key=lambda row: row.rank or 0),
+        *(None, None),
+    ]
+    if first and second and first.sure_rank_high == 1:
+        first.sure_rank_high, second.sure_rank_low = max(second.rank or 2, 2), 1
 
 
 def _settings(evidence: BoardEvidence) -> dict[str, Any]:

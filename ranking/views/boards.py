@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db.models import Q
@@ -17,14 +16,10 @@ from arena.models import Arena
 from arena.services.candidates import with_ballots
 from ranking import http_cache, results, wording
 from ranking.board_data import (
-    RISING,
     SCRIPTED_NOTICE,
-    AdjacentCandidates,
     BoardQuery,
-    BoardStanding,
     BoardView,
     Findings,
-    StyleScore,
     arenas_with_scripts,
     counts_scripts,
     find_arena,
@@ -34,62 +29,25 @@ from ranking.comparison import ChosenPair, read_published
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
 from ranking.models import Raters, Snapshot, Standing
-from ranking.views.charts import Chart, ChartMark, interval_chart
 from ranking.views.compare import clean_order, compare_context, side_by_side_context
 from ranking.views.history import history_context, parse_candidates
 from ranking.views.matrix import clean_show, matrix_context
-
-TITLES = {
-    "rank": "Rank",
-    "name": "Candidate",
-    "score": "Score",
-    "elo": "Elo",
-    "votes": "Votes",
-    "win_rate": "Win rate",
-    "both_bad": "Both bad",
-    "price": "$ per 1,000",
-    "wins_per_dollar": "Wins per $",
-    "seconds": "Seconds",
-    "wins_per_second": "Wins per s",
-}
+from ranking.views.standings import TableQuery, table_context
 
 
-@dataclass(frozen=True)
-class SortColumn:
-    """A sortable column heading: its URL, and how the table is sorted now."""
-
-    name: str
-    title: str
-    url: str
-    aria_sort: str
-    arrow: str
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """A ranked candidate's row, its lead over the next one, and its style-controlled score."""
-
-    row: BoardStanding
-    clear_leader: bool
-    below: AdjacentCandidates | None
-    below_name: str
-    compare_url: str
-    style: StyleScore | None
-
-
-def board_context(view: BoardView) -> dict[str, Any]:
+def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
     """The context of `ranking/board.html`."""
-    slug, query, snapshot = view.arena.slug, view.query, view.snapshot
+    query, snapshot = view.query, view.snapshot
     settings = snapshot.settings if snapshot else {}
+    findings = Findings.of(snapshot)
+    lead = wording.lead(view.ranked, findings.leader)
     return {
         "view": view,
         "arena": view.arena,
         "snapshot": snapshot,
-        "columns": {column: _column(slug, query, column) for column in TITLES},
-        "raters_links": view.raters_links(),
-        "category_links": view.category_links(),
+        "raters_links": view.raters_links(**table.parameters(q="", rows="")),
+        "category_links": view.category_links(**table.parameters(q="", rows="")),
         "page_links": view.page_links("board"),
-        "chart": _chart(view.ranked),
         "csv_url": view.address("board_csv"),
         "json_url": view.address("board_json"),
         "methodology_url": view.address("methodology", sort="rank"),
@@ -99,22 +57,18 @@ def board_context(view: BoardView) -> dict[str, Any]:
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",
         "freshness": wording.freshness(snapshot),
         "groups": wording.groups(view.unranked),
-        "entrants": list_entrants(view.candidates, view.snapshots),
-        **_findings_context(view),
+        "lead": lead,
+        **table_context(view, table, lead.candidate if lead and lead.clear else None),
+        **_findings_context(view, findings),
     }
 
 
-def _findings_context(view: BoardView) -> dict[str, Any]:
-    findings = Findings.of(view.snapshot)
+def _findings_context(view: BoardView, findings: Findings) -> dict[str, Any]:
     names = {row.standing.candidate_id: row.name for row in view.rows}
-    lead = wording.lead(view.ranked, findings.leader)
-    leader = lead.candidate if lead and lead.clear else None
     return {
-        "lead": lead,
         "has_open": any(row.standing.score is None for row in view.ranked),
-        "has_elo": any(row.standing.elo is not None for row in view.ranked),
+        "has_elo": view.has_elo,
         "has_neighbours": bool(findings.neighbours),
-        "lines": [_row(view, row, findings, names, leader) for row in view.ranked],
         "fragility": wording.fragility(findings, names),
         "combined": wording.combined(findings),
         "combined_changed": wording.changed(findings, names),
@@ -124,52 +78,6 @@ def _findings_context(view: BoardView) -> dict[str, Any]:
         "traits": wording.traits(findings),
         "style_votes": findings.style.get("n_votes"),
     }
-
-
-def _row(
-    view: BoardView,
-    row: BoardStanding,
-    findings: Findings,
-    names: dict[int, str],
-    leader: int | None,
-) -> BoardRow:
-    pk = row.standing.candidate_id
-    below, compare_url = findings.neighbours.get(pk), ""
-    if below:
-        pair = urlencode({"a": below.upper, "b": below.lower})
-        compare_url = f"{view.address('compare', sort='rank')}&{pair}"
-    return BoardRow(
-        row=row,
-        clear_leader=pk == leader,
-        below=below,
-        below_name=names.get(below.lower, "") if below else "",
-        compare_url=compare_url,
-        style=findings.style_scores.get(pk),
-    )
-
-
-def _column(slug: str, query: BoardQuery, column: str) -> SortColumn:
-    """A column's heading: that of the sorted column reverses the order."""
-    is_chosen = query.sort.removeprefix("-") == column
-    is_reversed = query.sort.startswith("-")
-    is_rising = (column in RISING) != is_reversed
-    return SortColumn(
-        name=column,
-        title=TITLES[column],
-        url=query.address(slug, sort=f"-{column}" if is_chosen and not is_reversed else column),
-        aria_sort=("ascending" if is_rising else "descending") if is_chosen else "",
-        arrow=("▲" if is_rising else "▼") if is_chosen else "",
-    )
-
-
-def _chart(rows: list[BoardStanding]) -> Chart | None:
-    return interval_chart(
-        [
-            ChartMark(row.name, row.standing.score, row.standing.low, row.standing.high)
-            for row in rows
-            if row.standing.score is not None
-        ]
-    )
 
 
 @dataclass(frozen=True)
@@ -243,15 +151,18 @@ def index(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    query = BoardQuery.of(request.GET)
+    """The leaderboard; with a search or chosen columns it is made anew each time."""
+    query, table = BoardQuery.of(request.GET), TableQuery.of(request.GET)
 
     def make(arena: Any) -> str:
-        view = read_board(
-            arena, query, columns=SNAPSHOT_COLUMNS, candidate_columns=CANDIDATE_COLUMNS
+        return render_to_string(
+            "ranking/board.html", board_context(read_board(arena, query), table)
         )
-        return render_to_string("ranking/board.html", board_context(view))
 
-    return send_stored(request, slug, query.key("html"), HTML, make)
+    if table.is_stored:
+        return send_stored(request, slug, query.key(table.form), HTML, make)
+    arena = find_arena(slug, actor_of(request))
+    return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
 
 
 @require_safe
@@ -281,6 +192,25 @@ def _send_board(
 
 
 # -- The pages beside a board ----------------------------------------------------------------------
+
+
+@require_safe
+def entries(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Who entered which candidates, and how often each is shown."""
+    query = BoardQuery.unsorted(request.GET)
+
+    def make(arena: Any) -> str:
+        view = read_board(
+            arena, query, columns=SNAPSHOT_COLUMNS, candidate_columns=CANDIDATE_COLUMNS
+        )
+        context = {
+            "arena": arena,
+            "page_links": view.page_links("entries"),
+            "entrants": list_entrants(view.candidates, view.snapshots),
+        }
+        return render_to_string("ranking/entries.html", context)
+
+    return send_stored(request, slug, query.key("entries"), HTML, make)
 
 
 @require_safe

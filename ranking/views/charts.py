@@ -1,12 +1,10 @@
-"""Layout of the SVG charts: scores with intervals, and lines over time. Templates draw them."""
+"""Layout of the SVG charts: a scale of scores, and lines over time. Templates draw them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor
 
-ROW = 26  # px; texts are not scaled, so that they stay legible on a phone
-AXIS = 26
 SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
 STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000)
 MAX_TICKS = 6
@@ -31,17 +29,7 @@ TIME_STEPS = (
 )
 
 
-# -- Scores with intervals -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ChartMark:
-    """A candidate's score, and its interval if there is one."""
-
-    label: str
-    score: float
-    low: float | None
-    high: float | None
+# -- A scale of scores -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -51,47 +39,6 @@ class Tick:
     x: str
     label: int
     minor: bool
-
-
-@dataclass(frozen=True)
-class ChartRow:
-    """Positions in px from the top and, as text, in percent from the left of the plot."""
-
-    label: str
-    short: str
-    full: str
-    top: int
-    middle: int
-    x: str
-    low: str | None
-    high: str | None
-    says: str
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A dot and an interval for each candidate, best first, over a scale with `ticks`."""
-
-    height: int
-    ticks: list[Tick]
-    rows: list[ChartRow]
-    says: str
-
-
-def interval_chart(marks: Sequence[ChartMark]) -> Chart | None:
-    """Lay out scores and intervals; None without any scores."""
-    if not marks:
-        return None
-    marks = sorted(marks, key=lambda mark: -mark.score)
-    scale = ScoreScale.around(
-        [value for mark in marks for value in (mark.low, mark.score, mark.high)]
-    )
-    return Chart(
-        height=AXIS + ROW * len(marks),
-        ticks=scale.ticks(),
-        rows=[_row(i, mark, scale) for i, mark in enumerate(marks)],
-        says=_summary(marks),
-    )
 
 
 @dataclass(frozen=True)
@@ -124,36 +71,12 @@ class ScoreScale:
         return [step * i for i in range(first, floor(self.high / step) + 1)][:MAX_TICKS]
 
 
-def _row(i: int, mark: ChartMark, scale: ScoreScale) -> ChartRow:
-    middle = AXIS + ROW * i + ROW // 2
-    return ChartRow(
-        label=mark.label,
-        short=shorten(mark.label, SHORT),
-        full=shorten(mark.label, FULL),
-        top=middle - ROW // 2,
-        middle=middle,
-        x=scale.percent(mark.score),
-        low=None if mark.low is None else scale.percent(mark.low),
-        high=None if mark.high is None else scale.percent(mark.high),
-        says=_says(mark),
-    )
-
-
 def shorten(name: str, limit: int) -> str:
     """Shorten a name in the middle, because variants of one model differ at the end."""
     if len(name) <= limit:
         return name
     head = (limit - 1) // 2
     return f"{name[:head].rstrip()}…{name[head + 1 - limit :].lstrip()}"
-
-
-def _says(mark: ChartMark) -> str:
-    interval = "" if mark.low is None else f", 95 % interval {mark.low:.0f} to {mark.high:.0f}"
-    return f"{mark.label}: {mark.score:.0f}{interval}"
-
-
-def _summary(marks: Sequence[ChartMark]) -> str:
-    return f"{len(marks)} candidates, from {_says(marks[0])} down to {_says(marks[-1])}."
 
 
 # -- Lines over time -------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def _why_no_score(standing: Standing) -> str:
 
 def _ranks(standing: Standing, to: str) -> str:
     """A single rank if only one is possible; otherwise from the best to the worst."""
-    low, high = standing.rank_low, standing.rank_high
+    low, high = standing.sure_rank_low, standing.sure_rank_high
     return str(standing.rank) if low is None or low == high else f"{low}{to}{high}"
 
 

@@ -20,7 +20,7 @@ TOPICS = {
     "combined": "People and judges combined",
     "clusters": "Dependent votes",
     "rank": "Rank and its range",
-    "number-one": "Clear number one",
+    "number-one": "Clear leader",
     "neighbours": "Lead over next",
     "fragility": "Robustness of number one",
     "style": "Style-controlled score",

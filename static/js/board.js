@@ -1,10 +1,83 @@
-// The interactive chart is 1 MB compressed, so nothing of it is loaded before a reader asks.
+// A leaderboard's search, its menus, and the interactive chart, which is 1 MB compressed, so nothing
+// of it is loaded before a reader asks.
 "use strict";
+
+(() => {
+  const input = document.querySelector("[data-search] input[type=search]");
+  const table = document.querySelector("table.board");
+  if (!input || !table) return;
+  const found = document.querySelector("[data-found]");
+  let loading = input.dataset.all
+    ? () =>
+        fetch(input.dataset.all)
+          .then((answer) => answer.text())
+          .then((text) => {
+            const page = new DOMParser().parseFromString(text, "text/html");
+            const bodies = page.querySelectorAll("table.board tbody");
+            if (!bodies.length) return;
+            table.querySelectorAll("tbody").forEach((body) => body.remove());
+            table.append(...bodies);
+            document.querySelector(".more-rows")?.remove();
+          })
+          .catch(() => {})
+    : null;
+
+  const filter = () => {
+    const text = input.value.trim().toLowerCase();
+    let n = 0;
+    let all = 0;
+    for (const body of table.tBodies) {
+      let inBody = 0;
+      for (const row of body.rows) {
+        const name = row.querySelector("th[scope=row]");
+        if (!name) continue;
+        all += 1;
+        row.hidden = !name.textContent.toLowerCase().includes(text);
+        inBody += row.hidden ? 0 : 1;
+      }
+      body.hidden = !inBody;
+      n += inBody;
+    }
+    found.textContent = text ? `${n} of ${all} candidates match “${input.value.trim()}”.` : "";
+    const address = new URL(location.href);
+    if (text) address.searchParams.set("q", input.value.trim());
+    else address.searchParams.delete("q");
+    history.replaceState(null, "", address);
+  };
+
+  // A page that was searched by the server has only the rows found: the form asks it again.
+  if (new URLSearchParams(location.search).get("q")) return;
+  input.addEventListener("input", async () => {
+    const load = loading;
+    loading = null;
+    if (load) await load();
+    filter();
+  });
+  input.form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    filter();
+  });
+})();
+
+(() => {
+  const open = () => document.querySelectorAll("details.menu[open]");
+  document.addEventListener("click", (event) => {
+    for (const menu of open()) if (!menu.contains(event.target)) menu.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const menu of open()) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+  });
+})();
 
 (() => {
   const button = document.querySelector("[data-interactive]");
   if (!button) return;
   const status = document.querySelector("[data-interactive-status]");
+  const figure = document.getElementById("chart");
 
   const load = (source) =>
     new Promise((resolve, reject) => {
@@ -18,6 +91,7 @@
   button.hidden = false;
   button.addEventListener("click", async () => {
     button.disabled = true;
+    figure.hidden = false;
     status.textContent = "Loading the interactive chart…";
     try {
       const [answer] = await Promise.all([
@@ -26,7 +100,7 @@
         load(button.dataset.chart),
       ]);
       if (!answer.ok) throw new Error(`${button.dataset.results} answered ${answer.status}`);
-      await window.ringsideChart(document.getElementById("chart"), await answer.json());
+      await window.ringsideChart(figure, await answer.json());
       button.remove();
       status.textContent = window.matchMedia("(pointer: coarse)").matches
         ? "Tap a dot for details."
@@ -34,7 +108,7 @@
     } catch (error) {
       console.error(error);
       button.disabled = false;
-      status.textContent = "The interactive chart could not be loaded. The chart above shows the same numbers.";
+      status.textContent = "The interactive chart could not be loaded. The table above shows the same numbers.";
     }
   });
 })();

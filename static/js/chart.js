@@ -83,7 +83,6 @@
     const standings = board.standings
       .filter(({ score }) => score !== null)
       .sort((a, b) => b.score - a.score);
-    const still = holder.querySelector(".chart");
     const place = document.createElement("div");
     place.className = "interactive";
     holder.prepend(place);
@@ -95,7 +94,6 @@
         modeBarButtonsToRemove: ["select2d", "lasso2d"],
       });
     await draw();
-    still.remove();
     new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   };

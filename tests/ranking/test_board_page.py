@@ -4,6 +4,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena)
     assert "Support answers" in page
     assert "Which answer helps more?" in page
     assert "24 votes by 1 rater on 8 prompts" in words(page)
-    assert len(re.findall(r'<circle\s+class="score"', page)) == 4  # three candidates and the legend
+    assert page.count("<circle") == 3  # one in each row
     assert "seed 0" in page
     assert "One person cast all votes; others may prefer something else." in words(page)
     assert "/a/support/vote/" in page
@@ -211,7 +212,7 @@ def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, are
     page = client.get("/a/support/").text
     assert "A score without an interval" in page
     row = next(row for row in page.split("<tr") if "newcomer" in row and '<td class="rank"' in row)
-    assert '<td class="number">–</td>' in markup(row)
+    assert "<small>–</small>" in markup(row)
 
 
 def test_an_empty_arena_is_not_said_to_have_come_without_texts(client: Client) -> None:
@@ -380,6 +381,77 @@ def test_a_new_release_makes_every_page_anew(client: Client, arena: Arena) -> No
     assert BoardPage.objects.exists()
     call_command("migrate", verbosity=0)
     assert not BoardPage.objects.exists()
+
+
+# -- The table -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def long_arena(client: Client) -> Arena:
+    """120 ranked candidates, the first of which scores highest."""
+    arena = make_arena(n_candidates=120, n_prompts=1, slug="long")
+    snapshot = publish(arena)
+    standings = list(snapshot.standings.order_by("candidate"))
+    for i, standing in enumerate(standings):
+        standing.rank, standing.score = i + 1, 1500.0 - 5 * i
+        standing.low, standing.high = standing.score - 40, standing.score + 40
+    snapshot.standings.bulk_update(standings, ["rank", "score", "low", "high"])
+    return arena
+
+
+def rows_of(page: str) -> list[str]:
+    """The names in the table, from the top."""
+    return re.findall(r'<th scope="row" class="name"><a [^>]+>([^<]+)</a>', markup(page))
+
+
+def test_a_long_table_shows_a_hundred_and_the_rest_on_request(
+    client: Client, long_arena: Arena
+) -> None:
+    page = client.get("/a/long/").text
+    assert len(rows_of(page)) == 100
+    assert "Show 20 more candidates" in words(page)
+    assert page.count("<") / 2 < 3000  # elements: those without a closing tag count half
+    assert len(rows_of(client.get("/a/long/?rows=all").text)) == 120
+
+
+def test_a_search_keeps_true_ranks_and_says_how_many_match(
+    client: Client, long_arena: Arena
+) -> None:
+    page = client.get("/a/long/?q=ATE-117&sort=name").text
+    assert rows_of(page) == ["candidate-117"]
+    assert '<td class="rank">118<' in markup(page)
+    assert "1 of 120 candidates match “ATE-117”." in words(page)
+    assert not BoardPage.objects.filter(key__contains="117").exists()
+    none = client.get("/a/long/?q=<script>").text
+    assert "0 of 120 candidates match “&lt;script&gt;”." in none
+
+
+def test_columns_are_chosen_by_the_address_and_kept_by_its_links(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    page = client.get("/a/support/?columns=elo&columns=both_bad,nonsense").text
+    headings = [words(one) for one in re.findall(r'<th\s+scope="col".*?</th>', page, re.DOTALL)]
+    assert [*headings[:3], *headings[4:]] == ["Rank ▲", "Candidate", "Score", "Elo", "Both bad"]
+    assert "columns=elo%2Cboth_bad" in page
+    assert "sort=elo" not in client.get("/a/support/").text
+
+
+def test_intervals_of_all_rows_share_one_scale(client: Client, long_arena: Arena) -> None:
+    page = client.get("/a/long/?rows=all").text
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', page)]
+    assert dots == sorted(dots, reverse=True)
+    assert 0 < dots[-1] < dots[0] < 100
+    gaps = [a - b for a, b in pairwise(dots)]
+    assert max(gaps) - min(gaps) < 0.05  # as between the scores
+
+
+def test_one_wide_interval_does_not_flatten_the_others(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    snapshot.standings.filter(rank=3).update(low=-90_000.0)
+    leases.drop_pages(arena_id=arena.pk)
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', client.get("/a/support/").text)]
+    assert dots[0] - dots[-1] > 25
 
 
 # -- Landmarks -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def standing(**values: Any) -> Standing:
-    ranked = {"rank": 2, "rank_low": 1, "rank_high": 3, "score": 1043.4, "votes": 9}
+    ranked = {"rank": 2, "sure_rank_low": 1, "sure_rank_high": 3, "score": 1043.4, "votes": 9}
     return Standing(**ranked | {"low": 1025.6, "high": 1060.2} | values)
 
 
@@ -37,15 +37,15 @@ def texts(svg: bytes) -> list[str | None]:
     ("found", "message"),
     [
         (standing(), "#1–3, 1043 (1026–1060)"),
-        (standing(rank_low=2, rank_high=2), "#2, 1043 (1026–1060)"),
+        (standing(sure_rank_low=2, sure_rank_high=2), "#2, 1043 (1026–1060)"),
         (standing(low=849.4, high=1284.0), "#1–3, 1043 (849–1284)"),
         (
-            standing(rank_low=None, rank_high=None, low=None, high=None),
+            standing(sure_rank_low=None, sure_rank_high=None, low=None, high=None),
             "#2, 1043, no interval yet",
         ),
         (Standing(votes=5), "not comparable yet"),
-        (Standing(votes=9, wins=9, rank=1, rank_low=1, rank_high=1), "#1, never lost"),
-        (Standing(votes=9, losses=9, rank=3, rank_low=2, rank_high=3), "#2–3, never won"),
+        (Standing(votes=9, wins=9, rank=1, sure_rank_low=1, sure_rank_high=1), "#1, never lost"),
+        (Standing(votes=9, losses=9, rank=3, sure_rank_low=2, sure_rank_high=3), "#2–3, never won"),
         (Standing(votes=0), "no votes yet"),
         (None, "no votes yet"),
     ],
@@ -244,9 +244,10 @@ def test_pages_say_how_to_show_them_elsewhere(
 def test_a_bare_rank_is_not_taken_for_the_best(client: Client, arena: Arena) -> None:
     publish(arena)
     board, embedded = (client.get(f"/a/support/{path}").content.decode() for path in ("", "embed/"))
-    said = re.search(r"No clear number one yet: [^<]+", board)
+    said = re.search(r"is ahead, but [^<]+", board)
     assert said is not None
     assert said[0] in embedded
+    assert "No clear leader yet." in embedded
 
 
 @pytest.mark.django_db
@@ -257,7 +258,7 @@ def test_who_is_clearly_first_is_called_so(client: Client, arena: Arena) -> None
     snapshot.findings["leader"] = first.candidate_id
     snapshot.save()
     page = client.get("/a/support/embed/").content.decode()
-    assert f"Clear number one: {first.candidate}." in page
+    assert f"{first.candidate} is the clear leader." in page
 
 
 @pytest.mark.django_db
@@ -271,6 +272,6 @@ def test_a_sample_says_whose_opinion_it_is(client: Client, is_sample: bool) -> N
 @pytest.mark.django_db
 def test_one_rank_is_no_range_on_the_board_either(client: Client, arena: Arena) -> None:
     publish(arena)
-    Standing.objects.filter(snapshot__board__arena=arena).update(rank_low=2, rank_high=2)
+    Standing.objects.filter(snapshot__board__arena=arena).update(sure_rank_low=2, sure_rank_high=2)
     page = client.get("/a/support/").content.decode()
     assert "could be" not in page.split("<tbody>")[1].split("</tbody>")[0]

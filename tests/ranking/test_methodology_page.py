@@ -129,7 +129,7 @@ def test_before_the_first_board_there_is_a_page_that_says_so(client: Client) -> 
 def test_an_empty_board_is_explained_too(client: Client) -> None:
     publish(make_arena(n_candidates=0, slug="empty"))
     page = methodology(client, "/a/empty/methodology/")
-    assert "no clear number one, because there are no intervals yet" in page
+    assert "no clear leader, because there are no intervals yet" in page
     assert "0 candidates are ranked, 0 are not comparable yet" in words(page)
 
 

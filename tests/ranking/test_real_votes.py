@@ -85,7 +85,7 @@ def test_the_crowds_board_says_how_little_is_sure(client: Client, data_dir: Path
     call_command("import_arena", "llmfao", str(data_dir / "crowd-votes/llmfao.csv"), quiet=True)
     call_command("refresh_boards", "llmfao")
     board, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))
-    assert "No clear number one yet: " in board
+    assert "No clear leader yet." in board
     assert "Removing just 13 of 8,931 votes would put Platypus-2 Ins" in board
     assert "agree in 53 % of cases (15,112 pairs of votes)" in board
     assert "the same one in 70 % of cases (6,755)" in board
@@ -103,6 +103,6 @@ def test_the_judges_board_has_a_clear_number_one_and_style(client: Client, data_
     call_command("import_arena", "variants", str(data_dir / "prompt-variants"), quiet=True)
     call_command("refresh_boards", "variants")
     board = get_page(client, "/a/variants/")
-    assert board.count("★ Clear number one") == 2
+    assert board.count(">Clear leader<") == 1
     assert "An answer twice as long scores about 124 Elo higher than" in board
     assert "Nobody has compared their answers yet." in board

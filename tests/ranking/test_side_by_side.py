@@ -171,8 +171,8 @@ def standing(score: float | None, half: float | None = 30, rank: tuple[int, int]
         low=score - half if known else None,  # type: ignore[operator]
         high=score + half if known else None,  # type: ignore[operator]
         rank=rank[0],
-        rank_low=rank[0] if known else None,
-        rank_high=rank[1] if known else None,
+        sure_rank_low=rank[0] if known else None,
+        sure_rank_high=rank[1] if known else None,
     )
 
 

@@ -95,6 +95,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("compare", "get"): Row(ALL),
     ("side_by_side", "get"): Row(ALL),
     ("history", "get"): Row(ALL),
+    ("entries", "get"): Row(ALL),
     ("methodology", "get"): Row(ALL),
     ("candidate", "get"): Row(ALL),
     ("comparison", "get"): Row(ALL),

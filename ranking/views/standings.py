@@ -1,0 +1,390 @@
+"""The leaderboard's table: columns, cells, intervals on one scale, search, and links that keep
+all of these."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from arena.templatetags.arena_tags import dollars, seconds
+from ranking.board_data import RISING, BoardStanding, BoardView
+from ranking.templatetags.ranking_tags import (
+    NONE,
+    elo,
+    figures,
+    grouped,
+    percent,
+    tokens,
+)
+from ranking.views.charts import ScoreScale
+
+MOST_ROWS = 100  # on the page at first; the rest on request
+MOST_COLUMNS = 5  # beside rank, name and score; more make the table scroll sideways
+LONGEST_SEARCH = 100
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows: its text, a small line below it, a link; `spoken` is for screen readers
+    and comes after the text, `before` comes before it."""
+
+    text: str
+    under: str = ""
+    url: str = ""
+    before: str = ""
+    spoken: str = ""
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column that readers may choose; `shown` by default; `has`: whether the board has values."""
+
+    title: str
+    hint: str
+    cell: Callable[["TableRow"], Cell]
+    has: Callable[[BoardView], bool] = lambda view: True
+    shown: bool = False
+
+
+@dataclass(frozen=True)
+class DrawnInterval:
+    """Where the dot and the ends of the line are, in percent of the scale; '' if there is none."""
+
+    x: str = ""
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A ranked candidate's row."""
+
+    row: BoardStanding
+    is_leader: bool = False
+    below_name: str = ""
+    compare_url: str = ""
+    drawn: DrawnInterval = DrawnInterval()
+    about: Sequence[str] = ()
+    cells: Sequence[tuple[str, Cell]] = ()
+
+
+def _lead(line: TableRow) -> Cell:
+    below = line.row.below
+    if below is None:
+        return Cell(NONE)
+    if below.separated:
+        return Cell("clear lead", url=line.compare_url, spoken=f"over {line.below_name}")
+    if below.votes:
+        spoken = f"to separate it from {line.below_name}"
+        return Cell(below.words, url=line.compare_url, spoken=spoken)
+    return Cell("too close to call", url=line.compare_url, spoken=f"against {line.below_name}")
+
+
+def _style(line: TableRow) -> Cell:
+    style = line.row.style
+    if style is None:
+        return Cell(NONE)
+    ends = "" if style.low is None else f"{elo(style.low)}–{elo(style.high)}"
+    return Cell(elo(style.score), ends)
+
+
+def _price(line: TableRow) -> Cell:
+    value = line.row.value
+    if not value.n_priced:
+        return Cell(NONE)
+    answers = f"{grouped(value.n_priced)} answer{'' if value.n_priced == 1 else 's'}"
+    before = "No other candidate is both better and cheaper" if value.unbeaten else ""
+    return Cell(dollars(value.price), answers, before=before)
+
+
+def _seconds(line: TableRow) -> Cell:
+    value = line.row.value
+    if not value.n_timed:
+        return Cell(NONE)
+    answers = f"{grouped(value.n_timed)} answer{'' if value.n_timed == 1 else 's'}"
+    return Cell(seconds(value.seconds), answers)
+
+
+def _tokens(line: TableRow) -> Cell:
+    value = line.row.value
+    if not value.n_counted:
+        return Cell(NONE)
+    return Cell(f"{tokens(value.tokens_in)} → {tokens(value.tokens_out)}")
+
+
+def _elo(line: TableRow) -> Cell:
+    low, high = line.row.elo_low, line.row.elo_high
+    return Cell(elo(line.row.standing.elo), "" if low is None else f"{elo(low)}–{elo(high)}")
+
+
+def _has_lead(view: BoardView) -> bool:
+    return any(row.below for row in view.ranked)
+
+
+COLUMNS = {
+    "lead": TableColumn(
+        "Lead over next",
+        "A clear lead over the next candidate, or about how many more votes would settle it",
+        _lead,
+        has=_has_lead,
+    ),
+    "win_rate": TableColumn(
+        "Win rate",
+        "Share of votes won; a tie counts as half",
+        lambda line: Cell(percent(line.row.standing.win_rate)),
+        shown=True,
+    ),
+    "style": TableColumn(
+        "Style-controlled",
+        "Score without the effect of length, headings, lists and bold words; below it, its 95 %"
+        " interval",
+        _style,
+        has=lambda view: view.has_style,
+        shown=True,
+    ),
+    "price": TableColumn(
+        "$ per 1,000",
+        "Mean cost of 1,000 answers in dollars; below it, the number of answers measured",
+        _price,
+        has=lambda view: view.has_prices,
+        shown=True,
+    ),
+    "wins_per_dollar": TableColumn(
+        "Wins per $",
+        "Prompts on which it is expected to beat the average candidate, per dollar spent",
+        lambda line: Cell(figures(line.row.value.wins_per_dollar)),
+        has=lambda view: view.has_costs,
+    ),
+    "seconds": TableColumn(
+        "Seconds",
+        "Mean time per answer; below it, the number of answers measured",
+        _seconds,
+        has=lambda view: view.has_times,
+    ),
+    "wins_per_second": TableColumn(
+        "Wins per s",
+        "Prompts on which it is expected to beat the average candidate, per second of waiting",
+        lambda line: Cell(figures(line.row.value.wins_per_second)),
+        has=lambda view: view.has_times,
+    ),
+    "tokens": TableColumn(
+        "Tokens",
+        "Mean number of tokens sent and received per answer",
+        _tokens,
+        has=lambda view: view.has_tokens,
+    ),
+    "elo": TableColumn(
+        "Elo",
+        "Online Elo rating, updated after every vote; below it, its 95 % interval",
+        _elo,
+        has=lambda view: view.has_elo,
+    ),
+    "both_bad": TableColumn(
+        "Both bad",
+        "Share of votes that rated both answers bad",
+        lambda line: Cell(percent(line.row.standing.both_bad_rate)),
+    ),
+    "votes": TableColumn(
+        "Votes",
+        "Votes this candidate took part in",
+        lambda line: Cell(grouped(line.row.standing.votes)),
+        shown=True,
+    ),
+}
+UNSORTED = {"tokens"}
+FIXED = {
+    "rank": ("Rank", "1 + the number of candidates placed higher; below it, the possible ranks"),
+    "name": ("Candidate", ""),
+    "score": ("Score", "Bradley-Terry score on the Elo scale; the average candidate scores 1000"),
+}
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """What a reader asks of the table besides its order. Empty `columns`: those shown by default.
+
+    Only tables with neither a choice of columns nor a search are stored, or strangers could fill
+    the store.
+    """
+
+    columns: tuple[str, ...] = ()
+    search: str = ""
+    show_all: bool = False
+
+    @classmethod
+    def of(cls, parameters: QueryDict) -> "TableQuery":
+        named = {name for text in parameters.getlist("columns") for name in text.split(",")}
+        return cls(
+            tuple(name for name in COLUMNS if name in named),
+            " ".join(parameters.get("q", "").replace("\0", "").split())[:LONGEST_SEARCH],
+            parameters.get("rows", "") == "all",
+        )
+
+    @property
+    def is_stored(self) -> bool:
+        return not self.columns and not self.search
+
+    @property
+    def form(self) -> str:
+        """The stored page's kind."""
+        return "html-all" if self.show_all else "html"
+
+    def parameters(self, **changes: str) -> dict[str, str]:
+        """As parameters of a URL; empty ones are left out by `BoardQuery.address`."""
+        rows = "all" if self.show_all else ""
+        return {"columns": ",".join(self.columns), "q": self.search, "rows": rows} | changes
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column's heading: its link sorts, and reverses the order of the sorted column."""
+
+    name: str
+    title: str
+    hint: str
+    url: str = ""
+    aria_sort: str = ""
+    arrow: str = ""
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """A box in the list of columns."""
+
+    name: str
+    title: str
+    chosen: bool
+
+
+def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dict[str, Any]:
+    """The context of `ranking/_standings.html`."""
+    offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
+    chosen = table.columns or [name for name, column in offered.items() if column.shown]
+    sorted_by = view.query.sort.removeprefix("-")
+    columns = {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
+    found = [row for row in view.ranked if _matches(row, table.search)]
+    shown = found if table.show_all or table.search else found[:MOST_ROWS]
+    scale = _scale(view.ranked)
+    names = {row.standing.candidate_id: row.name for row in view.rows}
+    return {
+        "table": table,
+        "fixed": {name: _heading(view, table, name, *texts) for name, texts in FIXED.items()},
+        "headings": [
+            _heading(view, table, name, column.title, column.hint)
+            for name, column in columns.items()
+        ],
+        "ticks": scale.ticks() if scale else [],
+        "lines": [_row(view, row, scale, names, leader, columns) for row in shown],
+        "n_found": len(found),
+        "n_more": len(found) - len(shown),
+        "all_url": _address(view, table, rows="all"),
+        "clear_url": _address(view, table, q=""),
+        "column_choices": [
+            ColumnChoice(name, column.title, name in columns) for name, column in offered.items()
+        ],
+        "kept": [
+            (name, value)
+            for name, value in (
+                ("raters", view.query.raters),
+                ("category", view.query.category),
+                ("sort", "" if view.query.sort == "rank" else view.query.sort),
+            )
+            if value
+        ],
+        # Where a row has no space for more, it shows the column that it is sorted by.
+        "on_phone": sorted_by if sorted_by in columns else "votes",
+        "is_wide": len(columns) > MOST_COLUMNS,
+    }
+
+
+def _matches(row: BoardStanding, search: str) -> bool:
+    """Whether the candidate's name or description contains the search, in any case."""
+    candidate = row.standing.candidate
+    texts = [row.name, *(candidate_line(candidate))]
+    return search.casefold() in " ".join(texts).casefold()
+
+
+def candidate_line(candidate: Any) -> list[str]:
+    """What stands below a candidate's name; nothing while it is undisclosed."""
+    if candidate.disclosed_at is None:
+        return []
+    said = (candidate.model if candidate.model != candidate.name else "", candidate.team)
+    return [str(text) for text in said if text]
+
+
+def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
+    """The scale around all scores. Very wide intervals are cut off, not to flatten the others."""
+    scores = [row.standing.score for row in rows if row.standing.score is not None]
+    if not scores:
+        return None
+    reach = max(max(scores) - min(scores), 50.0)
+    low, high = min(scores) - reach, max(scores) + reach
+    ends = [
+        min(max(end, low), high)
+        for row in rows
+        for end in (row.standing.low, row.standing.high)
+        if end is not None
+    ]
+    return ScoreScale.around([*scores, *ends])
+
+
+def _row(
+    view: BoardView,
+    row: BoardStanding,
+    scale: ScoreScale | None,
+    names: dict[int, str],
+    leader: int | None,
+    columns: dict[str, TableColumn],
+) -> TableRow:
+    standing, below = row.standing, row.below
+    compare_url = ""
+    if below:
+        pair = urlencode({"a": below.upper, "b": below.lower})
+        compare_url = f"{view.address('compare', sort='rank')}&{pair}"
+    line = TableRow(
+        row=row,
+        is_leader=standing.candidate_id == leader,
+        below_name=names.get(below.lower, "") if below else "",
+        compare_url=compare_url,
+        about=candidate_line(standing.candidate),
+        drawn=_drawn(row, scale),
+    )
+    cells = [(name, column.cell(line)) for name, column in columns.items()]
+    return TableRow(**vars(line) | {"cells": cells})
+
+
+def _drawn(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
+    """An open interval reaches the edge of the scale."""
+    standing = row.standing
+    if scale is None:
+        return DrawnInterval()
+    x = "" if standing.score is None else scale.percent(standing.score)
+    if standing.low is None and standing.high is None:
+        return DrawnInterval(x)
+    low = scale.low if standing.low is None else max(standing.low, scale.low)
+    high = scale.high if standing.high is None else min(standing.high, scale.high)
+    return DrawnInterval(x, scale.percent(low), scale.percent(high))
+
+
+def _address(view: BoardView, table: TableQuery, **changes: str) -> str:
+    names = {name: value for name, value in changes.items() if name == "sort"}
+    others = {name: value for name, value in changes.items() if name != "sort"}
+    return view.address("board", **table.parameters(**others), **names)
+
+
+def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: str) -> Heading:
+    if name in UNSORTED:
+        return Heading(name, title, hint)
+    sort = view.query.sort
+    is_chosen, is_reversed = sort.removeprefix("-") == name, sort.startswith("-")
+    is_rising = (name in RISING) != is_reversed
+    return Heading(
+        name=name,
+        title=title,
+        hint=hint,
+        url=_address(view, table, sort=f"-{name}" if is_chosen and not is_reversed else name),
+        aria_sort=("ascending" if is_rising else "descending") if is_chosen else "",
+        arrow=("▲" if is_rising else "▼") if is_chosen else "",
+    )
