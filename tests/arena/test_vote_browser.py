@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from arena.models import Comparison, Vote
+from arena.models import Comparison, Response, Vote
 from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -239,6 +239,47 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, long
     page.get_by_text("You chose").wait_for()
     context.close()
     assert Vote.objects.get().outcome == "right"
+
+
+def test_long_answers_end_at_the_same_place_until_both_are_unfolded(page, live_server):
+    arena = make_arena(2, 2)
+    Response.objects.filter(candidate__name="candidate-0").update(text="Long.\n\n" * 60)
+    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    heights = "texts => texts.map(text => text.clientHeight)"
+    texts = page.locator(f"{PAIR} .answer > .prose")
+    folded = max(texts.evaluate_all(heights))
+    page.get_by_role("button", name="Show the rest of both answers").click()
+    assert max(texts.evaluate_all(heights)) > 2 * folded
+
+
+def test_words_that_differ_are_highlighted_on_request(open_vote_page):
+    page = open_vote_page
+    marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String)"""
+    assert page.evaluate(marked) == []
+    page.keyboard.press("d")
+    comparison = Comparison.objects.with_texts().get(key=key_on_screen(page))
+    texts = [comparison.left_response.text, comparison.right_response.text]
+    assert page.evaluate(marked) == [text.split()[1] for text in texts]  # "Answer 0-1 of somebody."
+    press(page, "t")
+    assert len(page.evaluate(marked)) == 2  # and in the pairs that follow
+    page.keyboard.press("d")
+    assert page.evaluate(marked) == []
+
+
+def test_on_a_phone_the_answer_on_the_screen_is_named(browser, live_server, long_arena):
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True
+    )
+    page = context.new_page()
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    current = page.locator(f'{PAIR} .tabs [aria-current="true"]')
+    expect(current).to_have_text("Answer A")
+    page.locator(f"{PAIR} .answers").evaluate("answers => answers.scrollTo({ left: 400 })")
+    expect(current).to_have_text("Answer B")
+    page.locator(f"{PAIR} .tabs a").first.tap()
+    expect(current).to_have_text("Answer A")
+    expect(page.locator(f"{PAIR} .answer h2").first).to_be_in_viewport()
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
