@@ -1,5 +1,7 @@
 """Reads the environment for `arena.settings`. Error messages never repeat secrets."""
 
+import base64
+import hmac
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ ENGINES = {
     "postgres": "django.db.backends.postgresql",
     "postgresql": "django.db.backends.postgresql",
 }
+VOTE_LOG_KEY_BYTES = 32
 BROKERS = ("memory", "redis", "rediss")
 
 
@@ -87,6 +90,33 @@ def secret_key(env: Env, home: Path, *, required: bool) -> str:
     kept = home / "secret_key"
     if not kept.exists():
         _write_once(kept, secrets.token_urlsafe(50))
+    return kept.read_text()
+
+
+def vote_log_key(env: Env, home: Path, secret: str, *, production: bool) -> str:
+    """Return VOTE_LOG_KEY or the text of VOTE_LOG_KEY_FILE: 32 bytes in URL-safe Base64.
+
+    Without it, a generated key is stored in `home`. In production, where processes may have no
+    folder in common, it is derived from `secret` instead.
+    """
+    if given := env.str("VOTE_LOG_KEY", None) or text_of_file(env, "VOTE_LOG_KEY_FILE"):
+        try:
+            decoded = base64.urlsafe_b64decode(given)
+        except ValueError:
+            decoded = b""
+        if len(decoded) != VOTE_LOG_KEY_BYTES:
+            raise ImproperlyConfigured(
+                "VOTE_LOG_KEY must be 32 bytes in URL-safe Base64. Make one:"
+                " openssl rand -base64 32 | tr +/ -_"
+            )
+        return given
+    if production:
+        derived = hmac.digest(secret.encode(), b"ringside log of votes", "sha256")
+        return base64.urlsafe_b64encode(derived).decode()
+    kept = home / "vote_log_key"
+    if not kept.exists():
+        generated = base64.urlsafe_b64encode(secrets.token_bytes(VOTE_LOG_KEY_BYTES))
+        _write_once(kept, generated.decode())
     return kept.read_text()
 
 

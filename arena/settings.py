@@ -38,6 +38,7 @@ with stop_on_bad_value():
     HSTS = env.str("HSTS", "site", validate=OneOf(["site", "subdomains", "preload"]))
     HOME = home_folder(env, BASE_DIR / "var")
     SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
+    VOTE_LOG_KEY = conf.vote_log_key(env, HOME, SECRET_KEY, production=PRODUCTION)
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
     HOST = env.str("HOST", "127.0.0.1")

@@ -1,5 +1,6 @@
 """Votes and covariances read from the database as arrays."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,10 +116,21 @@ def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozen
 
     `trusted`: the ids of the raters whose votes the trusted tallies count.
     """
-    rows = list(votes.values_list(*COLUMNS)[:limit])
-    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    pk, left, right, outcome, preference, prompt, category, rater, kind, row = columns
-    return Votes(
+    return read_votes_with((), votes, limit, trusted)[0]
+
+
+def read_votes_with(
+    others: Sequence[str],
+    votes: VoteQuerySet,
+    limit: int,
+    trusted: frozenset[int] = frozenset(),
+) -> tuple[Votes, list[tuple[Any, ...]]]:
+    """Read votes as `read_votes`, and columns of their rows under other names."""
+    names = (*COLUMNS, *others)
+    rows = list(votes.values_list(*names)[:limit])
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    pk, left, right, outcome, preference, prompt, category, rater, kind, row, *rest = columns
+    read = Votes(
         pk=np.array(pk, np.int64),
         left=np.array(left, np.int64),
         right=np.array(right, np.int64),
@@ -131,6 +143,7 @@ def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozen
         trusted=np.array([pk in trusted for pk in rater], np.bool_),
         source_row=np.array([n or 0 for n in row], np.int64),
     )
+    return read, rest
 
 
 def rater_names(arena_id: int, raters: str, category: str) -> list[str]:

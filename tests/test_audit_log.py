@@ -13,13 +13,14 @@ from django.core.management import call_command
 from arena import generation_runs as answering
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AuditEntry, Rater, Role, Run
+from arena.models import AuditEntry, Rater, Role, Run, Vote
 from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
 from judges.services import decisions
 from judges.services import runs as judge_runs
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
 from tests.factories import make_arena, make_candidate, make_empty_team
+from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +116,14 @@ def give(on: Stage) -> None:
 def block(on: Stage) -> None:
     rater = Rater.objects.create(kind=Rater.Kind.PERSON, arena=on.arena, name="bot")
     call_command("void_rater", str(rater.pk), reason="a script")
+
+
+@act("repaired the log of votes")
+def repair(on: Stage) -> None:
+    vote = on.vote()
+    publish(on.arena)
+    Vote.objects.filter(pk=vote.pk).update(outcome="tie")
+    call_command("verify_log", on.arena.slug, repair="mistake corrected")
 
 
 # -- Prompts ---------------------------------------------------------------------------------------
@@ -236,7 +245,11 @@ BY = {
         "set the budget",
         "voided votes",
     },
-    "an operator, by a command": {"blocked a rater", "deleted an arena"},
+    "an operator, by a command": {
+        "blocked a rater",
+        "deleted an arena",
+        "repaired the log of votes",
+    },
     "a rule of the arena": {"disclosed a candidate"},
 }
 

@@ -10,6 +10,7 @@ from ranking.models.boards import (
     SnapshotMatrices,
     Standing,
 )
+from ranking.models.log import LogLink, VoteLog
 from ranking.models.tallies import (
     ArenaRefresh,
     BoardPage,
@@ -33,6 +34,7 @@ __all__ = [
     "Counted",
     "EloCheckpoint",
     "EloInterval",
+    "LogLink",
     "RaterTally",
     "Raters",
     "ResponseStyle",
@@ -44,4 +46,5 @@ __all__ = [
     "Tally",
     "TallyDelta",
     "TallyMember",
+    "VoteLog",
 ]

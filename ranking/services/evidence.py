@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from arena.models import Candidate
 from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
+from ranking.services import vote_log
 from ranking.tallies import VoteCounts
 from ranking.votes import Ints
 
@@ -23,7 +25,8 @@ class BoardEvidence:
     """The vote counts per pair of a board, and the (K,) ids of its candidates, ascending.
 
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
-    juries, else of trusted judges; "" if nobody is trusted, and on all other boards.
+    juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`: of
+    the log of votes that the counts stand on.
     """
 
     board: Board
@@ -34,6 +37,7 @@ class BoardEvidence:
     n_prompts: int
     last_vote_id: int
     narrowing: str = ""
+    log_head: Mapping[str, Any] | None = None
 
     @property
     def both_bad_is_tie(self) -> bool:
@@ -59,10 +63,11 @@ class BoardEvidence:
 
 @dataclass(frozen=True, eq=False)
 class ArenaTallies:
-    """The tallies of an arena by question, and the ids of its active candidates."""
+    """The tallies of an arena by question, the ids of its active candidates, its log's head."""
 
     tallies: Mapping[Question, Tally]
     active: Sequence[int]
+    log_head: Mapping[str, Any] | None
 
     def questions(self) -> set[Question]:
         """Each (raters, category) with votes, whether or not the raters are trusted."""
@@ -94,6 +99,7 @@ class ArenaTallies:
             n_prompts=tally.n_prompts if tally else 0,
             last_vote_id=tally.last_vote_id if tally else 0,
             narrowing=narrowing.raters if narrowing else "",
+            log_head=self.log_head,
         )
 
     def _narrowing(self, category: str) -> Tally | None:
@@ -102,10 +108,11 @@ class ArenaTallies:
 
 
 def load_tallies(arena_id: int) -> ArenaTallies:
-    """Read all tallies of an arena: two queries, however many votes and boards there are."""
+    """Read all tallies of an arena: three queries, however many votes and boards there are."""
     rows = Tally.objects.filter(arena=arena_id)
     active = Candidate.objects.active().filter(arena=arena_id)
     return ArenaTallies(
         {(tally.raters, tally.category): tally for tally in rows},
         list(active.values_list("pk", flat=True)),
+        vote_log.head(arena_id),
     )

@@ -4,7 +4,8 @@ Whether the tallies count a vote is recorded on the vote (`Vote.tallied`) and, i
 on its import (`Import.tallied_row`), in the transaction that changes the tallies. So a vote that
 commits late with a smaller id still waits to be added, and a voided one waits to be removed, even
 if a process is killed meanwhile. Only the holder of the arena's lease folds; each transaction
-checks that. The record of whose votes count as trusted changes with the tallies too: see `rebuild`.
+checks that, and writes what happened into the arena's log (`vote_log`). The record of whose votes
+count as trusted changes with the tallies too: see `rebuild`.
 """
 
 import uuid
@@ -16,12 +17,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from arena.models import Import, Vote
-from ranking.models import EloCheckpoint, Tallied, Tally, TallyDelta, TallyMember
-from ranking.services import rebuild
+from ranking.models import EloCheckpoint, LogLink, Tallied, Tally, TallyDelta, TallyMember, VoteLog
+from ranking.services import rebuild, vote_log
 from ranking.services.evidence import Question
 from ranking.services.leases import renew
 from ranking.tallies import VoteCounts
-from ranking.votes import Votes, read_votes
+from ranking.votes import Votes, read_votes_with
+
+Kind = LogLink.Kind
 
 BATCH = 5_000  # votes folded in one transaction, which takes a fraction of a second
 
@@ -32,46 +35,60 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
     Raises RefreshLeaseLostError.
     """
     total, trusted = 0, rebuild.tallied_trust(arena_id)
+    log = vote_log.open_log(arena_id=arena_id, token=token)
     for step in (_add_imported, _add_cast, _remove_voided):
-        while folded := step(arena_id, token, trusted):
+        while folded := step(log, token, trusted):
             total += folded
     rebuild.sync_trust(arena_id=arena_id, token=token)
     return total
 
 
-def _add_cast(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
-    waiting = Vote.objects.to_add().filter(arena=arena_id).order_by("pk")
-    votes = read_votes(waiting, BATCH, trusted)
+def _add_cast(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
+    waiting = Vote.objects.to_add().filter(arena=log.arena_id).order_by("pk")
+    votes, others = read_votes_with(vote_log.LOGGED, waiting, BATCH, trusted)
     if not len(votes):
         return 0
     with transaction.atomic():
-        _apply(arena_id, token, votes, sign=1)
+        _apply(log.arena_id, token, votes, sign=1)
+        vote_log.append(log=log, kind=Kind.CAST, columns=vote_log.vote_columns(log, votes, *others))
         Vote.objects.filter(pk__in=votes.pk.tolist()).update(tallied=True)
     return len(votes)
 
 
-def _remove_voided(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
-    voided = Vote.objects.to_take_out().filter(arena=arena_id).order_by("pk")
-    votes = read_votes(voided, BATCH, trusted)
+def _remove_voided(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
+    voided = Vote.objects.to_take_out().filter(arena=log.arena_id).order_by("pk")
+    votes, (at, reasons) = read_votes_with(("voided_at", "void_reason"), voided, BATCH, trusted)
     if not len(votes):
         return 0
     with transaction.atomic():
-        _apply(arena_id, token, votes, sign=-1)
+        _apply(log.arena_id, token, votes, sign=-1)
+        columns = vote_log.removal_columns(votes.pk, at, reasons)
+        vote_log.append(log=log, kind=Kind.VOIDED, columns=columns)
         Vote.objects.filter(pk__in=votes.pk.tolist()).update(tallied=False)
     return len(votes)
 
 
-def _add_imported(arena_id: int, token: uuid.UUID, trusted: frozenset[int]) -> int:
+def _add_imported(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
     """Add the next rows of a revealed import, even voided ones, which are removed later."""
-    for source in Import.objects.to_tally().filter(arena=arena_id).order_by("pk"):
+    for source in Import.objects.to_tally().filter(arena=log.arena_id).order_by("pk"):
         rows = Vote.objects.filter(source=source, source_row__gt=source.tallied_row, tallied=True)
-        votes = read_votes(rows.order_by("source_row"), BATCH, trusted)
+        ordered = rows.order_by("source_row")
+        votes, others = read_votes_with(vote_log.LOGGED, ordered, BATCH, trusted)
         note = Import.objects.filter(pk=source.pk)
         if not len(votes):
-            note.update(tallied_at=timezone.now())
+            with transaction.atomic():
+                renew(token)
+                if note.filter(tallied_at=None).update(tallied_at=timezone.now()):
+                    vote_log.close_import(log=log, source=source)
             continue
         with transaction.atomic():
-            _apply(arena_id, token, votes, sign=1)
+            _apply(log.arena_id, token, votes, sign=1)
+            vote_log.append(
+                log=log,
+                kind=Kind.IMPORT,
+                columns=vote_log.vote_columns(log, votes, *others),
+                details={"source": source.pk},
+            )
             note.update(tallied_row=int(votes.source_row[-1]))
         return len(votes)
     return 0

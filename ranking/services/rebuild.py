@@ -20,7 +20,7 @@ from ranking.models import (
     TallyDelta,
     TallyMember,
 )
-from ranking.services import cluster_tallies
+from ranking.services import cluster_tallies, vote_log
 from ranking.services import elo as elo_service
 from ranking.services.cluster_tallies import CountedVotes, Members, count
 from ranking.services.leases import renew
@@ -31,9 +31,11 @@ from ranking.votes import KINDS, TRUSTED
 def rebuild(*, arena_id: int, token: uuid.UUID) -> list[str]:
     """Recompute the tallies from the votes they count; return one sentence per difference.
 
-    Votes that wait to be folded keep waiting, and so do changes of trust. Raises
-    RefreshLeaseLostError.
+    Votes that wait to be folded keep waiting, and so do changes of trust. Raises BrokenLogError if
+    the votes are not those of their log, and RefreshLeaseLostError.
     """
+    if faults := vote_log.verify(arena_id=arena_id, token=token).sentences:
+        raise vote_log.BrokenLogError(*faults)
     differences = []
     n_votes = Vote.objects.filter(arena=arena_id).count()  # determines how long the steps may take
     trusted = tallied_trust(arena_id)

@@ -141,7 +141,9 @@ def _refresh_board(
     if needs_fallback(evidence):
         if human is None or (current and shows(current, human)):
             return None
-        return publish(board=board, fitted=fallback(human), token=token, read_at=read_at)
+        fitted = fallback(human)
+        fitted.fields["settings"]["log"] = evidence.log_head
+        return publish(board=board, fitted=fitted, token=token, read_at=read_at)
     digest, now = evidence.digest(), timezone.now()
     is_due = board.raters == Counted.COMBINED or intervals.is_due(current, now)
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
@@ -154,7 +156,10 @@ def _refresh_board(
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return None
-    fitted.fields["settings"]["prompts_met"] = prompts_met(evidence, fitted.standings)
+    fitted.fields["settings"] |= {
+        "prompts_met": prompts_met(evidence, fitted.standings),
+        "log": evidence.log_head,
+    }
     if board.raters in (Raters.JUDGES, Raters.JURIES):
         newest_runs = Run.objects.filter(arena=board.arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
         fitted.fields["settings"] |= {

@@ -42,6 +42,8 @@ BAD = [
     ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "ftp://x"}}'),
     ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "http://x", "timeout": "9"}}'),
     ("SECRET_KEY_FILE", "/nowhere/key"),
+    ("VOTE_LOG_KEY", "c2hvcnQ="),
+    ("VOTE_LOG_KEY", "not Base64 at all"),
     ("RINGSIDE_HOME", "/proc/ringside"),
 ]
 
@@ -120,6 +122,19 @@ def test_hsts_is_for_this_host_unless_the_operator_says_more(
     assert settings["SECURE_HSTS_SECONDS"] > 0
     assert settings["SECURE_HSTS_INCLUDE_SUBDOMAINS"] is subdomains
     assert settings["SECURE_HSTS_PRELOAD"] is preload
+
+
+def test_the_key_of_the_log_is_made_once_or_derived_in_production(
+    read: Read, tmp_path: Path
+) -> None:
+    first, second = (read()["VOTE_LOG_KEY"] for _ in range(2))
+    assert first == second
+    assert (tmp_path / "vote_log_key").stat().st_mode & 0o077 == 0
+    derived = read(**PRODUCTION)["VOTE_LOG_KEY"]
+    assert derived == read(**PRODUCTION)["VOTE_LOG_KEY"] != first
+    another = PRODUCTION | {"SECRET_KEY": PRODUCTION["SECRET_KEY"][::-1]}
+    assert read(**another)["VOTE_LOG_KEY"] != derived
+    assert read(**another, VOTE_LOG_KEY=derived)["VOTE_LOG_KEY"] == derived
 
 
 @pytest.mark.slow

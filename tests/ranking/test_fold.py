@@ -11,7 +11,7 @@ from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater, void_vote
 from ranking.models import ArenaRefresh, ClusterTally, RaterTally, Tally, TallyDelta
-from ranking.services import cluster_tallies
+from ranking.services import cluster_tallies, vote_log
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
 from ranking.tallies import VoteCounts
@@ -131,7 +131,9 @@ def test_vote_voided_during_its_import_is_taken_out(
     monkeypatch.setattr(fold_service, "BATCH", 3)
     source = hidden_import(arena)
     reveal(source)
-    fold_service._add_imported(arena.pk, claim(arena), frozenset())
+    token = claim(arena)
+    log = vote_log.open_log(arena_id=arena.pk, token=token)
+    fold_service._add_imported(log, token, frozenset())
     for row in (2, 6):  # one that is in the tallies, and one that is not
         vote = Vote.objects.get(source=source, source_row=row)
         void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())

@@ -2,6 +2,8 @@
 
 import time
 import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +12,11 @@ from django.utils import timezone
 
 from arena.models import Arena
 from ranking.models import ArenaRefresh
-from ranking.services import leases, rebuild
+from ranking.services import leases, rebuild, vote_log
 from ranking.services.refresh import release
 
 LEASE = timedelta(minutes=5)
+MOST_FAULTS = 20
 
 
 class Command(BaseCommand):
@@ -33,13 +36,16 @@ class Command(BaseCommand):
             )
 
     def _rebuild(self, arena: Arena, wait: float) -> bool:
-        leases.open_arena(arena_id=arena.pk)
-        token = self._claim(arena, wait)
         started = time.monotonic()
-        try:
-            differences = rebuild.rebuild(arena_id=arena.pk, token=token)
-        finally:
-            release(token, look_again=True, recheck_at=timezone.now())
+        with leased(arena, wait) as token:
+            try:
+                differences = rebuild.rebuild(arena_id=arena.pk, token=token)
+            except vote_log.BrokenLogError as error:
+                for line in list_faults(error.args):
+                    self.stdout.write(f"{arena.slug}: {line}")
+                raise CommandError(
+                    f"The votes of {arena.slug} are not those of its log. Nothing was rebuilt."
+                ) from None
         seconds = time.monotonic() - started
         for difference in differences:
             self.stdout.write(f"{arena.slug}: {difference}")
@@ -47,17 +53,34 @@ class Command(BaseCommand):
             self.stdout.write(f"{arena.slug}: correct ({seconds:.1f} s)")
         return bool(differences)
 
-    def _claim(self, arena: Arena, wait: float) -> uuid.UUID:
-        """Lease the arena, so that no refresh folds votes meanwhile."""
-        deadline = time.monotonic() + wait
-        while True:
-            ArenaRefresh.objects.filter(arena=arena, token=None).update(not_before=None)
-            token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE)
-            if token is not None:
-                return token
-            if time.monotonic() > deadline:
-                raise CommandError(f"{arena.slug} is being refreshed. Try again later.")
-            time.sleep(0.2)
+
+@contextmanager
+def leased(arena: Arena, wait: float) -> Iterator[uuid.UUID]:
+    """Lease the arena, so that no refresh folds votes meanwhile; the next one follows at once."""
+    leases.open_arena(arena_id=arena.pk)
+    token = _claim(arena, wait)
+    try:
+        yield token
+    finally:
+        release(token, look_again=True, recheck_at=timezone.now())
+
+
+def _claim(arena: Arena, wait: float) -> uuid.UUID:
+    deadline = time.monotonic() + wait
+    while True:
+        ArenaRefresh.objects.filter(arena=arena, token=None).update(not_before=None)
+        token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE)
+        if token is not None:
+            return token
+        if time.monotonic() > deadline:
+            raise CommandError(f"{arena.slug} is being refreshed. Try again later.")
+        time.sleep(0.2)
+
+
+def list_faults(faults: Sequence[str]) -> list[str]:
+    """The first faults, and how many more there are."""
+    more = len(faults) - MOST_FAULTS
+    return [*faults[:MOST_FAULTS], *([f"... and {more:,} more."] if more > 0 else [])]
 
 
 def find_arenas(slugs: list[str]) -> list[Arena]:

@@ -1,0 +1,59 @@
+"""`manage.py verify_log [SLUG...]`: compare the votes with their signed logs."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from arena.actors import CLI
+from arena.models import Arena
+from ranking.management.commands.rebuild_tallies import find_arenas, leased, list_faults
+from ranking.services import vote_log
+
+
+class Command(BaseCommand):
+    help = (
+        "Find votes that were changed, deleted or added behind the back of the log, and links of"
+        " the log that were. With --repair, accept them as they are, in a signed entry."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("arenas", nargs="*", help="Slugs of arenas; all arenas if omitted.")
+        parser.add_argument(
+            "--repair",
+            choices=vote_log.REPAIR_REASONS,
+            help="Accept what was found; the log and the team's audit log keep the reason.",
+        )
+        parser.add_argument(
+            "--wait", type=float, default=60.0, help="Seconds to wait for a running refresh (60)."
+        )
+
+    def handle(
+        self, *args: Any, arenas: list[str], repair: str | None, wait: float, **options: Any
+    ) -> None:
+        if repair and not arenas:
+            raise CommandError("Name the arenas whose logs to repair.")
+        broken = [arena.slug for arena in find_arenas(arenas) if self._check(arena, repair, wait)]
+        if broken and not repair:
+            raise CommandError(f"The votes of {', '.join(broken)} are not those of the log.")
+
+    def _check(self, arena: Arena, reason: str | None, wait: float) -> bool:
+        with leased(arena, wait) as token:
+            if reason:
+                findings = vote_log.repair(arena=arena, reason=reason, by=CLI, token=token)
+            else:
+                findings = vote_log.verify(arena_id=arena.pk, token=token)
+        faults = findings.sentences
+        for line in list_faults(faults):
+            self.stdout.write(f"{arena.slug}: {line}")
+        if faults:
+            accepted = ", accepted" if reason else ""
+            self.stdout.write(f"{arena.slug}: {len(faults):,} faults{accepted}")
+        elif findings.head is None:
+            self.stdout.write(f"{arena.slug}: no log yet; it begins with the next refresh")
+        else:
+            head = findings.head
+            self.stdout.write(
+                f"{arena.slug}: correct, {findings.n_votes:,} votes in {findings.n_links:,} links."
+                f" Head: {head['number']} {head['digest']}, signed with {head['key']}"
+            )
+        return bool(faults)

@@ -1,0 +1,359 @@
+"""The log of votes: what is rewritten behind its back is found, in words, and never adopted."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena, AuditEntry, Comparison, Prompt, Rater, Vote
+from arena.services.voting import undo_vote, void_rater, void_vote
+from ranking.models import LogLink, Snapshot, Tally, VoteLog
+from ranking.services import fold as fold_service
+from ranking.services import vote_log
+from ranking.services.vote_log import Kind
+from tests.factories import make_person, make_team
+from tests.ranking.helpers import (
+    cast,
+    claim,
+    counted,
+    drift,
+    fill,
+    fold,
+    hidden_import,
+    make_voted_arena,
+    publish,
+    reveal,
+)
+
+pytestmark = pytest.mark.django_db
+ANOTHER_KEY = "A" * 43 + "="
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates, eight prompts, 24 votes of one person."""
+    return make_voted_arena(n_prompts=4, rounds=2)
+
+
+def found(arena: Arena) -> list[str]:
+    return vote_log.verify(arena_id=arena.pk, token=claim(arena)).sentences
+
+
+def repair(arena: Arena, reason: str = "mistake corrected") -> list[str]:
+    return vote_log.repair(arena=arena, reason=reason, by=CLI, token=claim(arena)).sentences
+
+
+def kinds(arena: Arena) -> list[str]:
+    return list(arena.log_links.order_by("number").values_list("kind", flat=True))
+
+
+def run_sql(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def test_outcomes_flipped_in_the_database_are_not_adopted(capsys: Any) -> None:
+    arena = make_voted_arena(n_prompts=60, rounds=3)
+    publish(arena)
+    before = bytes(Tally.objects.get(arena=arena, raters="people", category="").cells)
+    ids = list(arena.votes.filter(outcome="right").values_list("pk", flat=True)[:100])
+    ids += list(arena.votes.filter(outcome="left").values_list("pk", flat=True)[:200])
+    flip = "UPDATE arena_vote SET outcome = CASE outcome WHEN 'left' THEN 'right' ELSE 'left' END"
+    run_sql(f"{flip} WHERE id IN ({', '.join(map(str, ids))})")
+    with pytest.raises(CommandError, match="Nothing was rebuilt"):
+        call_command("rebuild_tallies", arena.slug)
+    assert bytes(Tally.objects.get(arena=arena, raters="people", category="").cells) == before
+    printed = capsys.readouterr().out
+    assert "is not as in the log: right instead of left." in printed
+    assert "280 more" in printed
+    with pytest.raises(CommandError, match="not those of the log"):
+        call_command("verify_log", arena.slug)
+    assert "300 faults" in capsys.readouterr().out
+
+
+def test_an_honest_history_verifies(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_service, "BATCH", 5)
+    monkeypatch.setattr(vote_log, "BATCH", 5)
+    chance = random.Random(3)
+    for turn in range(20):
+        vote = cast(arena, preference=chance.choice([None, chance.random()]))
+        if turn % 4 == 0:
+            void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+        if turn % 3 == 0:
+            live = chance.choice(list(arena.votes.filter(voided_at=None)))
+            void_vote(vote=live, by=CLI, reason="a test", now=timezone.now())
+        if turn % 10 == 5:
+            reveal(hidden_import(arena, turn, 7))
+        if chance.random() < 0.4:
+            fold(arena)
+        if turn % 10 == 9:
+            assert found(arena) == []
+    fold(arena)
+    assert found(arena) == []
+    assert drift(arena) == []
+    assert {Kind.START, Kind.CAST, Kind.VOIDED, Kind.IMPORT, Kind.IMPORTED} == set(kinds(arena))
+
+
+def delete(vote: Vote) -> None:
+    run_sql(f"DELETE FROM arena_vote WHERE id = {vote.pk}")
+
+
+def swap_sides(vote: Vote) -> None:
+    comparison = vote.comparison
+    Comparison.objects.filter(pk=comparison.pk).update(
+        left=comparison.right, right=comparison.left, left_response=None, right_response=None
+    )
+
+
+def change_kind(vote: Vote) -> None:
+    Rater.objects.filter(pk=vote.rater_id).update(kind="judge")
+
+
+def add(vote: Vote) -> None:
+    vote.pk, vote.tallied, vote.comparison = None, True, Comparison.objects.last()
+    vote.rater = make_person()
+    vote.save(force_insert=True)
+
+
+def of_vote(**fields: Any) -> Callable[[Vote], None]:
+    return lambda vote: Vote.objects.filter(pk=vote.pk).update(**fields) and None
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "words"),
+    [
+        (of_vote(outcome="tie"), "tie instead of left"),
+        (of_vote(preference=0.75), "another preference"),
+        (of_vote(cast_at=timezone.now()), "another time"),
+        (of_vote(tallied=False), "is no longer counted"),
+        (lambda vote: of_vote(rater=make_person())(vote), "another rater"),
+        (lambda vote: of_vote(comparison=Comparison.objects.first())(vote), "another comparison"),
+        (delete, "is missing"),
+        (swap_sides, "another candidate on the left"),
+        (change_kind, "another kind of rater"),
+        (add, "is counted, and the log does not know it"),
+    ],
+)
+def test_rewritten_votes_are_found_and_repaired_in_a_signed_entry(
+    arena: Arena, rewrite: Callable[[Vote], None], words: str
+) -> None:
+    vote = cast(arena)
+    fold(arena)
+    assert found(arena) == []
+    rewrite(vote)
+    faults = found(arena)
+    assert any(words in fault for fault in faults), faults
+    with pytest.raises(vote_log.BrokenLogError, match="Vote"):
+        drift(arena)
+    assert repair(arena) == faults
+    assert found(arena) == []
+    assert arena.log_links.latest("number").details["reason"] == "mistake corrected"
+
+
+@pytest.mark.parametrize("later", [None, timezone.now()])
+def test_a_void_taken_back_in_the_database_is_found(arena: Arena, later: Any) -> None:
+    vote = cast(arena)
+    fold(arena)
+    void_vote(vote=vote, by=CLI, reason="a script", now=timezone.now())
+    fold(arena)
+    Vote.objects.filter(pk=vote.pk).update(voided_at=later)
+    assert found(arena) == [f"Vote {vote.pk} was voided, and its row says something else."]
+    if later is None:
+        fold(arena)
+        assert found(arena) == [f"Vote {vote.pk} is counted, and the log says that it was voided."]
+    repair(arena)
+    assert found(arena) == []
+
+
+def change_link(**fields: Any) -> Callable[[Arena], None]:
+    return lambda arena: LogLink.objects.filter(arena=arena, number=2).update(**fields) and None
+
+
+def forge_a_key(arena: Arena) -> None:
+    """Write the log anew from the changed votes, as somebody without the site's key could."""
+    from django.test import override_settings
+
+    arena.votes.filter(outcome="left").update(outcome="tie")
+    LogLink.objects.filter(arena=arena).delete()
+    VoteLog.objects.filter(arena=arena).delete()
+    with override_settings(VOTE_LOG_KEY=ANOTHER_KEY):
+        fold(arena)
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "words"),
+    [
+        (change_link(digest="0" * 64), "Link 2 of the log was changed"),
+        (change_link(kind=Kind.START), "Link 2 of the log was changed"),
+        (change_link(n_rows=1), "Link 2 of the log was changed"),
+        (change_link(signature="00" * 64), "Link 2 of the log has no valid signature"),
+        (change_link(rows=b"nothing"), "The rows of link 2 of the log were changed"),
+        (lambda arena: LogLink.objects.filter(number=2).delete(), "Link 2 of the log is missing"),
+        (forge_a_key, "signed with another key"),
+    ],
+)
+def test_a_rewritten_log_is_found(arena: Arena, rewrite: Any, words: str) -> None:
+    fold(arena)
+    cast(arena)
+    fold(arena)
+    rewrite(arena)
+    assert any(words in fault for fault in found(arena)), found(arena)
+
+
+def test_a_log_cut_short_is_found_by_its_votes_and_by_published_heads(arena: Arena) -> None:
+    publish(arena)
+    vote = cast(arena)
+    publish(arena)
+    LogLink.objects.filter(number=3).delete()
+    faults = found(arena)
+    assert f"Vote {vote.pk} is counted, and the log does not know it." in faults
+    assert "Link 3 of the log is not the one that leaderboards have published." in faults
+
+
+def test_a_new_key_is_accepted_by_a_repair_and_nothing_else_with_it(
+    arena: Arena, settings: Any
+) -> None:
+    fold(arena)
+    settings.VOTE_LOG_KEY = ANOTHER_KEY
+    cast(arena)
+    fold(arena)
+    assert found(arena) == ["2 links, 1 to 2, were signed with another key than the site's."]
+    repair(arena, "new key")
+    assert found(arena) == []
+    LogLink.objects.filter(number=1).update(details={"rows": 1})
+    assert found(arena) == ["Link 1 of the log was changed."]
+
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+
+def cells() -> list[bytes]:
+    return [
+        bytes(packed) for packed in Tally.objects.order_by("pk").values_list("cells", flat=True)
+    ]
+
+
+@pytest.mark.parametrize("fault", ["before the link", "after the link"])
+def test_a_fold_cut_short_leaves_neither_counts_nor_link(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    fold(arena)
+    before = [
+        bytes(cells) for cells in Tally.objects.order_by("pk").values_list("cells", flat=True)
+    ]
+    vote = cast(arena)
+    write = vote_log.append
+
+    def cut_short(**fields: Any) -> Any:
+        if fault == "after the link":
+            write(**fields)
+        raise SystemExit
+
+    monkeypatch.setattr(vote_log, "append", cut_short)
+    with pytest.raises(SystemExit):
+        fold(arena)
+    assert cells() == before
+    assert kinds(arena) == ["start", "cast"]
+    assert not Vote.objects.get(pk=vote.pk).tallied
+    monkeypatch.undo()
+    assert fold(arena) == 1
+    assert kinds(arena) == ["start", "cast", "cast"]
+    assert found(arena) == []
+
+
+def test_votes_from_before_the_log_are_its_first_links(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reveal(hidden_import(arena))
+    fold(arena)
+    LogLink.objects.all().delete()
+    VoteLog.objects.all().delete()
+    monkeypatch.setattr(vote_log, "BATCH", 10)
+    later = cast(arena)
+    token = claim(arena)
+    log = VoteLog.objects.create(arena=arena)
+    vote_log._begin(log, token)  # killed after the first of four
+    fold(arena)
+    assert kinds(arena) == [*["start"] * 4, "cast"]
+    assert sum(arena.log_links.filter(kind="start").values_list("n_rows", flat=True)) == 31
+    assert arena.log_links.get(kind="cast").first_id == later.pk
+    assert found(arena) == []
+
+
+def test_a_vote_undone_before_it_was_counted_is_not_in_the_log(arena: Arena) -> None:
+    vote = cast(arena)
+    vote.comparison.rater = vote.rater
+    undo_vote(comparison=vote.comparison, rater=vote.rater, now=timezone.now())
+    fold(arena)
+    assert sum(arena.log_links.values_list("n_rows", flat=True)) == 24
+    assert found(arena) == []
+
+
+def test_an_import_ends_with_one_link_about_its_file(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_service, "BATCH", 3)
+    source = hidden_import(arena)
+    reveal(source)
+    fold(arena)
+    link = arena.log_links.get(kind=Kind.IMPORTED)
+    assert (link.details["rows"], link.details["sha256"]) == (7, source.sha256)
+    assert arena.log_links.filter(kind=Kind.IMPORT).count() == 3
+    fold(arena)
+    assert arena.log_links.filter(kind=Kind.IMPORTED).count() == 1
+
+
+def test_the_log_has_no_names_and_no_ids_of_raters(arena: Arena) -> None:
+    rater = make_person(name="Ada Lovelace")
+    fill(arena, rounds=1, rater=rater)
+    fold(arena)
+    void_rater(rater=rater, by=CLI, reason="Ada Lovelace wrote a script", now=timezone.now())
+    fold(arena)
+    for row in arena.log_links.all():
+        columns = vote_log.rows_of(row)
+        assert "Lovelace" not in str(row.details)
+        assert rater.pk not in columns.get("rater", [])
+    first, second = (make_voted_arena_numbers(arena_id) for arena_id in (1, 2))
+    assert first != second
+    Rater.objects.filter(pk=rater.pk).update(name="", user=None)  # forgotten
+    assert found(arena) == []
+
+
+def make_voted_arena_numbers(arena_id: int) -> list[int]:
+    import numpy as np
+
+    from ranking.vote_log import rater_numbers
+
+    return list(rater_numbers(np.array([1, 2]), arena_id, b"salt").tolist())
+
+
+def test_a_repair_is_in_the_teams_audit_log(arena: Arena, capsys: Any) -> None:
+    Arena.objects.filter(pk=arena.pk).update(team=make_team())
+    publish(arena)
+    vote = arena.votes.first()
+    assert vote is not None
+    Vote.objects.filter(pk=vote.pk).update(outcome="both_bad")
+    call_command("verify_log", arena.slug, repair="mistake corrected")
+    assert "1 faults, accepted" in capsys.readouterr().out
+    entry = AuditEntry.objects.get(action="repaired the log of votes")
+    assert entry.details == {"arena": "support", "votes": 1, "reason": "mistake corrected"}
+    call_command("verify_log", arena.slug)
+    assert "correct, 24 votes in" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="Name the arenas"):
+        call_command("verify_log", repair="other")
+
+
+def test_every_snapshot_names_the_head_that_it_counts(arena: Arena) -> None:
+    first = publish(arena).settings["log"]
+    cast(arena)
+    second = publish(arena).settings["log"]
+    assert (first["number"], second["number"]) == (2, 3)
+    link = LogLink.objects.get(number=3)
+    assert (second["digest"], second["signature"]) == (link.digest, link.signature)
+    assert counted(arena) == Snapshot.objects.current().get(board__category="").n_votes
+    assert Prompt.objects.exists()
