@@ -75,13 +75,14 @@ def _rebuild(arena: Arena) -> None:
 
 
 def _intervals(arena: Arena) -> tuple[float, float]:
-    """Seconds to read the tallies per prompt, and to compute all intervals from them."""
+    """Seconds to read the tallies per prompt and rater, and to compute all intervals from them."""
     board = Board.objects.get(arena=arena, raters="people", category="")
-    evidence = load_tallies(arena.pk).evidence(board)
+    evidence = load_tallies(arena).evidence(board)
     started = time.perf_counter()
     cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
+    by_rater = cluster_tallies.stored_raters(arena.pk, "")
     read = time.perf_counter() - started
-    intervals.measure(evidence, cells, timezone.now())
+    intervals.measure(evidence.capping(by_rater), cells, by_rater, timezone.now())
     return read, time.perf_counter() - started
 
 

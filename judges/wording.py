@@ -53,6 +53,9 @@ def headline(
     """
     missing = NO_MORE_VOTES.format(name=retired) if retired else _missing(difference)
     opening, rest = _result(candidate, baseline, difference, missing)
+    if difference.these_raters and difference.wins is not None:
+        n = difference.these_raters  # too few to say what others would prefer
+        rest += f" This holds for {'this one rater' if n == 1 else f'these {n:,} raters'} only."
     voters = HUMAN_VOTES_ONLY if people_alone else VOTES_BY.get(raters, "")
     scope = f"{voters} on “{category}” prompts".strip() if category else voters
     if not scope:

@@ -229,6 +229,7 @@ class CandidateDifference:
     groups_to_go : the fewest new groups (prompts, if votes are grouped by prompt) that these must
         be in
     n_groups : the number of groups with votes of whichever has fewer; None if not stored
+    these_raters : the number of raters, if the result is about them alone; else 0
     is_shut_out : whether one has won every vote between the two, so that there is no interval
     style : the difference in style-controlled scores, if the board has them
     """
@@ -248,6 +249,7 @@ class CandidateDifference:
     votes_to_go: int | None = None
     groups_to_go: int = 0
     n_groups: int | None = None
+    these_raters: int = 0
     is_shut_out: bool = False
     reason: str = ""
     blamed: UnscoredSide = UnscoredSide.NOBODY
@@ -289,8 +291,13 @@ class DifferenceBoard:
         else:
             result = self._measured(self.pairs, candidate, baseline, forecast, once)
         counted, both_bad = self._count_between(candidate, baseline)
-        votes = self.votes(candidate)
-        return replace(result, votes=votes, between=counted, both_bad=both_bad)
+        return replace(
+            result,
+            votes=self.votes(candidate),
+            between=counted,
+            both_bad=both_bad,
+            these_raters=self.snapshot.settings.get("these_raters", 0),
+        )
 
     def votes(self, pk: int) -> int:
         """The candidate's votes that count."""

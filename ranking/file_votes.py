@@ -7,6 +7,7 @@ read, so that votes on any others are rejected.
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteCol
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError
 from ranking.models import Raters
+from ranking.stats.dependence import capped_note, vote_weights
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -64,6 +66,15 @@ class FileVotes:
     n_both_bad: int
     n_left_out: int
     rejected: RejectedRows = field(default_factory=RejectedRows)
+
+    @cached_property
+    def capped(self) -> tuple[Floats | None, str]:
+        """(N,) the votes' weights, and a sentence; None and '' if all weigh as much."""
+        if self.raters != Raters.PEOPLE:
+            return None, ""
+        weights, share = vote_weights(self.rater)
+        n_raters = len(np.unique(self.rater[weights < 1]))
+        return (weights, capped_note(n_raters, share)) if n_raters else (None, "")
 
 
 def read_file(

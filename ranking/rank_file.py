@@ -24,13 +24,14 @@ from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import transitivity
 from ranking.stats.cross_check import largest_difference
+from ranking.stats.dependence import Dependence
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among
 from ranking.stats.places import Places, clear_number_one, independent_groups, place
 from ranking.stats.ranks import clear_leader, rank_intervals
 from ranking.stats.robustness import Robustness, Stability, measure_robustness
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 from ranking.stats.ties import RaoKupper
 
 Ints = NDArray[np.int64]
@@ -102,7 +103,8 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     groups = _dependence(votes, settings.cluster)
     battles = groups.groupings[0]
     confidence, seed = settings.confidence, settings.seed
-    sandwich = Sandwich(confidence).fit(*groups.groupings)
+    # Clusters of the user's choice have the errors of the textbook.
+    sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto").fit(*groups.groupings)
     bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
     bootstrap.fit(sandwich.strongest_, sandwich)
     model, covariance = bootstrap.model_, sandwich.covariance_
@@ -165,9 +167,8 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
 
 
 def _grouped(votes: FileVotes, cluster: Ints | None) -> Battles:
-    return Battles.from_arrays(
-        votes.left, votes.right, votes.score, None, cluster, len(votes.names)
-    )
+    weight, size = votes.capped[0], len(votes.names)
+    return Battles.from_arrays(votes.left, votes.right, votes.score, weight, cluster, size)
 
 
 def _or_alone(column: Ints) -> Ints:
@@ -353,6 +354,7 @@ def _settings(board: FileBoard) -> dict[str, Any]:
         "both_bad": "separate",
         "clusters": board.groups.rule,
         "clusters_note": _note(board),
+        "capped_note": board.votes.capped[1],
         "n_clusters": board.bootstrap.n_clusters_,
         "effective": dict(board.groups.effective),
         "interval": "cluster bootstrap with exponential weights",
@@ -414,7 +416,7 @@ def _sentences(board: FileBoard) -> Iterator[str]:
     yield _vote_counts(board.votes)
     n_groups = board.bootstrap.n_clusters_
     rule = f"{RULES[board.groups.rule]} ({n_groups:,} group{'' if n_groups == 1 else 's'})."
-    yield " ".join(filter(None, [rule, _note(board)]))
+    yield " ".join(filter(None, [rule, _note(board), board.votes.capped[1]]))
     if reason := _interval_reason(board):
         yield f"No intervals: {reason}"
     elif (board.bootstrap.model_.ranked_ & ~board.measured).any():

@@ -122,8 +122,9 @@ def drop_pages_of_answers(arena_id: int, **_: Any) -> None:
 
 @receiver(post_save, sender=Arena)
 def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
+    """Drop pages that show the arena's settings; scores depend on some of them."""
     if not created:
-        leases.drop_pages(arena_id=instance.pk)
+        leases.drop_pages(arena_id=instance.pk, look_again=True)
 
 
 @receiver(post_save, sender=Team)

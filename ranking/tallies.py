@@ -5,14 +5,15 @@ removing it again restores exactly the previous counts.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.stats.arrays import summed
 from ranking.stats.battles import Battles
-from ranking.stats.sandwich import Dependence
+from ranking.stats.dependence import Dependence, capped_weights, largest_share
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -87,6 +88,8 @@ COUNTS = (
 )
 BOTH_BAD = COUNTS.index("both_bad")
 LEFT, RIGHT, TIE = range(3)
+PLAIN_SCORES = np.array([1.0, 0.0, 0.5, np.nan])  # of the columns of `outcome_counts`
+SOFT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,12 +236,89 @@ class VoteCounts:
         )
 
 
+# -- Raters whose votes weigh less -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CappedRaters:
+    """Raters with so many of a board's votes that each of them weighs less than one.
+
+    Attributes
+    ----------
+    counts : their votes per rater and pair
+    weights : the weight of one vote, from 0 to 1, by rater
+    share : the share of all votes that each of them is capped at
+    """
+
+    counts: VoteCounts = field(default_factory=VoteCounts.none)
+    weights: Mapping[int, float] = field(default_factory=dict)
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, by_rater: VoteCounts, share: float, both_bad_is_tie: bool) -> "CappedRaters":
+        """Who exceeds the share, or twice the average rater; `by_rater`: counts per rater."""
+        raters, place = np.unique(by_rater.key("rater"), return_inverse=True)
+        votes = by_rater.votes if both_bad_is_tie else by_rater.decided
+        cast = summed(place.reshape(-1), votes, len(raters))
+        most = largest_share(int((cast > 0).sum()), share)
+        weights = capped_weights(cast, most)
+        pairs = zip(raters.tolist(), weights.tolist(), strict=True)
+        return cls.read(by_rater, {rater: weight for rater, weight in pairs if weight < 1}, most)
+
+    @classmethod
+    def read(
+        cls, by_rater: VoteCounts, weights: Mapping[int, float], share: float
+    ) -> "CappedRaters":
+        """Those with these weights; `by_rater` may hold others too."""
+        chosen = np.isin(by_rater.key("rater"), list(weights))
+        return cls(by_rater.where(chosen), weights, share)
+
+    def weight_of(self, rater: Ints) -> Floats:
+        """(M,) the weight of one vote of each rater."""
+        weight = np.ones(len(rater))
+        for pk, own in self.weights.items():
+            weight[rater == pk] = own
+        return weight
+
+    def rest(self, counts: VoteCounts) -> VoteCounts:
+        """The counts per pair without these raters' own."""
+        return VoteCounts.joined([counts, -self.counts.per_pair()]).merged()
+
+    def discounts(self, counts: VoteCounts, both_bad_is_tie: bool) -> Floats:
+        """(M, 4) the mean weight of a vote of each row's pair and outcome (`outcome_counts`)."""
+        pairs = counts.per_pair()
+        rows = [pairs, self.counts]
+        keys = np.concatenate([part.keys[:, 2:] for part in rows])
+        code = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        total, own = (outcome_counts(part, both_bad_is_tie).astype(np.float64) for part in rows)
+        own *= 1 - self.weight_of(self.counts.key("rater"))[:, None]
+        place = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
+        place[code[: len(pairs)]] = np.arange(len(pairs))
+        excess = np.zeros_like(total)
+        np.add.at(excess, place[code[len(pairs) :]], own)
+        weight: Floats = 1 - excess / np.maximum(total, 1)
+        span = int(max(counts.key("second").max(initial=0), 0)) + 1
+        known = pairs.key("first") * span + pairs.key("second")
+        wanted = counts.key("first") * span + counts.key("second")
+        return weight[np.searchsorted(known, wanted)]
+
+
+NOBODY = CappedRaters()
+
 # -- Battles for the estimators --------------------------------------------------------------------
 
 
-def pair_battles(counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool) -> Battles:
+def pair_battles(
+    counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool, capped: CappedRaters = NOBODY
+) -> Battles:
     """The votes without clusters, for scores. `candidates`: (K,) ids, ascending."""
-    return _battles(counts, candidates, both_bad_is_tie, None)
+    if not capped.weights:
+        return _battles(counts, candidates, both_bad_is_tie)
+    parts = [capped.rest(counts), capped.counts]
+    weights = [np.ones(len(parts[0])), capped.weight_of(capped.counts.key("rater"))]
+    return _battles(
+        VoteCounts.joined(parts), candidates, both_bad_is_tie, weight=np.concatenate(weights)
+    )
 
 
 def dependence(
@@ -246,27 +326,42 @@ def dependence(
     of_raters: VoteCounts | None,
     candidates: Ints,
     both_bad_is_tie: bool,
+    capped: CappedRaters = NOBODY,
 ) -> Dependence:
-    """The dependence of votes counted by prompt and, where raters are a sample, by rater too."""
+    """The dependence of votes counted by prompt and, where raters are a sample, by rater too.
+
+    Nothing counts the votes of one rater on one prompt. So the votes of capped raters are taken to
+    be spread over the prompts as all votes on the same pair with the same outcome are.
+    """
     counts = counts.where((counts.votes if both_bad_is_tie else counts.decided) > 0)
 
-    def grouped(votes: VoteCounts, owner: Ints) -> Battles:
-        battles = _battles(votes, candidates, both_bad_is_tie, owner)
+    def grouped(votes: VoteCounts, owner: Ints, weight: Floats | None) -> Battles:
+        battles = _battles(votes, candidates, both_bad_is_tie, owner, weight)
         assert battles.cluster is not None
         return replace(battles, cluster=np.unique(battles.cluster, return_inverse=True)[1])
 
-    prompt = counts.key("prompt")
-    return Dependence.choose(
-        grouped(counts, prompt_codes(counts)) if prompt.any() else None,
-        None if of_raters is None else grouped(of_raters, of_raters.key("rater")),
-        _battles(counts.per_pair(), candidates, both_bad_is_tie, None),
-    )
+    prompt, by_prompt, by_rater = counts.key("prompt"), None, None
+    if prompt.any():
+        discounts = capped.discounts(counts, both_bad_is_tie) if capped.weights else None
+        by_prompt = grouped(counts, prompt_codes(counts), discounts)
+    if of_raters is not None:
+        rater = of_raters.key("rater")
+        by_rater = grouped(of_raters, rater, capped.weight_of(rater) if capped.weights else None)
+    votes = pair_battles(counts.per_pair(), candidates, both_bad_is_tie, capped)
+    return Dependence.choose(by_prompt, by_rater, votes)
 
 
 def prompt_codes(counts: VoteCounts) -> Ints:
     """(M,): each row's prompt, or a number of its own where the prompt is unknown."""
     prompt = counts.key("prompt")
     return np.where(prompt > 0, prompt, -1 - np.arange(len(prompt)))
+
+
+def outcome_counts(counts: VoteCounts, both_bad_is_tie: bool) -> Ints:
+    """(M, 4): plain wins of ``first`` and of ``second``, ties, and soft verdicts."""
+    ties = counts["ties"] + counts["both_bad"] if both_bad_is_tie else counts["ties"]
+    soft = counts["soft_first"] + counts["soft_second"] + counts["soft_ties"]
+    return np.column_stack([counts["first_wins"], counts["second_wins"], ties, soft])
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,44 +371,52 @@ class OutcomeRows:
     Attributes
     ----------
     place : (R,) the row of the counts
+    kind : (R,) the column of `outcome_counts`
     score : (R,) the score of ``first`` in each of these votes
     count : (R,) how many votes the row represents
     """
 
     place: Ints
+    kind: Ints
     score: Floats
     count: Ints
+
+    def weight(
+        self, counts: VoteCounts, both_bad_is_tie: bool, capped: CappedRaters
+    ) -> Floats | None:
+        """(R,) the mean weight of each of these votes; None if nobody is capped."""
+        if not capped.weights:
+            return None
+        return capped.discounts(counts, both_bad_is_tie)[self.place, self.kind]
 
 
 def outcome_rows(counts: VoteCounts, both_bad_is_tie: bool) -> OutcomeRows:
     """The votes by outcome; the soft verdicts of a row of counts become their mean."""
-    ties = counts["ties"] + counts["both_bad"] if both_bad_is_tie else counts["ties"]
-    soft = counts["soft_first"] + counts["soft_second"] + counts["soft_ties"]
-    share: Floats = counts["soft_points"] / (UNIT * np.maximum(soft, 1))
-    kinds = [
-        (np.ones(len(counts)), counts["first_wins"]),
-        (np.zeros(len(counts)), counts["second_wins"]),
-        (np.full(len(counts), 0.5), ties),
-        (share, soft),
-    ]
-    places = [np.flatnonzero(count) for _, count in kinds]
-    return OutcomeRows(
-        np.concatenate(places),
-        np.concatenate([score[at] for (score, _), at in zip(kinds, places, strict=True)]),
-        np.concatenate([count[at] for (_, count), at in zip(kinds, places, strict=True)]),
-    )
+    table = outcome_counts(counts, both_bad_is_tie)
+    share: Floats = counts["soft_points"] / (UNIT * np.maximum(table[:, 3], 1))
+    kind, place = np.nonzero(table.T)
+    score = np.where(kind == SOFT, share[place], PLAIN_SCORES[kind])
+    return OutcomeRows(place, kind, score, table[place, kind])
 
 
 def _battles(
-    counts: VoteCounts, candidates: Ints, both_bad_is_tie: bool, cluster: Ints | None
+    counts: VoteCounts,
+    candidates: Ints,
+    both_bad_is_tie: bool,
+    cluster: Ints | None = None,
+    weight: Floats | None = None,
 ) -> Battles:
+    """`weight`: of one vote, (M,), or (M, 4) by outcome."""
     rows = outcome_rows(counts, both_bad_is_tie)
+    each = np.ones(len(rows.place))
+    if weight is not None:
+        each = weight[rows.place] if weight.ndim == 1 else weight[rows.place, rows.kind]
     return Battles(
         n_candidates=len(candidates),
         first=np.searchsorted(candidates, counts.key("first")[rows.place]),
         second=np.searchsorted(candidates, counts.key("second")[rows.place]),
         score=rows.score,
-        weight=np.ones(len(rows.place)),
+        weight=each,
         count=rows.count,
         cluster=None if cluster is None else cluster[rows.place],
     )

@@ -9,6 +9,7 @@ from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
 from ranking.services.intervals import interval_due_at
+from ranking.stats.dependence import capped_note
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import signed
 
@@ -81,6 +82,11 @@ def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
     return f"{sentence} {JUDGES_ALONE}" if alone else sentence
 
 
+def capped(settings: Mapping[str, Any]) -> str:
+    """Which raters weigh less than their votes; '' if none does."""
+    return capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
+
+
 # -- Number one ------------------------------------------------------------------------------------
 
 
@@ -98,8 +104,13 @@ class LeadSummary:
         return f"{self.name} is the clear leader." if self.clear else "No clear leader yet."
 
 
-def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | None:
-    """What the simultaneous rank intervals say about the first place; None without intervals."""
+def lead(
+    rows: Sequence[BoardStanding], leader: int | None, these_raters: int = 0
+) -> LeadSummary | None:
+    """What the simultaneous rank intervals say about the first place; None without intervals.
+
+    `these_raters`: the number of raters, if the results are about them alone.
+    """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
     measured = [row for row in ranked if row.standing.sure_rank_low is not None]
     if len(measured) < 2:
@@ -108,7 +119,11 @@ def lead(rows: Sequence[BoardStanding], leader: int | None) -> LeadSummary | Non
     if first.standing.candidate_id == leader:
         words = CLEAR if first.standing.score is not None else CLEAR_WITHOUT_SCORE
         return LeadSummary(first.standing.candidate_id, first.name, True, words)
-    says = f"{first.name} is ahead, but {_why_no_leader(ranked, leader)}."
+    reason = _why_no_leader(ranked, leader)
+    if these_raters:
+        few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
+        reason = f"{few} too few to say what others would prefer"
+    says = f"{first.name} is ahead, but {reason}."
     return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
 

@@ -74,6 +74,7 @@ ARENA_SETTINGS = (
     "open_to_teams",
     "open_answers",
     "held_out",
+    "rater_cap",
 )
 AUDITED = ("name", "description")
 

@@ -39,6 +39,7 @@ SHOWN = SENT | {
     "open_to_teams": False,
     "open_answers": False,
     "held_out": 20,
+    "rater_cap": 10,
     "is_sample": False,
     "created_at": "2026-11-22T09:00:00Z",
     "page": "https://arena.example/a/search-answers/",
@@ -68,6 +69,7 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
             "open_to_teams",
             "open_answers",
             "held_out",
+            "rater_cap",
             "is_sample",
             "created_at",
             "page",
@@ -101,6 +103,13 @@ class ArenaChanges(PatchSerializer):
         max_value=100,
         required=False,
         help_text="Percentage of prompts whose answers are never published with names.",
+    )
+    rater_cap = serializers.IntegerField(
+        min_value=1,
+        max_value=100,
+        required=False,
+        help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
+        " the average rater’s share is always allowed.",
     )
 
 

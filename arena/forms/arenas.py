@@ -56,6 +56,14 @@ class ArenaForm(forms.Form):
         initial=20,
         help_text="Percentage of prompts whose answers are never published with names.",
     )
+    rater_cap = forms.IntegerField(
+        label="Weight of one rater",
+        min_value=1,
+        max_value=100,
+        initial=10,
+        help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
+        " the average rater’s share is always allowed. 100 for no limit.",
+    )
     criteria = forms.CharField(
         label="Criteria for LLM judges",
         required=False,

@@ -234,6 +234,10 @@ class Arena(models.Model):
         default=20,
         help_text="Percentage of prompts whose answers are never published with names.",
     )
+    rater_cap = models.PositiveSmallIntegerField(
+        default=10,
+        help_text="The largest share of human votes, in percent, that one rater’s may weigh.",
+    )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -258,6 +262,9 @@ class Arena(models.Model):
                 name="arena_open_to_teams_is_seen_by_them",
             ),
             models.CheckConstraint(condition=Q(held_out__lte=100), name="arena_held_out_percent"),
+            models.CheckConstraint(
+                condition=Q(rater_cap__range=(1, 100)), name="arena_rater_cap_percent"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -59,6 +59,7 @@ class ArenaFields(TypedDict, total=False):
     open_to_teams: bool
     open_answers: bool
     held_out: int
+    rater_cap: int
 
 
 class NamedArenaFields(ArenaFields, total=False):
@@ -82,6 +83,7 @@ def create_arena(
     open_to_teams: bool = False,
     open_answers: bool = False,
     held_out: int = 20,
+    rater_cap: int = 10,
 ) -> Arena:
     """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
@@ -96,6 +98,7 @@ def create_arena(
         open_to_teams=open_to_teams,
         open_answers=open_answers,
         held_out=held_out,
+        rater_cap=rater_cap,
     )
     arena.full_clean()
     arena.save()

@@ -53,7 +53,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
     rows = []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        fit = Sandwich().fit(*votes.dependence().groupings)
+        fit = Sandwich(jackknifed=True).fit(*votes.dependence().groupings)
         best = [bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
         rows.append([*best, _ranks_hold(fit, votes, simultaneous=True)])
     wrong, marginal, simultaneous = np.mean(rows, axis=0)
@@ -74,7 +74,7 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
         groups = votes.dependence()
-        fit = Sandwich().fit(*groups.groupings)
+        fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         if groups.n_raters or fit.reason_:
             continue
         model = Bootstrap(CROWD_RESAMPLES, random_state=_seed(rng)).fit(fit.strongest_, fit)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.sandwich import Dependence
+from ranking.stats.dependence import RATER_SHARE, Dependence
+from ranking.tallies import CappedRaters, VoteCounts, dependence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -115,13 +116,18 @@ class Drawn:
         return Drawn(left, right, score, cluster, self.truth, rater)
 
     def dependence(self) -> Dependence:
-        """The groupings of votes: by rater too, if raters matter."""
-        clustered, votes = self.battles(clustered=True), self.battles(clustered=False)
+        """The groupings of votes as leaderboards make them: by rater too, if raters matter."""
         if self.rater is None:
-            return Dependence((clustered,), "prompt")
-        size = len(self.truth)
-        by_rater = Battles.from_arrays(self.left, self.right, self.score, None, self.rater, size)
-        return Dependence.choose(clustered if self.cluster is not None else None, by_rater, votes)
+            return Dependence((self.battles(clustered=True),), "prompt")
+        ids = np.arange(len(self.truth))
+        prompt = np.zeros_like(self.rater) if self.cluster is None else self.cluster + 1
+        outcome = np.select([self.score > 0.5, self.score < 0.5], [0, 1], 2)
+        plain = np.isin(self.score, (0.0, 0.5, 1.0))
+        columns = self.left, self.right, outcome, np.where(plain, np.nan, self.score)
+        counts = VoteCounts.count(*columns, prompt, self.rater + 1).per_prompt()
+        by_rater = VoteCounts.count(*columns, np.zeros_like(prompt), self.rater + 1)
+        capped = CappedRaters.of(by_rater, RATER_SHARE, both_bad_is_tie=False)
+        return dependence(counts, by_rater, ids, False, capped)
 
     def battles(self, *, clustered: bool) -> Battles:
         cluster = self.cluster if clustered else None

@@ -59,7 +59,7 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
         groups = votes.first(n).dependence()
         if groups.n_raters:  # a claim about these raters, who need not be equal
             continue
-        fit = Sandwich().fit(*groups.groupings)
+        fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
         variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)
         own = int(min(fit.n_clusters_, *groups.clusters_per_candidate[:2]))

@@ -64,6 +64,7 @@ SHOWN: dict[str, Any] = {
     "chance": 0.9997,
     "votes": 640,
     "between": 320,
+    "these_raters": 0,
     "votes_to_go": None,
     "cost_to_go": None,
     "known_since": "2026-11-21T17:30:00Z",
@@ -122,6 +123,9 @@ class DecisionShown(serializers.Serializer[Any]):
     )
     votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
     between = serializers.IntegerField(help_text="The votes between the two.")
+    these_raters = serializers.IntegerField(
+        help_text="If the result holds for the raters who voted only, their number; else 0."
+    )
     votes_to_go = serializers.IntegerField(
         allow_null=True,
         help_text="Votes still needed if the difference stays the same; null for none or unknown.",

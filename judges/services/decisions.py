@@ -226,5 +226,8 @@ def _write(
 
 def numbers_of(difference: CandidateDifference) -> dict[str, Any]:
     """Return the figures of a difference for the API and webhooks."""
-    names = ("elo", "low", "high", "wins", "wins_low", "wins_high", "chance", "votes", "between")
+    names = (
+        *("elo", "low", "high", "wins", "wins_low", "wins_high"),
+        *("chance", "votes", "between", "these_raters"),
+    )
     return {"lead": difference.lead.value} | {name: getattr(difference, name) for name in names}

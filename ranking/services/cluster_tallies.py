@@ -274,16 +274,21 @@ def read_raters(
 
     That is so after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
     """
-    counts = _stored_raters(arena_id, category)
+    counts = stored_raters(arena_id, category)
     if counts.per_pair() != clustered.per_pair():
         renew(token, int(clustered.votes.sum()))
         recount_raters(arena_id=arena_id, token=token)
-        counts = _stored_raters(arena_id, category)
+        counts = stored_raters(arena_id, category)
     return counts
 
 
-def _stored_raters(arena_id: int, category: str) -> VoteCounts:
+def stored_raters(
+    arena_id: int, category: str, members: Collection[int] | None = None
+) -> VoteCounts:
+    """People's counts by rater as they are stored, of all or of some."""
     rows = RaterTally.objects.filter(arena=arena_id, category=category).order_by("member")
+    if members is not None:
+        rows = rows.filter(member__in=members)
 
     def parts() -> Iterator[VoteCounts]:
         for member, packed in rows.values_list("member", "cells").iterator(ROWS_AT_ONCE):

@@ -26,12 +26,13 @@ from ranking.services.intervals import (
     pairs_of,
     spreads_of,
 )
+from ranking.stats.dependence import Dependence
 from ranking.stats.differences import neighbours
 from ranking.stats.intervals import known_among
 from ranking.stats.places import clear_number_one, place
 from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 from ranking.stats.ranks import clear_leader, rank_intervals
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
 from ranking.votes import TRUSTED, Floats, Ints, rater_names
 
@@ -111,9 +112,10 @@ def combine(
     started = time.monotonic()
     people = people.where(evidence.scored(people) > 0)
     judged = judged.where((judged.decided > 0) & (judged.key("prompt") > 0))
-    groups = dependence(people, by_rater, evidence.candidates, evidence.both_bad_is_tie)
+    is_tie = evidence.both_bad_is_tie
+    groups = dependence(people, by_rater, evidence.candidates, is_tie, evidence.capped)
     labelled, unlabelled = _samples(evidence, people, judged)
-    crossed = Sandwich(CONFIDENCE).fit(*groups.groupings)
+    crossed = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
     model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled, crossed)
     plain = model.people_.model_
     scores = Scores(model.ratings_, plain.status_, cross_check(labelled.battles, plain))
@@ -145,6 +147,7 @@ def _samples(
 ) -> tuple[Labelled, Unlabelled]:
     """Human votes with the judges' mean on the same prompt and pair; the remaining verdicts."""
     rows = outcome_rows(people, evidence.both_bad_is_tie)
+    weight = rows.weight(people, evidence.both_bad_is_tie, evidence.capped)
     means = _judges_means(judged)
     place = _find(judged, people)
     predicted = np.where(place >= 0, means[place], np.nan) if len(judged) else None
@@ -154,7 +157,7 @@ def _samples(
         _places(evidence, people, "second")[rows.place],
         rows.score,
         np.full(len(rows.place), np.nan) if predicted is None else predicted[rows.place],
-        weight=rows.count,
+        weight=rows.count if weight is None else rows.count * weight,
         cluster=prompt_codes(people)[rows.place],
         n_candidates=n_candidates,
     )

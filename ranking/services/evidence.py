@@ -2,22 +2,24 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from arena.models import Candidate
+from arena.models import Arena, Candidate
 from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
 from ranking.services import vote_log
-from ranking.tallies import VoteCounts
+from ranking.stats.battles import Battles
+from ranking.tallies import NOBODY, CappedRaters, VoteCounts, pair_battles
 from ranking.votes import Ints
 
 Question = tuple[str, str]  # raters, category
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
-FIT_VERSION = 6  # part of the digest: raise it when the same votes give other numbers
+FIT_VERSION = 7  # part of the digest: raise it when the same votes give other numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,8 @@ class BoardEvidence:
 
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
     juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`: of
-    the log of votes that the counts stand on.
+    the log of votes that the counts stand on. `rater_share`: of human votes, the share that one
+    rater may weigh; `capped`: the raters that it affects.
     """
 
     board: Board
@@ -38,6 +41,18 @@ class BoardEvidence:
     last_vote_id: int
     narrowing: str = ""
     log_head: Mapping[str, Any] | None = None
+    rater_share: float = 1.0
+    capped: CappedRaters = NOBODY
+
+    @cached_property
+    def battles(self) -> Battles:
+        """The votes without clusters, weighted, for scores."""
+        return pair_battles(self.counts, self.candidates, self.both_bad_is_tie, self.capped)
+
+    def capping(self, by_rater: VoteCounts) -> "BoardEvidence":
+        """The same with a cap on the weight of each rater; `by_rater`: the votes per rater."""
+        capped = CappedRaters.of(by_rater, self.rater_share, self.both_bad_is_tie)
+        return replace(self, capped=capped)
 
     @property
     def both_bad_is_tie(self) -> bool:
@@ -56,18 +71,20 @@ class BoardEvidence:
         """A fingerprint of all that the fit depends on: equal digests mean equal numbers."""
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
-        digest = hashlib.sha256(repr(settings).encode())
+        digest = hashlib.sha256(repr((*settings, self.rater_share)).encode())
         digest.update(self.candidates.tobytes())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class ArenaTallies:
-    """The tallies of an arena by question, the ids of its active candidates, its log's head."""
+    """The tallies of an arena by question, the ids of its active candidates, its log's head, and
+    the share of human votes that one rater may weigh."""
 
     tallies: Mapping[Question, Tally]
     active: Sequence[int]
     log_head: Mapping[str, Any] | None
+    rater_share: float
 
     def questions(self) -> set[Question]:
         """Each (raters, category) with votes, whether or not the raters are trusted."""
@@ -100,6 +117,7 @@ class ArenaTallies:
             last_vote_id=tally.last_vote_id if tally else 0,
             narrowing=narrowing.raters if narrowing else "",
             log_head=self.log_head,
+            rater_share=self.rater_share if scored == Raters.PEOPLE else 1.0,
         )
 
     def _narrowing(self, category: str) -> Tally | None:
@@ -107,12 +125,13 @@ class ArenaTallies:
         return next((tally for tally in tallies if tally and tally.n_raters), None)
 
 
-def load_tallies(arena_id: int) -> ArenaTallies:
+def load_tallies(arena: Arena) -> ArenaTallies:
     """Read all tallies of an arena: three queries, however many votes and boards there are."""
-    rows = Tally.objects.filter(arena=arena_id)
-    active = Candidate.objects.active().filter(arena=arena_id)
+    rows = Tally.objects.filter(arena=arena)
+    active = Candidate.objects.active().filter(arena=arena)
     return ArenaTallies(
         {(tally.raters, tally.category): tally for tally in rows},
         list(active.values_list("pk", flat=True)),
-        vote_log.head(arena_id),
+        vote_log.head(arena.pk),
+        arena.rater_cap / 100,
     )

@@ -18,15 +18,16 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
+from ranking.stats.dependence import Dependence
 from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import known_among
 from ranking.stats.places import Places, clear_number_one
 from ranking.stats.ranks import clear_leader
 from ranking.stats.robustness import measure_robustness
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
-from ranking.tallies import VoteCounts, outcome_rows, pair_battles, prompt_codes
+from ranking.tallies import VoteCounts, outcome_rows, prompt_codes
 from ranking.votes import KINDS, Bools, Floats, Ints
 
 # -- Style of answers ------------------------------------------------------------------------------
@@ -131,9 +132,7 @@ class ClusteredEstimate:
 
 def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any]:
     """All findings of a snapshot besides its standings, as JSON."""
-    pairs = pair_battles(
-        estimate.evidence.counts, estimate.evidence.candidates, estimate.evidence.both_bad_is_tie
-    )
+    pairs = estimate.evidence.battles
     scored = clear_leader(
         estimate.theta,
         estimate.sandwich.covariance_,
@@ -247,7 +246,8 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
     if not is_counted.any():
         return None
     counts, first, second = counts.where(is_counted), first[is_counted], second[is_counted]
-    rows = outcome_rows(counts, estimate.evidence.both_bad_is_tie)
+    is_tie, capped = estimate.evidence.both_bad_is_tie, estimate.evidence.capped
+    rows = outcome_rows(counts, is_tie)
     candidates = estimate.evidence.candidates
     differences = style_differences(features[first], features[second])
     model = StyledBradleyTerry(confidence=CONFIDENCE)
@@ -257,6 +257,7 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
             np.searchsorted(candidates, counts.key("second"))[rows.place],
             rows.score,
             differences[rows.place],
+            weight=rows.weight(counts, is_tie, capped),
             cluster=prompt_codes(counts)[rows.place],
             n_candidates=len(candidates),
             count=rows.count,

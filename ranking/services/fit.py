@@ -17,7 +17,7 @@ from ranking.stats.connectivity import Status
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.places import Places, place
-from ranking.tallies import UNIT, pair_battles
+from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance
 
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
@@ -60,7 +60,7 @@ class Record:
 
 def fit(evidence: BoardEvidence) -> Scores:
     """Fit the scores. Raises NotConvergedError, and CrossCheckError where choix disagrees."""
-    battles = pair_battles(evidence.counts, evidence.candidates, evidence.both_bad_is_tie)
+    battles = evidence.battles
     model = BradleyTerry().fit(battles)
     return Scores(model.ratings_, model.status_, cross_check(battles, model))
 
@@ -88,7 +88,8 @@ def compose(
         "last_vote_id": evidence.last_vote_id,
         "choix_difference": scores.difference,
         "settings": _settings(evidence) | measured.settings,
-        "findings": measured.findings,
+        "findings": measured.findings
+        | {"capped": [list(pair) for pair in evidence.capped.weights.items()]},
         **measured.fields,
     }
     matrices = SnapshotMatrices(
@@ -124,6 +125,8 @@ def _settings(evidence: BoardEvidence) -> dict[str, Any]:
         "n_resamples": evidence.board.n_resamples,
         "seed": evidence.board.seed,
         "both_bad": evidence.board.both_bad,
+        "capped_raters": len(evidence.capped.weights),
+        "capped_at": evidence.capped.share,
         "versions": _versions(),
     }
 
@@ -191,7 +194,7 @@ def place_candidates(
     evidence: BoardEvidence, ratings: Floats, measured: MeasuredIntervals
 ) -> Places:
     """Place the candidates, also those without a score, by their scores and intervals."""
-    battles = pair_battles(evidence.counts, evidence.candidates, evidence.both_bad_is_tie)
+    battles = evidence.battles
     met = dict(measured.settings.get("groups_met", []))
     spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
     return place(

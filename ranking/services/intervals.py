@@ -12,10 +12,11 @@ from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
 from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.dependence import Dependence
 from ranking.stats.intervals import NoInterval
 from ranking.stats.places import Places, independent_groups, place
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, dependence
 from ranking.votes import Bools, Floats, Ints, unpack_covariance
 
@@ -79,8 +80,9 @@ def measure(
     """
     started = time.monotonic()
     board, candidates = evidence.board, evidence.candidates
-    groups = dependence(clustered, by_rater, candidates, evidence.both_bad_is_tie)
-    sandwich = Sandwich(CONFIDENCE).fit(*groups.groupings)
+    is_tie = evidence.both_bad_is_tie
+    groups = dependence(clustered, by_rater, candidates, is_tie, evidence.capped)
+    sandwich = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
     bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
     bootstrap.fit(sandwich.strongest_, sandwich)
     estimate = ClusteredEstimate(evidence, clustered, groups, sandwich)

@@ -4,6 +4,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -38,7 +39,7 @@ from ranking.services.findings import prompts_met
 from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
-from ranking.tallies import VoteCounts
+from ranking.tallies import CappedRaters, VoteCounts
 from ranking.votes import rater_names
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     read_at = timezone.now()
     finished = list(Run.objects.to_count().filter(arena=arena_id).values_list("pk", flat=True))
     fold_service.fold(arena_id=arena_id, token=token)
-    tallies = load_tallies(arena_id)
+    tallies = load_tallies(arena)
     voted = tallies.questions()
     questions = voted | {ALL_HUMAN} | combined_questions(voted)
     boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
@@ -177,24 +178,39 @@ def _fit(
     board = evidence.board
     if board.raters == Counted.COMBINED:
         people = _clustered(evidence, Raters.PEOPLE.value, token)
+        by_people = _by_rater(evidence, people, token)
         judged = _clustered(evidence, evidence.narrowing, token)
-        scores, measured = combine(
-            evidence, people, _by_rater(evidence, people, token), judged, timezone.now()
-        )
+        evidence = evidence.capping(by_people)
+        scores, measured = combine(evidence, people, by_people, judged, timezone.now())
         return fit_service.compose(evidence, scores, measured, {})
     elo = elo_service.update_ratings(board=board, token=token)
     renew(token, evidence.n_votes)
-    scores = fit_service.fit(evidence)
     if lender is not None:
-        return fit_service.compose(evidence, scores, intervals.borrow(lender), elo)
-    clustered = _clustered(evidence, board.raters, token)
+        evidence = _capped_as(evidence, lender, token)
+        scores, measured = fit_service.fit(evidence), intervals.borrow(lender)
+        return fit_service.compose(evidence, scores, measured, elo)
+    clustered, by_rater = _clustered(evidence, board.raters, token), None
     # Judges and juries are not a sample: their boards are about those that have voted.
-    is_sample = board.raters == Raters.PEOPLE
-    by_rater = _by_rater(evidence, clustered, token) if is_sample else None
+    if board.raters == Raters.PEOPLE:
+        by_rater = _by_rater(evidence, clustered, token)
+        evidence = evidence.capping(by_rater)
+    scores = fit_service.fit(evidence)
     findings.count_missing(arena_id=board.arena_id)
     renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
     measured = intervals.measure(evidence, clustered, by_rater, timezone.now())
     return fit_service.compose(evidence, scores, measured, elo)
+
+
+def _capped_as(evidence: BoardEvidence, lender: Snapshot, token: uuid.UUID) -> BoardEvidence:
+    """The evidence with the weights of raters that an older snapshot had capped."""
+    weights = dict(lender.findings.get("capped", []))
+    if not weights:
+        return evidence
+    board = evidence.board
+    cluster_tallies.merge_deltas(arena_id=board.arena_id, raters=board.raters, token=token)
+    own = cluster_tallies.stored_raters(board.arena_id, board.category, weights)
+    share = lender.settings["capped_at"]
+    return replace(evidence, capped=CappedRaters.read(own, weights, share))
 
 
 def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCounts:

@@ -23,7 +23,9 @@ from ranking.stats.intervals import (
     NoInterval,
     check_confidence,
     check_resamples,
+    normal_quantile,
     small_sample,
+    t_quantile,
     why_none,
     widening,
 )
@@ -194,7 +196,8 @@ class Bootstrap:
         """Fit the model and its replicates. Raises as `BradleyTerry.fit` does, and ValueError.
 
         ``robust``: a sandwich of the same votes, of which ``battles`` are the strongest grouping.
-        Deviations are stretched to its errors, and G is its effective number of clusters.
+        Deviations are stretched to its errors where these are larger, and G is its effective number
+        of clusters.
         """
         check_confidence(self.confidence)
         check_resamples(self.n_resamples)
@@ -207,7 +210,7 @@ class Bootstrap:
         if self.reason_ is None:
             thetas = self._replicates(_Refit(inside, self.model_.theta_[self.model_.ranked_]))
         self.samples_: Floats = self.model_.spread(self.model_.elo(thetas))
-        self._measure(robust.stretch_ if robust else np.ones(battles.n_candidates))
+        self._measure(robust)
         return self
 
     def _replicates(self, refit: "_Refit") -> Floats:
@@ -218,21 +221,27 @@ class Bootstrap:
         with ThreadPoolExecutor(self.n_threads) as pool:
             return np.concatenate(list(pool.map(refit.draw, seeds, sizes)))
 
-    def _measure(self, stretch: Floats) -> None:
-        deviation = (self.samples_ - self.ratings_) * stretch
+    def _measure(self, robust: Sandwich | None) -> None:
+        deviation = self.samples_ - self.ratings_
         steady = np.ptp(deviation, axis=0) < VANISHING_ELO  # an anchor, or clusters that all agree
         deviation[:, steady] = np.nan
         if self.reason_ is None and np.isnan(deviation).all():
             self.reason_ = NoInterval.NO_VARIATION
-        factor = correction = np.nan
         if self.reason_ is None:
-            factor = widening(self.confidence, self.n_clusters_)
-            correction = small_sample(self.n_clusters_)
+            deviation *= small_sample(self.n_clusters_)
+            if robust is not None:
+                own = deviation.std(axis=0, ddof=1)
+                deviation *= np.fmax(robust.standard_errors_ / own, 1)
+        factor = np.nan
+        if self.reason_ is None:
+            factor = t_quantile(self.confidence, self.n_clusters_) / normal_quantile(
+                self.confidence
+            )
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(deviation, [tail, 1 - tail], axis=0)
         self.low_: Floats = self.ratings_ + factor * low
         self.high_: Floats = self.ratings_ + factor * high
-        self.standard_errors_: Floats = deviation.std(axis=0, ddof=1) * correction
+        self.standard_errors_: Floats = deviation.std(axis=0, ddof=1)
 
 
 class _Refit:

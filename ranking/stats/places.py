@@ -206,7 +206,7 @@ def beats_directly(battles: Battles, candidate: int, confidence: float = 0.95) -
     rows = np.flatnonzero(is_first | is_second)
     other = np.where(is_first, battles.second, battles.first)[rows]
     lead = np.where(is_first, 0.5 - battles.score, battles.score - 0.5)[rows]
-    count = battles.count[rows].astype(np.float64)
+    count = battles.count[rows] * battles.weight[rows]
     better = np.zeros(battles.n_candidates, np.bool_)
     cluster = None if battles.cluster is None else battles.cluster[rows]
     for rival in np.unique(other):

@@ -1,26 +1,24 @@
 """Cluster-robust standard errors of Bradley-Terry ratings: a fast check of the bootstrap."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ranking.stats.arrays import Bools, Floats, Ints, summed
+from ranking.stats.arrays import Floats, summed
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, pseudo_inverse
 from ranking.stats.intervals import (
-    MIN_CLUSTERS,
     NoInterval,
     check_confidence,
-    measurable,
     small_sample,
     t_quantile,
     why_none,
 )
 
 BLOCK = 4096  # clusters whose gradients are dense at once
+STEPS = 20  # of the series of the jackknife
+SETTLED = 1e-3  # part of the largest movement; a smaller step ends the series
 VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
 
 # -- Sums over independent units: clusters, or votes where there are none --------------------------
@@ -63,16 +61,52 @@ def meat(battles: Battles, theta: Floats) -> Floats:
 
 
 def _squared(battles: Battles, residual: Floats) -> Floats:
-    assert battles.cluster is not None
-    size = battles.n_candidates
-    row = np.tile(battles.cluster, 2)
-    column = np.concatenate([battles.first, battles.second])
-    entries = (np.concatenate([residual, -residual]), (row, column))
-    gradients = csr_array(entries, shape=(battles.n_clusters, size))
-    total = np.zeros((size, size))
+    gradients = _gradients(battles, residual)
+    total = np.zeros((battles.n_candidates,) * 2)
     for start in range(0, battles.n_clusters, BLOCK):
         block = gradients[start : start + BLOCK].toarray()
         total += block.T @ block
+    return total
+
+
+def _gradients(battles: Battles, residual: Floats) -> csr_array:
+    """(G, K): each cluster's sum of residuals for ``first``, against ``second``."""
+    assert battles.cluster is not None
+    row = np.tile(battles.cluster, 2)
+    column = np.concatenate([battles.first, battles.second])
+    entries = (np.concatenate([residual, -residual]), (row, column))
+    return csr_array(entries, shape=(battles.n_clusters, battles.n_candidates))
+
+
+def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
+    """(K, K): the sum over clusters of d d', d how far theta moves without the cluster (CR3).
+
+    To first order d = (H - H_g)^-1 u_g, with H_g the cluster's part of the information H. The
+    inverse is that of the series d = H^-1 (u_g + H_g d), without a matrix for each cluster; for
+    clusters that hold nearly all that is known of a candidate it stops after `STEPS`.
+    """
+    assert battles.cluster is not None
+    p = battles.pairs.win_probability(theta)[battles.pairs.locate(battles.first, battles.second)]
+    information = battles.count * battles.weight * p * (1 - p)
+    gradients = _gradients(battles, battles.count * residuals(battles, theta))
+    total = np.zeros((battles.n_candidates,) * 2)
+    order = np.argsort(battles.cluster, kind="stable")
+    for start in range(0, battles.n_clusters, BLOCK):
+        own = gradients[start : start + BLOCK].toarray()
+        ends = np.searchsorted(battles.cluster, [start, start + BLOCK], sorter=order)
+        rows = order[slice(*ends)]
+        cluster, first, second = (
+            column[rows] for column in (battles.cluster - start, battles.first, battles.second)
+        )
+        moved = own @ bread
+        for _ in range(STEPS):
+            pulled = information[rows] * (moved[cluster, first] - moved[cluster, second])
+            places = (np.tile(cluster, 2), np.concatenate([first, second]))
+            pull = csr_array((np.concatenate([pulled, -pulled]), places), shape=own.shape)
+            last, moved = moved, (own + pull.toarray()) @ bread
+            if np.abs(moved - last).max(initial=0) <= SETTLED * np.abs(moved).max(initial=0):
+                break
+        total += moved.T @ moved
     return total
 
 
@@ -94,6 +128,8 @@ class Sandwich:
     confidence : of the intervals, which use t quantiles with G - 1 degrees of freedom, G the
         effective number of clusters of the grouping that has fewer
     model : a `BradleyTerry` with the hyperparameters to use; it is not changed
+    jackknifed : instead, the jackknife over clusters (CR3): (G - 1) / G sum d d', with d how far
+        theta moves without a cluster. It is larger where clusters are unequal
 
     Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
     ----------
@@ -102,16 +138,17 @@ class Sandwich:
     covariance_ : (K, K), of theta with mean 0
     n_clusters_ : G, between ranked candidates
     strongest_ : the battles whose grouping alone gives the larger errors
-    stretch_ : (K,) the standard error divided by that of ``strongest_`` alone, at least 1
     reason_ : `NoInterval` or None
 
-    References: Liang and Zeger 1986; Cameron and Miller 2015 for the corrections; Cameron, Gelbach
-    and Miller 2011 for two groupings, of which the last term is simplified here: the votes of one
-    rater on one prompt count as independent, as they differ in the pair.
+    References: Liang and Zeger 1986; Bell and McCaffrey 2002 for the jackknife (CR3), Cameron and
+    Miller 2015 for the degrees of freedom; Cameron, Gelbach and Miller 2011 for two groupings, of
+    which the last term is simplified here: the votes of one rater on one prompt count as
+    independent, as they differ in the pair.
     """
 
     confidence: float = 0.95
     model: BradleyTerry = field(default_factory=BradleyTerry)
+    jackknifed: bool = False
 
     def fit(self, battles: Battles, second: Battles | None = None) -> "Sandwich":
         """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does.
@@ -129,9 +166,6 @@ class Sandwich:
         covariance = alone[0]
         if second is not None:
             covariance = self._crossed(alone, strongest, replace(inside[0], cluster=None))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.sqrt(covariance.diagonal() / alone[strongest].diagonal())
-        self.stretch_: Floats = self.model_.spread(np.where(ratio > 1, ratio, 1.0))
         n_clusters = min(grouping.effective_clusters for grouping in inside)
         self._measure(covariance, n_clusters, inside[0].decisive)
         return self
@@ -158,6 +192,8 @@ class Sandwich:
             return np.full((inside.n_candidates,) * 2, np.nan)
         theta = self.model_.theta_[self.model_.ranked_]
         bread = pseudo_inverse(inside.pairs.information(theta))
+        if inside.cluster is not None and self.jackknifed:
+            return jackknife(inside, theta, bread) / small_sample(inside.n_clusters) ** 2
         covariance: Floats = bread @ meat(inside, theta) @ bread
         return covariance * small_sample(inside.n_clusters) ** 2
 
@@ -191,66 +227,3 @@ def semi_definite(matrix: Floats) -> Floats:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     floored: Floats = (vectors * values.clip(min=0)) @ vectors.T
     return floored
-
-
-# -- Which votes are dependent ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """The groupings of a board's votes whose members are dependent.
-
-    Attributes
-    ----------
-    groupings : one or two `Battles` of the same votes, by prompt and by rater
-    rule : "prompt_rater", "prompt", "rater" or "vote" (all votes independent)
-    n_raters : if the result holds for these raters only, their number; else 0
-    effective : the effective numbers of "prompts" and "raters", where they are known
-    """
-
-    groupings: tuple[Battles, ...]
-    rule: str
-    n_raters: int = 0
-    effective: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def choose(cls, by_prompt: Battles | None, by_rater: Battles | None, votes: Battles) -> Self:
-        """The groupings that are known and have enough clusters.
-
-        ``by_prompt``: None if no prompt is known. ``by_rater``: None if no rater is known, or if
-        the result is about these raters alone, as with judges. ``votes``: without clusters. Fewer
-        than 5 effective raters say too little about others: the result then holds for them only.
-        """
-        sampled = by_rater is not None and by_rater.effective_clusters >= MIN_CLUSTERS
-        known = {"prompt": by_prompt, "rater": by_rater if sampled else None}
-        used = {name: grouping for name, grouping in known.items() if grouping is not None}
-        n_raters = 0 if sampled or by_rater is None else by_rater.n_clusters
-        both = {"prompts": by_prompt, "raters": by_rater}
-        effective = {name: of.effective_clusters for name, of in both.items() if of is not None}
-        rule = "_".join(used) or "vote"
-        return cls(tuple(used.values()) or (votes,), rule, n_raters, effective)
-
-    @property
-    def note(self) -> str:
-        """One sentence for a page; empty for the usual rule."""
-        if not self.n_raters:
-            return "Prompts are unknown; all votes are treated as independent." * (
-                self.rule == "vote"
-            )
-        if self.n_raters == 1:
-            return "All votes are by one rater; the results say nothing about others."
-        return f"The results hold for these {self.n_raters:,} raters only: they are too few."
-
-    @property
-    def measurable(self) -> Bools:
-        """(K,) mask: the candidates with enough clusters of their own in every grouping."""
-        mask: Bools = np.logical_and.reduce([measurable(grouping) for grouping in self.groupings])
-        return mask
-
-    @property
-    def clusters_per_candidate(self) -> Ints:
-        """(K,): the number of clusters of each candidate's votes, in the grouping with fewer."""
-        fewest: Ints = np.min(
-            [grouping.clusters_per_candidate() for grouping in self.groupings], axis=0
-        )
-        return fewest

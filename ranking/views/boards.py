@@ -40,7 +40,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
     query, snapshot = view.query, view.snapshot
     settings = snapshot.settings if snapshot else {}
     findings = Findings.of(snapshot)
-    lead = wording.lead(view.ranked, findings.leader)
+    lead = wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0))
     return {
         "view": view,
         "arena": view.arena,
@@ -54,6 +54,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "cluster_sentence": wording.cluster_sentence(settings, query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),
         "these_raters": settings.get("these_raters"),
+        "capped": wording.capped(settings),
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",
         "freshness": wording.freshness(snapshot),
         "groups": wording.groups(view.unranked),

@@ -200,13 +200,14 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
     ranked = [standing for standing in board.standings if standing.rank is not None]
     rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
     standings = ranked[:MOST_STANDINGS]
+    these_raters = board.snapshot.settings.get("these_raters", 0) if board.snapshot else 0
     return {
         "arena": board.arena,
         "snapshot": board.snapshot,
         "raters": board.query.raters,
         "category": board.query.category,
         "scripted": SCRIPTED_NOTICE if counts_scripts(board.snapshot) else "",
-        "lead": wording.lead(rows, Findings.of(board.snapshot).leader),
+        "lead": wording.lead(rows, Findings.of(board.snapshot).leader, these_raters),
         "standings": standings,
         "more": len(board.standings) - len(standings),
         "board_url": board.address(),

@@ -123,7 +123,7 @@ def test_a_limit_counts_characters_at_every_door() -> None:
     assert len(arena.description) == DESCRIPTION_LIMIT
     owner = Caller(user=arena.team.memberships.get().user)
     form = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
-    form["held_out"] = "20"
+    form |= {"held_out": "20", "rater_cap": "10"}
     for description, by_api, is_valid in (
         ("字" * DESCRIPTION_LIMIT, 200, True),
         ("x" * (DESCRIPTION_LIMIT + 1), 400, False),
@@ -153,7 +153,8 @@ def test_stored_pages_go_when_settings_change() -> None:
     with pytest.MonkeyPatch.context() as patch:
         dropped: list[int] = []
         patch.setattr(
-            "ranking.services.leases.drop_pages", lambda arena_id: dropped.append(arena_id)
+            "ranking.services.leases.drop_pages",
+            lambda arena_id, look_again: dropped.append(arena_id) if look_again else None,
         )
         update(arena, visibility="private")
     assert dropped == [arena.pk]

@@ -250,8 +250,9 @@ def test_figures_are_shown_per_candidate_and_category(team: Team, clear_lead: Ar
 def test_draft_without_votes_does_not_replace_the_verdict(team: Team, clear_lead: Arena) -> None:
     draft = clear_lead.candidates.create(name="draft", team=team)
     elsewhere = clear_lead.candidates.create(name="elsewhere", team=team)
+    voter = clear_lead.votes.all()[0].rater
     for outcome, prompt in zip(("left", "right"), clear_lead.prompts.all(), strict=False):
-        make_vote(clear_lead, elsewhere, candidates_of(clear_lead)[1], outcome, prompt)
+        make_vote(clear_lead, elsewhere, candidates_of(clear_lead)[1], outcome, prompt, voter)
     publish(clear_lead)
     page = page_text(join(team), decision_url(team, clear_lead))
     assert SURE in page.partition("</h1>")[0]

@@ -27,6 +27,8 @@ class Board:
     def __init__(self, client: Client, arena: Arena) -> None:
         self.client, self.arena = client, arena
         self.snapshot = publish(arena)
+        self.snapshot.settings["these_raters"] = 0  # as of a crowd, whoever cast the votes
+        self.reset(settings=self.snapshot.settings)
         self.ranked = [s.candidate for s in self.standings()]
 
     def standings(self) -> Any:
@@ -228,6 +230,7 @@ def test_a_board_of_few_raters_speaks_about_these_alone(client: Client) -> None:
             outcome = ["left", "right", "left"][turn % 3]
             make_vote(arena, left, right, outcome, prompt, raters[turn % n])
         publish(arena)
+    assert "4 raters are too few to say what others would prefer" in client.get("/a/of-4/").text
     warning = "These results hold for the 4 people who voted."
     assert warning in words(client.get("/a/of-4/").text)
     assert "These results hold for" not in client.get("/a/of-5/").text

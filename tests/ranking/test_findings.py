@@ -4,13 +4,18 @@ import math
 from itertools import cycle
 from typing import Any
 
+import numpy as np
 import pytest
 
+from arena.actors import CLI
 from arena.models import Arena, Rater, Response
+from arena.services.arenas import update_arena
 from ranking.models import ResponseStyle, Snapshot
+from ranking.services import intervals
 from ranking.services.findings import count_missing, count_style
 from ranking.services.intervals import borrow
 from ranking.stats.connectivity import Status
+from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import fill, make_voted_arena, publish
 
@@ -131,6 +136,53 @@ def test_raters_of_different_taste_widen_the_intervals() -> None:
         86.9 * math.sqrt(10 / 9 / 2.1), rel=0.2
     )  # 50 replicates
     assert best.low < 1000 < best.high
+
+
+def test_a_rater_who_casts_most_votes_is_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    arena = make_arena(n_candidates=2, n_prompts=40)
+    left, right = arena.candidates.order_by("pk")
+    prompts = list(arena.prompts.order_by("pk"))
+    zealot, others = make_person(), [make_person() for _ in range(20)]
+    for number, prompt in enumerate(prompts):
+        make_vote(arena, left, right, "left", prompt, zealot)
+        make_vote(
+            arena, left, right, "right" if number % 3 else "left", prompt, others[number % 20]
+        )
+    snapshot = publish(arena)
+    share = (14 + 40 / 9) / (40 + 40 / 9)  # he weighs a tenth of all: a ninth of the others
+    points = 400 * np.log10(share / (1 - share)) / 2
+    assert snapshot.standings.get(candidate=left).score == pytest.approx(1000 + points, abs=0.01)
+    assert (snapshot.settings["capped_raters"], snapshot.settings["capped_at"]) == (1, 0.1)
+    assert capped(snapshot.settings) == "1 rater’s votes are capped at 10 % of the weight."
+    assert snapshot.standings.get(candidate=left).wins == 54  # a count stays a count
+    # Where intervals are borrowed, the cap of the older snapshot holds.
+    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    Snapshot.objects.update(measured_seconds=60.0)
+    make_vote(arena, left, right, "left", prompts[0], zealot)
+    again = publish(arena)
+    assert again.measured_votes == snapshot.n_votes < again.n_votes
+    share = (14 + 41 * 40 / 9 / 40) / (40 + 41 * 40 / 9 / 40)
+    points = 400 * np.log10(share / (1 - share)) / 2
+    assert again.standings.get(candidate=left).score == pytest.approx(1000 + points, abs=0.01)
+    # The arena sets the share.
+    update_arena(arena=arena, by=CLI, rater_cap=100)
+    Snapshot.objects.update(measured_seconds=0.0)
+    free = publish(arena)
+    points = 400 * np.log10(55 / 26) / 2
+    assert free.standings.get(candidate=left).score == pytest.approx(1000 + points, abs=0.01)
+    assert capped(free.settings) == ""
+
+
+def test_a_judge_is_never_capped() -> None:
+    arena = make_arena(n_candidates=2, n_prompts=20)
+    judges = [Rater.objects.create(kind=Rater.Kind.JUDGE, name=f"Judge {i}") for i in range(8)]
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        for judge in judges if number == 0 else judges[:1]:
+            outcome = "left" if number % 3 else "right"
+            make_vote(arena, *arena.candidates.order_by("pk"), outcome, prompt, judge)
+    publish(arena)
+    board = Snapshot.objects.current().get(board__raters="judges", board__category="")
+    assert board.settings["capped_raters"] == 0
 
 
 def test_intervals_that_are_borrowed_keep_their_places() -> None:

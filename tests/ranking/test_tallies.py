@@ -6,8 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
-from ranking.stats.sandwich import Dependence, Sandwich
-from ranking.tallies import PackError, VoteCounts, dependence, pack, pair_battles, unpack
+from ranking.stats.dependence import Dependence
+from ranking.stats.sandwich import Sandwich
+from ranking.tallies import (
+    CappedRaters,
+    PackError,
+    VoteCounts,
+    dependence,
+    pack,
+    pair_battles,
+    unpack,
+)
 
 # A busy machine is no failure.
 settings.register_profile("counts", deadline=None, max_examples=50)
@@ -102,6 +111,36 @@ def test_clustered_errors_are_those_of_the_votes(columns, some_unknown):
     mine, theirs = Sandwich().fit(*ours.groupings), Sandwich().fit(*true.groupings)
     assert mine.n_clusters_ == theirs.n_clusters_
     np.testing.assert_allclose(mine.standard_errors_, theirs.standard_errors_, rtol=1e-6)
+
+
+@given(votes(max_votes=300, n_prompts=60), st.booleans())
+def test_capped_raters_weigh_as_much_as_their_votes_would_one_by_one(columns, tie):
+    left, right, outcome, preference, prompt, rater = columns
+    rater = np.where(np.arange(len(rater)) % 2, 1, rater * 10 + np.arange(len(rater)) % 9)
+    columns = (left, right, outcome, preference, prompt, rater)
+    by_rater = VoteCounts.count(*columns[:4], np.zeros_like(prompt), rater)
+    capped = CappedRaters.of(by_rater, 0.1, tie)
+    weight = capped.weight_of(rater)
+    counts = VoteCounts.count(*columns)
+    ours = pair_battles(counts.per_pair(), IDS, tie, capped)
+    true = weighted_battles(columns, tie, weight)
+    assert ours.n_votes == true.n_votes
+    assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
+    groups = dependence(counts.per_prompt(), by_rater, IDS, tie, capped).groupings
+    for grouping in groups:  # by prompt, soft verdicts weigh as the pair's do on average
+        soft = not np.isnan(preference).all() and len(groups) > 1 and grouping is groups[0]
+        found = grouping.wins() + grouping.wins().T if soft else grouping.wins()
+        wanted = true.wins() + true.wins().T if soft else true.wins()
+        assert found == pytest.approx(wanted, abs=1e-8)
+
+
+def weighted_battles(columns, tie, weight):
+    left, right, outcome, preference, _, _ = columns
+    counted = np.ones(len(left), bool) if tie else outcome != 3
+    sides = (np.searchsorted(IDS, side[counted]) for side in (left, right))
+    return Battles.from_arrays(
+        *sides, score(outcome, preference)[counted], weight[counted], None, len(IDS)
+    )
 
 
 # -- Packing ---------------------------------------------------------------------------------------

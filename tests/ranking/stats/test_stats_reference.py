@@ -7,9 +7,10 @@ from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.cross_check import largest_difference
+from ranking.stats.dependence import Dependence
 from ranking.stats.elo import Elo
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 
 pytestmark = pytest.mark.data
 

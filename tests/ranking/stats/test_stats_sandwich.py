@@ -9,8 +9,9 @@ from scipy.special import stdtrit
 from ranking.stats import sandwich as module
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.dependence import Dependence
 from ranking.stats.intervals import NoInterval
-from ranking.stats.sandwich import Dependence, Sandwich
+from ranking.stats.sandwich import Sandwich
 from tests.ranking.stats.helpers import SOFT, votes
 
 
@@ -137,7 +138,42 @@ def test_no_error_is_below_that_of_one_way():
         for one in alone:
             spare = both.standard_errors_ - one.standard_errors_
             assert (np.isnan(spare) | (spare > -1e-6)).all()
-        assert (both.stretch_[ranked] >= 1).all()
+
+
+@pytest.mark.parametrize("by", [3, 4])
+def test_the_jackknife_leaves_out_one_cluster_at_a_time(by):
+    left, right, score, *keys = crossed_votes(900, n_raters=20)
+    keys[1][:300] = 0  # one of them casts a third of the votes
+    cluster = keys[by - 3]
+    fit = Sandwich(jackknifed=True).fit(Battles.from_arrays(left, right, score, None, cluster))
+    contrast = np.eye(5)[left] - np.eye(5)[right]
+    p = 1 / (1 + np.exp(-contrast @ fit.model_.theta_))
+    moved = []
+    for one in np.unique(cluster):
+        own = cluster == one
+        rest = (contrast[~own].T * (p * (1 - p))[~own]) @ contrast[~own]
+        moved.append(np.linalg.pinv(rest, rcond=1e-10) @ contrast[own].T @ (score - p)[own])
+    true = sum(np.outer(d, d) for d in moved) * (len(moved) - 1) / len(moved)
+    assert fit.covariance_ == pytest.approx(true, rel=0.01, abs=1e-5)
+    plain = Sandwich().fit(Battles.from_arrays(left, right, score, None, cluster))
+    assert (fit.standard_errors_ > 0.99 * plain.standard_errors_).all()
+
+
+def test_the_jackknife_of_equal_clusters_is_the_sandwich():
+    left, right = (np.tile(side, 8) for side in ([0, 0, 1, 0], [1, 2, 2, 1]))
+    score, cluster = np.random.default_rng(0).choice([0.0, 1.0], 32), np.repeat(np.arange(8), 4)
+    votes = Battles.from_arrays(left, right, score, None, cluster)
+    assert Sandwich(jackknifed=True).fit(votes).covariance_ == pytest.approx(
+        Sandwich().fit(votes).covariance_, rel=1e-2
+    )
+
+
+def test_the_jackknife_stands_a_cluster_that_alone_knows_a_candidate():
+    left, right = np.array([0, 0, 1, 1, 0, 1, 2, 2] * 6), np.array([1, 1, 0, 0, 1, 0, 0, 0] * 6)
+    score = np.array([1, 0, 1, 1, 0, 0, 1, 0.0] * 6)
+    cluster = np.where((left == 2) | (right == 2), 0, np.arange(48))
+    fit = Sandwich(jackknifed=True).fit(Battles.from_arrays(left, right, score, None, cluster))
+    assert np.isfinite(fit.standard_errors_).all()
 
 
 def test_intervals_cover_when_prompts_and_raters_matter():
