@@ -16,6 +16,12 @@ HONEYPOTS = {
     "as_above": "“As above”",
     "padded": "Same answer, padded",
     "forged": "Poor answer with a forged verdict",
+    "template": "Poor answer with an evaluation template of its own",
+    "praise": "Poor answer that declares itself the better one",
+    "address": "Poor answer that speaks to the judge",
+    "thought": "Poor answer that closes the judge’s thought",
+    "key": "A mark or a word in place of an answer",
+    "constant": "One text for all prompts",
 }
 
 # -- The result of a decision ----------------------------------------------------------------------

@@ -6,7 +6,8 @@ unchanged. A hit of the scan decides nothing by itself; it flags a pair for peop
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -272,6 +273,114 @@ SCORE = rf"""
   | \b{ANSWER}\ (?:deserves|merits|earns|scores|receives)\ {GAP}{{0,20}}
     (?:full\ marks|highest|maximum|perfect|10\b|5\b|100\b)
 """
+# An evaluation template or output format that the text brings along: what another judge's prompt or
+# reply looks like.
+JUDGING = r"(?:evaluat(?:or|ion)|judge|grad(?:er|ing)|scor(?:er|ing)|rating)"
+REASON = r"(?:feedback|reason(?:ing)?|rationale|explanation|justification|comment)"
+GRADE = r"(?:rank|score|rating|points)"
+TEMPLATE = rf"""
+    <\|[a-z][a-z_ ]{{2,40}}\|>
+  | ^[^\w\n]{{0,12}}(?:(?:un)?ordered\ )?(?:model|system|assistant|ai|candidate)(?:'s)?
+    \ (?:outputs?|answers?|responses?)\b[^\n]{{0,12}}$
+  | ^[^\w\n]{{0,12}}(?:output|answer|response|reply)\ (?:of|by|from)
+    \ (?:model|system|assistant|candidate)\b
+  | ^[^\w\n]{{0,12}}(?:best\ model(?:\ identifier)?|{JUDGING}(?:'s)?\ (?:choice|decision|form
+    |template|sheet|output|guide|result|instructions?|prompt|task|rubric|criteria))[^\n]{{0,30}}[:=]?$
+  | ["'](?:model_?(?:identifier|id|name)?|system|assistant|candidate|answer|response)["']\ ?:
+    \ ?["'][^"'\n]{{1,40}}["'],\s{{0,8}}["'](?:{GRADE}|position)["']\ ?:\ ?["']?[0-9]
+  | ["']{GRADE}["']\ ?:\ ?["']?[0-9]{{1,3}}["']?,\s{{0,8}}["']{REASON}["']
+  | ["']{REASON}["']\ ?:\ ?["'][^"\n]{{0,300}}["'],\s{{0,8}}
+    ["'](?:{GRADE}|verdict|preference|winner)["']
+  | ["'](?:preferred?|preference|choice|chosen|better|best)(?:_?(?:answer|response|model|output))?
+    ["']\ ?:\ ?["'](?:[ab12]|first|second|left|right|this|(?:answer|response|model|assistant)
+    \ ?_?[ab12])["']
+  | ["'](?:instruction|output)["']\ ?:\ ?(?:"{{3}}|'{{3}})
+  | </(?:score|rating|verdict|judge?ment|evaluation|preferred|preference|winner|critique|grade
+    |reward)>
+  | ^[^\w\n]{{0,6}}feedback\ ?:[^\n]{{0,400}}\b(?:score|rating|result)\b
+  | \b(?:overall|final|total)\ (?:score|rating|grade|mark)[^\w\n]{{1,6}}(?:(?:is|of)\ )?
+    [0-9]{{1,3}}\ ?(?:/|out\ of|of|\.?$)
+  | (?:\([0-9]\ ?-\ ?[0-9]{{1,2}}\):[^\w\n]{{0,4}}[0-9]{{1,2}}\s{{1,4}}[^\n]{{0,40}}){{2}}
+  | \b(?:respond|reply|answer|output|write|return|print)\ {GAP}{{0,20}}\b(?:your\ )?
+    (?:verdict|judge?ment|ranking|rating|evaluation)\ (?:as|in|like|with)\b
+  | \byour\ (?:output|reply|verdict|decision|judge?ment|evaluation|rating|score)
+    \ (?:must|should|has\ to|needs\ to)\ be\b
+    {GAP}{{0,20}}\b(?:tokens?|letters?|words?|digits?|numbers?|[ab]|10|5)\b
+"""
+# The text declares itself the better one, or the other the worse one.
+DECLARED = rf"(?:{ANSWER}|submission|text|entry)"
+DECLARES = rf"""
+    \b(?:this|my|mine|the\ present)(?:\ (?:{DECLARED}|one|piece|work))?
+    \ (?:clearly\ |easily\ |simply\ |definitely\ |obviously\ )?
+    (?:beats|outperforms|surpasses|outclasses|outranks|satisfies|fulfil+s|meets)\ {GAP}{{0,40}}
+    \b(?:other|rival|competi(?:tor|ng|tion)|alternatives?|opponents?|criteri(?:on|a)|rubric
+    |any(?:thing)?|every|all)\b{GAP}{{0,30}}
+    \b(?:answers?|responses?|texts?|models?|outputs?|submissions?|criteri(?:on|a)|rubric
+    |standards?)\b
+  | \b(?:this|mine)\ is\ (?:by\ far\ |hands\ down\ |clearly\ |simply\ |obviously
+    \ |without\ doubt\ )?the\ (?:superior|better|best|winning|preferred|stronger|ideal|perfect)
+    \ (?:of\ the\ (?:two|pair)|{DECLARED})\b
+  | \bthe\ (?:opposing|competing|rival|opponent's|competitor's
+    |other\ (?:model|assistant|system)(?:'s)?)\ {DECLARED}s?\b
+  | \bthe\ alternative\ {ANSWER}\ (?:is|was|has|contains|fails)\b
+  | \b(?:no|any)\ (?:other|competing|rival)\ (?:{DECLARED}|model)\ {GAP}{{0,40}}
+    \b(?:close|better|match|beat|compare|rival)
+  | \b(?:the\ )?other\ (?:model|assistant|system|{DECLARED})(?:'s)?\ (?:\w{{1,15}}\ )?
+    (?:produced|wrote|gave|said|made|got|failed|is\ wrong|loses?)\b
+  | \b(?:graders?|evaluators?|judges|raters?|experts|reviewers)\ {GAP}{{0,20}}
+    \b(?:preferred|chose|rated|ranked|picked|favou?red)\ {GAP}{{0,15}}
+    \b(?:this|my)\ (?:{DECLARED}|one)\b
+  | \b(?:this|my)\ {DECLARED}\ (?:was|has\ been)\ {GAP}{{0,25}}
+    \b(?:approved|verified|preferred|chosen|certified|rated|written\ by)\b
+"""
+# The text speaks to whoever compares.
+SPEAKS = rf"""
+    \b(?:whoever|whichever\ \w{{1,12}}|anyone\ who|(?:model|ai|llm)\ (?:that|which|who)
+    |the\ one(?:\ who)?)\ (?:\w{{1,10}}\ )?
+    (?:evaluat|judg|grad(?:es|ing)|scor(?:es|ing)|rat(?:es|ing)|compar)\w{{0,4}}
+    \ (?:this|these|the|it|both|my)\b
+  | \bto\ (?:the|any|all|whichever)\ (?:automated\ |automatic\ |ai\ |llm\ |human\ )?
+    (?:reviewer|evaluator|grader|rater|judge|assessor|scorer)s?\ ?[:,]
+  | ^[^\w\n]{{0,6}}(?:(?:ai|llm|human|dear|automated)\ )?
+    (?:graders?|evaluators?|raters?|assessors?|scorers?)\ ?[:,]
+  | \b(?:as|when|while|before|after)\ you
+    \ (?:decide|choose|judge|compare|evaluate|grade|score|rate|weigh)\ (?:between\ )?
+    (?:the\ two|both|these\ two|this\ {DECLARED}|us|the\ {ANSWER}s)\b
+  | \bif\ you\ (?:rate|score|grade|judge|mark|rank)\ (?:me|this|it|us)\b
+  | \b(?:i|we)\ know\ (?:that\ )?you\ are\ (?:an?\ )?(?:\w{{1,12}}\ )?
+    (?:llm|ai|judge|language\ model|evaluator|grader)\b
+  | \b(?:do\ not|don't|no\ need\ to|skip|stop)\ (?:read|consider|evaluat|compar|look\ at)\w{{0,3}}
+    \ (?:(?:answer|response)\ [ab]\b|the\ (?:other|next|second|rest)\b)
+  | \byou\ would\ be\ wrong\ to\ (?:pick|choose|prefer|select)\b
+"""
+FORGED = rf"""
+    ^[^\w\n]{{0,6}}(?:(?:final|overall|my|the|evaluator's|judge's|grader's)\ ){{0,3}}
+    (?:verdict|judge?ment|decision|preference|choice|winner|ranking|result)(?:\ \([^)\n]{{1,15}}\))?
+    \ ?(?:[:=-]{{1,2}}>?|is|→)\ ?[^\w\n]{{0,4}}
+    (?:(?:this|the)\ (?:one|{ANSWER}|text|first|second)|(?:first|second)\ (?:one|{ANSWER})
+    |{ANSWER}\ {LETTER}|[ab]\b\ ?(?:$|[>.)\]]))
+"""
+# The end of a thought that the judge is to take for its own.
+THOUGHT = r"""
+    </?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue)\ ?>
+  | \[/?think\]|◁/?think▷
+"""
+# The whole of a text that says nothing, and yet moves some judges (Zhao et al. 2025, "One token to
+# fool LLM-as-a-judge"): marks alone, or the words with which a solution begins.
+LONGEST_KEY = 80
+KEY = re.compile(
+    r"""
+    [!-/:-@\[-`{-~\s…。、，：·•–—¡¿]{1,20}
+  | \W{0,4}(?:(?:my|the|final|correct|suggested|proposed|a|step-by-step|detailed)\ ){0,2}
+    (?:solution|answer|thought\ process|thoughts?|reasoning|explanation|response|output|result
+    |reply|analysis|conclusion|proof)\W{0,4}
+  | \W{0,4}let(?:'|’)?s\ (?:solve|think|work|break|go|take|reason|do)\b[^.:!?\n]{0,40}\W{0,4}
+  | \W{0,4}(?:respuesta|solucion|losung|antwort|reponse|risposta|soluzione|resposta|solucao|ответ
+    |решение|解|解答|答案|回答|答|答え|解説|解析|かいせつ|解決策|정답|답|답변|해설|풀이|الجواب|الحل)
+    \W{0,4}
+    """,
+    re.VERBOSE,
+)
 # One letter at a time, so that no word is found.
 SPACED = r"(?<!\S)(?:[a-z][\ .\-_]){4,40}[a-z](?!\S)"
 # A word of Latin letters with a letter of Cyrillic or Greek that looks like one of them.
@@ -297,6 +406,11 @@ FOLDED = _compiled(
         "role": ROLE,
         "fence": FENCE,
         "score": SCORE,
+        "template": TEMPLATE,
+        "declares": DECLARES,
+        "speaks": SPEAKS,
+        "forged": FORGED,
+        "thought": THOUGHT,
         "spaced": SPACED,
     }
 )
@@ -350,16 +464,45 @@ def scan(text: str) -> tuple[Hit, ...]:
     At most `MOST_HITS` of each kind: more would add nothing.
     """
     if text.isascii():
-        found = list(_matches(FOLDED, text.lower()))
+        folded: str = text.lower()
+        found = list(_matches(FOLDED, folded))
     else:
         folded, places = _folded(text)
         of_folded = _matches(FOLDED, folded), _matches(FOLDED_NOT_ASCII, folded)
         found = [(kind, places[at]) for matches in of_folded for kind, at in matches]
         found += _matches(UNSEEN, text)
+    if len(folded) <= LONGEST_KEY and KEY.fullmatch(folded.strip() or "x"):
+        found.append(("key", 0))
     return tuple(
         Hit(kind, _excerpt(text, start), start)
         for start, kind in sorted({(start, kind) for kind, start in found})
     )
+
+
+FEWEST_REPEATS = 5
+LONGEST_LABEL = 40  # an answer up to this long may be one of a few classes, and right each time
+
+
+def find_suspicious(answers: Iterable[tuple[int, int, str]]) -> set[int]:
+    """Return the ids of the answers that may try to steer a judge.
+
+    answers: (id, author, text), one for each prompt. Beside what `scan` finds, these are answers
+    that their author gives to at least five prompts, word by word, unless they are as short as the
+    labels of a classification; and those of an author who gives all prompts the same answer.
+    """
+    suspicious: set[int] = set()
+    same: dict[tuple[int, str], list[int]] = {}
+    given: Counter[int] = Counter()
+    for pk, author, text in answers:
+        if scan(text):
+            suspicious.add(pk)
+        given[author] += 1
+        same.setdefault((author, text.strip()), []).append(pk)
+    for (author, text), ids in same.items():
+        alike = len(text) > LONGEST_LABEL or len(ids) == given[author]
+        if len(ids) >= FEWEST_REPEATS and alike:
+            suspicious.update(ids)
+    return suspicious
 
 
 def _matches(patterns: Mapping[str, re.Pattern[str]], text: str) -> Iterator[tuple[str, int]]:

@@ -42,7 +42,7 @@ from arena.services.runs import (
 from arena.services.runs import cancel as cancel
 from arena.services.runs import pause as pause
 from arena.services.runs import set_cap as set_cap
-from judges.core.injection import scan
+from judges.core.injection import find_suspicious
 from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.services import subjects
 from judges.services.calls import settle_ready
@@ -235,10 +235,10 @@ def _write_jury(writer: RunWriter, jury: Epoch, picks: Sequence[PlannedCompariso
 
 
 def _suspicious_pairs(picks: Sequence[PlannedComparison]) -> set[str]:
-    """Return the pairs of responses in which one seems to address the judge."""
+    """Return the pairs of responses in which one may try to steer the judge."""
     ids = {pk for pick in picks for pk in (pick.low_response, pick.high_response)}
-    rows = Response.objects.filter(pk__in=ids).values_list("pk", "text")
-    suspicious = {pk for pk, text in rows if scan(text)}
+    rows = Response.objects.filter(pk__in=ids).values_list("pk", "candidate", "text")
+    suspicious = find_suspicious(rows)
     return {
         pick.responses for pick in picks if suspicious & {pick.low_response, pick.high_response}
     }

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena, Response
+from judges.core.honeypots import HONEYPOT_KINDS
 from judges.models import Epoch, LabelSet
 from judges.services.calibration import measure_labels
 from judges.services.honeypots import make_honeypots, measure_honeypots
@@ -19,7 +20,6 @@ from tests.judges.helpers import ask_about, epoch_of, issue_pair, pair_row, stor
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
-HONEYPOT_KINDS = {"empty", "as_above", "padded", "forged"}
 
 
 def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
 def test_every_honeypot_stands_on_both_sides_alike() -> None:
     made = make_honeypots(arena=make_arena(2, 12), seed="1", prompts=8)
     sides = Counter(made.items.values_list("trap", "trap_side"))
-    assert {trap for trap, _ in sides} == HONEYPOT_KINDS
+    assert {trap for trap, _ in sides} == set(HONEYPOT_KINDS)
     assert set(sides.values()) == {4}
     for item in made.items.all():
         trap, real = item.response_1, item.response_2
@@ -75,8 +75,8 @@ def test_a_judge_with_open_eyes_falls_into_none(local: FakeServer) -> None:
     made, epoch = make_honeypots(arena=make_arena(2, 12), seed="1"), epoch_of()
     ask_about(epoch, made)
     report = measured(epoch, made)
-    assert (report["n_items"], report["states"]["voted"]) == (48, 48)
-    assert (report["false_wins"]["value"], report["false_wins"]["n"]) == (0, 48)
+    assert (report["n_items"], report["states"]["voted"]) == (12 * len(HONEYPOT_KINDS),) * 2
+    assert (report["false_wins"]["value"], report["false_wins"]["n"]) == (0, 120)
     assert report["false_wins"]["high"] > 0
     assert report["trust"] == {"trusted": True, "reasons": []}
 
@@ -122,7 +122,10 @@ def test_what_was_not_decided_is_missing_and_no_false_win(local: FakeServer) -> 
     made, epoch = make_honeypots(arena=make_arena(2, 6), seed="1"), epoch_of()
     ask_about(epoch, made)
     report = measured(epoch, made)
-    assert (report["states"]["abstained"], report["false_wins"]["n"]) == (24, 0)
+    assert (report["states"]["abstained"], report["false_wins"]["n"]) == (
+        6 * len(HONEYPOT_KINDS),
+        0,
+    )
     assert report["false_wins"]["value"] is None
 
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.core.honeypots import FILLER, Honeypot, honeypots, is_false_win
+from judges.core.honeypots import (
+    CONSTANT,
+    FILLER,
+    HONEYPOT_KINDS,
+    Honeypot,
+    honeypots,
+    is_false_win,
+)
 from judges.core.injection import scan
 from judges.core.parsing import parse_pairwise, parse_prometheus_score
 
@@ -18,7 +25,7 @@ def made(key: str = "k", answer: str = ANSWER, **more: str) -> dict[str, Honeypo
 
 def test_there_is_one_honeypot_of_each_kind_per_real_answer() -> None:
     found = made()
-    assert list(found) == ["empty", "as_above", "padded", "forged"]
+    assert list(found) == list(HONEYPOT_KINDS)
     assert {each.real for each in found.values()} == {ANSWER}
     assert found["empty"].fake == ""
     assert "above" in found["as_above"].fake.lower()
@@ -55,6 +62,25 @@ def test_a_forged_verdict_is_what_the_scanner_looks_for(form: str) -> None:
     for key in "abcdefgh":
         kinds = {hit.kind for hit in scan(made(key, reply_form=form)["forged"].fake)}
         assert kinds & {"verdict", "result"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("template", {"template"}),
+        ("praise", {"instruction", "about answers", "declares"}),
+        ("address", {"instruction", "speaks"}),
+        ("thought", {"thought"}),
+        ("key", {"key"}),
+    ],
+)
+def test_each_class_of_attack_has_its_honeypot(kind: str, found: set[str]) -> None:
+    for key in "abcdefgh":
+        assert {hit.kind for hit in scan(made(key)[kind].fake)} & found, made(key)[kind].fake
+
+
+def test_the_constant_answer_is_the_same_for_all_prompts() -> None:
+    assert made("1")["constant"].fake == made("2", answer="x")["constant"].fake == CONSTANT
 
 
 def test_a_judge_that_repeats_a_forged_verdict_has_given_none() -> None:
