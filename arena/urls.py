@@ -16,6 +16,7 @@ urlpatterns = [
     path("a/<slug:slug>/vote/next/", voting.next_pair, name="next_pair"),
     path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
+    path("a/<slug:slug>/vote/<uuid:key>/reasons/", voting.give_reasons, name="give_reasons"),
     path("api/v1/", include("ranking.api.urls")),
     path("api/v1/", include("judges.api.urls")),
     path("api/v1/", include("arena.api.urls")),  # last, because it answers 404 for all other paths

@@ -24,6 +24,9 @@ NOTES_LIMIT = 10_000
 ARENA_NAME_LIMIT = 120
 QUESTION_LIMIT = 200
 CRITERIA_LIMIT = 4000
+GUIDE_LIMIT = 4_000
+TAG_LIMIT, MAX_TAGS = 40, 12
+COMMENT_LIMIT = 1_000
 DESCRIPTION_LIMIT = 20_000
 DETAILS_LIMIT = 100_000
 DETAILS_DEPTH = 20
@@ -138,6 +141,15 @@ def clean_paragraphs(
     if limit:
         check_length(text, limit)
     return text
+
+
+def clean_tags(value: Any) -> str:
+    """Return a list of short names, one per line, without empty lines and doubles."""
+    lines = [line.strip() for line in clean_paragraphs(value).splitlines()]
+    tags = list(dict.fromkeys(clean_name(line, limit=TAG_LIMIT) for line in lines if line))
+    if len(tags) > MAX_TAGS:
+        raise InputError(f"has {len(tags)} lines; the limit is {MAX_TAGS}")
+    return "\n".join(tags)
 
 
 def check_length(text: str, limit: int, column: str | None = None) -> None:

@@ -29,6 +29,7 @@ from arena.models import (
     Prompt,
     RateLimit,
     Rater,
+    Reason,
     Response,
     Run,
     RunAsker,
@@ -326,6 +327,13 @@ class VoteAdmin(ReadOnly):
 
     def has_void_permission(self, request: HttpRequest) -> bool:
         return can_void(request)
+
+
+@admin.register(Reason)
+class ReasonAdmin(ReadOnly):
+    list_display = ["vote", "side", "tag", "comment"]
+    list_filter = ["tag"]
+    list_select_related = ["vote"]
 
 
 # -- Runs and model calls --------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from django import forms
 
 from arena.models import Arena
-from arena.models.arenas import length_limit
+from arena.models.arenas import FAULTS, STRENGTHS, length_limit
 
 
 class ArenaForm(forms.Form):
@@ -63,6 +63,27 @@ class ArenaForm(forms.Form):
         initial=10,
         help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
         " the average rater’s share is always allowed. 100 for no limit.",
+    )
+    guide = forms.CharField(
+        label="Guide for raters",
+        required=False,
+        max_length=length_limit(Arena, "guide"),
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Shown before a rater’s first vote, best with an example. You can use Markdown.",
+    )
+    strengths = forms.CharField(
+        label="Reasons for an answer",
+        required=False,
+        initial="\n".join(STRENGTHS),
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="What raters can name after a vote about the better answer, one per line.",
+    )
+    faults = forms.CharField(
+        label="Reasons against an answer",
+        required=False,
+        initial="\n".join(FAULTS),
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="The same about the other answer, one per line. Empty both to ask for none.",
     )
     criteria = forms.CharField(
         label="Criteria for LLM judges",

@@ -14,7 +14,16 @@ from arena.models.teams import (
     Role,
     Team,
 )
-from arena.models.voting import ArenaTrust, Comparison, Outcome, Pair, PairDemand, Rater, Vote
+from arena.models.voting import (
+    ArenaTrust,
+    Comparison,
+    Outcome,
+    Pair,
+    PairDemand,
+    Rater,
+    Reason,
+    Vote,
+)
 
 __all__ = [
     "ApiToken",
@@ -39,6 +48,7 @@ __all__ = [
     "Prompt",
     "RateLimit",
     "Rater",
+    "Reason",
     "Response",
     "Role",
     "Run",

@@ -15,17 +15,20 @@ from django.utils import timezone
 from django.utils.deconstruct import deconstructible
 
 from arena.models.teams import Team
+from arena.outcomes import BOTH_BAD, LEFT, RIGHT
 from arena.validation import (
     ARENA_NAME_LIMIT,
     CATEGORY_LIMIT,
     CRITERIA_LIMIT,
     DESCRIPTION_LIMIT,
+    GUIDE_LIMIT,
     NOTES_LIMIT,
     PROMPT_LIMIT,
     QUESTION_LIMIT,
     InputError,
     clean_name,
     clean_paragraphs,
+    clean_tags,
     clean_text,
     clean_variables,
     clean_visible_name,
@@ -38,6 +41,8 @@ MAX_PRIVATE_VOTES = 10_000
 PLURALS = {"criteria": "text of the criteria", "notes": "text of the notes"}
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
+STRENGTHS = ("correct", "clear", "complete", "right length", "good tone")
+FAULTS = ("wrong", "missing step", "unclear", "too long", "wrong tone")
 ASKER, SUBJECT = "candidate:", "prompt:"
 
 
@@ -221,6 +226,23 @@ class Arena(models.Model):
         help_text="What makes an answer better, in the words that LLM judges are given."
         " Empty: each rubric's own words.",
     )
+    guide = models.TextField(
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=GUIDE_LIMIT)],
+        help_text="Markdown that raters read before their first vote, with an example.",
+    )
+    strengths = models.TextField(
+        default="\n".join(STRENGTHS),
+        blank=True,
+        validators=[Check(clean_tags)],
+        help_text="What raters may name as a reason for an answer, one per line.",
+    )
+    faults = models.TextField(
+        default="\n".join(FAULTS),
+        blank=True,
+        validators=[Check(clean_tags)],
+        help_text="What raters may name as a reason against an answer, one per line.",
+    )
     is_sample = models.BooleanField(default=False)
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.PUBLIC)
     voters = models.CharField(max_length=10, choices=Voters, default=Voters.ANYONE)
@@ -276,6 +298,14 @@ class Arena(models.Model):
     @property
     def is_private(self) -> bool:
         return self.visibility == self.Visibility.PRIVATE
+
+    def reasons_for(self, side: str, outcome: str) -> list[str]:
+        """What a rater with this verdict may name about the answer on a side: what speaks for the
+        better one and against the other; after a tie both, after "both bad" faults alone."""
+        strengths, faults = self.strengths.splitlines(), self.faults.splitlines()
+        if outcome in (LEFT, RIGHT):
+            return strengths if outcome == side else faults
+        return faults if outcome == BOTH_BAD else [*strengths, *faults]
 
 
 # -- Prompts, candidates, responses ----------------------------------------------------------------

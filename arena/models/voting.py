@@ -12,6 +12,7 @@ from django.urls import reverse
 from arena import outcomes
 from arena.models.arenas import REVEALED, Arena, Candidate, Prompt, Response, Sourced
 from arena.models.runs import Run
+from arena.validation import TAG_LIMIT
 
 
 class Rater(models.Model):
@@ -253,6 +254,30 @@ class Vote(Sourced):
 
     def __str__(self) -> str:
         return f"{self.outcome} by {self.rater_id}"
+
+
+class Reason(models.Model):
+    """Why a rater voted so: a tag about one of the answers, or a comment on both."""
+
+    BOTH = "both"
+
+    vote = models.ForeignKey(Vote, models.CASCADE, related_name="reasons")
+    side = models.CharField(max_length=5)
+    tag = models.CharField(max_length=TAG_LIMIT, blank=True)
+    comment = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["vote", "side", "tag"], name="reason_once_per_vote"),
+            models.CheckConstraint(
+                condition=Q(side__in=[outcomes.LEFT, outcomes.RIGHT], comment="") & ~Q(tag="")
+                | Q(side="both", tag="") & ~Q(comment=""),
+                name="reason_is_a_tag_of_a_side_or_a_comment",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.tag or self.comment
 
 
 # -- Pairs and demands -----------------------------------------------------------------------------

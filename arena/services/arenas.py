@@ -24,7 +24,7 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED, clean_field, field_label
+from arena.models.arenas import DELETED, FAULTS, STRENGTHS, clean_field, field_label
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
@@ -54,6 +54,9 @@ class ArenaFields(TypedDict, total=False):
     question: str
     description: str
     criteria: str
+    guide: str
+    strengths: str
+    faults: str
     visibility: str
     voters: str
     open_to_teams: bool
@@ -84,6 +87,9 @@ def create_arena(
     open_answers: bool = False,
     held_out: int = 20,
     rater_cap: int = 10,
+    guide: str = "",
+    strengths: str = "\n".join(STRENGTHS),
+    faults: str = "\n".join(FAULTS),
 ) -> Arena:
     """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
@@ -99,6 +105,9 @@ def create_arena(
         open_answers=open_answers,
         held_out=held_out,
         rater_cap=rater_cap,
+        guide=guide,
+        strengths=strengths,
+        faults=faults,
     )
     arena.full_clean()
     arena.save()

@@ -83,6 +83,11 @@ def prompt_html(prompt: Prompt | None) -> SafeString:
     return html_of(prompt) if prompt else SafeString()
 
 
+def guide_html(arena: Arena) -> SafeString:
+    """Return the HTML of an arena's guide for raters; empty without one."""
+    return mark_safe(render_markdown(arena.guide)) if arena.guide else SafeString()  # noqa: S308
+
+
 def response_html(response: Response | None) -> SafeString:
     """Return the HTML of a response; empty if its text was not imported."""
     return html_of(response) if response else SafeString()

@@ -13,13 +13,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.models import Arena, Candidate, Rater, Response, Vote
+from arena.models import Arena, Candidate, Rater, Reason, Response, Vote
+from arena.outcomes import LEFT, RIGHT
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
 VOTE_KEYS = {
     *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
     *("rater", "judge", "kind", "cast_at"),
 }
+REASONS = {LEFT: "reasons_a", RIGHT: "reasons_b"}
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
 Line = dict[str, Any]
@@ -122,7 +124,8 @@ def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     raters = rater_names(arena)
     rows = arena.votes.live().filter(comparison__left__in=names, comparison__right__in=names)
     rows = rows.filter(rater__in=raters).order_by("pk").select_related("comparison__prompt")
-    for vote in rows.defer("comparison__prompt__text", "comparison__prompt__html").iterator():
+    rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
+    for vote in rows.prefetch_related("reasons").iterator(chunk_size=2000):
         yield _vote(vote, names, *raters[vote.rater_id])
 
 
@@ -140,11 +143,23 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
     if vote.preference is not None:
         line["preference_a"] = vote.preference
     details = vote.details if isinstance(vote.details, dict) else {}
+    details = details | _reasons(vote)
     # Further fields of an imported vote, renamed where they would clash with a vote's own.
     return line | {
         f"{name}_" if name in VOTE_KEYS else name: value
         for name, value in _without_addresses(details).items()
     }
+
+
+def _reasons(vote: Vote) -> Line:
+    """Why the rater voted so: the tags of each side, and the comment."""
+    reasons: Line = {}
+    for reason in vote.reasons.all():
+        if reason.side == Reason.BOTH:
+            reasons["comment"] = reason.comment
+        else:
+            reasons.setdefault(REASONS[reason.side], []).append(reason.tag)
+    return reasons
 
 
 def _without_addresses(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Raters, and casting, skipping, undoing and voiding votes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -18,16 +18,17 @@ from arena.models import (
     Pair,
     PairDemand,
     Rater,
+    Reason,
     Run,
     Vote,
 )
-from arena.outcomes import OUTCOMES
+from arena.outcomes import LEFT, OUTCOMES, RIGHT
 from arena.services import audit
 from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, allow_rater
 from arena.signals import announce, votes_changed
-from arena.validation import InputError, clean_name
+from arena.validation import COMMENT_LIMIT, InputError, clean_name, clean_paragraphs
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -70,6 +71,18 @@ class UndoneError(VoteError):
 
 class BlockedError(VoteError):
     message = "The site's administrators have excluded your votes and closed voting for you."
+
+
+class NotVotedError(VoteError):
+    message = "You have no vote on this pair, so there is nothing to give reasons for."
+
+
+class UnknownReasonError(VoteError):
+    message = "This arena does not offer that reason for this answer."
+
+
+class LongCommentError(VoteError):
+    message = f"A comment can be {COMMENT_LIMIT:,} characters long, without control characters."
 
 
 class TooLateToUndoError(VoteError):
@@ -253,6 +266,7 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
     if vote is None or vote.comparison_id != comparison.pk or vote.cast_at < now - TIME_TO_UNDO:
         raise TooLateToUndoError
     if void(votes={vote.pk: vote.arena_id}, reason=UNDONE, now=now):
+        vote.reasons.all().delete()
         _demand_again(comparison)
     return vote
 
@@ -272,6 +286,46 @@ def _demand_again(comparison: Comparison) -> None:
         defaults={"draw_probability": comparison.draw_probability, "remaining": 0},
     )
     PairDemand.objects.filter(pk=demand.pk).update(remaining=F("remaining") + 1)
+
+
+# -- Reasons ---------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def give_reasons(
+    *,
+    comparison: Comparison,
+    rater: Rater,
+    tags: Mapping[str, Collection[str]],
+    comment: str,
+) -> list[Reason]:
+    """Replace the reasons of the rater's vote by these: tags by side, and a comment.
+
+    Raises NotVotedError, UnknownReasonError and LongCommentError.
+    """
+    _check_rater(comparison, rater)
+    vote = Vote.objects.select_for_update(no_key=True).filter(
+        comparison=comparison, rater=rater, voided_at=None
+    )
+    voted = vote.first()
+    if voted is None:
+        raise NotVotedError
+    try:
+        comment = clean_paragraphs(comment, limit=COMMENT_LIMIT)
+    except InputError:
+        raise LongCommentError from None
+    offered = {side: comparison.arena.reasons_for(side, voted.outcome) for side in (LEFT, RIGHT)}
+    if any(tag not in offered.get(side, ()) for side, chosen in tags.items() for tag in chosen):
+        raise UnknownReasonError
+    reasons = [
+        Reason(vote=voted, side=side, tag=tag)
+        for side, chosen in tags.items()
+        for tag in dict.fromkeys(chosen)
+    ]
+    if comment:
+        reasons.append(Reason(vote=voted, side=Reason.BOTH, comment=comment))
+    voted.reasons.all().delete()
+    return Reason.objects.bulk_create(reasons)
 
 
 # -- Voiding ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from arena.actors import actor_of
 from arena.models import Arena, Comparison, Rater, Vote
+from arena.outcomes import LEFT, RIGHT
 from arena.services import comparisons, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
@@ -27,6 +28,7 @@ from arena.services.comparisons import (
     MembersOnlyError,
     check_admission,
     find_issued_comparison,
+    guide_html,
     prompt_html,
     response_html,
 )
@@ -85,10 +87,12 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
         arena=arena, rater=rater, now=now
     )
+    done = rater.votes.filter(arena=arena, voided_at=None).count()
     context = {
         "arena": arena,
         "ballot": _ballot(comparison),
-        "done": rater.votes.filter(arena=arena, voided_at=None).count(),
+        "done": done,
+        "guide": guide_html(arena),
         "run": arena.runs.of_people().unfinished().order_by("pk").first(),
         "notice": NOTICES.get(request.GET.get("notice", "")),
         **_last_vote(rater, arena, request.GET.get("after", "")),
@@ -161,6 +165,26 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     except voting.VoteError as error:
         return _refuse(request, comparison, error)
     return _respond(request, comparison, _following(request, comparison), vote=None, undone=True)
+
+
+@require_POST
+def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
+    """Replace the reasons of the rater's vote; htmx hears that they are saved."""
+    comparison = _find_issued(request, slug, key)
+    comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
+    try:
+        _check_owner(request, comparison.rater)
+        voting.give_reasons(
+            comparison=comparison,
+            rater=comparison.rater,
+            tags={side: request.POST.getlist(side) for side in (LEFT, RIGHT)},
+            comment=request.POST.get("comment", ""),
+        )
+    except voting.VoteError as error:
+        return _refuse(request, comparison, error)
+    if request.htmx:
+        return HttpResponse("Saved. Thank you.")
+    return redirect("my_votes", comparison.arena.slug)
 
 
 # -- Comparisons and their raters ------------------------------------------------------------------

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from arena.actors import ANONYMOUS, actor_of, can_read_authors, can_read_texts
-from arena.models import Arena, Candidate, Comparison, Vote
+from arena.models import Arena, Candidate, Comparison, Reason, Vote
 from arena.services.candidates import votes_so_far
 from arena.services.comparisons import prompt_html, response_html
 from arena.views import raters
@@ -22,6 +22,7 @@ from ranking.board_data import LARGEST_ID, BoardQuery, choice_links
 from ranking.entries import disclosure_rule
 from ranking.http_cache import send_template
 from ranking.models import Raters, Standing
+from ranking.reasons import count_reasons
 from ranking.record import VoteFilters
 from ranking.views.history import candidate_chart
 
@@ -65,6 +66,11 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
             lambda raters: _url(shown, raters=raters),
         ),
         "results": record.RESULTS.items(),
+        "reasons": [
+            reason
+            for reason in count_reasons(arena)
+            if reason.candidate == shown.pk and (reason.stands_out or not reason.category)
+        ],
         "page": page,
         "any_category_url": _page_url(shown, replace(filters, category=""), 1),
         "newer_url": _page_url(shown, filters, page.number - 1) if page.has_previous() else "",
@@ -130,6 +136,10 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
             }
             for side, candidate, response in sides
         ],
+        # A comment may quote an answer, so whoever may read the answers reads it.
+        "comments": Reason.objects.filter(vote__in=shown.votes.live(), side=Reason.BOTH)
+        if named
+        else [],
         "votes": shown.votes.live().select_related("rater").order_by("pk"),
     }
     private = arena.is_private or not to_all

@@ -11,7 +11,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
-from arena.models import Arena, Candidate, Rater, Vote
+from arena.models import Arena, Candidate, Rater, Reason, Vote
+from arena.outcomes import LEFT, RIGHT
 from arena.views.raters import HtmxRequest, find_rater
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
@@ -35,7 +36,16 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     if vote is None:
         raise Http404("You have no vote on such a pair.")
     comparison = vote.comparison
+    given = {(reason.side, reason.tag): reason.comment for reason in vote.reasons.all()}
     context = {
+        "arena": arena,
+        "comparison": comparison,
+        "sides": [
+            (side, candidate, [(tag, (side, tag) in given) for tag in tags])
+            for side, candidate in ((LEFT, comparison.left), (RIGHT, comparison.right))
+            if (tags := arena.reasons_for(side, vote.outcome))
+        ],
+        "comment": given.get((Reason.BOTH, ""), ""),
         "agreement": count_agreement(vote),
         **_between(arena, comparison.left, comparison.right),
     }

@@ -6,6 +6,7 @@
   const ahead = document.getElementById("ahead");
   const behind = document.getElementById("behind");
   const after = document.getElementById("after");
+  const reasons = document.getElementById("reasons");
   const nextButton = document.querySelector("[data-next]");
   if (!ahead) return;
 
@@ -50,9 +51,11 @@
   const showBallot = () => {
     floor.dataset.state = "open";
     nextButton.hidden = true;
+    reasons.replaceChildren();
     htmx.process(ballot); // now, or a key pressed while htmx settles would send a plain form
     shown.add(keyIn(ballot));
     document.querySelector("[data-notice]")?.remove();
+    document.querySelector(".guide")?.removeAttribute("open"); // read before the first vote
     if (!hasNextPair()) ahead.replaceChildren();
     window.scrollTo({ top: isSmall.matches ? floor.offsetTop : 0 });
     ballot.querySelector("[data-start]")?.focus({ preventScroll: true });
@@ -143,8 +146,11 @@
   });
 
   // A pair that came back for the failure of the one before it stays ahead.
+  // Facts and reasons that come after the rater has gone on are of no use.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target === ahead && hasNextPair()) event.detail.shouldSwap = false;
+    const { target } = event.detail;
+    const isLate = target.matches(".facts") && !(isVoted() && target.closest("[data-after]").dataset.after === keyIn(ballot));
+    if (isLate || (target === ahead && hasNextPair())) event.detail.shouldSwap = false;
   });
 
   document.addEventListener("htmx:oobAfterSwap", (event) => {
@@ -197,6 +203,10 @@
   const fail = (event, reason) => {
     if (event.target === ahead && !wantsNext) return;
     if (event.target.matches("[data-after]")) return; // facts about a vote, which is saved
+    if (event.target.matches(".reasons")) {
+      event.target.querySelector("[data-saved]").textContent = "Not saved. Please try again.";
+      return;
+    }
     if (isVote(event)) bringBack(pairOf(event));
     tell(reason, "notice warn");
   };
@@ -230,7 +240,7 @@
   const isTyping = (event) =>
     event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.repeat || recent.open ||
     event.target.closest("input:not([type=checkbox]), textarea, select, .scroll, summary") ||
-    (event.key === "Enter" && event.target.closest("a, button, input"));
+    (event.key === "Enter" && event.target.closest("a, button"));
 
   const isVisible = (button) => button.offsetParent !== null;
 
@@ -238,6 +248,7 @@
     if (!settings.keys.checked || isTyping(event)) return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const button = name === "h" ? opener
+      : /^[1-9]$/.test(name) ? reasons.querySelectorAll("input[type=checkbox]")[name - 1]
       : [...floor.querySelectorAll(`button[data-key="${CSS.escape(name)}"]`)].find(isVisible);
     if (!button) return;
     event.preventDefault();

@@ -152,7 +152,7 @@ def test_queries_do_not_grow_with_votes(
     for _ in range(30):
         cast(arena)
     candidate = first_of(arena)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(11):
         candidate_page(client, candidate)
 
 

@@ -7,9 +7,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Arena, Comparison, Rater, Vote
+from arena.models import Arena, Comparison, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair
 from arena.services.voting import cast_vote
+from ranking.reasons import count_reasons
 from tests.factories import make_person
 
 pytestmark = pytest.mark.django_db
@@ -87,3 +88,29 @@ def test_the_ballot_fetches_the_last_ten_alone(arena: Arena) -> None:
     part = reader(own.rater).get(list_url, headers={"HX-Request": "true"})
     assert "candidate-0" in part.text
     assert "<html" not in part.text
+
+
+# -- Reasons on a candidate's page -----------------------------------------------------------------
+
+
+def test_a_fault_that_one_candidate_has_more_often_stands_out(arena: Arena, client: Client) -> None:
+    for number in range(24):
+        vote = cast(arena, "candidate-0" if number % 2 else "candidate-1")
+        loser = "right" if vote.outcome == "left" else "left"
+        is_planted = str(getattr(vote.comparison, loser)) == "candidate-0"
+        Reason.objects.create(vote=vote, side=loser, tag="wrong" if is_planted else "unclear")
+    named = {reason.tag: reason for reason in count_reasons(arena) if not reason.category}
+    assert named["wrong"].stands_out
+    assert (named["wrong"].named, named["wrong"].explained, named["wrong"].elsewhere) == (12, 12, 0)
+    first = arena.candidates.order_by("pk")[0]
+    page = client.get(reverse("candidate", args=[arena.slug, first.pk])).text
+    assert "Against:" in page
+    assert "<strong>wrong</strong>" in page
+    assert "unclear" not in page
+
+
+def test_reasons_of_voided_votes_count_for_nothing(arena: Arena) -> None:
+    vote = cast(arena, "candidate-0")
+    Reason.objects.create(vote=vote, side="left", tag="clear")
+    Vote.objects.update(voided_at=timezone.now(), void_reason="spam")
+    assert count_reasons(arena) == []
