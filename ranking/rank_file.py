@@ -29,7 +29,7 @@ from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among
 from ranking.stats.places import Places, clear_number_one, independent_groups, place
-from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.stats.ranks import leader_among, rank_intervals
 from ranking.stats.robustness import Robustness, Stability, measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.ties import RaoKupper
@@ -41,6 +41,7 @@ Bools = NDArray[np.bool_]
 # -- Ranking ---------------------------------------------------------------------------------------
 
 N_THREADS = 2
+MOST_CANDIDATES = 2_000  # about a minute; the time grows with the cube
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,14 @@ class FileBoard:
 def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """Fit scores, intervals and ranks.
 
-    Raises BadFileError if a column for the clusters is missing; NotConvergedError.
+    Raises BadFileError if a column for the clusters is missing, or for too many candidates;
+    NotConvergedError.
     """
+    if len(votes.names) > MOST_CANDIDATES:
+        raise BadFileError(
+            f"{len(votes.names):,} candidates are too many: intervals and ranks of at most"
+            f" {MOST_CANDIDATES:,} can be computed."
+        )
     groups = _dependence(votes, settings.cluster)
     battles = groups.groupings[0]
     confidence, seed = settings.confidence, settings.seed
@@ -119,13 +126,12 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         np.where(measured, bootstrap.high_, np.nan),
         confidence,
     )
-    (low, high), (sure_low, sure_high) = (
-        places.among_all(
-            *rank_intervals(theta, covariance, sure, confidence, n_clusters=n_clusters)
-        )
-        for sure in (False, True)
+    marginal, sure = (
+        rank_intervals(theta, covariance, simultaneous, confidence, n_clusters=n_clusters)
+        for simultaneous in (False, True)
     )
-    scored = clear_leader(theta, covariance, confidence, n_clusters=n_clusters)
+    (low, high), (sure_low, sure_high) = places.among_all(*marginal), places.among_all(*sure)
+    scored = leader_among(sure[1])
     return FileBoard(
         votes=votes,
         settings=settings,

@@ -27,12 +27,24 @@ def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
     return array.astype(np.float64, copy=False)
 
 
-def as_list(values: Sequence[str] | NDArray[Any]) -> Sequence[Any]:
-    """The values as Python objects; converting an array at once is much faster."""
-    if isinstance(values, np.ndarray):
-        objects: list[Any] = values.tolist()
-        return objects
-    return values
+def name_codes(name: str, values: Sequence[str] | NDArray[Any]) -> tuple[Ints, list[str]]:
+    """A code for each of the values, and the distinct ones, which the codes index.
+
+    Columns of pandas number their texts themselves, ten times as fast as Python could read them.
+    Raises ValueError for a value that is empty or not a string.
+    """
+    factorize = getattr(values, "factorize", None)
+    if factorize is not None:
+        codes, uniques = factorize()
+        distinct: list[Any] = list(uniques) + [None] * bool((codes < 0).any())
+    else:
+        texts = values.tolist() if isinstance(values, np.ndarray) else values
+        distinct = list(set(texts))
+        index = {text: code for code, text in enumerate(distinct)}
+        codes = np.fromiter(map(index.__getitem__, texts), np.int64, len(texts))
+    if not all(isinstance(text, str) and text for text in distinct):
+        raise ValueError(f"{name} must hold names that are not empty")
+    return codes.astype(np.int64, copy=False), distinct
 
 
 def weights(name: str, values: ArrayLike, length: int) -> Floats:

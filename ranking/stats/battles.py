@@ -302,14 +302,13 @@ class Battles:
 
         Raises ValueError for a name that is empty or not a string, and as `from_arrays` does.
         """
-        left, right = arrays.as_list(left), arrays.as_list(right)
-        distinct = set(left) | set(right)
-        if not all(isinstance(name, str) and name for name in distinct):
-            raise ValueError("left and right must hold names that are not empty")
-        names = sorted(distinct)
+        sides = arrays.name_codes("left", left), arrays.name_codes("right", right)
+        names = sorted({name for _, distinct in sides for name in distinct})
         index = {name: code for code, name in enumerate(names)}
-        a = np.fromiter(map(index.__getitem__, left), np.int64, len(left))
-        b = np.fromiter(map(index.__getitem__, right), np.int64, len(right))
+        a, b = (
+            np.array([index[name] for name in distinct], np.int64)[codes]
+            for codes, distinct in sides
+        )
         return cls.from_arrays(a, b, score, weight, cluster, len(names)), names
 
     @property

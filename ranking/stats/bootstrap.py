@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
 from ranking.stats.battles import Battles, Pairs, expected_score
-from ranking.stats.bradley_terry import BradleyTerry, maximise, pseudo_inverse
+from ranking.stats.bradley_terry import LONGEST_STEP, BradleyTerry, maximise, pseudo_inverse
 from ranking.stats.intervals import (
     MIN_CLUSTERS,
     NoInterval,
@@ -153,11 +153,15 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 # With exponential weights no replicate loses a candidate or splits the graph. If each vote is its
 # own cluster, ``count`` equal votes share one gamma weight with shape ``count``. A replicate is
 # refitted from the estimate by steps with one fixed inverse information, rescaled per candidate to
-# the replicate's own; if these steps do not contract, by Newton's method.
+# the replicate's own. Where votes are so few that these steps do not contract, Newton's steps are
+# found by conjugate gradients, all replicates at once; where those fail too, one by one.
 
 BLOCK = 50  # most replicates refitted together; affects seeded results
 CELLS = 4_000_000  # most weights drawn at once, 32 MB
 MAX_STEPS = 16
+NEWTON_STEPS = 20
+INNER_STEPS = 40
+MOST_EXACT, LEAST_EXACT = 1e-3, 0.1  # of a Newton step: its error, by the length of the step before
 TOLERANCE = 1e-6  # of theta, 0.0002 Elo: the error allowed in a replicate's maximum
 VANISHING_ELO = 1e-9  # Elo; a smaller spread is rounding, not precision
 
@@ -266,6 +270,9 @@ class _Refit:
             chance = generator.standard_gamma(self.shape, (len(self.shape), size))
         weight, score = self.weight @ chance, self.score @ chance
         theta, settled = self._approach(weight, score)
+        if not settled.all():
+            left = ~settled
+            theta[:, left], settled[left] = self._newton(weight[:, left], score[:, left])
         for i in np.flatnonzero(~settled):
             replicate = replace(self.pairs, weight=weight[:, i], score=score[:, i])
             theta[:, i] = maximise(replicate, start=self.theta, tol=TOLERANCE)[0]
@@ -280,7 +287,7 @@ class _Refit:
         """
         theta = np.repeat(self.theta[:, None], weight.shape[1], axis=1)
         expected = self.pairs.win_probability(self.theta)[:, None]
-        stretch = self._stretch(weight)
+        stretch = self._stretch(weight * (expected * (1 - expected)))
         last = np.full(weight.shape[1], np.inf)
         for _ in range(MAX_STEPS):
             residual = weight * expected
@@ -290,15 +297,70 @@ class _Refit:
             theta += step
             previous, last = last, np.abs(step).max(axis=0)
             settled = _remaining(previous, last) <= TOLERANCE
-            if settled.all():
+            if settled.all() or _too_slow(previous, last, settled):
                 break
             expected = expected_score(self.incidence.T @ theta)
         return theta, settled
 
-    def _stretch(self, weight: Floats) -> Floats:
+    def _newton(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
+        """As `_approach`, by Newton steps; a step that overshoots leaves its replicate unsettled.
+
+        A step squares the distance, so one of length s leaves about s^2 / 2, and what its inexact
+        solution left.
+        """
+        theta = np.repeat(self.theta[:, None], weight.shape[1], axis=1)
+        settled = np.zeros(weight.shape[1], np.bool_)
+        open_ = np.arange(weight.shape[1])
+        x, inexact = theta, np.full(len(open_), LEAST_EXACT)
+        expected = expected_score(self.incidence.T @ x)
+        gradient = self.incidence @ (score - weight * expected)
+        for _ in range(NEWTON_STEPS):
+            step = self._solve(weight * expected * (1 - expected), gradient, inexact)
+            step /= np.maximum(1.0, np.abs(step).max(axis=0) / LONGEST_STEP)
+            x = x + step
+            slope = (gradient * step).sum(axis=0)
+            expected = expected_score(self.incidence.T @ x)
+            gradient = self.incidence @ (score - weight * expected)
+            length = np.abs(step).max(axis=0)
+            done = length * np.maximum(length, inexact) <= TOLERANCE
+            theta[:, open_] = x
+            settled[open_[done]] = True
+            on = ~done & ((gradient * step).sum(axis=0) >= -0.5 * slope)
+            if not on.any():
+                break
+            open_, inexact = open_[on], np.clip(length[on], MOST_EXACT, LEAST_EXACT)
+            weight, score, x = weight[:, on], score[:, on], x[:, on]
+            expected, gradient = expected[:, on], gradient[:, on]
+        return theta, settled
+
+    def _solve(self, curvature: Floats, gradient: Floats, inexact: Floats) -> Floats:
+        """(R, B): solutions of B systems by preconditioned conjugate gradients.
+
+        The matrix is the information that the (P,) ``curvature`` of the pairs gives; the
+        preconditioner is the fixed inverse, stretched. ``inexact``: (B,), the part of the residual
+        that may remain, in the preconditioner's norm. Hestenes and Stiefel 1952.
+        """
+        solution, residual = np.zeros_like(gradient), gradient.copy()
+        stretch = self._stretch(curvature)
+        direction = stretch * (self.inverse @ (stretch * residual))
+        size = first = (residual * direction).sum(axis=0)
+        for _ in range(INNER_STEPS):
+            ahead = self.incidence @ (curvature * (self.incidence.T @ direction))
+            bend = (direction * ahead).sum(axis=0)
+            length = np.divide(size, bend, out=np.zeros_like(size), where=bend > 0)
+            solution += length * direction
+            residual -= length * ahead
+            towards = stretch * (self.inverse @ (stretch * residual))
+            previous, size = size, (residual * towards).sum(axis=0)
+            if (size <= inexact**2 * first).all():
+                break
+            keep = np.divide(size, previous, out=np.zeros_like(size), where=previous > 0)
+            direction = towards + keep * direction
+        return solution
+
+    def _stretch(self, curvature: Floats) -> Floats:
         """(R, B): factors that rescale the fixed inverse to a replicate's own information."""
-        p = self.pairs.win_probability(self.theta)[:, None]
-        own = abs(self.incidence) @ (weight * (p * (1 - p)))
+        own = abs(self.incidence) @ curvature
         stretch: Floats = np.sqrt(self.information.diagonal()[:, None] / own)
         return stretch
 
@@ -309,6 +371,15 @@ def _remaining(previous: Floats, last: Floats) -> Floats:
     left = np.full(len(last), np.inf)
     left[shrinking] = last[shrinking] ** 2 / (previous - last)[shrinking]
     return left
+
+
+def _too_slow(previous: Floats, last: Floats, settled: Bools) -> bool:
+    """Whether most steps that have not settled shrink too slowly to settle in time."""
+    if not np.isfinite(previous).all():
+        return False
+    rate = last / np.maximum(previous, 1e-300)
+    slow = ~settled & (last * rate**MAX_STEPS > TOLERANCE)
+    return bool(slow.sum() * 2 > len(slow))
 
 
 def _incidence(pairs: Pairs) -> csr_array:

@@ -1,12 +1,16 @@
 """Ranks, and rank intervals from the covariance of differences, not from overlapping intervals."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from ranking.stats.arrays import Bools, Floats
 from ranking.stats.intervals import check_confidence, critical_value
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
+MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
 
 
@@ -79,6 +83,11 @@ def clear_leader(
     the covariance is unknown. Parameters as for `rank_intervals`.
     """
     _, worst = rank_intervals(theta, covariance, True, confidence, random_state, n_clusters)
+    return leader_among(worst)
+
+
+def leader_among(worst: Floats) -> int | None:
+    """The clear number one, given the worst ranks of `clear_leader`'s simultaneous intervals."""
     if np.isfinite(worst).sum() < 2 or np.nanmin(worst) > 1:
         return None
     return int(np.nanargmin(worst))
@@ -113,8 +122,23 @@ def _largest(
 ) -> Floats:
     """(DRAWS,) maxima over pairs of |z_i - z_j| / error_ij, z normal with this covariance.
 
+    Dividing z by sqrt(chi-square / (G - 1)) makes it multivariate t.
+    """
+    if len(error) > MOST_DRAWN:
+        largest = _bound(len(error), generator)
+    else:
+        largest = _drawn(covariance, error, generator)
+    if n_clusters is None:
+        return largest.astype(np.float64)
+    freedom = n_clusters - 1
+    return largest / np.sqrt(generator.chisquare(freedom, DRAWS) / freedom)
+
+
+def _drawn(covariance: Floats, error: Floats, generator: np.random.Generator) -> NDArray[Any]:
+    """The maxima of actual draws.
+
     Computed in single precision, one candidate against all later ones at a time, to stay in the
-    processor's cache. Dividing z by sqrt(chi-square / (G - 1)) makes it multivariate t.
+    processor's cache.
     """
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(values.clip(min=0))).astype(np.float32)
@@ -127,7 +151,12 @@ def _largest(
             apart = draw[i + 1 :] - draw[i]
             apart *= scale[i, i + 1 :, None]
             np.maximum(block, np.abs(apart, out=apart).max(axis=0), out=block)
-    if n_clusters is None:
-        return largest.astype(np.float64)
-    freedom = n_clusters - 1
-    return largest / np.sqrt(generator.chisquare(freedom, DRAWS) / freedom)
+    return largest
+
+
+def _bound(n_candidates: int, generator: np.random.Generator) -> Floats:
+    """Maxima as if all pairs were independent, which are never smaller (Sidak 1967)."""
+    n_pairs = n_candidates * (n_candidates - 1) / 2
+    beyond = -np.expm1(np.log(generator.random(DRAWS)) / n_pairs)
+    largest: Floats = -ndtri(beyond / 2)
+    return largest

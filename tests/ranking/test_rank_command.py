@@ -262,6 +262,14 @@ def test_the_order_of_the_file_is_kept_where_bad_rows_interrupt_it(
     assert err.getvalue().endswith("2 bad rows skipped.\n")
 
 
+def test_more_candidates_than_can_be_measured_are_refused_at_once(votes: Path) -> None:
+    rows = (f"A{n},A{n + 1},tie\n" for n in range(2000))
+    votes.write_text("left,right,winner\n" + "".join(rows))
+    assert refused(votes) == (
+        "2,001 candidates are too many: intervals and ranks of at most 2,000 can be computed."
+    )
+
+
 def test_a_file_without_a_good_row_has_no_votes(votes: Path) -> None:
     votes.write_text("left,right,winner\nA,A,tie\n")
     assert "has no votes by people" in refused(votes, "--skip-bad")

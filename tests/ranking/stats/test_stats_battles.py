@@ -121,7 +121,7 @@ def test_bad_input_is_refused_by_name(argument, change, words):
 
 @pytest.mark.parametrize("names", [["a", ""], ["a", None], ["a", 3]])
 def test_names_must_be_names(names):
-    with pytest.raises(ValueError, match="left and right must hold names"):
+    with pytest.raises(ValueError, match="left must hold names"):
         Battles.from_names(names, ["x", "y"], [1, 1])
 
 
@@ -254,3 +254,24 @@ def test_distinct_codes_are_the_same_whether_counted_or_sorted(size: int) -> Non
     codes = np.random.default_rng(1).integers(0, 50, 30)
     assert arrays.distinct(codes, size).tolist() == sorted(set(codes.tolist()))
     assert arrays.distinct(codes[:0], size).tolist() == []
+
+
+class Texts(list):
+    """What pandas' columns of texts offer."""
+
+    def factorize(self):
+        distinct = list(dict.fromkeys(text for text in self if text is not None))
+        codes = [distinct.index(text) if text is not None else -1 for text in self]
+        return np.array(codes, np.intp), distinct
+
+
+def test_columns_that_number_their_texts_give_the_same_battles() -> None:
+    left, right, score = ["b", "a", "c", "b"], ["a", "c", "b", "a"], [1, 0.5, 0, 0]
+    plain, names = Battles.from_names(left, right, score)
+    for one, other in ((Texts(left), Texts(right)), (np.array(left), np.array(right, object))):
+        same, of = Battles.from_names(one, other, score)
+        assert of == names == ["a", "b", "c"]
+        assert all(np.array_equal(value, vars(same)[key]) for key, value in vars(plain).items())
+    for missing in (None, "", 3):
+        with pytest.raises(ValueError, match=r"^right must hold names that are not empty"):
+            Battles.from_names(Texts(left), Texts([missing, *right[1:]]), score)

@@ -62,8 +62,11 @@ def test_threads_and_global_random_state_change_nothing():
 def test_replicates_are_within_a_thousandth_elo_of_newton(battles, monkeypatch):
     quick = Bootstrap(n_resamples=100).fit(battles)
     monkeypatch.setattr(module, "MAX_STEPS", 1)  # one step never settles: each goes to Newton
+    together = Bootstrap(n_resamples=100).fit(battles)
+    monkeypatch.setattr(module, "NEWTON_STEPS", 0)
     exact = Bootstrap(n_resamples=100).fit(battles)
     assert np.abs(quick.samples_ - exact.samples_).max() < 0.001
+    assert np.abs(together.samples_ - exact.samples_).max() < 0.001
     assert np.abs(quick.samples_ - quick.ratings_).max() > 10
 
 
@@ -162,6 +165,21 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
     weight, scored = refit.weight @ chance, refit.score @ chance
     assert not refit._approach(weight, scored)[1].all()
     for i, theta in enumerate(refit.draw(seed, 300)):
+        pairs = replace(refit.pairs, weight=weight[:, i], score=scored[:, i])
+        assert theta == pytest.approx(maximise(pairs)[0], abs=1e-5)
+
+
+def test_replicates_of_sparse_votes_are_refitted_together(monkeypatch):
+    battles = independent(n_candidates=100, n_votes=700)
+    refit = module._Refit(battles, BradleyTerry().fit(battles).theta_)
+    seed = np.random.SeedSequence(7)
+    chance = np.random.Generator(np.random.SFC64(seed)).standard_gamma(
+        refit.shape, (len(refit.shape), 20)
+    )
+    weight, scored = refit.weight @ chance, refit.score @ chance
+    assert refit._approach(weight, scored)[1].sum() < 10
+    monkeypatch.setattr(module, "maximise", None)  # one by one they took ten times as long
+    for i, theta in enumerate(refit.draw(seed, 20)):
         pairs = replace(refit.pairs, weight=weight[:, i], score=scored[:, i])
         assert theta == pytest.approx(maximise(pairs)[0], abs=1e-5)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ranking.stats import ranks
 from ranking.stats.battles import Battles
 from ranking.stats.ranks import clear_leader, rank_intervals
 from ranking.stats.sandwich import Sandwich
@@ -72,6 +73,20 @@ def test_the_unranked_have_no_rank_and_take_none(simultaneous):
 def test_without_a_covariance_there_is_no_rank(simultaneous):
     low, high = rank_intervals([0, 1], np.full((2, 2), np.nan), simultaneous)
     assert np.isnan([low, high]).all()
+
+
+def test_many_candidates_take_a_little_more_to_separate(monkeypatch):
+    root = np.random.default_rng(3).standard_normal((60, 80))
+    covariance = root @ root.T / 80
+    error = ranks._errors(covariance)
+    drawn = np.quantile(ranks._drawn(covariance, error, np.random.default_rng(1)), 0.95)
+    bound = stats.norm.ppf((1 + 0.95 ** (2 / (60 * 59))) / 2)
+    assert drawn < bound < 1.1 * drawn
+    monkeypatch.setattr(ranks, "MOST_DRAWN", 59)
+    for factor, leader in ((0.98, None), (1.02, 0)):
+        theta = np.zeros(60)
+        theta[0] = factor * bound * error[0, 1:].max()
+        assert clear_leader(theta, covariance) == leader
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
