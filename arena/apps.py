@@ -9,5 +9,5 @@ class ArenaConfig(AppConfig):
 
     def ready(self) -> None:
         """Have workers generate answers."""
-        generation = import_module("arena.generation")
-        import_module("arena.calls.dispatch").EXECUTORS["answers"] = generation.generate_answer
+        generation = import_module("arena.generation_runs")
+        import_module("arena.services.runs").HANDLERS["answers"] = generation.AnswerRunHandler()

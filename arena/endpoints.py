@@ -65,6 +65,11 @@ class Endpoint:
     tokens_per_minute: int | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict, hash=False)
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether the operator limited its requests or tokens per minute."""
+        return bool(self.requests_per_minute or self.tokens_per_minute)
+
     def key(self) -> str:
         """Return the API key from its file or the environment; '' for endpoints without one.
 

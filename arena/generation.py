@@ -24,7 +24,7 @@ from django.db.models import (
 from django.db.models.functions import Cast, Coalesce, Substr
 from django.utils import timezone
 
-from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading, execute_call
+from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading
 from arena.calls.leases import LONGEST_REPLY
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
@@ -64,6 +64,8 @@ class AnswerHandler:
     retried.
     """
 
+    kind = Run.Kind.ANSWERS
+
     def render(self, call: Call) -> Request:
         candidate = Candidate.objects.get(pk=candidate_of(call.asker))
         if candidate.retired_at is not None:
@@ -89,6 +91,13 @@ class AnswerHandler:
 
     def repair(self, call: Call) -> str | None:
         return None
+
+    def settle(self, call: Call) -> None:
+        """Store the answer, and close a finished run."""
+        if call.state == Call.State.DONE:
+            save_response(call=call)
+        if call.run_id is not None and nothing_waits(call.run_id):
+            reconcile_run(run_id=call.run_id, now=timezone.now())
 
 
 def request_for(candidate: Candidate, prompt: Prompt) -> Request:
@@ -207,18 +216,3 @@ def _close_if_finished(run_id: int, now: datetime) -> None:
 
 def nothing_waits(run_id: int) -> bool:
     return not Call.objects.filter(run=run_id, state__in=Call.GOING_ON).exists()
-
-
-def generate_answer(*, call_id: int) -> Call | None:
-    """Make one call for an answer if it is due, store the answer, and close a finished run.
-
-    Returns the call, or None if it was not due or another worker's.
-    """
-    call = execute_call(call_id=call_id, handler=AnswerHandler(), kind=Run.Kind.ANSWERS)
-    if call is None or not call.has_ended:
-        return call
-    if call.state == Call.State.DONE:
-        save_response(call=call)
-    if call.run_id is not None and nothing_waits(call.run_id):
-        reconcile_run(run_id=call.run_id, now=timezone.now())
-    return call

@@ -1,14 +1,12 @@
-"""Runs that generate a candidate's answers: quote, order, resume, report.
+"""Runs that generate a candidate's answers: quote, order, report.
 
-A run opens once all of its calls are written, by whoever holds the lock on the candidate's orders;
-an open run in which no call waits would be closed.
+The engine (`arena.services.runs`) opens, pauses, resumes and cancels them.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -17,15 +15,16 @@ from django.db.models import Avg, Count, Min, Q, QuerySet, Sum
 from arena.actors import Actor
 from arena.calls import money
 from arena.calls.models import Call, RunAsker
-from arena.calls.money import cap_in_words
 from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import Request
-from arena.calls.runs import cancel_run, create_calls, reopen_run, resume_run, why_not
-from arena.calls.scheduling import calls_under_way, given_up_on_failure
+from arena.calls.scheduling import calls_under_way
 from arena.endpoints import UnknownEndpointError, endpoint_named
 from arena.generation import (
+    RETIRED,
+    AnswerHandler,
     GenerationError,
     NothingToAskError,
+    reconcile_runs,
     request_for,
     save_abandoned_responses,
     without_answer,
@@ -33,17 +32,9 @@ from arena.generation import (
 from arena.models import Candidate, Prompt, Response, Run, Team
 from arena.models.arenas import prompt_of, subject_of
 from arena.prompting.templates import TemplateError
-from arena.services import audit
+from arena.services import runs
 from arena.services.candidate_checks import check_is_open
 from arena.services.locks import exclusive_lock, retry_on_deadlock
-from arena.services.runs import (
-    RunError,
-    reopen_with,
-    reserve_budget,
-    resume_with,
-)
-from arena.services.runs import cancel as cancel
-from arena.services.runs import pause as pause
 
 TYPICAL_ANSWER_TOKENS = 300
 # The same request would end the same way again.
@@ -59,10 +50,20 @@ class AnswerQuote:
     tokens_out: int
     expected: int | None
     worst: int | None
+    unpriced: tuple[str, str] | None = None
 
     @property
     def is_free(self) -> bool:
         return self.worst == 0
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """What is to be ordered once nobody else is ordering: answers to `prompts`, or to all."""
+
+    kind = Run.Kind.ANSWERS
+    candidate: Candidate
+    prompts: Sequence[Prompt] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ def _quote(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
             rate, lambda rate, request: money.expected_cost(rate, request, typical), requests
         ),
         worst=_total(rate, money.worst_cost, requests),
+        unpriced=(candidate.endpoint, candidate.model) if rate is None else None,
     )
 
 
@@ -215,7 +217,6 @@ BUSY = "A run for this candidate is being started. Wait a moment, then try again
 UNDER_WAY = (
     "Run {run} of this candidate is unfinished. Resume or cancel it before starting another."
 )
-NO_CAP = "Enter a spending cap in dollars."
 CHANGED = (
     "The candidate changed while the run was being started, so nothing was started. Review it, "
     "then try again."
@@ -231,6 +232,77 @@ class UnderWayError(GenerationError):
         self.run = run
 
 
+class AnswerRunHandler(runs.RunHandler):
+    """Runs that generate answers; one at a time for each candidate."""
+
+    calls = AnswerHandler()
+    ordered = "ordered answers"
+    failures = "answers"
+
+    def lock(self, about: AnswerRequest | Run) -> AbstractContextManager[None]:
+        assert about.candidate is not None, "a database constraint"
+        return one_order_at_a_time(candidate=about.candidate)
+
+    def prepare(self, order: AnswerRequest, now: datetime) -> AnswerOrder:
+        candidate = order.candidate
+        _check_no_other(candidate, now)
+        save_abandoned_responses(candidate=candidate)
+        return prepare_order(candidate=candidate, prompts=order.prompts)
+
+    def draft(self, order: AnswerOrder, by: Actor) -> Run:
+        candidate = order.candidate
+        check_is_open(candidate, by=by)
+        _lock_unchanged(candidate)
+        # On SQLite the lock on orders ends before a transaction around them does.
+        if run := unfinished_run(candidate):
+            raise UnderWayError(run)
+        return Run(
+            arena=candidate.arena,
+            kind=Run.Kind.ANSWERS,
+            candidate=candidate,
+            team=payer_of(candidate),
+            votes_wanted=order.quote.calls,
+        )
+
+    def begin(self, order: AnswerOrder, run: Run, now: datetime) -> "AnswerRunWriter":
+        """Write the first calls too, which make the candidate immutable."""
+        candidate = order.candidate
+        RunAsker.objects.create(
+            run=run, asker=candidate.asker, endpoint=candidate.endpoint, model=candidate.model
+        )
+        _write(run, candidate, order.prompts[:BATCH], now)
+        return AnswerRunWriter(order, run, now)
+
+    def details(self, order: AnswerOrder) -> Mapping[str, object]:
+        return {"answers": order.quote.calls}
+
+    def check_active(self, run: Run) -> None:
+        """Raise RunError for an archived candidate, whose run would hold money for nothing.
+
+        Archiving waits for this transaction, and then finds a run to cancel.
+        """
+        candidates = Candidate.objects.select_for_update(no_key=True)
+        if candidates.get(pk=run.candidate_id).retired_at is not None:
+            raise runs.RunError(RETIRED)
+
+    def reconcile(self, now: datetime) -> None:
+        reconcile_runs(now=now)
+
+
+@dataclass(frozen=True)
+class AnswerRunWriter:
+    """Writes the calls of a run beyond its first ones."""
+
+    order: AnswerOrder
+    run: Run
+    now: datetime
+
+    def write(self) -> None:
+        prompts = self.order.prompts
+        for start in range(BATCH, len(prompts), BATCH):
+            _write(self.run, self.order.candidate, prompts[start : start + BATCH], self.now)
+
+
 def order_answers(
     *,
     candidate: Candidate,
@@ -241,22 +313,12 @@ def order_answers(
 ) -> Run:
     """Create and open a run with one call per prompt that the candidate has not answered.
 
-    It never spends more than `cap` nano-dollars; a free run needs no cap. It is written in small
-    transactions, so that voters never wait for it, and cancelled if one fails. Raises
-    GenerationError, UnderWayError, BudgetError, and CandidateError in an arena that is closed to
-    the candidate's team.
+    It never spends more than `cap` nano-dollars; a free run needs no cap. Raises GenerationError,
+    UnderWayError, RunError, BudgetError, and CandidateError in an arena that is closed to the
+    candidate's team.
     """
-    with one_order_at_a_time(candidate=candidate):
-        _check_no_other(candidate, now)
-        save_abandoned_responses(candidate=candidate)
-        order = prepare_order(candidate=candidate, prompts=prompts)
-        check_cap(candidate, order.quote, cap)
-        run = _begin(order, by, None if order.quote.is_free else cap, now)
-        with given_up_on_failure(run=run, now=now):
-            for start in range(BATCH, len(order.prompts), BATCH):
-                _write(run, candidate, order.prompts[start : start + BATCH], now)
-            open_run(run=run)
-    return run
+    request = AnswerRequest(candidate, prompts)
+    return runs.order_run(order=request, cap=cap, now=now, by=by)
 
 
 def quote_answers(*, candidate: Candidate, by: Actor) -> AnswerOrder:
@@ -269,7 +331,7 @@ def quote_answers(*, candidate: Candidate, by: Actor) -> AnswerOrder:
     with transaction.atomic():
         check_is_open(candidate, by=by)
     order = prepare_order(candidate=candidate)
-    check_cap(candidate, order.quote, order.quote.worst)
+    runs.check_cap(order.quote, order.quote.worst)
     return order
 
 
@@ -280,24 +342,8 @@ def one_order_at_a_time(*, candidate: Candidate) -> AbstractContextManager[None]
 
 def unfinished_run(candidate: Candidate) -> Run | None:
     """Return the candidate's run that is ordered, open or paused."""
-    states = [Run.State.ORDERED, Run.State.OPEN, Run.State.PAUSED]
-    return Run.objects.of_answers().filter(candidate=candidate, state__in=states).first()
-
-
-def check_cap(candidate: Candidate, quote: AnswerQuote, cap: int | None) -> None:
-    """Raise GenerationError if the price is unknown, or the cap is missing or zero."""
-    if quote.worst is None:
-        raise GenerationError(
-            f"{candidate.model} at {candidate.endpoint} has no price. An administrator can set one "
-            f"in dollars per million tokens (0 is a price): manage.py price "
-            f"{candidate.endpoint} {candidate.model} --input 0 --output 0"
-        )
-    if quote.is_free:
-        return
-    if cap is None:
-        raise GenerationError(NO_CAP, field="cap")
-    if cap <= 0:
-        raise GenerationError("This model costs money; enter a cap above $0.", field="cap")
+    unfinished = Run.objects.of_answers().filter(state__in=runs.UNFINISHED)
+    return unfinished.filter(candidate=candidate).first()
 
 
 def payer_of(candidate: Candidate) -> Team | None:
@@ -312,48 +358,7 @@ def _check_no_other(candidate: Candidate, now: datetime) -> None:
         return
     if run.state != Run.State.ORDERED:
         raise UnderWayError(run)
-    # Nobody is writing it, because this order holds the lock.
-    cancel_run(run_id=run.pk, now=now)
-
-
-@retry_on_deadlock
-@transaction.atomic
-def _begin(order: AnswerOrder, by: Actor, cap: int | None, now: datetime) -> Run:
-    """Write the run and its first calls, which make the candidate immutable."""
-    candidate, quote = order.candidate, order.quote
-    check_is_open(candidate, by=by)
-    _lock_unchanged(candidate)
-    # On SQLite the lock on orders ends before a transaction around them does.
-    if run := unfinished_run(candidate):
-        raise UnderWayError(run)
-    team = payer_of(candidate)
-    reserve_budget(team=team, cap=cap)
-    run = Run.objects.create(
-        arena=candidate.arena,
-        kind=Run.Kind.ANSWERS,
-        candidate=candidate,
-        team=team,
-        max_calls=quote.calls,
-        votes_wanted=quote.calls,
-        cap=cap,
-        expected_cost=quote.expected,
-        worst_cost=quote.worst,
-        created_by=by.user,
-    )
-    RunAsker.objects.create(
-        run=run, asker=candidate.asker, endpoint=candidate.endpoint, model=candidate.model
-    )
-    audit.record(
-        team=team,
-        by=by,
-        action="ordered answers",
-        subject=candidate.own_name,
-        run=run.pk,
-        answers=quote.calls,
-        cap=cap_in_words(cap),
-    )
-    _write(run, candidate, order.prompts[:BATCH], now)
-    return run
+    runs.cancel_unopened(Run.objects.filter(pk=run.pk), now)
 
 
 def _lock_unchanged(candidate: Candidate) -> None:
@@ -367,8 +372,7 @@ def _lock_unchanged(candidate: Candidate) -> None:
 @transaction.atomic
 def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datetime) -> None:
     """Write some of a run's calls, unless it was cancelled."""
-    locked = Run.objects.select_for_update(of=("self",), no_key=True)
-    if locked.get(pk=run.pk).state != Run.State.ORDERED:
+    if not runs.is_being_written(run):
         return
     drafts = [
         Call(
@@ -382,83 +386,7 @@ def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datet
         )
         for prompt in prompts
     ]
-    create_calls(drafts=drafts, now=now)
-
-
-def open_run(*, run: Run) -> None:
-    """Open a run whose calls are all written; callers hold the lock on the candidate's orders."""
-    n_calls = run.calls.count()
-    ordered = Run.objects.filter(pk=run.pk, state=Run.State.ORDERED)
-    ordered.update(state=Run.State.OPEN, votes_wanted=n_calls)
-    run.refresh_from_db()
-
-
-def cancel_stale_orders(*, now: datetime) -> None:
-    """Cancel runs that were never opened, and whose lock nobody holds."""
-    stale = Run.objects.of_answers().filter(state=Run.State.ORDERED)
-    for candidate in Candidate.objects.filter(pk__in=stale.values("candidate")):
-        with suppress(GenerationError), one_order_at_a_time(candidate=candidate):
-            for run_id in stale.filter(candidate=candidate).values_list("pk", flat=True):
-                cancel_run(run_id=run_id, now=now)
-
-
-# -- Resuming and retrying -------------------------------------------------------------------------
-
-RETIRED = "The candidate is archived, so no more answers are generated for it."
-
-
-@transaction.atomic
-def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None:
-    """Resume a run and retry its failed calls, with a new cap in nano-dollars if one is given.
-
-    Raises RunError, BudgetError, and GenerationError while the run is still being written.
-    """
-    _check_not_archived(run)
-    resume_with(partial(_resume, run, now), run=run, by=by, cap=cap)
-
-
-@transaction.atomic
-def retry_failed(*, run: Run, by: Actor, now: datetime) -> None:
-    """Retry the failed calls of a finished run. Raises RunError and BudgetError."""
-    _check_not_archived(run)
-    reopen = partial(_reopen, run, now)
-    reopen_with(reopen, run=run, by=by, has_failed=_has_failures, failures="answers")
-
-
-def _check_not_archived(run: Run) -> None:
-    """Raise RunError for an archived candidate, whose run would hold money for nothing.
-
-    Archiving waits for this transaction, and then finds a run to cancel.
-    """
-    candidates = Candidate.objects.select_for_update(no_key=True)
-    if candidates.get(pk=run.candidate_id).retired_at is not None:
-        raise RunError(RETIRED)
-
-
-def _resume(run: Run, now: datetime) -> None:
-    if run.state == Run.State.ORDERED:
-        resumed = _finish_ordering(run)
-    else:
-        resumed = resume_run(run_id=run.pk, now=now)
-    if not resumed:
-        raise RunError(why_not(run, "resumed"))
-
-
-def _finish_ordering(run: Run) -> bool:
-    """Open a run that was never opened. Raises GenerationError while somebody writes it."""
-    assert run.candidate is not None, "a database constraint"
-    with one_order_at_a_time(candidate=run.candidate):
-        open_run(run=run)
-    return run.state == Run.State.OPEN
-
-
-def _reopen(run: Run, now: datetime) -> None:
-    if not reopen_run(run_id=run.pk, now=now):
-        raise RunError(why_not(run, "reopened"))
-
-
-def _has_failures(run: Run) -> bool:
-    return run.calls.filter(state=Call.State.FAILED).exists()
+    runs.create_calls(drafts=drafts, now=now)
 
 
 # -- Reports ---------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ROUTES = {
     "judges.tasks.*": {"queue": "calls"},
     "arena.tasks.make_calls": {"queue": "calls"},
-    "arena.tasks.sweep_answers": {"queue": "calls"},
+    "arena.tasks.sweep_calls": {"queue": "calls"},
     "arena.tasks.send_delivery": {"queue": "calls"},
     "arena.tasks.send_deliveries": {"queue": "calls"},
 }
@@ -106,12 +106,11 @@ else:
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
     "arena.tasks.reconcile_runs": 5.0,
-    "arena.tasks.sweep_answers": 5.0,
+    "arena.tasks.sweep_calls": 5.0,
     "arena.tasks.disclose_candidates": 60.0,
     "arena.tasks.send_deliveries": 5.0,
     "arena.tasks.bring_back_times": 15.0,
     "arena.tasks.delete_old_rows": 3600.0,
-    "judges.tasks.sweep_calls": 5.0,
     "judges.tasks.watch_canaries": 120.0,
     "judges.tasks.watch_decisions": 15.0,
 }

@@ -5,7 +5,6 @@ sweeps find whatever was lost while the broker was unavailable.
 """
 
 import logging
-from collections.abc import Callable
 from functools import partial
 
 from celery import shared_task
@@ -13,27 +12,18 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from arena import generation, generation_runs
-from arena.calls import dispatch
-from arena.calls.scheduling import endpoints_with_work, is_idle, sweep
+from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, clock, notices, retention, runs
+from arena.services import candidates, clock, comparisons, notices, retention, runs
 
-
-def enqueue_due_calls(wake: Callable[[], None]) -> str:
-    """Wake workers for the calls due; return a message for people if the broker is unreachable."""
-    try:
-        wake()
-    except OperationalError as error:
-        return f"The broker cannot be reached ({error}). The next sweep will start the calls."
-    return ""
+logger = logging.getLogger(__name__)
 
 
 @shared_task
 def reconcile_runs() -> None:
     """Open ordered runs of human votes, demand expired comparisons again, close finished runs."""
     for run in Run.objects.of_people().unfinished().order_by("pk"):
-        runs.reconcile_run(run=run, now=timezone.now())
+        comparisons.reconcile_people_run(run=run, now=timezone.now())
 
 
 @shared_task
@@ -67,25 +57,49 @@ WOKEN = 4  # of several messages, at least one reaches a worker that has a slot
 @shared_task
 def make_calls(endpoint: str) -> None:
     """Make calls of one endpoint, while any is due and this worker has a slot for it."""
-    dispatch.make_calls(endpoint=endpoint, wake_another=partial(make_calls.delay, endpoint))
+    scheduling.make_calls(endpoint=endpoint, wake_another=partial(make_calls.delay, endpoint))
 
 
 @shared_task
-def sweep_answers() -> None:
+def sweep_calls() -> None:
     """Recover or give up abandoned calls and orders, and wake workers for what is due."""
-    if is_idle():
+    if scheduling.is_idle():
         return
-    sweep(now=timezone.now())
-    generation_runs.cancel_stale_orders(now=timezone.now())
-    generation.reconcile_runs(now=timezone.now())
+    now = timezone.now()
+    scheduling.sweep(now=now)
+    runs.cancel_stale_orders(now=now)
+    for kind in (Run.Kind.JUDGE, Run.Kind.ANSWERS):
+        runs.HANDLERS[kind].reconcile(now)
     wake_workers()
 
 
 def wake_workers() -> None:
     """Wake a few threads for every endpoint with calls due; those wake others."""
-    for endpoint, calls in endpoints_with_work(now=timezone.now()).items():
+    now = timezone.now()
+    for kind in (Run.Kind.JUDGE, Run.Kind.ANSWERS):
+        runs.HANDLERS[kind].before_calls(now)
+    for endpoint, calls in scheduling.endpoints_with_work(now=now).items():
         for _ in range(min(calls, WOKEN)):
             make_calls.delay(endpoint)
+
+
+def enqueue_due_calls() -> str:
+    """Wake workers for the calls due; return a message for people if the broker is unreachable."""
+    try:
+        wake_workers()
+    except OperationalError as error:
+        return f"The broker cannot be reached ({error}). The next sweep will start the calls."
+    return ""
+
+
+def enqueue_on_commit() -> None:
+    """Have workers start newly ordered or resumed work right after the commit."""
+    transaction.on_commit(_wake)
+
+
+def _wake() -> None:
+    if trouble := enqueue_due_calls():
+        logger.warning(trouble)
 
 
 # -- Notices ---------------------------------------------------------------------------------------
@@ -102,16 +116,3 @@ def send_deliveries() -> None:
     """Enqueue every due delivery on its own, so that no slow receiver delays another."""
     for delivery_id in notices.take_due_deliveries(now=timezone.now()):
         send_delivery.delay(delivery_id)
-
-
-logger = logging.getLogger(__name__)
-
-
-def enqueue_on_commit(wake: Callable[[], None]) -> None:
-    """Have workers start newly ordered or resumed work right after the commit."""
-    transaction.on_commit(partial(_wake, wake))
-
-
-def _wake(wake: Callable[[], None]) -> None:
-    if trouble := enqueue_due_calls(wake):
-        logger.warning(trouble)

@@ -14,13 +14,16 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register judges' calls, follow cancelled runs, mark the votes of scripts.
+        """Register judges' runs, follow cancelled ones, mark the votes of scripts.
 
         Those disclose no candidates, and leaderboards warn about them.
         """
-        judging = import_module("judges.services.calls")
-        import_module("arena.calls.dispatch").EXECUTORS["judge"] = judging.judge_call
         services = import_module("judges.services.runs")
+        engine = import_module("arena.services.runs")
+        engine.HANDLERS["judge"] = services.JudgeRunHandler()
+        engine.HANDLERS[engine.LABELS] = import_module(
+            "judges.services.label_runs"
+        ).LabelRunHandler()
         run_cancelled.connect(services.cancel_judgements, dispatch_uid="cancel judgements")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")

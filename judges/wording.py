@@ -7,7 +7,6 @@ from ranking.models import Raters
 from ranking.stats.differences import Lead, rounded_up
 
 QUORUM_TOO_HIGH = "A jury cannot need more verdicts than it has judges."
-CAP_MISSING = "Enter a spending cap in dollars: this run costs money."
 # Shown in place of the reason of a pause, which may name amounts, accounts and addresses.
 REASON_HIDDEN = "The arena’s team can see why."
 SCRIPTED_JUDGE = "The scripted judge is a script, not a real model."

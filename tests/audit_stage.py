@@ -23,9 +23,9 @@ from arena.models import (
     Webhook,
 )
 from arena.services import notices, runs, teams
+from arena.services.runs import order_run
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
-from judges.services.runs import order_run
 from tests.arena.generation import order as order_answers
 from tests.factories import make_arena, make_empty_team, make_variant, make_vote
 

@@ -10,8 +10,8 @@ from arena.actors import CLI
 from arena.models import Arena, Candidate, Rater, Run, Vote
 from arena.services import voting
 from arena.services.candidate_checks import DEFAULTS
+from arena.services.comparisons import order_people_run
 from arena.services.prompts import PromptError
-from arena.services.runs import order_people_run
 from arena.services.voting import undo_vote
 from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
 

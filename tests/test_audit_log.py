@@ -10,13 +10,11 @@ from fnmatch import fnmatchcase
 import pytest
 from django.core.management import call_command
 
-from arena import generation_runs as answering
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
 from arena.models import AuditEntry, Rater, Role, Run, Vote
-from arena.services import arenas, candidates, notices, prompts, responses, runs, teams
+from arena.services import arenas, candidates, comparisons, notices, prompts, responses, runs, teams
 from judges.services import decisions
-from judges.services import runs as judge_runs
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
 from tests.factories import make_arena, make_candidate, make_empty_team
@@ -99,7 +97,7 @@ ACTS |= {
     "deleted an arena": lambda on: call_command("delete_arena", on.arena.slug, yes=True),
     "ordered votes of people": lambda on: on.choose("arena", "order_votes", on.arena),
     "cancelled a run of people": lambda on: on.choose(
-        "run", "cancel", runs.order_people_run(arena=on.arena, per_pair=1, by=on.by)
+        "run", "cancel", comparisons.order_people_run(arena=on.arena, per_pair=1, by=on.by)
     ),
     "voided votes": lambda on: on.choose("vote", "void", on.vote()),
 }
@@ -201,16 +199,14 @@ def disclose(on: Stage) -> None:
 
 ACTS |= {
     "ordered a run of judges": lambda on: on.judgements(),
-    "paused a run of answers": lambda on: answering.pause(run=on.answers(), by=on.by),
-    "paused a run of judges": lambda on: judge_runs.pause(run=on.judgements(), by=on.by),
-    "cancelled a run of answers": lambda on: answering.cancel(
-        run=on.answers(), by=on.by, now=on.now
-    ),
+    "paused a run of answers": lambda on: runs.pause(run=on.answers(), by=on.by),
+    "paused a run of judges": lambda on: runs.pause(run=on.judgements(), by=on.by),
+    "cancelled a run of answers": lambda on: runs.cancel(run=on.answers(), by=on.by, now=on.now),
     "cancelled a run of judges": lambda on: on.choose("run", "cancel", on.judgements()),
-    "resumed a run of answers": lambda on: answering.resume(
+    "resumed a run of answers": lambda on: runs.resume(
         run=on.paused(on.answers()), by=on.by, now=on.now
     ),
-    "resumed a run of judges": lambda on: judge_runs.resume(
+    "resumed a run of judges": lambda on: runs.resume(
         run=on.paused(on.judgements()), by=on.by, now=on.now
     ),
 }
@@ -221,7 +217,7 @@ def ask_answers_again(on: Stage) -> None:
     run = on.answers()
     run.calls.update(state="failed", finished_at=on.now)
     Run.objects.filter(pk=run.pk).update(state="done")
-    answering.retry_failed(run=run, by=on.by, now=on.now)
+    runs.retry_failed(run=run, by=on.by, now=on.now)
 
 
 @act("asked failed verdicts again")
@@ -229,7 +225,7 @@ def ask_verdicts_again(on: Stage) -> None:
     run = on.judgements()
     run.judgements.update(state="failed", settled_at=on.now)
     Run.objects.filter(pk=run.pk).update(state="done")
-    judge_runs.retry_failed(run=run, by=on.by, now=on.now)
+    runs.retry_failed(run=run, by=on.by, now=on.now)
 
 
 # -- What the trail says ---------------------------------------------------------------------------

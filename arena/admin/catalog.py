@@ -35,7 +35,7 @@ from arena.models import (
     RunAsker,
     Vote,
 )
-from arena.services import audit, runs, voting
+from arena.services import audit, comparisons, runs, voting
 from arena.services.arenas import update_arena
 from arena.services.candidate_checks import (
     DEFAULTS,
@@ -254,7 +254,7 @@ class ArenaAdmin(ThroughServices):
     def order_votes(self, request: HttpRequest, queryset: QuerySet[Arena]) -> None:
         for arena in queryset:
             try:
-                run = runs.order_people_run(arena=arena, per_pair=1, by=actor_of(request))
+                run = comparisons.order_people_run(arena=arena, per_pair=1, by=actor_of(request))
             except ValidationError as error:
                 messages.error(request, f"{arena}: {' '.join(error.messages)}")
             else:
@@ -350,7 +350,7 @@ class RunAdmin(ReadOnly):
     def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         by, now = actor_of(request), timezone.now()
         for run in queryset:
-            cancel = runs.cancel_people_run if run.kind == Run.Kind.PERSON else runs.cancel
+            cancel = comparisons.cancel_people_run if run.kind == Run.Kind.PERSON else runs.cancel
             try:
                 cancel(run=run, by=by, now=now)
             except ServiceError as error:

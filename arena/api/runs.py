@@ -15,7 +15,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena import generation_runs
 from arena.actors import Actor, TeamPermission, can_change, can_read_money, can_read_texts
 from arena.api.candidates import OfCandidates
 from arena.api.core.schema import operation
@@ -23,8 +22,8 @@ from arena.api.core.serializers import Dollars, StrictSerializer, refuse_unless
 from arena.api.core.views import ListEndpoint, NumberedEndpoint
 from arena.generation_runs import AnswerOrder, order_answers, quote_answers
 from arena.models import Candidate, Run
-from arena.services.runs import RunService
-from arena.tasks import enqueue_on_commit, wake_workers
+from arena.services import runs
+from arena.tasks import enqueue_on_commit
 
 
 class RunFilters(filters.FilterSet):
@@ -45,7 +44,6 @@ class OfRun(NumberedEndpoint, ABC):
     """The base of all endpoints about one run; subclasses choose the runs and who may act."""
 
     queryset = Run.objects.none()
-    steering: RunService
 
     @property
     @abstractmethod
@@ -60,27 +58,23 @@ class OfRun(NumberedEndpoint, ABC):
     def require_steering(self) -> None:
         """Refuse actors who may not act on the run."""
 
-    @abstractmethod
-    def ring(self) -> None:
-        """Have workers start resumed calls at once."""
-
     def pause(self) -> Response:
-        return self._steer(self.steering.pause)
+        return self._steer(runs.pause)
 
     def resume(self) -> Response:
         cap = self.validated(ResumeGiven).get("cap")
-        return self._steer(self.steering.resume, cap=cap, now=timezone.now())
+        return self._steer(runs.resume, cap=cap, now=timezone.now())
 
     def cancel(self) -> Response:
-        return self._steer(self.steering.cancel, now=timezone.now())
+        return self._steer(runs.cancel, now=timezone.now())
 
     def retry(self) -> Response:
-        return self._steer(self.steering.retry_failed, now=timezone.now())
+        return self._steer(runs.retry_failed, now=timezone.now())
 
     def _steer(self, action: Callable[..., None], **options: Any) -> Response:
         self.require_steering()
         action(run=self.run, by=self.actor, **options)
-        self.ring()
+        enqueue_on_commit()
         return self.shown()
 
 
@@ -217,7 +211,7 @@ class AnswerRuns(OfCandidates, ListEndpoint):
             return Response(AnswerQuoteShown(order).data)
         cap: Any = data.get("cap")
         run = order_answers(candidate=self.candidate, by=self.actor, cap=cap, now=timezone.now())
-        enqueue_on_commit(wake_workers)
+        enqueue_on_commit()
         location = reverse("api_answer_run", args=[run.pk])
         return Response(AnswerRunShown(run).data, status=201, headers={"Location": location})
 
@@ -227,15 +221,14 @@ class OfAnswerRun(OfRun):
 
     tag = TAG
     is_open = False
-    steering = generation_runs
 
     @cached_property
     def run(self) -> Run:
         # A team keeps seeing the runs it pays for, even if it no longer sees the arena.
         visible = Q(arena__in=self.arenas()) | Q(team__in=self.actor.teams_seen())
-        runs = Run.objects.of_answers().filter(visible)
-        runs = runs.select_related("arena", "team", "candidate__arena")
-        run: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
+        visible_runs = Run.objects.of_answers().filter(visible)
+        visible_runs = visible_runs.select_related("arena", "team", "candidate__arena")
+        run: Run = get_object_or_404(visible_runs, pk=self.kwargs["pk"])
         return run
 
     @property
@@ -249,9 +242,6 @@ class OfAnswerRun(OfRun):
 
     def require_steering(self) -> None:
         refuse_unless(self.actor, can_change(self.actor, self.candidate))
-
-    def ring(self) -> None:
-        enqueue_on_commit(wake_workers)
 
 
 class OneAnswerRun(OfAnswerRun):

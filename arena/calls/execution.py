@@ -1,7 +1,7 @@
 """Makes a call: plans the request, claims the call and its money, sends it, records the reply."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from arena.calls import capabilities, leases, money, pacing, runs
+from arena.calls import capabilities, leases, money, pacing
 from arena.calls.models import MAX_REQUESTS, Call
 from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import (
@@ -25,9 +25,8 @@ from arena.calls.providers.base import (
     UnsupportedParameterError,
     digest_of,
 )
-from arena.calls.scheduling import HANDED_OUT
 from arena.endpoints import Endpoint, UnknownEndpointError, endpoint_named, lease_of, provider_for
-from arena.models import Run
+from arena.services import runs
 
 EMPTY_REPLY = "(no answer)"  # some servers take no turn without text
 
@@ -42,18 +41,22 @@ class ReplyReading:
 
 
 class CallHandler(Protocol):
-    """Builds requests and reads replies for one kind of call. All methods may use the database.
+    """Builds requests and reads replies for calls of one `kind` of run. All may use the database.
 
     `render` builds the request or raises CannotAskError. `read` interprets the reply to turn
     `call.turn`. `repair` returns the message that asks for the verdict again after an unreadable
-    `call.reply`, or None if there is no second turn.
+    `call.reply`, or None if there is no second turn. `settle` does what an ended call allows.
     """
+
+    kind: str
 
     def render(self, call: Call) -> Request: ...
 
     def read(self, call: Call, reply: Reply) -> ReplyReading: ...
 
     def repair(self, call: Call) -> str | None: ...
+
+    def settle(self, call: Call) -> None: ...
 
 
 class CannotAskError(Exception):
@@ -150,43 +153,53 @@ class LeaseLostError(Exception):
     """Another worker holds the call, or the lease has expired; nothing was written."""
 
 
-def execute_call(*, call_id: int, handler: CallHandler, kind: str = Run.Kind.JUDGE) -> Call | None:
-    """Make one call if it is due; return it, or None if it was not due or another worker's.
+def execute_call(*, call_id: int, handler: CallHandler) -> Call | None:
+    """Make one call if it is due, and settle it once it has ended.
 
-    Only calls of runs of this `kind` are made, because `handler` knows no others.
-
-    During the request this thread holds neither a transaction nor a connection. A second turn, or
-    a retry without a rejected parameter, follows at once.
+    Returns the call as it stands, or None if it was not due, another worker's, or of a kind of run
+    that `handler` does not know. During the request this thread holds neither a transaction nor a
+    connection. A second turn, or a retry without a rejected parameter, follows at once.
     """
-    call = leases.due_call(call_id=call_id, now=timezone.now(), kind=kind)
+    call = leases.due_call(call_id=call_id, now=timezone.now(), kind=handler.kind)
     try:
         while call is not None and not call.has_ended and _make_request(call, handler):
             pass
     except LeaseLostError:
         return None
+    if call is not None and call.has_ended:
+        handler.settle(call)
     return call
 
 
 def _make_request(call: Call, handler: CallHandler) -> bool:
     """Make one request of a waiting call, if allowed; return whether another follows at once."""
-    try:
-        plan = plan_request(call, handler)
-    except NoPriceError as error:
-        _stop_run(call, str(error))
-        return False
-    except CannotAskCallError as error:
-        _write(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
-        return False
-    except (CannotAskError, UnknownEndpointError, EndpointStoppedError) as error:
-        _stop_asker(call, str(error))
-        return False
-    if not _take(call, plan):
+    plan = _plan_or_stop(call, handler)
+    if plan is None or not _take(call, plan):
         return False
     _give_connection_back()
-    return _ask(call, plan, handler)
+    result: Reply | ProviderError
+    began = time.monotonic()
+    try:
+        result = plan.provider.complete(plan.request)
+    except ProviderError as error:
+        result = error
+    return _record(call, plan, handler, result, time.monotonic() - began)
 
 
 # -- Before ----------------------------------------------------------------------------------------
+
+
+def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
+    """Plan the request; where that is impossible, end the call or pause whom it concerns."""
+    try:
+        return plan_request(call, handler)
+    except NoPriceError as error:
+        _stop_run(call, str(error))
+    except CannotAskCallError as error:
+        _write(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
+    except (CannotAskError, UnknownEndpointError, EndpointStoppedError) as error:
+        _stop_asker(call, str(error))
+    return None
 
 
 def _take(call: Call, plan: PlannedRequest) -> bool:
@@ -207,15 +220,15 @@ def _take(call: Call, plan: PlannedRequest) -> bool:
     return True
 
 
-def _put_off(call: Call, until: datetime) -> bool:
-    _write(call, {"due_at": until, "ring_after": until})
-    return False
-
-
 def _give_connection_back() -> None:
     """Free the connection: a worker has more threads waiting for models than connections."""
     if not connection.in_atomic_block:  # only tests call this inside a transaction
         connection.close()
+
+
+def _put_off(call: Call, until: datetime) -> bool:
+    _write(call, {"due_at": until, "ring_after": until})
+    return False
 
 
 def _stop_asker(call: Call, reason: str) -> None:
@@ -232,31 +245,28 @@ def _stop_run(call: Call, reason: str) -> None:
         runs.pause_run(run_id=call.run_id, reason=reason)
 
 
-# -- Asking ----------------------------------------------------------------------------------------
+# -- Afterwards ------------------------------------------------------------------------------------
 
 
-def _ask(call: Call, plan: PlannedRequest, handler: CallHandler) -> bool:
-    """Send the request and record the result; return whether another follows at once."""
-    began = time.monotonic()
-    try:
-        reply = plan.provider.complete(plan.request)
-    except ProviderError as error:
-        failed, seconds = error, time.monotonic() - began
-        return _record(call, lambda: _take_error(call, plan, failed, seconds))
-    seconds = time.monotonic() - began
-    return _record(call, lambda: _take_reply(call, plan, handler, reply, seconds))
-
-
-def _record(call: Call, write_down: Callable[[], bool]) -> bool:
+def _record(
+    call: Call,
+    plan: PlannedRequest,
+    handler: CallHandler,
+    result: Reply | ProviderError,
+    seconds: float,
+) -> bool:
     """Record what was paid for, retrying until the lease expires while the database is down.
 
-    The fence keeps a write that a broken connection had committed from happening twice.
+    The fence keeps a write that a broken connection had committed from happening twice. Returns
+    whether another request follows at once.
     """
     until = call.lease_expires_at
     assert until is not None, "it is claimed"
     while True:
         try:
-            return write_down()
+            if isinstance(result, ProviderError):
+                return _take_error(call, plan, result, seconds)
+            return _take_reply(call, plan, handler, result, seconds)
         except (OperationalError, InterfaceError):
             if connection.in_atomic_block or timezone.now() >= until:
                 raise
@@ -292,7 +302,7 @@ def _begin_second_turn(
 def _at_once(note: str) -> dict[str, Any]:
     """The columns of a call that this worker continues; it becomes due again if the worker dies."""
     now = timezone.now()
-    return leases.waiting(note, now) | {"ring_after": now + HANDED_OUT}
+    return leases.waiting(note, now) | {"ring_after": now + leases.HANDED_OUT}
 
 
 def _finish(

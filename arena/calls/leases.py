@@ -21,6 +21,8 @@ from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet
 from arena.db import sql
 from arena.models import Run
 
+# A worker that has not begun a call by then may have died: somebody else may take it.
+HANDED_OUT = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(minutes=30)
 LONGEST_JITTER = 60.0
 LONGEST_REPLY = 200_000

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from django.db.models import F
 
 from arena.calls.models import EndpointPace
-from arena.calls.scheduling import is_paced
 from arena.db import sql
 from arena.endpoints import Endpoint
 
@@ -47,7 +46,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
 
     An endpoint without limits costs no query.
     """
-    if not is_paced(endpoint):
+    if not endpoint.is_paced:
         return None
     at = now.timestamp()
     step, leeway = _requests(endpoint)
@@ -62,7 +61,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
     """Let nobody ask a paced endpoint before `until`, as its server demanded."""
-    if not is_paced(endpoint):
+    if not endpoint.is_paced:
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))
     full = [at + leeway if step else at for step, leeway in limits]

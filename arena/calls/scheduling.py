@@ -1,4 +1,9 @@
-"""Hands calls out to workers, and recovers what killed workers left behind.
+"""Hands calls out to a worker's threads, and recovers what killed workers left behind.
+
+A message only names an endpoint, and wakes one thread. The thread makes calls of that endpoint
+until none is due or other endpoints need the thread. While there are more calls and free slots, it
+wakes another one. So a lost message delays calls until the next sweep, and a slow endpoint holds
+its own slots alone.
 
 A call is handed out to one worker at a time, and only shortly before it is made. An endpoint with a
 limit per minute hands out no more than it can answer in a few seconds; the rest would only be told
@@ -6,29 +11,129 @@ to wait.
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice, zip_longest
+from threading import Event, Lock
+from typing import Any
 
+from celery.signals import worker_init, worker_shutting_down
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Value
 from django.db.models.functions import Coalesce
+from django.utils import timezone
+from kombu.exceptions import OperationalError
 
-from arena.calls import leases, runs
+from arena.calls import leases
+from arena.calls.execution import execute_call
 from arena.calls.models import Call, CallQuerySet, RunAsker
-from arena.calls.runs import cancel_run
-from arena.endpoints import Endpoint
 from arena.models import Run
+from arena.services import runs
 
-# A worker that has not begun a call by then may have died: somebody else may take it.
-HANDED_OUT = timedelta(seconds=30)
 PACED_AHEAD = timedelta(seconds=10)
 PACED_AT_LEAST = 2
 PACED_BY_TOKENS = 50
 AT_MOST = 500  # recovered per sweep
 _random = secrets.SystemRandom()
+stopping = Event()
+
+
+class Slots:
+    """The model calls that this worker may make at once, shared between endpoints.
+
+    An endpoint uses at most as many as its operator set (`concurrency`), and never more than stay
+    free (the dynamic threshold of Choudhury and Hahne, 1998, with alpha = 1): alone at most half of
+    them, two at most a third each.
+    """
+
+    def __init__(self, size: int = 16) -> None:
+        self.size = size
+        self._used: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def used(self, endpoint: str) -> int:
+        return self._used[endpoint]
+
+    def has_room(self, endpoint: str) -> bool:
+        known = settings.MODEL_ENDPOINTS.get(endpoint)
+        wanted = known.concurrency if known else 1  # calls of a removed endpoint fail at once
+        free = self.size - self._used.total()
+        return self._used[endpoint] < min(wanted, free)
+
+    def take(self, endpoint: str) -> bool:
+        with self._lock:
+            granted = self.has_room(endpoint)
+            self._used[endpoint] += granted
+            return granted
+
+    def release(self, endpoint: str) -> None:
+        with self._lock:
+            self._used[endpoint] -= 1
+
+
+class CallBuffer:
+    """Calls of one endpoint that this worker has taken and not begun."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[int, str]] = deque()
+        self._kept_until = 0.0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def next_call(self, endpoint: str) -> tuple[int, str] | None:
+        """Return the next call (id, kind of run), or None if none is due."""
+        with self._lock:
+            if time.monotonic() > self._kept_until:
+                self._calls.clear()  # another worker may have taken them since
+            if not self._calls:
+                # Few, so that another worker finds some too; twice as many each time at first.
+                at_most = 2 * SLOTS.used(endpoint)
+                self._kept_until = time.monotonic() + leases.HANDED_OUT.total_seconds()
+                self._calls.extend(
+                    take_calls(endpoint=endpoint, at_most=at_most, now=timezone.now())
+                )
+            return self._calls.popleft() if self._calls else None
+
+
+SLOTS = Slots()
+BUFFERS: defaultdict[str, CallBuffer] = defaultdict(CallBuffer)
+
+
+def make_calls(*, endpoint: str, wake_another: Callable[[], object]) -> None:
+    """Make calls of an endpoint one after another, while any is due and there is a slot."""
+    buffer = BUFFERS[endpoint]
+    while not stopping.is_set() and SLOTS.take(endpoint):
+        try:
+            taken = buffer.next_call(endpoint)
+            if taken is None:
+                return
+            if len(buffer) and SLOTS.has_room(endpoint):
+                with suppress(OperationalError):  # the next sweep wakes it
+                    wake_another()
+            call_id, kind = taken
+            execute_call(call_id=call_id, handler=runs.HANDLERS[kind].calls)
+        finally:
+            SLOTS.release(endpoint)
+
+
+@worker_init.connect
+def _size(sender: Any, **kwargs: object) -> None:
+    """Keep an eighth of a worker's threads for other tasks, such as sweeps."""
+    SLOTS.size = sender.concurrency - max(1, sender.concurrency // 8)
+
+
+@worker_shutting_down.connect
+def _stop(**kwargs: object) -> None:
+    stopping.set()
+
+
+# -- Calls that are due ----------------------------------------------------------------------------
 
 
 def endpoints_with_work(*, now: datetime) -> dict[str, int]:
@@ -52,7 +157,7 @@ def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int,
     ]
     turns = (call for turn in zip_longest(*groups) for call in turn if call)
     taken = list(islice(turns, at_most))
-    Call.objects.filter(pk__in=[pk for pk, _ in taken]).update(ring_after=now + HANDED_OUT)
+    Call.objects.filter(pk__in=[pk for pk, _ in taken]).update(ring_after=now + leases.HANDED_OUT)
     return taken
 
 
@@ -63,11 +168,11 @@ def _not_taken(now: datetime) -> CallQuerySet:
 def _runs_at(endpoint: str) -> Sequence[int | None]:
     """None, for calls without a run, and the open runs that may have calls there, shuffled."""
     askers = RunAsker.objects.filter(run=OuterRef("pk"))
-    runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
+    open_runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
         Exists(askers.filter(endpoint=endpoint, paused_at=None)) | ~Exists(askers),
         state=Run.State.OPEN,
     )
-    ids = list(runs.values_list("pk", flat=True))
+    ids = list(open_runs.values_list("pk", flat=True))
     return [None, *_random.sample(ids, len(ids))]
 
 
@@ -81,15 +186,10 @@ def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
     return dict(counted.values_list("endpoint", "calls"))
 
 
-def is_paced(endpoint: Endpoint) -> bool:
-    """Whether the operator limited this endpoint's requests or tokens per minute."""
-    return bool(endpoint.requests_per_minute or endpoint.tokens_per_minute)
-
-
 def _room_at(name: str, now: datetime) -> int:
     """How many calls of an endpoint may be taken: those it answers soon, less those taken."""
     endpoint = settings.MODEL_ENDPOINTS.get(name)
-    if endpoint is None or not is_paced(endpoint):
+    if endpoint is None or not endpoint.is_paced:
         return AT_MOST
     answered_soon = PACED_BY_TOKENS
     if endpoint.requests_per_minute:
@@ -101,20 +201,6 @@ def _room_at(name: str, now: datetime) -> int:
 
 
 # -- Recovery --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def given_up_on_failure(*, run: Run, now: datetime) -> Iterator[None]:
-    """Cancel `run` if the block fails in any way, so that a half-written run holds no money.
-
-    If even that cannot be written, the sweep cancels it later.
-    """
-    try:
-        yield
-    except BaseException:  # Ctrl-C gives up, too
-        with suppress(DatabaseError, InterfaceError):
-            cancel_run(run_id=run.pk, now=now)
-        raise
 
 
 def sweep(*, now: datetime) -> None:
@@ -131,8 +217,9 @@ def sweep(*, now: datetime) -> None:
 
 def is_idle() -> bool:
     """Whether no run is under way and no call is left to be made: sweeps have nothing to do."""
-    runs = Run.objects.exclude(kind=Run.Kind.PERSON)
-    unfinished = runs.filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
+    unfinished = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
+        state__in=[Run.State.ORDERED, Run.State.OPEN]
+    )
     return not (Call.objects.filter(state__in=Call.GOING_ON).exists() or unfinished.exists())
 
 

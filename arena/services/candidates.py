@@ -8,7 +8,6 @@ from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef
 from django.db.models.functions import Coalesce
 
 from arena.actors import SYSTEM, Actor, can_change, can_retire
-from arena.calls.runs import cancel_run
 from arena.models import (
     Arena,
     Call,
@@ -35,6 +34,7 @@ from arena.services.candidate_checks import (
 )
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import sync_pairs
+from arena.services.runs import cancel_run
 
 MAX_CANDIDATES = 200
 PRIVACY_REQUIRED = (

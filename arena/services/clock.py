@@ -13,9 +13,8 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 
-from arena.calls.leases import LONGEST_PAUSE
+from arena.calls.leases import HANDED_OUT, LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
-from arena.calls.scheduling import HANDED_OUT
 from arena.endpoints import lease_of
 from arena.models import Delivery, RateLimit
 from arena.services import notices

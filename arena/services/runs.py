@@ -1,33 +1,51 @@
-"""Runs: their budgets, runs of human votes, and how any run is paused, resumed or cancelled.
+"""The run engine: runs of model calls are ordered, opened, paused, resumed, cancelled and retried.
+
+What differs between judge runs, label runs and generated answers is in a RunHandler for each kind.
+A run is written in small transactions, so that voters never wait for it, under the lock on such
+orders, and opens once all of it is written: an open run in which nothing waits is closed, and
+whatever were added later would wait for ever.
 
 A team's budget covers the caps of its unfinished runs, which may still be spent, and the actual
 cost of its finished ones.
 """
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
+from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
-from django.db.models import BigIntegerField, Case, Count, F, Q, QuerySet, Sum, When
+from django.db import DatabaseError, InterfaceError, transaction
+from django.db.models import BigIntegerField, Case, Exists, F, OuterRef, Q, QuerySet, Sum, When
 from django.db.models.functions import Coalesce
 
-from arena.actors import Actor
-from arena.calls.money import committed, dollars, raise_cap
-from arena.calls.runs import BY_AN_OPERATOR, BY_THE_TEAM, cancel_run, pause_run, why_not
+from arena.actors import CLI, Actor
+from arena.calls import leases
+from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet, RunAsker
+from arena.calls.money import cap_in_words, committed, dollars, raise_cap
 from arena.errors import ServiceError
-from arena.models import Arena, Pair, PairDemand, Run, Team
+from arena.models import Run, Team
+from arena.models.runs import RunQuerySet
 from arena.services import audit
-from arena.services.comparisons import TIME_TO_VOTE
+from arena.services.locks import retry_on_deadlock
+from arena.signals import run_cancelled
 
-MAX_PER_PAIR = 10_000
-OVER = Q(state__in=[Run.State.DONE, Run.State.CANCELLED])
+State = Run.State
+UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
+OVER = Q(state__in=[State.DONE, State.CANCELLED])
 # Calls that were running when their run was cancelled still reserve money.
 COST = F("settled") + F("uncertain") + F("reserved")
-State = Run.State
-# The comparisons of each pair, by candidate ids: how many have a live vote, how many are open.
-PairCounts = dict[tuple[int, int], tuple[int, int]]
+BATCH = 500
+IN_A_ROW = 10
+LONGEST_REASON = 300
+# A run's page is public, so the reason names no account.
+BY_AN_OPERATOR, BY_THE_TEAM = "Paused by an administrator.", "Paused by the team."
+NO_PRICE = (
+    "{model} at {endpoint} has no price. An administrator can set one in dollars per million "
+    "tokens (0 is a price): manage.py price {endpoint} {model} --input 0 --output 0"
+)
+NO_CAP = "Enter a spending cap in dollars: this run costs money."
+CAP_TOO_LOW = "This model costs money; enter a cap above $0."
 
 
 class BudgetError(ServiceError):
@@ -36,6 +54,224 @@ class BudgetError(ServiceError):
 
 class RunError(ServiceError):
     """An action that the run's state or cap does not allow."""
+
+
+# -- What differs between kinds of runs ------------------------------------------------------------
+
+
+class RunQuote(Protocol):
+    """What an order will cost, in nano-dollars; `unpriced` is a (endpoint, model) without a price.
+
+    Where a price is missing, `expected` and `worst` are None.
+    """
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def expected(self) -> int | None: ...
+    @property
+    def worst(self) -> int | None: ...
+    @property
+    def unpriced(self) -> tuple[str, str] | None: ...
+
+
+class RunWriter(Protocol):
+    """Writes the calls of one run, and what comes of them, in small transactions."""
+
+    def write(self) -> None: ...
+
+
+class RunHandler:
+    """One kind of run. An `order` is whatever this kind plans; it names its kind as `kind`.
+
+    `calls` makes the calls of such runs (a CallHandler); `ordered` and `failures` are the words of
+    the audit log for an order, and for what is retried in a finished run.
+    """
+
+    calls: Any = None
+    ordered = ""
+    failures = ""
+
+    def lock(self, about: Any) -> AbstractContextManager[None]:
+        """Hold the lock under which an order, or a run, is written; raise if it is taken."""
+        raise NotImplementedError
+
+    def prepare(self, order: Any, now: datetime) -> Any:
+        """Make way for an order under its lock, and return it as it is planned now."""
+        return order
+
+    def quote(self, order: Any) -> RunQuote:
+        quote: RunQuote = order.quote
+        return quote
+
+    def draft(self, order: Any, by: Actor) -> Run:
+        """Return the run, unsaved, of an order that may still be written."""
+        raise NotImplementedError
+
+    def begin(self, order: Any, run: Run, now: datetime) -> RunWriter:
+        """Write who is asked in a new run, in its transaction, and return what writes the rest."""
+        raise NotImplementedError
+
+    def details(self, order: Any) -> Mapping[str, object]:
+        """What the audit log says of an order besides its cap."""
+        return {}
+
+    def opened(self, run: Run, now: datetime) -> None:
+        """Do what an open run allows at once."""
+
+    def votes_wanted(self, run: Run) -> int:
+        """Count what a fully written run is to bring."""
+        return run.calls.count()
+
+    def check_active(self, run: Run) -> None:
+        """Raise RunError where a run can bring nothing more."""
+
+    def has_failures(self, run: Run) -> bool:
+        return run.calls.filter(state=Call.State.FAILED).exists()
+
+    def reset_failures(self, run: Run, now: datetime) -> None:
+        """Have what comes of failed calls wait for them again."""
+
+    def before_calls(self, now: datetime) -> None:
+        """Stop what must not be asked, before every round of calls."""
+
+    def reconcile(self, now: datetime) -> None:
+        """Finish what killed workers left behind in open runs, and close those that are done."""
+
+
+# By kind of run. The apps add theirs when they start.
+HANDLERS: dict[str, RunHandler] = {}
+LABELS = "labels"
+
+
+def handler_of(run: Run) -> RunHandler:
+    """A judge run outside any arena asks about labelled items."""
+    is_of_labels = run.kind == Run.Kind.JUDGE and run.arena_id is None
+    return HANDLERS[LABELS if is_of_labels else run.kind]
+
+
+# -- Ordering --------------------------------------------------------------------------------------
+
+
+def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) -> Run:
+    """Write a run with all its calls, and open it; it never spends more than `cap`.
+
+    `cap` is in nano-dollars, and comes out of the budget of the team that pays, if one does.
+    Nothing is called before the run opens; if writing it fails, it is cancelled. Raises RunError
+    when a price is not known or the cap buys nothing, BudgetError, and what the handler raises
+    when somebody else is ordering or the order cannot be carried out.
+    """
+    handler = HANDLERS[order.kind]
+    with handler.lock(order):
+        order = handler.prepare(order, now)
+        quote = handler.quote(order)
+        check_cap(quote, cap)
+        run, writer = _begin(handler, order, quote, cap, now, by)
+        with given_up_on_failure(run=run, now=now):
+            writer.write()
+            open_run(run=run)
+    handler.opened(run, now)
+    return run
+
+
+def check_cap(quote: RunQuote, cap: int | None) -> None:
+    """Raise RunError for an order without the cap that it needs, or whose cost is unknown."""
+    if quote.unpriced:
+        endpoint, model = quote.unpriced
+        raise RunError(NO_PRICE.format(endpoint=endpoint, model=model))
+    if not quote.worst:
+        return
+    if cap is None:
+        raise RunError(NO_CAP, field="cap")
+    if cap <= 0:
+        raise RunError(CAP_TOO_LOW, field="cap")
+
+
+@retry_on_deadlock
+@transaction.atomic
+def _begin(
+    handler: RunHandler,
+    order: Any,
+    quote: RunQuote,
+    cap: int | None,
+    now: datetime,
+    by: Actor,
+) -> tuple[Run, RunWriter]:
+    run = handler.draft(order, by)
+    # A cap that nothing can spend would take up a team's budget all the same.
+    run.cap = cap if quote.worst or run.team is None else None
+    reserve_budget(team=run.team, cap=run.cap)
+    run.max_calls = quote.calls
+    run.expected_cost, run.worst_cost = quote.expected, quote.worst
+    run.created_by = by.user
+    run.save()
+    writer = handler.begin(order, run, now)
+    _record(run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap))
+    return run, writer
+
+
+@transaction.atomic
+def create_calls(*, drafts: Sequence[Call], now: datetime) -> dict[str, Call]:
+    """Insert a run's `drafts`, all of one asker and sample; return its calls by subject.
+
+    Calls that the run has already stay. What another run was answered is copied at once.
+    """
+    if not drafts:
+        return {}
+    run, asker, sample = drafts[0].run, drafts[0].asker, drafts[0].sample
+    subjects = [draft.subject for draft in drafts]
+    same = Call.objects.filter(asker=asker, sample=sample, subject__in=subjects)
+    answered = same.filter(state__in=Call.ANSWERED).exclude(run=run).order_by("-copied", "-pk")
+    sources = {call.subject: call for call in answered}
+    for draft in drafts:
+        if source := sources.get(draft.subject):
+            leases.assign(draft, leases.copy_of(source, now))
+    Call.objects.bulk_create(drafts, batch_size=BATCH, ignore_conflicts=True)
+    return {call.subject: call for call in same.filter(run=run)}
+
+
+def is_being_written(run: Run) -> bool:
+    """Lock a run that is written in parts; False if it was cancelled meanwhile."""
+    locked = Run.objects.select_for_update(of=("self",), no_key=True)
+    return locked.get(pk=run.pk).state == State.ORDERED
+
+
+def open_run(*, run: Run) -> None:
+    """Open a fully written run; the caller holds the lock under which it was written."""
+    votes = handler_of(run).votes_wanted(run)
+    Run.objects.filter(pk=run.pk, state=State.ORDERED).update(state=State.OPEN, votes_wanted=votes)
+    run.refresh_from_db()
+
+
+@contextmanager
+def given_up_on_failure(*, run: Run, now: datetime) -> Iterator[None]:
+    """Cancel `run` if the block fails in any way, so that a half-written run holds no money.
+
+    If even that cannot be written, the sweep cancels it later.
+    """
+    try:
+        yield
+    except BaseException:  # Ctrl-C gives up, too
+        with suppress(DatabaseError, InterfaceError):
+            cancel_run(run_id=run.pk, now=now)
+        raise
+
+
+def cancel_stale_orders(*, now: datetime) -> None:
+    """Cancel the runs whose ordering was cut short: nobody holds the lock on such orders.
+
+    What they reserved is free again. Label runs are opened instead when they are next asked for.
+    """
+    ordered = Run.objects.exclude(kind=Run.Kind.PERSON).filter(state=State.ORDERED)
+    for run in ordered.exclude(arena=None).select_related("arena", "candidate").order_by("pk"):
+        with suppress(ServiceError), handler_of(run).lock(run):
+            cancel_unopened(ordered.filter(pk=run.pk), now)
+
+
+def cancel_unopened(runs: RunQuerySet, now: datetime) -> None:
+    """Cancel those of `runs` that never opened. The caller holds the lock: nobody writes them."""
+    for run_id in runs.filter(state=State.ORDERED).values_list("pk", flat=True):
+        cancel_run(run_id=run_id, now=now)
 
 
 # -- Budgets ---------------------------------------------------------------------------------------
@@ -67,7 +303,7 @@ def reserve_budget(*, team: Team | None, cap: int | None) -> None:
         raise BudgetError(message, field="cap")
 
 
-def reserve_new_cap(*, run: Run, cap: int) -> None:
+def _reserve_new_cap(run: Run, cap: int) -> None:
     """Check that the budget covers a new cap for an unfinished run; raise BudgetError if not.
 
     The old cap is read once the team's row is locked, because it may have been lowered since the
@@ -78,6 +314,12 @@ def reserve_new_cap(*, run: Run, cap: int) -> None:
     Team.objects.select_for_update(no_key=True).get(pk=run.team.pk)
     before = Run.objects.values_list("cap", flat=True).get(pk=run.pk)
     reserve_budget(team=run.team, cap=max(0, cap - (before or 0)))
+
+
+@transaction.atomic
+def check_budget(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
+    """Raise BudgetError for an order that the budget of `team` does not cover at this moment."""
+    reserve_budget(team=team, cap=cap if quote.worst else None)
 
 
 @transaction.atomic
@@ -106,131 +348,10 @@ def committed_by(team: Team) -> int:
     return int(Run.objects.filter(team=team).aggregate(total=Sum(share, default=0))["total"])
 
 
-# -- Runs of human votes ---------------------------------------------------------------------------
-
-
-@transaction.atomic
-def order_people_run(*, arena: Arena, per_pair: int, by: Actor) -> Run:
-    """Order `per_pair` human votes for every pair of the arena; a task opens the run."""
-    pairs = arena.pairs.filter(shared_prompts__gt=0).count()
-    if not pairs:
-        raise ValidationError("No two candidates in this arena have answered the same prompt.")
-    if not 1 <= per_pair <= MAX_PER_PAIR:
-        raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
-    run = Run.objects.create(
-        arena=arena,
-        kind=Run.Kind.PERSON,
-        per_pair=per_pair,
-        votes_wanted=pairs * per_pair,
-        created_by=by.user,
-    )
-    audit.record(
-        team=arena.team,
-        by=by,
-        action="ordered votes of people",
-        subject=arena,
-        run=run.pk,
-        votes=run.votes_wanted,
-    )
-    return run
-
-
-@transaction.atomic
-def reconcile_run(*, run: Run, now: datetime) -> Run:
-    """Update a run's demands and progress from its votes; open or close it. Idempotent.
-
-    A pair's demand is the votes ordered less those cast and those still open with a rater, so
-    expired, skipped and undone comparisons are demanded again.
-    """
-    # NO KEY: a comparison of this run that is just being written refers to its row.
-    run = Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
-    if run.state not in (Run.State.ORDERED, Run.State.OPEN):
-        return run
-    demands = _lock_demands(run)
-    counts = _count_by_pair(run, now)
-    _update_demands(run, demands, counts)
-    run.votes_done = sum(min(done, run.per_pair) for done, _ in counts.values())
-    run.votes_wanted = sum(_votes_wanted(run, demand.pair, counts) for demand in demands)
-    done = run.votes_done >= run.votes_wanted
-    run.state = Run.State.DONE if done else Run.State.OPEN
-    run.closed_at = now if done else None
-    run.save(update_fields=["votes_done", "votes_wanted", "state", "closed_at"])
-    return run
-
-
-def _lock_demands(run: Run) -> list[PairDemand]:
-    """Create the run's demands if there are none, and lock them.
-
-    Issuing a comparison locks its demand until it commits, so counts made under this lock are
-    complete.
-    """
-    if not run.demands.exists():
-        arena = run.in_arena
-        pairs = arena.pairs.filter(shared_prompts__gt=0)
-        PairDemand.objects.bulk_create(
-            PairDemand(arena=arena, run=run, pair=pair, remaining=0) for pair in pairs
-        )
-    locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
-    return list(locked.order_by("pk"))
-
-
-def _count_by_pair(run: Run, now: datetime) -> PairCounts:
-    """Count each pair's comparisons of the run: those with a live vote, and those still open."""
-    live = Q(votes__isnull=False, votes__voided_at=None)
-    # Issued while the clock was ahead, a comparison would expire only when that time comes.
-    in_time = Q(expires_at__gt=now, expires_at__lte=now + TIME_TO_VOTE + timedelta(minutes=1))
-    still_open = Q(in_time, votes__isnull=True, skipped_at=None)
-    by_sides = run.comparisons.order_by().values_list("left", "right")
-    counts: PairCounts = {}
-    for left, right, done, waiting in by_sides.annotate(
-        done=Count("pk", filter=live), waiting=Count("pk", filter=still_open)
-    ):
-        ids = (min(left, right), max(left, right))
-        mirrored = counts.get(ids, (0, 0))
-        counts[ids] = (mirrored[0] + done, mirrored[1] + waiting)
-    return counts
-
-
-def _votes_wanted(run: Run, pair: Pair, counts: PairCounts) -> int:
-    """Return the votes wanted for a pair; if it can no longer be shown, those that it has."""
-    done, _ = counts.get((pair.low_id, pair.high_id), (0, 0))
-    return run.per_pair if pair.shared_prompts else min(done, run.per_pair)
-
-
-def _update_demands(run: Run, demands: list[PairDemand], counts: PairCounts) -> None:
-    changed = []
-    for demand in demands:
-        issued = sum(counts.get((demand.pair.low_id, demand.pair.high_id), (0, 0)))
-        missing = max(_votes_wanted(run, demand.pair, counts) - issued, 0)
-        if demand.remaining != missing:
-            demand.remaining = missing
-            changed.append(demand)
-    PairDemand.objects.bulk_update(changed, ["remaining"], batch_size=1000)
-
-
-@transaction.atomic
-def cancel_people_run(*, run: Run, by: Actor, now: datetime) -> None:
-    """Cancel a run of human votes; the votes cast so far stay. Raises RunError."""
-    cancel(run=run, by=by, now=now)
-    PairDemand.objects.filter(run=run).update(remaining=0)
-
-
-# -- Pausing, resuming, cancelling, retrying -------------------------------------------------------
+# -- Pausing and cancelling ------------------------------------------------------------------------
 
 # A run may have changed since it was read, so the database has the last word: an update that no
 # longer applies raises an error, and the transaction is rolled back.
-
-
-class RunService(Protocol):
-    """The module that pauses, resumes, cancels and retries one kind of run."""
-
-    def pause(self, *, run: Run, by: Actor) -> None: ...
-
-    def resume(self, *, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None: ...
-
-    def cancel(self, *, run: Run, by: Actor, now: datetime) -> None: ...
-
-    def retry_failed(self, *, run: Run, by: Actor, now: datetime) -> None: ...
 
 
 @transaction.atomic
@@ -238,7 +359,7 @@ def pause(*, run: Run, by: Actor) -> None:
     """Pause a run; calls under way finish. Raises RunError."""
     reason = BY_AN_OPERATOR if by.is_operator else BY_THE_TEAM
     if not pause_run(run_id=run.pk, reason=reason):
-        raise RunError(why_not(run, "paused"))
+        raise RunError(_why_not(run, "paused"))
     _record(run, by, f"paused {_kind_name(run)}")
 
 
@@ -246,22 +367,103 @@ def pause(*, run: Run, by: Actor) -> None:
 def cancel(*, run: Run, by: Actor, now: datetime) -> None:
     """Cancel a run; its results so far stay. Raises RunError."""
     if not cancel_run(run_id=run.pk, now=now):
-        raise RunError(why_not(run, "cancelled"))
+        raise RunError(_why_not(run, "cancelled"))
     _record(run, by, f"cancelled {_kind_name(run)}")
 
 
-@transaction.atomic
-def resume_with(wake: Callable[[], object], *, run: Run, by: Actor, cap: int | None) -> None:
-    """Resume a run by calling `wake`, under a new cap in nano-dollars if one is given.
+def pause_run(*, run_id: int, reason: str) -> bool:
+    """Stop claiming calls of an open run; calls under way finish."""
+    run = Run.objects.filter(pk=run_id, state=State.OPEN)
+    return bool(run.update(state=State.PAUSED, pause_reason=reason[:LONGEST_REASON]))
 
-    `wake` raises if the run has changed since it was read. Raises RunError, or BudgetError if the
-    team's budget does not cover the new cap.
+
+@transaction.atomic
+def cancel_run(*, run_id: int, now: datetime) -> bool:
+    """Cancel an unfinished run, and what waits in it. Calls under way finish and are booked."""
+    run = Run.objects.filter(pk=run_id, state__in=UNFINISHED)
+    if not run.exists():
+        return False
+    # Calls first and the run last, in the order in which workers lock them.
+    cancel_calls(Call.objects.filter(run=run_id), now)
+    run_cancelled.send(sender=Run, run_id=run_id, now=now)
+    is_cancelled = bool(run.update(state=State.CANCELLED, closed_at=now))
+    if not is_cancelled:
+        transaction.set_rollback(True)
+    return is_cancelled
+
+
+def cancel_calls(calls: CallQuerySet, now: datetime) -> int:
+    """End those of `calls` that wait; return how many."""
+    waiting = calls.filter(state=Call.State.WAITING)
+    return waiting.update(state=Call.State.CANCELLED, finished_at=now)
+
+
+@transaction.atomic
+def pause_asker(*, run_id: int, asker: str, reason: str, now: datetime) -> None:
+    """Pause one asker of a run; pause the run too if no other asker can continue."""
+    askers = RunAsker.objects.filter(run=run_id)
+    askers.filter(asker=asker, paused_at=None).update(
+        paused_at=now, pause_reason=reason[:LONGEST_REASON]
+    )
+    if not askers.filter(asker=asker).exists():
+        pause_run(run_id=run_id, reason=reason)  # a run older than the table of askers
+    elif not askers.filter(paused_at=None).exists() or _stuck().filter(pk=run_id).exists():
+        pause_run(run_id=run_id, reason=_reasons(run_id))
+
+
+def pause_if_failing(*, run_id: int, asker: str, now: datetime) -> bool:
+    """Pause an asker whose last ten calls in a run all failed.
+
+    Calls that failed only because another one did are not counted.
     """
+    asked = Call.objects.filter(run=run_id, asker=asker, finished_at__isnull=False, requests__gt=0)
+    last = list(asked.order_by("-finished_at").values_list("state", "error")[:IN_A_ROW])
+    if len(last) < IN_A_ROW or any(state != Call.State.FAILED for state, _ in last):
+        return False
+    reason = f"{IN_A_ROW} calls in a row failed. The last one: {last[0][1]}"
+    pause_asker(run_id=run_id, asker=asker, reason=reason, now=now)
+    return True
+
+
+def pause_stuck_runs() -> int:
+    """Pause open runs in which only paused askers have calls left; return their number."""
+    ids = list(_stuck().values_list("pk", flat=True))
+    return sum(pause_run(run_id=run_id, reason=_reasons(run_id)) for run_id in ids)
+
+
+def _stuck() -> RunQuerySet:
+    calls = Call.objects.filter(run=OuterRef("pk"))
+    # Of calls that need one another, the first unfinished one decides.
+    can_continue = calls.in_progress().filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
+    return Run.objects.filter(
+        Exists(RunAsker.objects.filter(run=OuterRef("pk"), paused_at__isnull=False)),
+        Exists(calls.filter(state__in=Call.GOING_ON)),
+        ~Exists(can_continue),
+        state=State.OPEN,
+    )
+
+
+def _reasons(run_id: int) -> str:
+    paused = RunAsker.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
+    return "; ".join(f"{one.endpoint}:{one.model}: {one.pause_reason}" for one in paused)
+
+
+# -- Resuming and retrying -------------------------------------------------------------------------
+
+
+@transaction.atomic
+def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None:
+    """Resume a run and retry what failed, under a new cap in nano-dollars if one is given.
+
+    Raises RunError, BudgetError if the team's budget does not cover the new cap, and what the
+    handler's lock raises while the run is still being written.
+    """
+    handler_of(run).check_active(run)
     if not run.can_be_resumed:
-        raise RunError(why_not(run, "resumed"))
+        raise RunError(_why_not(run, "resumed"))
     if cap is not None:
-        reserve_new_cap(run=run, cap=cap)
-    wake()
+        _reserve_new_cap(run, cap)
+    resume_unfinished(run=run, now=now)
     if cap is not None:
         _raise_cap(run, cap)  # once the calls are woken: a worker locks them before their run
     details = {} if cap is None else {"cap": dollars(cap)}
@@ -269,34 +471,91 @@ def resume_with(wake: Callable[[], object], *, run: Run, by: Actor, cap: int | N
 
 
 @transaction.atomic
-def reopen_with(
-    reopen: Callable[[], object],
-    *,
-    run: Run,
-    by: Actor,
-    has_failed: Callable[[Run], bool],
-    failures: str,
-) -> None:
-    """Retry the failures of a finished run by calling `reopen`.
-
-    `has_failed` tells whether there are any, `failures` names them in the audit log; `reopen`
-    raises if the run is no longer finished. Raises RunError and BudgetError.
-    """
+def retry_failed(*, run: Run, by: Actor, now: datetime) -> None:
+    """Retry what failed in a finished run. Raises RunError and BudgetError."""
+    handler = handler_of(run)
+    handler.check_active(run)
     run.refresh_from_db(fields=["state", "cap", "settled", "reserved", "uncertain"])
     if run.state != State.DONE:
         raise RunError("You can retry failures once the run is finished.")
-    if not has_failed(run):
+    if not handler.has_failures(run):
         raise RunError("This run has no failures to retry.")
     # While it was over, only what it had cost counted against the budget.
     reserve_budget(team=run.team, cap=max(0, (run.cap or 0) - committed(run)))
-    reopen()
-    _record(run, by, f"asked failed {failures} again")
+    resume_unfinished(run=run, now=now)
+    _record(run, by, f"asked failed {handler.failures} again")
+
+
+def resume_unfinished(*, run: Run, now: datetime) -> Run:
+    """Continue a run that paused, whose ordering was cut short, or that is done with failures.
+
+    What failed is retried; what was answered is not asked again. Raises RunError where the run was
+    cancelled or closed since it was read, and what the handler's lock raises.
+    """
+    handler = handler_of(run)
+    if run.state == State.ORDERED:
+        with handler.lock(run):
+            open_run(run=run)
+        if run.state != State.OPEN:
+            raise RunError(_why_not(run, "resumed"))
+    elif run.state == State.PAUSED:
+        _wake(handler, run, now, resume_run, "resumed")
+    elif run.state == State.DONE and handler.has_failures(run):
+        _wake(handler, run, now, reopen_run, "reopened")
+    run.refresh_from_db()
+    return run
+
+
+@transaction.atomic
+def _wake(
+    handler: RunHandler, run: Run, now: datetime, wake: Callable[..., bool], woken: str
+) -> None:
+    handler.reset_failures(run, now)
+    if not wake(run_id=run.pk, now=now):
+        raise RunError(_why_not(run, woken))
+
+
+@transaction.atomic
+def resume_run(*, run_id: int, now: datetime) -> bool:
+    """Resume a run and its askers: waiting calls become due, failed ones get as many new tries.
+
+    Returns False if the run is neither paused nor open.
+    """
+    # Calls first and the run last, in the order in which workers lock them.
+    calls = Call.objects.filter(run=run_id, run__state__in=[State.OPEN, State.PAUSED])
+    _wake_failed(calls, now)
+    calls.filter(state=Call.State.WAITING).update(due_at=now, ring_after=now)
+    RunAsker.objects.filter(run=run_id).update(paused_at=None, pause_reason="")
+    return _reopen(run_id, [State.OPEN, State.PAUSED])
+
+
+@transaction.atomic
+def reopen_run(*, run_id: int, now: datetime) -> bool:
+    """Reopen a finished run for its failed calls alone. Returns False if it is not finished."""
+    _wake_failed(Call.objects.filter(run=run_id, run__state=State.DONE), now)
+    return _reopen(run_id, [State.DONE])
+
+
+def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
+    """Let calls that failed wait again, due at once and for as many requests."""
+    calls.filter(state=Call.State.FAILED).update(
+        state=Call.State.WAITING,
+        finished_at=None,
+        requests_allowed=F("requests") + MAX_REQUESTS,
+        due_at=now,
+        ring_after=now,
+    )
+
+
+def _reopen(run_id: int, states: list[Run.State]) -> bool:
+    run = Run.objects.filter(pk=run_id, state__in=states)
+    return bool(run.update(state=State.OPEN, pause_reason="", closed_at=None, counted_at=None))
 
 
 @transaction.atomic
 def set_cap(*, run: Run, cap: int) -> None:
     """Change the cap of a run. Raises RunError, or BudgetError if the team's budget is too low."""
-    reserve_new_cap(run=run, cap=cap)
+    _reserve_new_cap(run, cap)
     _raise_cap(run, cap)
 
 
@@ -305,6 +564,12 @@ def _raise_cap(run: Run, cap: int) -> None:
         raise_cap(run_id=run.pk, cap=cap)
     except ValidationError as error:
         raise RunError(" ".join(error.messages), field="cap") from None
+
+
+def _why_not(run: Run, done: str) -> str:
+    """Explain why a run cannot be `done` ("paused") in its present state."""
+    run.refresh_from_db(fields=["state"])
+    return f"This run is {run.get_state_display().lower()}: it cannot be {done}."
 
 
 def _kind_name(run: Run) -> str:

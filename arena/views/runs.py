@@ -13,15 +13,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena import generation_runs, tasks
+from arena import generation_runs
 from arena.actors import Actor, can_change, can_read_money
 from arena.errors import ServiceError
 from arena.forms.base import CapForm, SteerForm
-from arena.generation import GenerationError
 from arena.generation_runs import (
     AnswerOrder,
     answers_of,
-    check_cap,
     failures_of,
     payer_of,
     prepare_order,
@@ -30,7 +28,8 @@ from arena.generation_runs import (
     with_prompts,
 )
 from arena.models import Candidate, Run
-from arena.services.runs import RunService, budget_left
+from arena.services import runs as run_service
+from arena.services.runs import budget_left, check_cap
 from arena.tasks import enqueue_on_commit
 from arena.validation import in_dollars
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
@@ -43,7 +42,6 @@ ROWS_PER_PAGE = 20
 
 
 def apply_action(
-    steering: RunService,
     run: Run,
     by: Actor,
     action: str,
@@ -56,19 +54,19 @@ def apply_action(
 
     `kept` is the message about what a cancelled run leaves behind, `retrying` the one about
     failures that are tried again.
-    Raises the ServiceErrors of `steering`.
+    Raises ServiceErrors.
     """
     now = timezone.now()
     if action == "pause":
-        steering.pause(run=run, by=by)
+        run_service.pause(run=run, by=by)
         return "Run paused. Calls in progress will finish."
     if action == "resume":
-        steering.resume(run=run, by=by, now=now, cap=cap)
+        run_service.resume(run=run, by=by, now=now, cap=cap)
         return "Run resumed."
     if action == "cancel":
-        steering.cancel(run=run, by=by, now=now)
+        run_service.cancel(run=run, by=by, now=now)
         return f"Run cancelled. {kept}"
-    steering.retry_failed(run=run, by=by, now=now)
+    run_service.retry_failed(run=run, by=by, now=now)
     return retrying
 
 
@@ -109,8 +107,8 @@ def generation_of(candidate: Candidate) -> Generation | None:
 def _try_to_order(candidate: Candidate) -> tuple[AnswerOrder | None, str]:
     try:
         order = prepare_order(candidate=candidate)
-        check_cap(candidate, order.quote, order.quote.worst)
-    except GenerationError as error:
+        check_cap(order.quote, order.quote.worst)
+    except ServiceError as error:
         return None, error.message
     return order, ""
 
@@ -137,7 +135,7 @@ def order_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
     except ServiceError as error:
         messages.error(request, error.message)
         return _to_candidate(candidate)
-    enqueue_on_commit(tasks.wake_workers)
+    enqueue_on_commit()
     return _to_run(run)
 
 
@@ -216,7 +214,6 @@ def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
         return _to_run(run)
     try:
         message = apply_action(
-            generation_runs,
             run,
             context.actor,
             **form.cleaned_data,
@@ -227,7 +224,7 @@ def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
         messages.error(request, error.message)
     else:
         messages.success(request, message)
-        enqueue_on_commit(tasks.wake_workers)
+        enqueue_on_commit()
     return _to_run(run)
 
 

@@ -18,6 +18,8 @@ from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint
 from arena.api.runs import OfRun, ResumeGiven, RunFilters
 from arena.models import Arena, Candidate, Run
+from arena.services.runs import order_run
+from arena.tasks import enqueue_on_commit
 from judges.api.serializers import (
     JUDGE,
     QUOTE,
@@ -29,7 +31,6 @@ from judges.api.serializers import (
     report_of,
 )
 from judges.forms import ORDER_POLICIES, PAIRS
-from judges.services import runs as judge_runs
 from judges.services.planning import (
     MOST_JUDGES,
     JudgeOrder,
@@ -40,9 +41,7 @@ from judges.services.planning import (
 )
 from judges.services.quotes import quote_for
 from judges.services.registry import Switches, spec_named
-from judges.services.runs import order_run
-from judges.tasks import enqueue_on_commit
-from judges.wording import CAP_MISSING, QUORUM_TOO_HIGH
+from judges.wording import QUORUM_TOO_HIGH
 
 TAG = "Judges"
 MOST_PER_PAIR = 10_000
@@ -146,14 +145,10 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         self.require(TeamPermission.JUDGE, arena.team_id)
         body = self.validated(JudgingGiven)
         order = _prepare(arena, body)
-        quote = quote_for(order)
         if body["dry_run"]:
-            return Response(QuoteShown(quote).data)
-        cap: int | None = body.get("cap")
-        if quote.worst and cap is None:
-            raise _field_error("cap", CAP_MISSING)
+            return Response(QuoteShown(quote_for(order)).data)
         now = timezone.now()
-        run = order_run(order=order, cap=cap, now=now, by=self.actor)
+        run = order_run(order=order, cap=body.get("cap"), now=now, by=self.actor)
         enqueue_on_commit()
         place = reverse("api_judge_run", args=[run.pk])
         return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
@@ -207,7 +202,6 @@ class OfJudgeRun(OfRun):
     """
 
     tag = TAG
-    steering = judge_runs
 
     @cached_property
     def run(self) -> Run:
@@ -220,9 +214,6 @@ class OfJudgeRun(OfRun):
 
     def require_steering(self) -> None:
         self.require(TeamPermission.JUDGE, self.run.in_arena.team_id)
-
-    def ring(self) -> None:
-        enqueue_on_commit()
 
 
 class OneRun(OfJudgeRun):

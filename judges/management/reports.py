@@ -6,12 +6,11 @@ from typing import Any
 from django.core.management.base import CommandError, OutputWrapper
 from django.utils import timezone
 
-from arena import tasks as arena_tasks
 from arena.calls.money import dollars
 from arena.management import progress
 from arena.management.progress import NO_WORKER
 from arena.models import Run
-from judges import tasks
+from arena.tasks import enqueue_due_calls
 from judges.models import Calibration, LabelSet
 from judges.reports import RunReport, report_on
 from judges.wording import HONEYPOTS
@@ -19,11 +18,6 @@ from judges.wording import HONEYPOTS
 Figures = dict[str, Any]
 
 # -- Runs ------------------------------------------------------------------------------------------
-
-
-def enqueue_calls() -> str:
-    """Enqueue what is due; return a sentence where the broker does not answer, else ''."""
-    return arena_tasks.enqueue_due_calls(tasks.wake_workers)
 
 
 def follow_run(run: Run) -> RunReport:
@@ -36,7 +30,7 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
 
     Raises CommandError where a run pauses, or where no worker answers.
     """
-    if runs and (problem := enqueue_calls()):
+    if runs and (problem := enqueue_due_calls()):
         err.write(problem)
     for run in runs:
         try:

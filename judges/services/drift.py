@@ -19,9 +19,10 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from arena.calls.models import Call
-from arena.calls.runs import cancel_run
+from arena.errors import ServiceError
 from arena.models import Run
 from arena.outcomes import BOTH_BAD, TIE
+from arena.services.runs import cancel_run
 from judges.core.calibration.drift import DriftMonitor, drift_alarm, verdict_drift
 from judges.core.calibration.items import majority
 from judges.core.rubric import RubricError
@@ -39,7 +40,7 @@ WEEK = timedelta(days=7)
 Why = DriftCheck.Why
 PAIRS_ONLY = "Drift checks need labelled pairs; these labels are scores of single answers."
 SERVER = ("model_returned", "fingerprint")
-CANNOT_BE_ASKED = (JudgeError, RubricError, SpecError)
+CANNOT_BE_ASKED = (ServiceError, RubricError, SpecError)
 logger = logging.getLogger(__name__)
 
 

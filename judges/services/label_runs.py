@@ -1,16 +1,17 @@
 """Label runs: a judge asked about labelled items, outside any arena, with a spending cap."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from arena.calls.money import raise_cap
+from arena.actors import Actor
 from arena.calls.pricing import price_of
 from arena.models import Run
+from arena.services import runs
+from arena.services.locks import exclusive_lock
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
@@ -27,15 +28,7 @@ from judges.services.quotes import (
     worst_cost,
 )
 from judges.services.registry import JudgeError, spec_of
-from judges.services.runs import (
-    UNFINISHED,
-    add_judge,
-    check_cap,
-    one_label_run_at_a_time,
-    open_run,
-    resume_unfinished,
-    write_calls,
-)
+from judges.services.runs import JudgementRunHandler, add_judge, write_calls
 
 BATCH = 200
 LONE_ANSWER = (1,)
@@ -46,6 +39,7 @@ ALL_EXAMPLES = (
     "All of these items are examples in the judge's prompt, so it can't be measured on them."
 )
 NO_ITEMS = "There are no items to judge."
+LABEL_RUN_BUSY = "This judge is already being asked about labels. Try again in a moment."
 
 
 def quote_label_run(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:
@@ -76,6 +70,52 @@ def _request_bytes(item: LabelItem, spec: JudgeSpec) -> int:
     return prompt_overhead(spec) + sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
+@dataclass(frozen=True)
+class LabelOrder:
+    """Items that a judge is asked about, once for each sample number."""
+
+    kind = runs.LABELS
+    epoch: Epoch
+    spec: JudgeSpec
+    items: Sequence[LabelItem]
+    samples: Sequence[int] = (0,)
+
+
+class LabelRunHandler(JudgementRunHandler):
+    """Runs of one judge about labelled items, which belong to no arena and no team."""
+
+    def lock(self, about: LabelOrder | Run) -> AbstractContextManager[None]:
+        if isinstance(about, LabelOrder):
+            return nullcontext()  # whoever orders holds it while it finds what was not asked yet
+        return one_label_run_at_a_time(epoch_id=about.run_judges.get().epoch_id)
+
+    def quote(self, order: LabelOrder) -> Quote:
+        return quote_label_run(spec=order.spec, items=order.items, samples=len(order.samples))
+
+    def draft(self, order: LabelOrder, by: Actor) -> Run:
+        votes = len(order.items) * len(order.samples)
+        return Run(kind=Run.Kind.JUDGE, per_pair=1, votes_wanted=votes)
+
+    def begin(self, order: LabelOrder, run: Run, now: datetime) -> "LabelRunWriter":
+        add_judge(run=run, epoch=order.epoch, own_family=True)
+        return LabelRunWriter(order, run, now)
+
+
+@dataclass(frozen=True)
+class LabelRunWriter:
+    """Writes a label run's calls and judgements."""
+
+    order: LabelOrder
+    run: Run
+    now: datetime
+
+    def write(self) -> None:
+        items = self.order.items
+        for sample in self.order.samples:
+            for start in range(0, len(items), BATCH):
+                _write(self.run, self.order, items[start : start + BATCH], sample, self.now)
+
+
 def order_label_run(
     *,
     epoch: Epoch,
@@ -83,23 +123,21 @@ def order_label_run(
     cap: int | None,
     now: datetime,
     samples: Sequence[int] = (0,),
-    created_by: Any = None,
 ) -> Run:
     """Ask a judge about labelled items, once for each sample number; return the open run.
 
     Items already asked about in this epoch under the same sample number are not asked again: their
-    judgements stay in the run they belong to. `cap` is in nano-dollars. Raises JudgeError.
+    judgements stay in the run they belong to. `cap` is in nano-dollars. Raises JudgeError and
+    RunError.
     """
     spec = spec_of(epoch.judge)
-    usable = usable_items(spec, items)
-    quote = quote_label_run(spec=spec, items=usable, samples=len(samples))
-    check_cap(quote, cap)
-    run = _create_run(epoch, quote, cap, created_by)
-    for sample in samples:
-        for start in range(0, len(usable), BATCH):
-            _write(run, epoch, spec, usable[start : start + BATCH], sample, now)
-    open_run(run=run)
-    return run
+    order = LabelOrder(epoch, spec, usable_items(spec, items), samples)
+    return runs.order_run(order=order, cap=cap, now=now)
+
+
+def one_label_run_at_a_time(*, epoch_id: int) -> AbstractContextManager[None]:
+    """Hold the lock on a judge's label runs; raises JudgeError when it is taken."""
+    return exclusive_lock(f"label-run-{epoch_id}", busy=JudgeError(LABEL_RUN_BUSY))
 
 
 def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]:
@@ -123,31 +161,11 @@ def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]
 
 
 @transaction.atomic
-def _create_run(epoch: Epoch, quote: Quote, cap: int | None, created_by: Any) -> Run:
-    run = Run.objects.create(
-        kind=Run.Kind.JUDGE,
-        per_pair=1,
-        votes_wanted=quote.comparisons,
-        max_calls=quote.calls,
-        cap=cap,
-        expected_cost=quote.expected,
-        worst_cost=quote.worst,
-        created_by=created_by,
-    )
-    add_judge(run=run, epoch=epoch, own_family=True)
-    return run
-
-
-@transaction.atomic
 def _write(
-    run: Run,
-    epoch: Epoch,
-    spec: JudgeSpec,
-    items: Sequence[LabelItem],
-    sample: int,
-    now: datetime,
+    run: Run, order: LabelOrder, items: Sequence[LabelItem], sample: int, now: datetime
 ) -> None:
     """Write the calls and judgements of the items that were not asked about before."""
+    epoch, spec = order.epoch, order.spec
     by_key = {subjects.key_of_item(item.pk): item for item in items}
     asked = epoch.judgements.asked().filter(sample=sample, responses__in=by_key)
     new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
@@ -225,8 +243,10 @@ def find_outstanding(
     judgements = _judgements_on_sets(epoch, usable, samples)
     asked = set(judgements.asked().values_list("item", "sample"))
     missing = [item for item in usable for sample in samples if (item.pk, sample) not in asked]
-    runs = Run.objects.filter(pk__in=judgements.waiting().values("run"), state__in=UNFINISHED)
-    return Outstanding(missing, list(runs.order_by("pk")), left_out)
+    unfinished = Run.objects.filter(
+        pk__in=judgements.waiting().values("run"), state__in=runs.UNFINISHED
+    )
+    return Outstanding(missing, list(unfinished.order_by("pk")), left_out)
 
 
 def quote_outstanding(spec: JudgeSpec, outstanding: Outstanding) -> Quote:
@@ -259,14 +279,11 @@ def order_outstanding(
 def resume_label_run(*, run: Run, cap: int | None, now: datetime) -> None:
     """Resume a label run that paused, or open one whose ordering was cut short."""
     if cap is not None and run.cap is not None and cap > run.cap:
-        try:
-            raise_cap(run_id=run.pk, cap=cap)
-        except ValidationError as error:
-            raise JudgeError(" ".join(error.messages)) from None
+        runs.set_cap(run=run, cap=cap)
     if run.state == Run.State.ORDERED:
-        open_run(run=run)  # the caller already holds the lock
+        runs.open_run(run=run)  # the caller already holds the lock
     elif run.state == Run.State.PAUSED:
-        resume_unfinished(run=run, now=now)
+        runs.resume_unfinished(run=run, now=now)
 
 
 def _judgements_on_sets(

@@ -322,6 +322,7 @@ class JudgeOrder:
     `shares` maps each pair's id to its share of the comparisons.
     """
 
+    kind = Run.Kind.JUDGE
     arena: Arena
     options: OrderOptions
     members: list[Member]

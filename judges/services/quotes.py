@@ -64,6 +64,10 @@ class Quote:
     def without_price(self) -> list[JudgeQuote]:
         return [judge for judge in self.judges if judge.worst is None]
 
+    @property
+    def unpriced(self) -> tuple[str, str] | None:
+        return next(((one.endpoint, one.model) for one in self.without_price), None)
+
 
 def _total(amounts: Iterable[int | None]) -> int | None:
     known = list(amounts)

@@ -5,14 +5,16 @@ better, `{"label": "4", "score": 4.0}` is a score, `{"order": [[2], [0, 1]]}` ra
 positions. A soft verdict has `{"p": {...}}` as well, the probability of each outcome or label.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.db import sql
@@ -181,6 +183,185 @@ def try_to_vote(
     except VoteError:
         return False
     return True
+
+
+# -- Settling judgements ---------------------------------------------------------------------------
+
+# Statements that every call needs are written as SQL: composing them with the ORM took several
+# times longer than running them, and a worker's threads share one core. The judgements to settle
+# (as Judgement.objects.of_call().ready()),
+READY = """
+    SELECT j.id, j.run_id FROM judges_judgement j
+    JOIN arena_call f ON f.id = j.forward_id
+    JOIN arena_call r ON r.id = j.reverse_id
+    WHERE (j.forward_id = %s OR j.reverse_id = %s) AND j.state = 'waiting'
+        AND f.state NOT IN ('waiting', 'running') AND r.state NOT IN ('waiting', 'running')
+"""
+# a waiting judgement, in the order of `_LockedJudgement`,
+LOCK_JUDGEMENT = """
+    SELECT f.state, f.subject, f.verdict, r.state, r.subject, r.verdict,
+        j.epoch_id, j.comparison_id, j.sample, g.protocol, g.order_policy,
+        c.left_response_id, c.right_response_id, f.id = r.id,
+        EXISTS (SELECT 1 FROM judges_juryverdict_judgements m
+            JOIN judges_juryverdict v ON v.id = m.juryverdict_id AND v.state = 'waiting'
+            WHERE m.judgement_id = j.id)
+    FROM judges_judgement j
+    JOIN judges_epoch e ON e.id = j.epoch_id
+    JOIN judges_judge g ON g.id = e.judge_id
+    JOIN arena_call f ON f.id = j.forward_id
+    JOIN arena_call r ON r.id = j.reverse_id
+    LEFT JOIN arena_comparison c ON c.id = j.comparison_id
+    WHERE j.id = %s AND j.state = 'waiting'
+"""
+SETTLE = """
+    UPDATE judges_judgement
+    SET state = %s, outcome = %s, preference = %s, score = %s, flipped = %s, settled_at = %s,
+        casts_vote = %s AND NOT EXISTS (SELECT 1 FROM judges_judgement o
+            WHERE o.epoch_id = judges_judgement.epoch_id AND o.casts_vote
+                AND o.responses = judges_judgement.responses
+                AND o.sample = judges_judgement.sample)
+    WHERE id = %s
+    RETURNING casts_vote
+"""
+REFUSE = """
+    UPDATE judges_judgement
+    SET state = 'failed', outcome = '', preference = NULL, score = NULL, flipped = NULL,
+        casts_vote = false
+    WHERE id = %s
+    RETURNING id
+"""
+# and the end of a run. One statement, because a run that is resumed at the same moment sets
+# judgements back to waiting while it opens.
+CLOSE_RUN = """
+    UPDATE arena_run SET state = 'done', closed_at = %s
+    WHERE id = %s AND state = 'open'
+        AND NOT EXISTS (SELECT 1 FROM judges_judgement j
+            WHERE j.run_id = arena_run.id AND j.state = 'waiting')
+        AND NOT EXISTS (SELECT 1 FROM judges_juryverdict v
+            WHERE v.run_id = arena_run.id AND v.state = 'waiting')
+    RETURNING id
+"""
+
+
+def settle_call(call: Call) -> None:
+    """Settle every judgement that this call completes, and close the runs that are done."""
+    now = timezone.now()
+    ready = sql.rows(READY, call.pk, call.pk)
+    for judgement_id, _ in ready:
+        settle(judgement_id=judgement_id, now=now)
+    for run_id in {run for _, run in ready}:
+        close_if_done(run_id=run_id, now=now)
+
+
+def settle(*, judgement_id: int, now: datetime) -> None:
+    """Turn two finished calls into a vote, or into the state that explains why there is none."""
+    try:
+        _settle(judgement_id, now)
+    except IntegrityError:  # another run's same judgement became the one that votes
+        _settle(judgement_id, now)
+
+
+@transaction.atomic
+def _settle(judgement_id: int, now: datetime) -> None:
+    judgement = _lock_judgement(judgement_id)
+    if judgement is None:
+        return
+    forward, reverse = judgement.forward, judgement.reverse
+    if not {forward.state, reverse.state}.isdisjoint(Call.GOING_ON):
+        return
+    result = decide(
+        forward,
+        reverse,
+        protocol=judgement.protocol,
+        policy=judgement.swap_policy,
+        sides=_sides(judgement),
+    )
+    facts = (result.state, result.outcome, result.preference, result.score, result.flipped)
+    counts = result.state not in (Judgement.State.FAILED, Judgement.State.CANCELLED)
+    row = sql.one(SETTLE, *facts, now, counts, judgement_id)
+    votes = row and row[0] and judgement.comparison is not None and judgement.sample == 0
+    if votes and result.outcome and not _vote(judgement, result, now):
+        sql.one(REFUSE, judgement_id)
+    if judgement.jury_waits:
+        settle_juries_of(judgement_id=judgement_id, now=now)
+
+
+@dataclass(frozen=True)
+class _LockedJudgement:
+    """What settling needs of a judgement whose row this transaction has locked."""
+
+    forward: FinishedCall
+    reverse: FinishedCall
+    epoch: int
+    comparison: int | None
+    sample: int
+    protocol: str
+    swap_policy: str
+    left: int | None
+    right: int | None
+    is_single: bool
+    jury_waits: bool
+
+
+def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
+    """Lock a waiting judgement; None where another worker has settled it."""
+    lock = "" if connection.vendor == "sqlite" else " FOR NO KEY UPDATE OF j"
+    row = sql.one(LOCK_JUDGEMENT + lock, judgement_id)
+    if row is None:
+        return None
+    return _LockedJudgement(_finished_call(*row[:3]), _finished_call(*row[3:6]), *row[6:])
+
+
+def _finished_call(state: str, subject: str, verdict: str | None) -> FinishedCall:
+    return FinishedCall(state, subject, json.loads(verdict) if verdict else None)
+
+
+def _sides(judgement: _LockedJudgement) -> Sides | None:
+    if judgement.comparison is None:
+        return None if judgement.is_single else Sides(1, 2)
+    assert judgement.left is not None
+    assert judgement.right is not None
+    return Sides(judgement.left, judgement.right)
+
+
+def _vote(judgement: _LockedJudgement, result: JudgementResult, now: datetime) -> bool:
+    """Cast the judge's vote as the rater of the epoch that was asked."""
+    assert judgement.comparison is not None
+    comparisons = Comparison.objects.select_related("arena", "rater")
+    comparison = comparisons.get(pk=judgement.comparison, rater__epoch=judgement.epoch)
+    return try_to_vote(
+        comparison.rater, comparison, result.outcome, now, preference=result.preference
+    )
+
+
+def settle_ready(*, now: datetime, run: Run | None = None) -> None:
+    """Settle what waits for no call, in one run or in all, and close the runs that are done.
+
+    Those are copied verdicts, and what killed workers left behind.
+    """
+    ready, runs = Judgement.objects.ready(), Run.objects.filter(kind=Run.Kind.JUDGE)
+    if run is not None:
+        ready, runs = ready.filter(run=run), runs.filter(pk=run.pk)
+    for judgement_id in ready.values_list("pk", flat=True):
+        settle(judgement_id=judgement_id, now=now)
+    settle_waiting_juries(now=now)
+    for run_id in runs.filter(state=Run.State.OPEN).values_list("pk", flat=True):
+        close_if_done(run_id=run_id, now=now)
+
+
+def close_if_done(*, run_id: int, now: datetime) -> None:
+    """Close an open run in which nothing waits, and count its votes."""
+    with sql.single_statement():
+        closed = sql.one(CLOSE_RUN, now, run_id)
+    if not closed:
+        return
+    jury_verdicts = JuryVerdict.objects.filter(run=run_id)
+    if jury_verdicts.exists():
+        voted = jury_verdicts.filter(state=JuryVerdict.State.VOTED, casts_vote=True).count()
+    else:
+        judgements = Judgement.objects.filter(run=run_id, sample=0, casts_vote=True)
+        voted = judgements.filter(state=Judgement.State.VOTED).count()
+    Run.objects.filter(pk=run_id).update(votes_done=voted)
 
 
 # -- Juries ----------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@ from arena.calls.execution import CannotAskError
 from arena.errors import ServiceError
 from arena.forms.base import SteerForm
 from arena.models import Arena, Run
+from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.runs import budget_left
+from arena.tasks import enqueue_on_commit
 from arena.validation import in_dollars
 from arena.views.runs import apply_action
 from judges.core.prompts import MaterialError, render_note, render_prompt
@@ -31,8 +33,6 @@ from judges.forms import CriteriaForm, OrderForm
 from judges.models import Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
-from judges.services import runs
-from judges.services import runs as run_service
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -43,8 +43,8 @@ from judges.services.planning import (
 )
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
+from judges.services.runs import can_steer
 from judges.services.subjects import material_for, read_subject
-from judges.tasks import enqueue_on_commit
 from judges.views.access import (
     check_steering,
     find_any_run,
@@ -58,7 +58,7 @@ from judges.views.access import (
 )
 from judges.views.judges import compare_rankings
 from judges.views.verdicts import VerdictFilter, with_excerpts
-from judges.wording import CAP_MISSING, REASON_HIDDEN
+from judges.wording import REASON_HIDDEN
 from ranking.models import Raters
 
 PER_PAGE = 25
@@ -164,7 +164,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "arena": arena,
         "page": page,
-        "can_steer": run_service.can_steer(actor, arena),
+        "can_steer": can_steer(actor, arena),
         "is_operator": actor.is_operator,
         **_spending_context(actor, arena),
     }
@@ -202,7 +202,7 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     so nobody who reads the verdicts below is interrupted."""
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
-    context["can_steer"] = run_service.can_steer(actor, run.arena)
+    context["can_steer"] = can_steer(actor, run.arena)
     if request.headers.get("HX-Request"):
         context["state_changed"] = request.GET.get("seen") != context["run"].state
         return render(request, "judges/_progress.html", context)
@@ -240,7 +240,7 @@ def steer_run(request: HttpRequest, pk: int) -> HttpResponse:
 def _steer(request: HttpRequest, run: Run, action: str, cap: int | None) -> None:
     try:
         actor = actor_of(request)
-        message = apply_action(run_service, run, actor, action, cap, kept=KEPT, retrying=RETRIED)
+        message = apply_action(run, actor, action, cap, kept=KEPT, retrying=RETRIED)
         messages.success(request, message)
     except ServiceError as error:
         messages.error(request, error.message)
@@ -398,7 +398,7 @@ def order_run(request: HttpRequest, arena: Arena) -> HttpResponse:
         offer = make_offer(form) if form.can_be_quoted() else None
         if offer and form.is_valid() and _is_confirmed(request, form):
             return _order(request, form, offer)
-    except JudgeError as error:
+    except ServiceError as error:
         form.add_error(None, str(error))
     return _render_page(request, form, offer)
 
@@ -446,8 +446,8 @@ def _is_confirmed(request: HttpRequest, form: OrderForm) -> bool:
 
 def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
     cap, now = form.cleaned_data["cap"], timezone.now()
-    _check_cap(offer, cap)
     # Before the probe, which costs a few tokens.
+    runs.check_cap(offer.quote, cap)
     runs.check_budget(team=form.arena.team, quote=offer.quote, cap=cap)
     probe_judges(specs=[member.spec for member in offer.order.members], now=now)
     run = runs.order_run(order=offer.order, cap=cap, now=now, by=actor_of(request))
@@ -493,14 +493,7 @@ def _like_run(form: OrderForm) -> int | None:
 def _cap_problem(offer: Offer, cap: int | None) -> str:
     """Why an order would be refused for its cap; '' where it would not."""
     try:
-        _check_cap(offer, cap)
-    except JudgeError as error:
+        runs.check_cap(offer.quote, cap)
+    except ServiceError as error:
         return str(error)
     return ""
-
-
-def _check_cap(offer: Offer, cap: int | None) -> None:
-    """As the service does, but a missing cap is asked for as the page names it."""
-    if cap is None and offer.quote.worst:
-        raise JudgeError(CAP_MISSING)
-    runs.check_cap(offer.quote, cap)

@@ -5,13 +5,19 @@ from typing import Any
 from django.utils import timezone
 
 from arena.actors import Actor
+from arena.calls.execution import execute_call
 from arena.calls.models import Call
-from arena.generation import generate_answer, reconcile_runs
+from arena.generation import AnswerHandler, reconcile_runs
 from arena.generation_runs import order_answers
 from arena.models import Arena, Candidate, Prompt, Run
 from tests.factories import DOLLAR
 
 ROUNDS = 20
+
+
+def generate_answer(*, call_id: int) -> Call | None:
+    """Make one call for an answer as a worker does."""
+    return execute_call(call_id=call_id, handler=AnswerHandler())
 
 
 def order(

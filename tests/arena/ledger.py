@@ -76,6 +76,8 @@ def says(text: str, tokens_in: int | None = 10, tokens_out: int | None = 5) -> R
 class Question:
     """One user message; "A" is a verdict, everything else is unreadable."""
 
+    kind = "judge"
+
     def __init__(
         self, repair: str | None = None, text: str = "Which one?", **parameters: Any
     ) -> None:
@@ -98,6 +100,9 @@ class Question:
 
     def repair(self, call: Call) -> str | None:
         return self.message
+
+    def settle(self, call: Call) -> None:
+        pass
 
 
 def execute(call: Call, question: Question | None = None) -> Call:

@@ -161,7 +161,7 @@ def test_workers_are_rung_for_when_the_order_is_committed(
     team: Any, generated: Candidate, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung = []
-    monkeypatch.setattr("arena.api.runs.wake_workers", lambda: rung.append(1) or 1)
+    monkeypatch.setattr("arena.tasks.wake_workers", lambda: rung.append(1) or 1)
 
     with django_capture_on_commit_callbacks(execute=True):
         token_of(team).post(path_of(generated, "answers"), {})

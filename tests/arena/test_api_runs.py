@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from arena.api import runs
+from arena import tasks
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
 from arena.generation_runs import prepare_order
@@ -153,7 +153,7 @@ def test_workers_are_rung_for_when_a_run_goes_on(
     caller: Caller, run: Run, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung: list[int] = []
-    monkeypatch.setattr(runs, "wake_workers", lambda: rung.append(1))
+    monkeypatch.setattr(tasks, "wake_workers", lambda: rung.append(1))
     steer(caller, run, "pause")
     with django_capture_on_commit_callbacks(execute=True):
         steer(caller, run, "resume")

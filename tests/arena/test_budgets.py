@@ -6,15 +6,14 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from arena import generation_runs
 from arena.actors import CLI, Actor
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
-from arena.calls.runs import cancel_run
 from arena.generation import GenerationError
 from arena.models import Arena, Run, Team
+from arena.services import runs as engine
 from arena.services.arenas import delete_arena
-from arena.services.runs import BudgetError, budget_left, committed_by, reserve_budget
+from arena.services.runs import BudgetError, budget_left, cancel_run, committed_by, reserve_budget
 from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model
 from tests.deadlocks import at_once
@@ -101,13 +100,13 @@ def test_a_candidate_in_another_team_s_arena_is_paid_by_its_own() -> None:
 def test_a_higher_cap_is_within_the_budget_too() -> None:
     run = order(make_variant(2, make_paying_team(3 * DOLLAR)), cap=2 * DOLLAR)
     by = Actor()
-    generation_runs.pause(run=run, by=by)
+    engine.pause(run=run, by=by)
     run.refresh_from_db()
     with pytest.raises(BudgetError):
-        generation_runs.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR + 1)
+        engine.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR + 1)
     run.refresh_from_db()
     assert (run.state, run.cap) == ("paused", 2 * DOLLAR)
-    generation_runs.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR)
+    engine.resume(run=run, by=by, now=NOW, cap=3 * DOLLAR)
     run.refresh_from_db()
     assert (run.state, run.cap) == ("open", 3 * DOLLAR)
 
@@ -119,11 +118,11 @@ def test_failures_asked_again_take_the_cap_from_the_budget(model: Model) -> None
     run = work_off(order(make_variant(2, team), cap=2 * DOLLAR))
     other = order(make_variant(2, team), cap=2 * DOLLAR)
     with pytest.raises(BudgetError):
-        generation_runs.retry_failed(run=run, by=Actor(), now=NOW)
+        engine.retry_failed(run=run, by=Actor(), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     cancel_run(run_id=other.pk, now=NOW)
-    generation_runs.retry_failed(run=run, by=Actor(), now=NOW)
+    engine.retry_failed(run=run, by=Actor(), now=NOW)
     assert work_off(run).votes_done == 2
 
 
@@ -157,11 +156,11 @@ def test_ten_orders_of_one_candidate_at_once_make_one_run() -> None:
 def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back() -> None:
     team = make_paying_team(100 * DOLLAR)
     page = run_of(team, "paused", cap=90 * DOLLAR)
-    generation_runs.resume(run=Run.objects.get(pk=page.pk), by=Actor(), now=NOW, cap=DOLLAR)
+    engine.resume(run=Run.objects.get(pk=page.pk), by=Actor(), now=NOW, cap=DOLLAR)
     Run.objects.filter(pk=page.pk).update(state="paused")
     run_of(team, "open", cap=95 * DOLLAR)
     with pytest.raises(BudgetError, match=r"has \$4.00 left"):
-        generation_runs.resume(run=page, by=Actor(), now=NOW, cap=92 * DOLLAR)
+        engine.resume(run=page, by=Actor(), now=NOW, cap=92 * DOLLAR)
     assert committed_by(team) == 96 * DOLLAR
 
 

@@ -22,10 +22,10 @@ from arena.calls.providers.base import (
     RetryableError,
     UnsupportedParameterError,
 )
-from arena.calls.runs import cancel_run, pause_run, resume_run
 from arena.calls.scheduling import sweep
 from arena.endpoints import Endpoint
 from arena.models import Run
+from arena.services.runs import cancel_run, pause_run, resume_run
 from tests.arena.ledger import Model, Question, books, says
 from tests.deadlocks import at_once
 from tests.factories import DOLLAR, NOW, make_call, make_run

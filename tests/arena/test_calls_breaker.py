@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.calls import runs
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import EndpointStoppedError, RejectedError
-from arena.calls.runs import cancel_run, pause_asker, pause_run, reopen_run, resume_run
 from arena.calls.scheduling import sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
+from arena.services import runs
+from arena.services.runs import cancel_run, pause_asker, pause_run, reopen_run, resume_run
 from tests.arena.ledger import Model, Question, add_askers, end, execute, hand_out, must_take
 from tests.factories import DOLLAR, NOW, make_call, make_run
 

@@ -10,7 +10,7 @@ from arena.calls import leases, scheduling
 from arena.calls.execution import execute_call
 from arena.calls.models import MAX_REQUESTS, Call, RunAsker
 from arena.calls.providers.base import RetryableError
-from arena.calls.runs import create_calls
+from arena.services.runs import create_calls
 from tests.arena.ledger import (
     LEASE,
     Model,

@@ -23,8 +23,8 @@ from arena.calls.providers.base import (
     Request,
     RetryableError,
 )
-from arena.calls.runs import cancel_run, resume_run
 from arena.models import Run
+from arena.services.runs import cancel_run, resume_run
 from tests.arena.ledger import (
     LEASE,
     Model,

@@ -4,8 +4,8 @@ import pytest
 
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError
-from arena.calls.runs import resume_run
 from arena.calls.scheduling import sweep
+from arena.services.runs import resume_run
 from tests.arena.ledger import Model, end, execute, hand_out, must_take, take
 from tests.factories import NOW, make_call, make_run
 

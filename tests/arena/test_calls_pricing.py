@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from arena.calls.models import Capability, Price
 from arena.calls.pricing import Rate, price_of
-from arena.calls.runs import resume_run
 from arena.endpoints import Endpoint
+from arena.services.runs import resume_run
 from tests.arena.ledger import Model, add_askers, execute
 from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 

@@ -9,9 +9,9 @@ from django.db import IntegrityError, connection, transaction
 from arena.calls import leases
 from arena.calls.models import Call
 from arena.calls.providers.base import RejectedError, RetryableError
-from arena.calls.runs import cancel_run, create_calls, pause_run
 from arena.calls.scheduling import sweep
 from arena.models import Run
+from arena.services.runs import cancel_run, create_calls, pause_run
 from tests.arena.ledger import (
     LEASE,
     Model,

@@ -22,9 +22,13 @@ from arena.endpoints import Endpoint
 from arena.models import Delivery, Notice, Webhook
 from arena.services import clock, notices
 from arena.services.clock import bring_back_times
-from arena.services.comparisons import TIME_TO_VOTE, next_comparison
+from arena.services.comparisons import (
+    TIME_TO_VOTE,
+    next_comparison,
+    order_people_run,
+    reconcile_people_run,
+)
 from arena.services.rate_limits import allow
-from arena.services.runs import order_people_run, reconcile_run
 from tests.arena.ledger import hand_out
 from tests.factories import NOW, make_arena, make_call, make_empty_team, make_person, make_run
 
@@ -165,13 +169,13 @@ def test_a_session_ends_after_its_usual_age() -> None:
 def test_a_run_does_not_wait_for_pairs_issued_meanwhile(ahead: timedelta) -> None:
     arena = make_arena(2, 1)
     run = order_people_run(arena=arena, per_pair=1, by=CLI)
-    reconcile_run(run=run, now=NOW)
+    reconcile_people_run(run=run, now=NOW)
     assert next_comparison(arena=arena, rater=make_person(), now=NOW + ahead)
-    reconcile_run(run=run, now=NOW)
+    reconcile_people_run(run=run, now=NOW)
     comparison = next_comparison(arena=arena, rater=make_person(), now=NOW)
     assert comparison is not None
     assert comparison.run == run
-    reconcile_run(run=run, now=NOW)  # it waits for this one
+    reconcile_people_run(run=run, now=NOW)  # it waits for this one
     assert run.demands.get().remaining == 0
     assert comparison.expires_at == NOW + TIME_TO_VOTE
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kombu.exceptions import OperationalError
 
-from arena.calls import dispatch
-from arena.calls.dispatch import Slots, make_calls
+from arena.calls import scheduling
 from arena.calls.models import Call
+from arena.calls.scheduling import Slots, make_calls
 from arena.endpoints import Endpoint
 from tests.arena.ledger import add_askers
 from tests.factories import make_call, make_run
@@ -77,16 +77,16 @@ def made(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[int]]:
     """The calls made, in order; a call is done as soon as it is made."""
     calls: list[int] = []
 
-    def execute(call_id: int) -> None:
+    def execute(call_id: int, handler: object) -> None:
         calls.append(call_id)
         Call.objects.filter(pk=call_id).update(state="done")
 
     settings.MODEL_ENDPOINTS = endpoints(paid=4)
-    monkeypatch.setattr(dispatch, "EXECUTORS", {"judge": execute})
-    monkeypatch.setattr(dispatch, "SLOTS", Slots(16))
-    dispatch.BUFFERS.clear()
+    monkeypatch.setattr(scheduling, "execute_call", execute)
+    monkeypatch.setattr(scheduling, "SLOTS", Slots(16))
+    scheduling.BUFFERS.clear()
     yield calls
-    dispatch.BUFFERS.clear()
+    scheduling.BUFFERS.clear()
 
 
 @pytest.mark.django_db
@@ -95,7 +95,7 @@ def test_one_thread_makes_all_calls_and_ends(made: list[int]) -> None:
     calls = [make_call(run, endpoint="paid").pk for _ in range(5)]
     make_calls(endpoint="paid", wake_another=lambda: None)
     assert made == calls
-    assert dispatch.SLOTS.used("paid") == 0
+    assert scheduling.SLOTS.used("paid") == 0
 
 
 @pytest.mark.django_db
@@ -106,7 +106,7 @@ def test_threads_wake_one_another_up_to_the_slots(made: list[int]) -> None:
     deepest: Counter[str] = Counter()
 
     def wake() -> None:
-        deepest["slots"] = max(deepest["slots"], dispatch.SLOTS.used("paid"))
+        deepest["slots"] = max(deepest["slots"], scheduling.SLOTS.used("paid"))
         make_calls(endpoint="paid", wake_another=wake)
 
     make_calls(endpoint="paid", wake_another=wake)
@@ -132,13 +132,13 @@ def test_a_call_that_breaks_its_thread_gives_the_slot_back(
 ) -> None:
     make_call(endpoint="paid")
 
-    def broken(call_id: int) -> None:
+    def broken(call_id: int, handler: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(dispatch, "EXECUTORS", {"judge": broken})
+    monkeypatch.setattr(scheduling, "execute_call", broken)
     with pytest.raises(ZeroDivisionError):
         make_calls(endpoint="paid", wake_another=lambda: None)
-    assert dispatch.SLOTS.used("paid") == 0
+    assert scheduling.SLOTS.used("paid") == 0
 
 
 @pytest.mark.django_db
@@ -148,7 +148,7 @@ def test_a_worker_that_stops_begins_no_call(
     make_call(endpoint="paid")
     stopping = threading.Event()
     stopping.set()
-    monkeypatch.setattr(dispatch, "stopping", stopping)
+    monkeypatch.setattr(scheduling, "stopping", stopping)
     make_calls(endpoint="paid", wake_another=lambda: None)
     assert made == []
 

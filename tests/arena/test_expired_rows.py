@@ -16,14 +16,13 @@ from arena.accounts.limits import LIMITS
 from arena.actors import CLI
 from arena.models import Comparison, Pair, RateLimit, Rater, Vote
 from arena.services import retention, voting
-from arena.services.comparisons import next_comparison
+from arena.services.comparisons import next_comparison, order_people_run, reconcile_people_run
 from arena.services.rate_limits import KEPT_FOR, allow
 from arena.services.retention import (
     RATERS_KEPT_FOR,
     UNANSWERED_KEPT_FOR,
     delete_old_rows,
 )
-from arena.services.runs import order_people_run, reconcile_run
 from tests.factories import make_arena, make_person, make_user
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +120,7 @@ def test_raters_with_an_account_of_a_team_or_blocked_are_kept() -> None:
 def test_pairs_of_a_run_are_kept_because_its_progress_counts_them() -> None:
     arena, rater = make_arena(), person()
     run = order_people_run(arena=arena, per_pair=1, by=CLI)
-    reconcile_run(run=run, now=LONG_AGO)
+    reconcile_people_run(run=run, now=LONG_AGO)
     assert issue(arena, rater).run == run
     delete_old_rows(now=NOW)
     assert Comparison.objects.filter(run=run).exists()

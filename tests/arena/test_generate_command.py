@@ -8,13 +8,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from arena import generation_runs, tasks
+from arena import tasks
 from arena.actors import CLI
 from arena.calls.providers.base import RejectedError
 from arena.generation_runs import AnswerReport, report_on
 from arena.management import progress
 from arena.management.commands import generate as command
 from arena.models import AuditEntry, Candidate, Run
+from arena.services import runs as engine
 from tests.arena.generation import order
 from tests.arena.ledger import Model, end
 from tests.factories import DOLLAR, make_call, make_variant
@@ -78,7 +79,7 @@ def test_a_name_means_its_newest_version_and_a_number_itself(paid_candidate: Can
 @pytest.mark.usefixtures("worker")
 def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(paid_candidate: Candidate) -> None:
     run = order(paid_candidate)
-    generation_runs.pause(run=run, by=CLI)
+    engine.pause(run=run, by=CLI)
     said = generate(paid_candidate, "--cap=2")
     run.refresh_from_db()
     assert f"Continuing unfinished run {run.pk} of Brief." in said
@@ -150,5 +151,5 @@ def test_the_sweep_wakes_workers_for_the_endpoint(
     woken: list[str] = []
     monkeypatch.setattr(tasks.make_calls, "delay", woken.append)
     order(paid_candidate)
-    tasks.sweep_answers()
+    tasks.sweep_calls()
     assert woken == ["paid"] * 3

@@ -9,15 +9,14 @@ from arena.actors import CLI
 from arena.calls.models import Call
 from arena.calls.providers.base import ModelRefusedError, RetryableError, TooLongError
 from arena.calls.scheduling import take_calls
-from arena.generation import generate_answer
 from arena.models import Pair, Response, Run
 from arena.models.arenas import subject_of
 from arena.services import arenas
 from arena.signals import answers_changed
-from judges.services.calls import judge_call
-from tests.arena.generation import order, prompts_of, sweep, work_off
+from tests.arena.generation import generate_answer, order, prompts_of, sweep, work_off
 from tests.arena.ledger import Model, books, says
 from tests.factories import MODEL, make_call, make_variant
+from tests.judges.helpers import judge_call
 
 pytestmark = pytest.mark.django_db
 

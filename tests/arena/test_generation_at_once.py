@@ -34,7 +34,7 @@ def test_an_order_that_is_not_committed_yet_keeps_another_out(
 
     thread = threading.Thread(target=second)
 
-    def after_the_lock(bell: Any) -> None:
+    def after_the_lock() -> None:
         if thread.ident is not None:  # the second has passed, which is what must not be
             return
         thread.start()

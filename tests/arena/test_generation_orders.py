@@ -10,12 +10,14 @@ from arena import generation_runs
 from arena.actors import Actor
 from arena.calls.models import Call, Price
 from arena.calls.providers.base import ModelRefusedError, RejectedError
-from arena.calls.runs import cancel_run, pause_run
-from arena.generation import GenerationError, generate_answer
+from arena.errors import ServiceError
+from arena.generation import GenerationError
 from arena.generation_runs import UnderWayError, prepare_order
 from arena.models import Arena, AuditEntry, Candidate, Response, Run
+from arena.services import runs as engine
 from arena.services.candidate_checks import CandidateError
-from tests.arena.generation import order, prompts_of, work_off
+from arena.services.runs import cancel_run, pause_run
+from tests.arena.generation import generate_answer, order, prompts_of, work_off
 from tests.arena.ledger import Model, books
 from tests.factories import DOLLAR, make_arena, make_member, make_paying_team, make_variant
 
@@ -98,7 +100,7 @@ def test_prompts_that_cannot_be_asked_are_left_out_in_words() -> None:
 def test_an_order_that_cannot_be_is_refused_in_words(
     fields: dict[str, Any], cap: int | None, said: str
 ) -> None:
-    with pytest.raises(GenerationError) as refused:
+    with pytest.raises(ServiceError) as refused:
         order(make_variant(**fields), cap=cap)
     assert said in str(refused.value)
     assert not Run.objects.exists()
@@ -143,9 +145,9 @@ def test_an_order_that_was_cut_short_is_made_good_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(generation_runs, "open_run", die)
+        patch.setattr(engine, "open_run", die)
         # Who is killed gives nothing up.
-        patch.setattr(generation_runs, "given_up_on_failure", lambda run, now: nullcontext())
+        patch.setattr(engine, "given_up_on_failure", lambda run, now: nullcontext())
         with pytest.raises(KeyboardInterrupt):
             order(candidate)
     cut = Run.objects.get()

@@ -10,7 +10,8 @@ from arena.actors import CLI
 from arena.calls.models import Call
 from arena.generation_runs import order_answers, unfinished_run
 from arena.models import Candidate, Run
-from arena.tasks import sweep_answers
+from arena.services import runs as engine
+from arena.tasks import sweep_calls
 from tests.deadlocks import Other, deadlock, failing
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,9 +46,7 @@ def test_an_order_that_fails_half_way_can_be_made_again(
 def test_calls_that_end_in_a_deadlock_are_written_again(
     scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        generation_runs, "create_calls", failing(generation_runs.create_calls, before=1)
-    )
+    monkeypatch.setattr(engine, "create_calls", failing(engine.create_calls, before=1))
     run = order(scripted_candidate)
     assert (states(), run.calls.count(), Call.objects.count()) == (["open"], 3, 3)
 
@@ -58,7 +57,7 @@ def test_the_sweep_cancels_only_what_a_killed_process_wrote(
     swept: list[list[str]] = []
 
     def sweep() -> None:
-        sweep_answers()
+        sweep_calls()
         swept.append(states())
 
     def sweep_meanwhile(run: Any) -> None:
@@ -67,7 +66,7 @@ def test_the_sweep_cancels_only_what_a_killed_process_wrote(
         other.start()
         other.check()
 
-    monkeypatch.setattr(generation_runs, "open_run", sweep_meanwhile)
+    monkeypatch.setattr(engine, "open_run", sweep_meanwhile)
     order(scripted_candidate)
     sweep()
     assert swept == [["ordered"], ["cancelled"]]

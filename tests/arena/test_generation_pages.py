@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.providers.base import RejectedError
-from arena.calls.runs import pause_run
 from arena.models import Candidate, Run
+from arena.services.runs import pause_run
 from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model, says
 from tests.arena.teams import signed_in

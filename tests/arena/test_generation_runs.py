@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena import generation_runs
 from arena.actors import Actor
 from arena.calls.models import Call
 from arena.calls.providers.base import EndpointStoppedError, ModelRefusedError, RejectedError
-from arena.generation import generate_answer
 from arena.generation_runs import answers_of, failures_of, report_on, with_prompts
 from arena.models import AuditEntry, Response, Run
+from arena.services import runs as engine
 from arena.services.runs import BudgetError, RunError
-from tests.arena.generation import order, stored, sweep, work_off
+from tests.arena.generation import generate_answer, order, stored, sweep, work_off
 from tests.arena.ledger import Model, says
 from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
 
@@ -29,11 +28,11 @@ def by() -> Actor:
 
 def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> None:
     run = order(make_variant(2, make_paying_team()))
-    generation_runs.pause(run=run, by=by)
+    engine.pause(run=run, by=by)
     assert (stored(run).state, stored(run).pause_reason) == ("paused", "Paused by the team.")
     work_off(run)
     assert not model.requests
-    generation_runs.resume(run=stored(run), by=by, now=NOW)
+    engine.resume(run=stored(run), by=by, now=NOW)
     assert work_off(run).state == "done"
     said = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
     assert list(said)[1:] == ["paused a run of answers", "resumed a run of answers"]
@@ -41,11 +40,11 @@ def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> 
 
 def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(model: Model, by: Actor) -> None:
     run = order(make_variant(2))
-    generation_runs.pause(run=run, by=by)
+    engine.pause(run=run, by=by)
     seen = stored(run)
-    generation_runs.cancel(run=run, by=by, now=NOW)
+    engine.cancel(run=run, by=by, now=NOW)
     with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
-        generation_runs.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
+        engine.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("cancelled", DOLLAR)
     assert not AuditEntry.objects.filter(action="resumed a run of answers").exists()
 
@@ -54,7 +53,7 @@ def test_a_run_that_spent_its_cap_goes_on_with_a_higher_one(model: Model, by: Ac
     run = order(make_variant(3, parameters={"max_tokens": 10}), cap=150_000)
     assert work_off(run).state == "paused"
     assert "The cap of" in run.pause_reason
-    generation_runs.resume(run=run, by=by, now=NOW, cap=DOLLAR)
+    engine.resume(run=run, by=by, now=NOW, cap=DOLLAR)
     assert work_off(run).state == "done"
     assert len(model.requests) == 3
 
@@ -62,9 +61,9 @@ def test_a_run_that_spent_its_cap_goes_on_with_a_higher_one(model: Model, by: Ac
 def test_a_cap_below_what_is_spent_is_refused(model: Model, by: Actor) -> None:
     run = order(make_variant(2))
     generate_answer(call_id=run.calls.order_by("pk")[0].pk)
-    generation_runs.pause(run=run, by=by)
+    engine.pause(run=run, by=by)
     with pytest.raises(RunError, match="spent or reserved"):
-        generation_runs.resume(run=stored(run), by=by, now=NOW, cap=1)
+        engine.resume(run=stored(run), by=by, now=NOW, cap=1)
     assert (stored(run).state, stored(run).cap) == ("paused", DOLLAR)
 
 
@@ -75,7 +74,7 @@ def test_a_cancelled_run_keeps_early_and_late_answers(model: Model, by: Actor) -
     generate_answer(call_id=one)
 
     def meanwhile() -> Any:
-        generation_runs.cancel(run=run, by=by, now=NOW)
+        engine.cancel(run=run, by=by, now=NOW)
         return says("Late.")
 
     model.otherwise = meanwhile
@@ -94,11 +93,11 @@ def test_only_failures_are_asked_again(model: Model, by: Actor) -> None:
     report = report_on(run.pk, NOW)
     assert (report.total, report.settled, report.failures) == (4, 4, 2)
     before = len(model.requests)
-    generation_runs.retry_failed(run=run, by=by, now=NOW)
+    engine.retry_failed(run=run, by=by, now=NOW)
     work_off(run)
     assert (run.state, run.votes_done, len(model.requests) - before) == ("done", 3, 2)
     with pytest.raises(RunError, match="This run has no failures to retry"):
-        generation_runs.retry_failed(run=run, by=by, now=NOW)
+        engine.retry_failed(run=run, by=by, now=NOW)
 
 
 def test_ten_failures_in_a_row_pause_the_run(model: Model) -> None:
@@ -135,7 +134,7 @@ def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Act
     run.refresh_from_db()
     given = {"run": run, "by": by} | ({} if action == "pause" else {"now": NOW})
     with pytest.raises(RunError):
-        getattr(generation_runs, action)(**given)
+        getattr(engine, action)(**given)
     assert stored(run).state == state
 
 
@@ -143,7 +142,7 @@ def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Act
 def test_a_run_whose_ordering_was_cut_short_can_be_resumed(by: Actor) -> None:
     run = order(make_variant(2))
     Run.objects.filter(pk=run.pk).update(state="ordered", votes_wanted=9)
-    generation_runs.resume(run=stored(run), by=by, now=NOW)
+    engine.resume(run=stored(run), by=by, now=NOW)
     assert work_off(run).state == "done"
     assert run.votes_wanted == 2
 
@@ -153,7 +152,7 @@ def test_a_cap_beyond_the_budget_resumes_no_cut_short_run(by: Actor) -> None:
     run = order(make_variant(2, make_paying_team()))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     with pytest.raises(BudgetError):
-        generation_runs.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
+        engine.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("ordered", DOLLAR)
 
 
@@ -162,9 +161,9 @@ def test_a_cancelled_cut_short_run_is_not_resumed(by: Actor) -> None:
     run = order(make_variant(2))
     Run.objects.filter(pk=run.pk).update(state="ordered")
     seen = stored(run)
-    generation_runs.cancel(run=run, by=by, now=NOW)
+    engine.cancel(run=run, by=by, now=NOW)
     with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
-        generation_runs.resume(run=seen, by=by, now=NOW)
+        engine.resume(run=seen, by=by, now=NOW)
     assert stored(run).state == "cancelled"
 
 
@@ -176,7 +175,7 @@ def test_failures_of_a_reopened_run_are_not_asked_again(
     run = work_off(order(make_variant(2)))
     Run.objects.filter(pk=run.pk).update(state=state)
     with pytest.raises(RunError, match="once the run is finished"):
-        generation_runs.retry_failed(run=run, by=by, now=NOW)
+        engine.retry_failed(run=run, by=by, now=NOW)
     assert (stored(run).state, run.calls.filter(state="failed").count()) == (state, 1)
     assert not AuditEntry.objects.filter(action="asked failed answers again").exists()
 

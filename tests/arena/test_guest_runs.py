@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena import generation_runs
 from arena.actors import Actor
 from arena.calls.models import Call
 from arena.models import Arena, Candidate, Run, Team
+from arena.services import runs as engine
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.candidates import retire_candidate
 from arena.services.runs import RunError, committed_by
@@ -138,7 +138,7 @@ def test_a_retired_candidates_run_does_not_go_on(
     Call.objects.filter(run=run).update(state="failed")
     Run.objects.filter(pk=run.pk).update(state=state)
     Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
-    again = generation_runs.resume if state == "paused" else generation_runs.retry_failed
+    again = engine.resume if state == "paused" else engine.retry_failed
     with pytest.raises(RunError, match="archived"):
         again(run=stored(run), by=by_member_of(guest), now=NOW)
     assert stored(run).state == state

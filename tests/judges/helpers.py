@@ -22,6 +22,7 @@ from django.urls import reverse
 from django.utils import timezone
 from hypothesis import strategies as st
 
+from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import (
@@ -36,21 +37,28 @@ from arena.models import (
     Team,
     Vote,
 )
+from arena.services.runs import order_run
 from judges.core.calibration.items import PAIR_STATES, SCORE_STATES, PairItem, ScoreItem
 from judges.models import Calibration, DriftCheck, Epoch, Label, LabelItem, LabelSet, RunJudge
 from judges.services.calibration import measure_labels
-from judges.services.calls import _epoch_of, judge_call, settle_ready
+from judges.services.calls import JudgeCallHandler, _epoch_of
 from judges.services.drift import run_drift_checks
 from judges.services.honeypots import measure_honeypots
 from judges.services.label_runs import find_outstanding, order_label_run, order_outstanding
 from judges.services.labels import add_labels, read_labels
 from judges.services.planning import OrderOptions, Which, prepare_order
 from judges.services.registry import DEFAULT_SWITCHES, Switches, register_judge, spec_named
-from judges.services.runs import one_order_at_a_time, order_run
+from judges.services.runs import one_order_at_a_time
+from judges.services.verdicts import settle_ready
 from tests.factories import make_arena, make_person, make_vote
 from tests.judges.fake_server import Answer, completion
 
 LOCAL = "local:judge-7b-2024-07-01"
+
+
+def judge_call(*, call_id: int) -> Call | None:
+    """Make one call of a judge as a worker does."""
+    return execute_call(call_id=call_id, handler=JudgeCallHandler())
 
 
 def order(

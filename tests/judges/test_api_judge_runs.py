@@ -188,7 +188,7 @@ def test_the_same_order_with_a_key_is_carried_out_once(team: Team, arena: Arena)
         ({"judges": [PAID]}, 422, "#/cap", "a spending cap in dollars"),
         ({"judges": [PAID], "cap": 0}, 422, "", "enter a cap above"),
         ({"judges": [PAID], "cap": 5}, 422, "#/cap", "no budget yet"),
-        ({"judges": ["paid:other-2026-01-01"], "cap": 5}, 422, "", "not known"),
+        ({"judges": ["paid:other-2026-01-01"], "cap": 5}, 422, "", "has no price"),
         ({"judge": SCRIPTED}, 400, "#/judge", "unknown member"),
     ],
 )

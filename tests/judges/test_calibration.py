@@ -8,14 +8,13 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.runs import cancel_run
 from arena.models import Comparison, Vote
+from arena.services.runs import cancel_run, order_run
 from judges.models import Calibration, Epoch, Judgement
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.label_runs import order_label_run
 from judges.services.labels import order_of_voted
 from judges.services.registry import JudgeError, spec_named
-from judges.services.runs import order_run
 from judges.services.trust import trust_places, trust_problems
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says

@@ -11,17 +11,17 @@ from arena.calls.execution import CannotAskCallError, CannotAskError
 from arena.calls.models import Call, RunAsker
 from arena.endpoints import Endpoint
 from arena.models import Outcome, Rater, Response, Run, Vote
+from arena.services.runs import resume_unfinished
 from judges.models import Epoch, Judge, Judgement
 from judges.reports import report_on
-from judges.services import calls, registry
-from judges.services.calls import judge_call, settle
-from judges.services.runs import resume_unfinished
+from judges.services import registry, verdicts
 from judges.services.subjects import GONE, CallTarget, material_for
+from judges.services.verdicts import settle
 from tests.factories import make_arena
 from tests.judges import fake_server
 from tests.judges.conftest import Free
 from tests.judges.fake_server import FakeServer, Sent, better_is, fails, prefers, says
-from tests.judges.helpers import LOCAL, expire_leases, order, work_off
+from tests.judges.helpers import LOCAL, expire_leases, judge_call, order, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -228,11 +228,11 @@ def test_sweep_settles_for_a_worker_that_died(
     run = one_comparison()
     local.otherwise = better_is("TIE")
     with monkeypatch.context() as patch:
-        patch.setattr(calls, "settle", lambda **_: None)
+        patch.setattr(verdicts, "settle", lambda **_: None)
         for call_id in Call.objects.values_list("pk", flat=True):
             judge_call(call_id=call_id)
     assert not Vote.objects.exists()
-    calls.settle_ready(now=timezone.now())
+    verdicts.settle_ready(now=timezone.now())
     assert Vote.objects.count() == 1
     run.refresh_from_db()
     assert run.state == "done"
@@ -297,12 +297,15 @@ def test_connection_is_given_back_during_the_request(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order_of_events: list[str] = []
-    ask = execution._ask
     monkeypatch.setattr(execution, "_give_connection_back", lambda: order_of_events.append("give"))
-    monkeypatch.setattr(
-        execution, "_ask", lambda *args: (order_of_events.append("ask"), ask(*args))[1]
-    )
+    answer = better_is("TIE")
+
+    def ask(body: Any) -> Any:
+        order_of_events.append("ask")
+        return answer(body)
+
     one_comparison()
+    local.otherwise = ask
     judge_call(call_id=the_judgement().forward_id)
     assert order_of_events == ["give", "ask"]
 

@@ -7,9 +7,8 @@ import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.runs import cancel_run
+from arena.services.runs import cancel_run
 from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, LabelSet
-from judges.services.calls import judge_call
 from judges.services.drift import run_drift_checks, start_drift_checks, stop_drift_checks
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, says
@@ -19,6 +18,7 @@ from tests.judges.helpers import (
     check_drift,
     drift_reasons,
     epoch_of,
+    judge_call,
     order,
     pair_row,
     store_labels,

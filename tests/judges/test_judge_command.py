@@ -13,11 +13,10 @@ from arena.models import Arena, Capability, Run, Vote
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services import planning
-from judges.services.calls import judge_call
 from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
-from tests.judges.helpers import hide_arena, run_command
+from tests.judges.helpers import hide_arena, judge_call, run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick")]
 

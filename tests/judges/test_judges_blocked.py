@@ -6,17 +6,17 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from arena import tasks
 from arena.actors import CLI
 from arena.calls.models import Call, RunAsker
 from arena.models import Run
+from arena.services.runs import resume_unfinished
 from arena.services.voting import void_rater
-from judges import tasks
 from judges.models import Epoch
-from judges.services.calls import judge_call
-from judges.services.runs import pause_blocked_judges, resume_unfinished
+from judges.services.runs import pause_blocked_judges
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, signed_in, work_off
+from tests.judges.helpers import LOCAL, judge_call, order, signed_in, work_off
 
 pytestmark = pytest.mark.django_db
 SECOND = "scripted:scripted-1"

@@ -3,11 +3,10 @@
 import pytest
 from django.utils import timezone
 
-from arena.calls.runs import cancel_run
 from arena.models import Comparison, Rater, Run, Vote
+from arena.services.runs import cancel_run
 from judges.models import Calibration, Epoch, Judgement, JuryVerdict
 from judges.reports import report_on
-from judges.services.calls import settle_ready
 from judges.services.registry import (
     JudgeError,
     begin_next_epoch,
@@ -16,7 +15,7 @@ from judges.services.registry import (
     spec_named,
 )
 from judges.services.trust import settle_juries_with, settle_trust, trust_problems
-from judges.services.verdicts import majority, orient_outcome
+from judges.services.verdicts import majority, orient_outcome, settle_ready
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, epoch_of, order, work_off

@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.calls.models import Call
-from arena.calls.runs import cancel_run
 from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
+from arena.services import runs as engine
 from arena.services.arenas import delete_arena
+from arena.services.comparisons import cancel_people_run
 from arena.services.pairs import publish_pair_weights
-from arena.services.runs import cancel_people_run
+from arena.services.runs import cancel_run, order_run, resume_unfinished
 from judges.models import Judgement
 from judges.services import runs
-from judges.services.calls import close_if_done, judge_call
 from judges.services.planning import (
     OrderOptions,
     PlannedComparison,
@@ -27,15 +27,11 @@ from judges.services.planning import (
     prepare_order,
 )
 from judges.services.registry import JudgeError, spec_named
-from judges.services.runs import (
-    RunWriter,
-    order_run,
-    resume_unfinished,
-    unfinished_run,
-)
+from judges.services.runs import JudgeRunWriter, unfinished_run
+from judges.services.verdicts import close_if_done
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, order, order_lock_held, work_off
+from tests.judges.helpers import LOCAL, judge_call, order, order_lock_held, work_off
 
 pytestmark = pytest.mark.django_db
 SCRIPTED = "scripted"
@@ -171,7 +167,7 @@ def test_simultaneous_orders_never_buy_the_same_pair() -> None:
 def test_interrupted_order_goes_on_with_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "open_run", lambda run: None)
+        patch.setattr(engine, "open_run", lambda run: None)
         order(arena, SCRIPTED)
     run = unfinished_run(arena=arena, digests=[spec_named(SCRIPTED).digest])
     assert run is not None
@@ -248,7 +244,7 @@ def test_run_being_written_is_not_opened_by_another_command(
 ) -> None:
     arena = make_arena(2, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "open_run", lambda run: None)
+        patch.setattr(engine, "open_run", lambda run: None)
         run = order(arena, SCRIPTED)
     with order_lock_held(arena):
         with pytest.raises(JudgeError, match="being ordered"):
@@ -264,7 +260,7 @@ def test_run_being_written_is_not_opened_by_another_command(
 def test_opened_or_cancelled_runs_grow_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     write, arena = runs.write_comparisons, make_arena(2, 4)
 
-    def then_cancel(*, writer: RunWriter, picks: Sequence[PlannedComparison]) -> None:
+    def then_cancel(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparison]) -> None:
         write(writer=writer, picks=picks)
         cancel_run(run_id=writer.run.pk, now=timezone.now())
 

@@ -9,10 +9,10 @@ from django.utils import timezone
 from arena.calls.models import Call
 from arena.models import Arena, Run, Team
 from arena.services import locks
-from arena.services.runs import committed_by
+from arena.services import runs as engine
+from arena.services.runs import cancel_stale_orders, committed_by
+from arena.tasks import sweep_calls
 from judges.services import runs
-from judges.services.runs import cancel_stale_orders
-from judges.tasks import sweep_calls
 from tests.arena.rest import token_of
 from tests.deadlocks import Other, deadlock, failing
 from tests.factories import make_arena
@@ -41,7 +41,7 @@ def budgeted_arena(team: Team, local: FakeServer, settings: Any) -> Arena:
 def left_behind(budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose orderer was killed."""
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "open_run", lambda run: None)
+        patch.setattr(engine, "open_run", lambda run: None)
         return order(budgeted_arena, cap=CAP)
 
 
@@ -57,7 +57,7 @@ def test_an_order_that_fails_half_way_is_given_up(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "open_run", fail)
+        patch.setattr(engine, "open_run", fail)
         with pytest.raises(type(error)):
             order(budgeted_arena, cap=CAP)
     assert budgeted_arena.team is not None

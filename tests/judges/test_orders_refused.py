@@ -86,7 +86,7 @@ def test_a_missing_price_is_said_with_the_command_that_enters_it(
         ("five", "must be an amount of dollars"),
         ("NaN", "must be an amount of dollars"),
         ("1e12", "must be an amount of dollars"),
-        (None, "the most that the run may cost"),
+        (None, "spending cap"),
     ],
 )
 def test_a_cap_that_buys_nothing_is_refused(

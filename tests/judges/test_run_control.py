@@ -12,11 +12,12 @@ from arena.actors import CLI
 from arena.calls.models import Call
 from arena.errors import ServiceError
 from arena.models import AuditEntry, Run, Team
+from arena.services import runs as engine
+from arena.services import runs as judge_runs
+from arena.services.runs import resume_unfinished
 from judges.models import Judgement
-from judges.services import runs
-from judges.services import runs as judge_runs
-from judges.services.label_runs import order_label_run
-from judges.services.runs import one_label_run_at_a_time, resume_unfinished
+from judges.services.label_runs import one_label_run_at_a_time, order_label_run
+from judges.services.runs import JudgeRunHandler
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import epoch_of, order, pair_row, store_labels, work_off
@@ -80,7 +81,7 @@ def test_cancelled_half_written_run_is_not_resumed(
     team: Team, local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "open_run", lambda run: None)
+        patch.setattr(engine, "open_run", lambda run: None)
         run = order(make_arena(2, 2, team=team))
     seen = stored(run)
     assert seen.state == "ordered"
@@ -104,10 +105,10 @@ def test_run_reopened_during_retry_is_refused(run: Run, monkeypatch: pytest.Monk
     """Between the look at its state and the change somebody else may still be faster."""
     Run.objects.filter(pk=run.pk).update(state="done")
 
-    def meanwhile(run: Run) -> bool:
+    def meanwhile(_: object, run: Run) -> bool:
         return bool(Run.objects.filter(pk=run.pk).update(state="cancelled"))
 
-    monkeypatch.setattr(judge_runs, "has_failures", meanwhile)
+    monkeypatch.setattr(JudgeRunHandler, "has_failures", meanwhile)
     with pytest.raises(ServiceError, match="cancelled: it cannot be reopened"):
         judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
     assert (failures(), trail()) == (1, [])

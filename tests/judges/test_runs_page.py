@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from arena.actors import CLI
 from arena.models import Arena, Run
-from arena.services.runs import order_people_run
+from arena.services.comparisons import order_people_run
 from tests.factories import make_arena
 from tests.judges.helpers import hide_arena, order, page_text, signed_in, work_off
 

@@ -11,22 +11,29 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.calls.pricing import set_price
-from arena.calls.runs import cancel_run, pause_run
 from arena.calls.scheduling import sweep
 from arena.models import Arena, Prompt, Run, Vote
 from arena.outcomes import mirror
 from arena.services.arenas import set_criteria
+from arena.services.runs import RunError, cancel_run, pause_run, resume_unfinished
 from judges.models import DriftCheck, Epoch, Judgement
-from judges.services.calls import judge_call, settle_ready
 from judges.services.drift import start_drift_checks
 from judges.services.label_runs import order_label_run
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.quotes import quote_for
 from judges.services.registry import JudgeError, begin_next_epoch, spec_named
-from judges.services.runs import resume_unfinished
+from judges.services.verdicts import settle_ready
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import LOCAL, epoch_of, order, pair_row, store_labels, work_off
+from tests.judges.helpers import (
+    LOCAL,
+    epoch_of,
+    judge_call,
+    order,
+    pair_row,
+    store_labels,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 DIRECT = "scripted@score-1-4"
@@ -165,7 +172,7 @@ def test_what_a_cancelled_run_never_asked_is_in_the_next_quote(local: FakeServer
     )
     assert quote.calls == 6
     assert quote.worst
-    with pytest.raises(JudgeError, match="the run may cost"):
+    with pytest.raises(RunError, match="spending cap"):
         order(arena, per_pair=3)
 
 

@@ -9,10 +9,9 @@ from arena.actors import Actor
 from arena.calls.models import Capability
 from arena.errors import ServiceError
 from arena.models import Arena, Run, Team
-from arena.services.runs import committed_by
+from arena.services import runs as judge_runs
+from arena.services.runs import BudgetError, committed_by
 from judges.reports import list_standings
-from judges.services import runs as judge_runs
-from judges.services.registry import JudgeError
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, fails
 from tests.judges.helpers import (
@@ -103,7 +102,7 @@ def test_an_order_within_the_budget_takes_its_cap_of_it(
     run = order(arena_of_two, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
     assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
-    with pytest.raises(JudgeError, match=r"Help centre has .* left of its budget"):
+    with pytest.raises(BudgetError, match=r"Help centre has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 
 

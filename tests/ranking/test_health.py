@@ -14,8 +14,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from arena.calls.models import EndpointPace
 from arena.models import Arena, RateLimit, Vote
-from arena.tasks import disclose_candidates, make_calls
-from judges.tasks import sweep_calls
+from arena.tasks import disclose_candidates, make_calls, sweep_calls
 from ranking import health
 from ranking.models import ArenaRefresh
 from ranking.services import leases

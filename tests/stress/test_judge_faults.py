@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.calls.money import raise_cap
-from arena.calls.runs import resume_run
 from arena.models import Run, Vote
+from arena.services.runs import resume_run
 from judges.models import Judgement
 from tests.factories import make_arena
 from tests.judges.fake_server import (

@@ -10,8 +10,8 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.runs import cancel_run, pause_run, resume_run
 from arena.models import Run, Vote
+from arena.services.runs import cancel_run, pause_run, resume_run
 from tests.factories import make_arena
 from tests.judges.fake_server import Answer, FakeServer, nonce_of, prefers
 from tests.judges.helpers import LOCAL, order

@@ -7,14 +7,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
 
-from arena import generation_runs, tasks
 from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.generation_runs import (
     AnswerOrder,
     AnswerReport,
-    check_cap,
     order_answers,
     prepare_order,
     report_on,
@@ -22,6 +20,7 @@ from arena.generation_runs import (
 )
 from arena.management.progress import NO_WORKER, follow
 from arena.models import Arena, Candidate, Run
+from arena.services import runs
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 
@@ -59,7 +58,7 @@ class Command(BaseCommand):
         if run is None or run.state == Run.State.ORDERED:
             return None
         if run.state == Run.State.PAUSED:
-            generation_runs.resume(run=run, by=CLI, now=timezone.now(), cap=cap)
+            runs.resume(run=run, by=CLI, now=timezone.now(), cap=cap)
         self.stdout.write(f"Continuing unfinished run {run.pk} of {candidate.own_name}.")
         return run
 
@@ -69,7 +68,7 @@ class Command(BaseCommand):
         if dry_run:
             self.stdout.write("Nothing was started (--dry-run).")
             return None
-        check_cap(candidate, order.quote, cap)
+        runs.check_cap(order.quote, cap)
         run = order_answers(candidate=candidate, by=CLI, cap=cap, now=timezone.now())
         self.stdout.write(f"Run {run.pk}: {run.votes_wanted} answers of {candidate.own_name}.")
         return run
@@ -91,7 +90,7 @@ class Command(BaseCommand):
     def _watch(self, run: Run, *, wait: bool) -> None:
         page = reverse("answer_run", args=[run.in_arena.slug, run.pk])
         self.stdout.write(f"Progress is also shown at {page}")
-        if warning := enqueue_due_calls(tasks.wake_workers):
+        if warning := enqueue_due_calls():
             self.stderr.write(warning)
         if not wait:
             return

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
 from arena.models import Arena
-from arena.services.runs import order_people_run
+from arena.services.comparisons import order_people_run
 
 
 class Command(BaseCommand):

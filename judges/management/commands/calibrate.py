@@ -11,10 +11,12 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.models import Arena, Run
+from arena.services.runs import order_run, resume_unfinished
+from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
-from judges.management.reports import describe_calibration, enqueue_calls, wait_for_runs
+from judges.management.reports import describe_calibration, wait_for_runs
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.calibration_data import voted_on
@@ -36,7 +38,7 @@ from judges.services.labels import (
 )
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import jury_named, register_judge, spec_named
-from judges.services.runs import order_run, resume_unfinished, unfinished_run
+from judges.services.runs import unfinished_run
 from judges.services.trust import TrustPlace, trust_places
 from judges.wording import SCRIPTED_JUDGE
 
@@ -202,7 +204,7 @@ class Command(BaseCommand):
         """Return whether the runs are done: False with --no-wait, and after Ctrl-C."""
         if not options["no_wait"]:
             return wait_for_runs(runs, self.stdout, self.stderr)
-        if runs and (problem := enqueue_calls()):
+        if runs and (problem := enqueue_due_calls()):
             self.stderr.write(problem)
         self.stdout.write("Run started. Run this command again to measure its verdicts.")
         return False

@@ -10,8 +10,9 @@ from django.utils import timezone
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
+from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
-from judges.management.reports import enqueue_calls, wait_for_runs
+from judges.management.reports import wait_for_runs
 from judges.models import DriftCheck, DriftCheckSet, Judge
 from judges.services.drift import (
     drift_check_items,
@@ -94,7 +95,7 @@ class Command(BaseCommand):
         if wait:
             if wait_for_runs(runs, self.stdout, self.stderr):
                 evaluate_drift_checks(check_set_id=check_set.pk, now=timezone.now())
-        elif problem := enqueue_calls():
+        elif problem := enqueue_due_calls():
             self.stderr.write(problem)
 
 

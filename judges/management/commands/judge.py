@@ -11,16 +11,17 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.management.progress import NO_WORKER
 from arena.models import Arena, Run
-from arena.services.runs import set_cap
+from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
+from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.core.spec import Example, JudgeSpec
-from judges.management.reports import enqueue_calls, follow_run
+from judges.management.reports import follow_run
 from judges.reports import JudgeReport, RunReport
 from judges.services.labels import examples_from, rubric_in
 from judges.services.planning import UNLESS_AGAIN, JudgeOrder, OrderOptions, prepare_order
 from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
 from judges.services.registry import Switches, spec_named
-from judges.services.runs import check_cap, order_run, resume_unfinished, unfinished_run
+from judges.services.runs import unfinished_run
 from judges.wording import SCRIPTED_JUDGE
 
 PER_PAIR = 5
@@ -147,7 +148,7 @@ class Command(BaseCommand):
     def _follow(self, run: Run, *, wait: bool) -> None:
         page = reverse("judge_run", args=[run.arena.slug, run.pk]) if run.arena else ""
         self.stdout.write(f"Progress: {page} on your Ringside")
-        if problem := enqueue_calls():
+        if problem := enqueue_due_calls():
             self.stderr.write(problem)
         if not wait:
             return
