@@ -125,10 +125,11 @@ def test_a_run_whose_endpoint_is_busy_with_other_runs_waits_and_says_for_what(
 ) -> None:
     lease = timezone.now() + timedelta(minutes=1)
     others = [make_call(endpoint="paid", state="running", lease_expires_at=lease) for _ in range(8)]
-    began = time.monotonic()
+    looks: list[float] = []
 
     def report_later(run_id: int, now: datetime) -> AnswerReport:
-        if time.monotonic() - began > 4 * progress.SILENCE:
+        looks.append(time.monotonic())
+        if looks[-1] - looks[0] > 4 * progress.SILENCE:
             for call in others:
                 end(call, "done")
             tasks.make_calls("paid")
