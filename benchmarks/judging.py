@@ -23,6 +23,7 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Comparison, Prompt, Response, Run
 from arena.services.arenas import create_arena
 from arena.services.pairs import sync_pairs
+from arena.services.runs import order_run
 from arena.tasks import wake_workers
 from benchmarks.results import Line, machine, targets
 from benchmarks.services import LATENCY, MODEL
@@ -30,7 +31,6 @@ from benchmarks.serving import PATIENCE, REPOSITORY
 from benchmarks.tasks import ask
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
-from judges.services.runs import order_run
 
 THREADS = 32
 CANDIDATES = 5

@@ -21,9 +21,8 @@ class JudgesConfig(AppConfig):
         services = import_module("judges.services.runs")
         engine = import_module("arena.services.runs")
         engine.HANDLERS["judge"] = services.JudgeRunHandler()
-        engine.HANDLERS[engine.LABELS] = import_module(
-            "judges.services.label_runs"
-        ).LabelRunHandler()
+        labels = import_module("judges.services.label_runs")
+        engine.HANDLERS[engine.LABELS] = labels.LabelRunHandler()
         run_cancelled.connect(services.cancel_judgements, dispatch_uid="cancel judgements")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
