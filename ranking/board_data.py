@@ -1,6 +1,6 @@
 """The data behind a board's page, files and API responses: scores, findings, costs, voters."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -182,6 +182,7 @@ class Findings:
     style: Mapping[str, Any] = field(default_factory=dict)
     combined: Mapping[str, Any] = field(default_factory=dict)
     style_scores: Mapping[int, StyleScore] = field(default_factory=dict)
+    tiers: Sequence[Sequence[int]] = ()
 
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> "Findings":
@@ -192,6 +193,7 @@ class Findings:
         scores = (parts["style"].get("scores") or {}).items()
         return cls(
             leader=stored.get("leader"),
+            tiers=stored.get("tiers") or (),
             neighbours={
                 pair["upper"]: AdjacentCandidates(
                     pair["upper"],
@@ -405,7 +407,8 @@ def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
 
 
 def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapshot | None:
-    """The snapshot of the requested board; if no raters are named, preferably one with votes."""
+    """The snapshot of the requested board; if no raters are named, preferably one with enough
+    votes, or else with any."""
     matches = [
         snapshot
         for snapshot in snapshots
@@ -414,7 +417,11 @@ def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapsho
     order = Counted.values
     return min(
         matches,
-        key=lambda snapshot: (not snapshot.n_votes, order.index(snapshot.board.raters)),
+        key=lambda snapshot: (
+            snapshot.lacks_votes,
+            not snapshot.n_votes,
+            order.index(snapshot.board.raters),
+        ),
         default=None,
     )
 

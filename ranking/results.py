@@ -88,6 +88,7 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
         combined["moved_most"] = named.get(combined["moved_most"])
     return {
         "leader": named.get(findings.leader) if findings.leader else None,
+        "tiers": [[named[pk] for pk in tier if pk in named] for tier in findings.tiers],
         "neighbours": [
             vars(pair) | {"upper": named.get(pair.upper), "lower": named.get(pair.lower)}
             for pair in findings.neighbours.values()

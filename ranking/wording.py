@@ -87,6 +87,36 @@ def capped(settings: Mapping[str, Any]) -> str:
     return capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
 
 
+# -- Enough votes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """A leaderboard with too few votes or prompts for a ranking, and what is clear already."""
+
+    headline: str
+    says: str
+
+
+def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collecting | None:
+    """What a leaderboard says in place of a ranking; None if there is enough for one."""
+    if snapshot is None or not snapshot.lacks_votes:
+        return None
+    evidence = snapshot.settings["evidence"]
+    n, needed = snapshot.n_votes, evidence["needed"]
+    headline = f"Collecting votes: {n:,} of {needed:,}."
+    if n >= needed:
+        headline = f"Collecting votes: {n:,} so far."
+    clear = [
+        f"{names[pair.upper]} clearly beats {names[pair.lower]}."
+        for pair in Findings.of(snapshot).neighbours.values()
+        if pair.separated and pair.upper in names and pair.lower in names
+    ]
+    missing = "A ranking follows once there are enough"
+    missing += " votes on at least 5 prompts." if evidence["few_prompts"] else "."
+    return Collecting(headline, " ".join([*clear, missing]))
+
+
 # -- Number one ------------------------------------------------------------------------------------
 
 

@@ -168,6 +168,12 @@ class Snapshot(models.Model):
     def __str__(self) -> str:
         return f"board {self.board_id} at {self.published_at:%Y-%m-%d %H:%M:%S}"
 
+    @property
+    def lacks_votes(self) -> bool:
+        """Whether there are too few votes or prompts for a ranking. A clear leader is enough."""
+        is_enough = self.settings.get("evidence", {}).get("enough", True)
+        return not is_enough and (self.findings or {}).get("leader") is None
+
 
 class SnapshotMatrices(models.Model):
     """The input for comparing two candidates: votes per pair, and the scores' covariance."""

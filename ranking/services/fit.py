@@ -16,10 +16,13 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import Status
 from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
+from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.places import Places, place
+from ranking.stats.ranks import tiers
 from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance
 
+VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
 LIBRARIES = ("numpy", "scipy", "choix")
 
@@ -87,9 +90,14 @@ def compose(
         "n_prompts": evidence.n_prompts,
         "last_vote_id": evidence.last_vote_id,
         "choix_difference": scores.difference,
-        "settings": _settings(evidence) | measured.settings,
+        "settings": _settings(evidence)
+        | measured.settings
+        | {"evidence": _sufficiency(evidence, measured)},
         "findings": measured.findings
-        | {"capped": [list(pair) for pair in evidence.capped.weights.items()]},
+        | {
+            "capped": [list(pair) for pair in evidence.capped.weights.items()],
+            "tiers": _tiers(evidence, scores, measured),
+        },
         **measured.fields,
     }
     matrices = SnapshotMatrices(
@@ -100,6 +108,34 @@ def compose(
     if measured.findings.get("leader") is None:
         _share_first_place(standings)
     return FittedBoard(fields, standings, matrices)
+
+
+def _sufficiency(evidence: BoardEvidence, measured: MeasuredIntervals) -> dict[str, Any]:
+    """How many votes a ranking needs, and whether there are enough votes and prompts for one."""
+    counts = evidence.scored(evidence.counts) > 0
+    voted = np.union1d(evidence.counts.key("first")[counts], evidence.counts.key("second")[counts])
+    # Each vote is one for two candidates.
+    needed = -(-VOTES_PER_CANDIDATE * max(len(voted), 2) // 2)
+    prompts = measured.settings.get("effective", {}).get("prompts")
+    few_prompts = prompts is not None and prompts < MIN_CLUSTERS
+    enough = evidence.n_votes >= needed and not few_prompts
+    return {"needed": needed, "few_prompts": few_prompts, "enough": enough}
+
+
+def _tiers(evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals) -> list[list[int]]:
+    """The ids of the candidates with intervals, by tier. Without a clear leader, nobody is alone in
+    the first tier."""
+    spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
+    worst = _column(spreads, "sure_rank_high")
+    known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(scores.ratings))
+    order = known[np.argsort(-scores.ratings[known], kind="stable")]
+    number = tiers(worst[order])
+    found: list[list[int]] = [
+        evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
+    ]
+    if len(found) > 1 and len(found[0]) == 1 and measured.findings.get("leader") is None:
+        found[:2] = [found[0] + found[1]]
+    return found
 
 
 def _share_first_place(standings: list[Standing]) -> None:

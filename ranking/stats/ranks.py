@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from ranking.stats.arrays import Bools, Floats
+from ranking.stats.arrays import Bools, Floats, Ints
 from ranking.stats.intervals import check_confidence, critical_value
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
@@ -91,6 +91,26 @@ def leader_among(worst: Floats) -> int | None:
     if np.isfinite(worst).sum() < 2 or np.nanmin(worst) > 1:
         return None
     return int(np.nanargmin(worst))
+
+
+def tiers(worst: ArrayLike) -> Ints:
+    """(K,) the tier of each candidate, 1 is the top, from simultaneous rank intervals.
+
+    A tier ends after the first m candidates if none of them could be ranked below m: each then has
+    K - m candidates clearly below it. If all claims "clearly below" are true, these can only be the
+    other K - m, even if some strengths are equal: the truly weakest of the first m has at most the
+    candidates below it that are not among the first m, and it needs all K - m of them. So all
+    statements "this tier is above that one" hold together at the confidence of the intervals, and
+    no finer tiers follow from these.
+
+    Parameters
+    ----------
+    worst : (K,) the worst possible ranks of `rank_intervals(simultaneous=True)`, in the order of
+        falling strength; without NaN
+    """
+    reach = np.maximum.accumulate(np.asarray(worst, np.float64))
+    ends = reach[:-1] <= np.arange(1, len(reach))
+    return 1 + np.concatenate([np.zeros(min(len(reach), 1), np.int64), np.cumsum(ends)])
 
 
 def check_estimate(

@@ -24,6 +24,7 @@ from ranking.board_data import (
     counts_scripts,
     find_arena,
     read_board,
+    sort_rows,
 )
 from ranking.comparison import ChosenPair, read_published
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
@@ -40,6 +41,8 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
     query, snapshot = view.query, view.snapshot
     settings = snapshot.settings if snapshot else {}
     findings = Findings.of(snapshot)
+    names = {row.standing.candidate_id: row.name for row in view.rows}
+    collecting = wording.collecting(snapshot, names)
     lead = wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0))
     return {
         "view": view,
@@ -59,13 +62,14 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "freshness": wording.freshness(snapshot),
         "groups": wording.groups(view.unranked),
         "lead": lead,
+        "collecting": collecting,
+        "waiting": sort_rows(view.ranked, "name") if collecting else [],
         **table_context(view, table, lead.candidate if lead and lead.clear else None),
-        **_findings_context(view, findings),
+        **_findings_context(view, findings, names),
     }
 
 
-def _findings_context(view: BoardView, findings: Findings) -> dict[str, Any]:
-    names = {row.standing.candidate_id: row.name for row in view.rows}
+def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]) -> dict[str, Any]:
     return {
         "has_open": any(row.standing.score is None for row in view.ranked),
         "has_elo": view.has_elo,
@@ -95,9 +99,13 @@ class Card:
 
     @property
     def shown(self) -> Snapshot | None:
-        """The leader's snapshot: the first one with votes."""
-        snapshots = (self.people, self.judges, self.juries)
-        return next((s for s in snapshots if s and s.n_votes), None)
+        """The leader's snapshot: the first one with enough votes, or else with any."""
+        voted = [s for s in (self.people, self.judges, self.juries) if s and s.n_votes]
+        return min(voted, key=lambda snapshot: snapshot.lacks_votes, default=None)
+
+    @property
+    def collecting(self) -> wording.Collecting | None:
+        return wording.collecting(self.shown, {})
 
     @property
     def shared_lead(self) -> bool:
@@ -121,7 +129,8 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
     for arena in arenas:
         people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
         card = Card(arena, people, judges, juries)
-        leader = leaders.get(card.shown.pk) if card.shown else None
+        has_ranking = card.shown and not card.shown.lacks_votes
+        leader = leaders.get(card.shown.pk) if card.shown and has_ranking else None
         cards.append(replace(card, leader=leader))
     scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
     return [

@@ -100,9 +100,11 @@ def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
 
 def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
     rows = (row for row in board.standings if row.candidate_id == candidate.pk)
-    standing = next(rows, None)
-    title = f"{candidate} in {board.arena.name}: {_spoken(standing)}"
-    message = badge_message(standing)
+    standing, collecting = next(rows, None), wording.collecting(board.snapshot, {})
+    spoken, message = _spoken(standing), badge_message(standing)
+    if collecting:
+        spoken = message = collecting.headline.rstrip(".").lower()
+    title = f"{candidate} in {board.arena.name}: {spoken}"
     # In the message too, to be visible without hovering over the badge.
     if counts_scripts(board.snapshot):
         title, message = f"{title} (demo only: scripted votes)", f"scripted: {message}"
@@ -197,7 +199,10 @@ def embed_board(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 def embed_context(board: PublishedBoard) -> dict[str, Any]:
     """The context of `ranking/embed.html`."""
-    ranked = [standing for standing in board.standings if standing.rank is not None]
+    collecting = wording.collecting(board.snapshot, {})
+    # Without enough votes nobody has a rank yet.
+    placed = [] if collecting else board.standings
+    ranked = [standing for standing in placed if standing.rank is not None]
     rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
     standings = ranked[:MOST_STANDINGS]
     these_raters = board.snapshot.settings.get("these_raters", 0) if board.snapshot else 0
@@ -208,6 +213,7 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
         "category": board.query.category,
         "scripted": SCRIPTED_NOTICE if counts_scripts(board.snapshot) else "",
         "lead": wording.lead(rows, Findings.of(board.snapshot).leader, these_raters),
+        "collecting": collecting,
         "standings": standings,
         "more": len(board.standings) - len(standings),
         "board_url": board.address(),

@@ -2,14 +2,14 @@
 all of these."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 
 from arena.templatetags.arena_tags import dollars, seconds
-from ranking.board_data import RISING, BoardStanding, BoardView
+from ranking.board_data import RISING, BoardStanding, BoardView, Findings
 from ranking.templatetags.ranking_tags import (
     NONE,
     elo,
@@ -67,6 +67,7 @@ class TableRow:
     compare_url: str = ""
     drawn: DrawnInterval = DrawnInterval()
     about: Sequence[str] = ()
+    tier: int | None = None
     cells: Sequence[tuple[str, Cell]] = ()
 
 
@@ -238,6 +239,14 @@ class TableQuery:
 
 
 @dataclass(frozen=True)
+class Tier:
+    """The rows of one tier; `number` is 0 if there are no tiers to tell apart."""
+
+    number: int
+    rows: list[TableRow]
+
+
+@dataclass(frozen=True)
 class Heading:
     """A column's heading: its link sorts, and reverses the order of the sorted column."""
 
@@ -268,6 +277,15 @@ def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dic
     shown = found if table.show_all or table.search else found[:MOST_ROWS]
     scale = _scale(view.ranked)
     names = {row.standing.candidate_id: row.name for row in view.rows}
+    tiers = Findings.of(view.snapshot).tiers
+    by_tier = {pk: number for number, tier in enumerate(tiers, 1) for pk in tier}
+    lines = [
+        replace(
+            _row(view, row, scale, names, leader, columns),
+            tier=by_tier.get(row.standing.candidate_id),
+        )
+        for row in shown
+    ]
     return {
         "table": table,
         "fixed": {name: _heading(view, table, name, *texts) for name, texts in FIXED.items()},
@@ -276,7 +294,8 @@ def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dic
             for name, column in columns.items()
         ],
         "ticks": scale.ticks() if scale else [],
-        "lines": [_row(view, row, scale, names, leader, columns) for row in shown],
+        "tiers": _group(lines, view.query.sort == "rank" and not table.search),
+        "n_columns": len(FIXED) + 1 + len(columns),
         "n_found": len(found),
         "n_more": len(found) - len(shown),
         "all_url": _address(view, table, rows="all"),
@@ -297,6 +316,20 @@ def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dic
         "on_phone": sorted_by if sorted_by in columns else "votes",
         "is_wide": len(columns) > MOST_COLUMNS,
     }
+
+
+def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
+    """The rows by tier, those without an interval where they stand. A single group without a
+    number if there are fewer than two tiers, or if the rows are not in their order."""
+    numbers = [row.tier for row in rows if row.tier]
+    if not in_order or numbers != sorted(numbers) or len(set(numbers)) < 2:
+        return [Tier(0, list(rows))]
+    found = [Tier(numbers[0], [])]
+    for row in rows:
+        if row.tier and row.tier != found[-1].number:
+            found.append(Tier(row.tier, []))
+        found[-1].rows.append(row)
+    return found
 
 
 def _matches(row: BoardStanding, search: str) -> bool:

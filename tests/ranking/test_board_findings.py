@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
@@ -11,12 +12,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
-from arena.models import Arena, Candidate
+from arena.models import Arena, Candidate, Rater
 from ranking.models import Snapshot
 from ranking.services import leases
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import STYLE, make_judged_arena, publish, words
+from tests.ranking.helpers import STYLE, make_judged_arena, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
@@ -384,3 +386,102 @@ def test_a_combined_board_without_trust_says_so_in_words(board: Board) -> None:
     assert "No judge is trusted yet, so this leaderboard is identical to the human one." in page
     assert "λ is" not in page
     assert "counted here:" not in page
+
+
+# -- Tiers, and enough votes -----------------------------------------------------------------------
+
+
+def headings_of(page: str) -> list[str]:
+    """The names of the tiers and candidates in the table, from the top."""
+    table = markup(page).split('<table class="board">')[1].split("</table>")[0]
+    found = re.findall(
+        r'<th scope="rowgroup"[^>]*>([^<]+)|<th scope="row"[^>]*><a [^>]*>([^<]+)', table
+    )
+    return [tier.strip() or name for tier, name in found]
+
+
+def test_tiers_are_bands_across_the_table(board: Board) -> None:
+    first, second, third = board.ranked
+    page = board.says(tiers=[[first.pk], [third.pk, second.pk]])
+    assert headings_of(page) == ["Tier 1", str(first), "Tier 2", str(second), str(third)]
+    assert "clearly above every candidate of the tiers below" in words(page)
+    by_name = headings_of(board.page("?sort=name"))
+    assert by_name == sorted(map(str, board.ranked))
+
+
+def test_a_single_tier_says_nothing(board: Board) -> None:
+    page = board.says(tiers=[[candidate.pk for candidate in board.ranked]])
+    assert headings_of(page) == [str(candidate) for candidate in board.ranked]
+
+
+def test_tiers_that_newer_scores_contradict_are_not_drawn(board: Board) -> None:
+    first, second, third = board.ranked
+    page = board.says(tiers=[[second.pk], [first.pk, third.pk]])
+    assert headings_of(page) == [str(candidate) for candidate in board.ranked]
+
+
+def test_who_has_no_interval_is_in_no_tier(board: Board) -> None:
+    first, second, third = board.ranked
+    page = board.says(tiers=[[first.pk], [third.pk]])
+    assert headings_of(page) == ["Tier 1", str(first), str(second), "Tier 2", str(third)]
+    assert page.count('class="no-tier"') == 1
+
+
+def test_tiers_are_measured_and_nobody_is_alone_on_top_without_a_clear_lead(
+    client: Client,
+) -> None:
+    for n_raters, alone in ((8, True), (3, False)):
+        arena = make_arena(3, 40, slug=f"raters-{n_raters}")
+        strong, *weak = arena.candidates.order_by("pk")
+        raters = [make_person() for _ in range(n_raters)]
+        for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+            for other in weak:
+                outcome = "right" if turn % 10 == 0 else "left"
+                make_vote(arena, strong, other, outcome, prompt, raters[turn % n_raters])
+            make_vote(
+                arena, *weak, ["left", "right"][turn // 2 % 2], prompt, raters[turn % n_raters]
+            )
+        snapshot = publish(arena)
+        tiers = snapshot.findings["tiers"]
+        assert (tiers[0] == [strong.pk]) == alone
+        best = snapshot.standings.get(candidate=strong)
+        assert (best.sure_rank_high == 1) == alone
+        page = words(client.get(f"/a/{arena.slug}/").text)
+        assert (f"{strong} is the clear leader." in page) == alone
+
+
+def test_with_too_few_votes_a_board_collects_them_and_ranks_nobody(client: Client) -> None:
+    arena = make_arena(3, 6, slug="few")
+    candidates = list(arena.candidates.order_by("pk"))
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        left, right = candidates[turn % 3], candidates[(turn + 1) % 3]
+        make_vote(arena, left, right, "left", prompt, make_person())
+    publish(arena)
+    page = client.get("/a/few/").text
+    assert "Collecting votes: 6 of 15." in words(page)
+    assert 'class="board"' not in page
+    assert "leader yet" not in page
+    for address in ("/", "/a/few/embed/"):
+        assert "Collecting votes: 6 of 15." in words(client.get(address).text)
+    badge = client.get(f"/a/few/badge/{candidates[0].pk}.svg").text
+    assert "collecting votes: 6 of 15" in badge
+    assert "Collecting votes" in client.get(f"/a/few/candidates/{candidates[0].pk}/").text
+
+
+def test_a_conclusive_pair_shows_its_order_while_votes_are_collected(board: Board) -> None:
+    first, second, _ = board.ranked
+    evidence = {"needed": 120, "few_prompts": False, "enough": False}
+    board.reset(settings=board.snapshot.settings | {"evidence": evidence})
+    pair = {"upper": first.pk, "lower": second.pk, "separated": True, "votes": 0}
+    page = board.says(neighbours=[pair | {"words": "clear lead"}])
+    assert f"Collecting votes: 24 of 120. {first} clearly beats {second}." in words(page)
+    assert 'class="board"' in board.says(leader=first.pk)
+
+
+def test_the_first_board_is_one_with_enough_votes(client: Client, judge: Rater) -> None:
+    arena = make_judged_arena(judge)
+    arena.votes.filter(rater__kind="person").update(voided_at=timezone.now(), void_reason="a test")
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "left", arena.prompts.first(), make_person())
+    publish(arena)
+    assert client.get(f"/a/{arena.slug}/results.json").json()["raters"] == "judges"

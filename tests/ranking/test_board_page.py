@@ -20,7 +20,7 @@ from ranking.models import BoardPage, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import leases
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, make_voted_arena, markup, publish, words
+from tests.ranking.helpers import cast, make_voted_arena, markup, publish, rank_anyway, words
 
 pytestmark = pytest.mark.django_db
 
@@ -396,6 +396,7 @@ def long_arena(client: Client) -> Arena:
         standing.rank, standing.score = i + 1, 1500.0 - 5 * i
         standing.low, standing.high = standing.score - 40, standing.score + 40
     snapshot.standings.bulk_update(standings, ["rank", "score", "low", "high"])
+    rank_anyway(arena)
     return arena
 
 

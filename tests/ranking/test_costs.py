@@ -18,7 +18,7 @@ from arena.signals import announce, answers_changed
 from ranking.costs import CostAndSpeed, add_wins, expected_wins, read_costs
 from ranking.models import Standing
 from ranking.templatetags.ranking_tags import figures
-from tests.ranking.helpers import make_voted_arena, markup, publish
+from tests.ranking.helpers import make_voted_arena, markup, publish, rank_anyway
 
 NANO = 10**9
 SCALE = 400.0
@@ -116,7 +116,7 @@ def row_of(page: str, name: str) -> dict[str, str]:
     table = page[page.index('<table class="board">') :].partition("</table>")[0]
     head, _, body = table.partition("</thead>")
     columns = re.findall(r'<th\s+scope="col".*?</th>', head, re.DOTALL)
-    (row,) = [part for part in body.split("<tr>") if f">{name}</a>" in markup(part)]
+    (row,) = [part for part in body.split("<tr") if f">{name}</a>" in markup(part)]
     cells = re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row, re.DOTALL)
     return dict(zip(map(words_of, columns), map(words_of, cells), strict=True))
 
@@ -170,6 +170,7 @@ def test_the_board_and_its_files_tell_the_tokens_of_an_answer(client: Client, ar
     first.responses.update(tokens_in=1203, tokens_out=412)
     second.responses.update(tokens_out=95)
     publish(arena)
+    rank_anyway(arena)
     page = client.get("/a/support/?columns=tokens").text
     shown = [row_of(page, f"candidate-{n}")["Tokens"] for n in range(3)]
     assert shown == ["1.2k → 412", "– → 95", "–"]
@@ -198,6 +199,7 @@ def test_the_board_shows_prices_times_and_what_they_buy(
     client: Client, priced_arena: Arena
 ) -> None:
     publish(priced_arena)
+    rank_anyway(priced_arena)
     page = client.get("/a/support/?columns=price,seconds").content.decode()
     for heading in ("$ per 1,000", "Wins per $", "Seconds", "Wins per s"):
         assert heading in page
@@ -213,6 +215,7 @@ def test_the_table_says_how_many_wins_a_dollar_and_a_second_buy(
     client: Client, priced_arena: Arena
 ) -> None:
     snapshot = publish(priced_arena)
+    rank_anyway(priced_arena)
     page = client.get("/a/support/?columns=wins_per_dollar&columns=wins_per_second").text
     for number, dollars, waited in ((0, 0.001, 2.0), (1, 0.004, None), (2, None, None)):
         row, name = row_of(page, f"candidate-{number}"), f"candidate-{number}"
@@ -227,6 +230,7 @@ def test_the_board_is_sorted_by_what_is_paid_and_waited_for(
     client: Client, priced_arena: Arena, sort: str
 ) -> None:
     publish(priced_arena)
+    rank_anyway(priced_arena)
     page = client.get(f"/a/support/?sort={sort}").content.decode()
     names = re.findall(r'<th scope="row" class="name"><a [^>]+>([^<]+)</a>', markup(page))
     assert names[0] == "candidate-0"
@@ -241,6 +245,7 @@ def test_where_every_answer_is_free_nothing_is_won_per_dollar(
 ) -> None:
     Response.objects.update(cost=0)
     publish(priced_arena)
+    rank_anyway(priced_arena)
     page = client.get("/a/support/").content.decode()
     assert "$ per 1,000" in page
     assert "Wins per $" not in page
@@ -249,6 +254,7 @@ def test_where_every_answer_is_free_nothing_is_won_per_dollar(
 @pytest.mark.usefixtures("arena")
 def test_a_board_without_costs_has_no_such_columns(client: Client, arena: Arena) -> None:
     publish(arena)
+    rank_anyway(arena)
     page = client.get("/a/support/").content.decode()
     assert "Wins per" not in page
     assert "Seconds" not in page
@@ -258,6 +264,7 @@ def test_a_board_without_costs_has_no_such_columns(client: Client, arena: Arena)
 
 def test_the_files_say_the_same(client: Client, priced_arena: Arena) -> None:
     publish(priced_arena)
+    rank_anyway(priced_arena)
     found = json.loads(client.get("/a/support/results.json").content)
     rows = {row["candidate"]: row for row in found["standings"]}
     first = rows["candidate-0"]
@@ -279,6 +286,7 @@ def test_answers_that_come_without_votes_show_at_once(
     client: Client, arena: Arena, django_capture_on_commit_callbacks: Any
 ) -> None:
     publish(arena)
+    rank_anyway(arena)
     assert "Wins per $" not in client.get("/a/support/").content.decode()
     Response.objects.update(cost=NANO // 1000)
     with django_capture_on_commit_callbacks(execute=True):

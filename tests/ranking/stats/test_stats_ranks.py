@@ -6,7 +6,7 @@ from scipy import stats
 
 from ranking.stats import ranks
 from ranking.stats.battles import Battles
-from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.stats.ranks import clear_leader, rank_intervals, tiers
 from ranking.stats.sandwich import Sandwich
 
 
@@ -165,3 +165,55 @@ def test_two_equals_at_the_top_are_rarely_a_leader():
         fit = Sandwich().fit(Battles.from_arrays(left, right, score))
         named += clear_leader(fit.model_.theta_, fit.covariance_) is not None
     assert named <= 15
+
+
+# -- Tiers -----------------------------------------------------------------------------------------
+
+
+def tiers_of(theta, covariance):
+    order = np.argsort(-np.asarray(theta))
+    _, worst = rank_intervals(theta, covariance, simultaneous=True)
+    return tiers(worst[order])
+
+
+def test_a_tier_ends_where_everybody_in_it_beats_everybody_below():
+    assert tiers_of([10, 9.9, 5, 4.9, 0], 0.01 * np.eye(5)).tolist() == [1, 1, 2, 2, 3]
+    # The second is clearly above the third, but the first, whose error is large, is not.
+    wide = np.diag([9.0, 0.01, 0.01])
+    assert tiers_of([10, 9, 5], wide).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("worst", [[], [1], [2, 2], [3, 3, 3]])
+def test_without_a_clear_difference_there_is_one_tier(worst):
+    assert tiers(worst).tolist() == [1] * len(worst)
+
+
+@pytest.mark.parametrize(
+    ("n_equals", "boards"), [(5, 200), (20, 60), pytest.param(200, 20, marks=pytest.mark.slow)]
+)
+def test_equals_are_split_on_at_most_one_board_in_twenty(n_equals, boards):
+    """With errors that are correlated and unequal, as those of clustered votes."""
+    rng = np.random.default_rng(n_equals)
+    root = rng.normal(size=(n_equals, n_equals)) * rng.uniform(0.3, 2, n_equals)[:, None]
+    covariance = root @ root.T / n_equals
+    splits = sum(
+        tiers_of(rng.multivariate_normal(np.zeros(n_equals), covariance), covariance).max() > 1
+        for _ in range(boards)
+    )
+    # Above this number, a rate of 5 % would be rejected at 1 in 1,000.
+    assert splits <= stats.binom.ppf(0.999, boards, 0.05)
+
+
+def test_every_statement_between_tiers_is_true_on_most_boards():
+    rng = np.random.default_rng(1)
+    truth = np.repeat([2.0, 1.0, 0.0], 4)
+    wrong = drawn = 0
+    for _ in range(100):
+        theta = truth + rng.normal(size=12) * 0.15
+        order = np.argsort(-theta)
+        found = tiers_of(theta, 0.0225 * np.eye(12))
+        drawn += found.max() == 3
+        above = found[:, None] < found[None, :]
+        wrong += (above & (truth[order][:, None] <= truth[order][None, :])).any()
+    assert wrong <= stats.binom.ppf(0.999, 100, 0.05)
+    assert drawn > 10
