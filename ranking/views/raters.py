@@ -16,6 +16,7 @@ from arena.outcomes import LEFT, RIGHT
 from arena.views.raters import HtmxRequest, find_rater
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
+from ranking.raters import summarise
 from ranking.record import PER_PAGE, count_agreement
 from ranking.stats.differences import MOST_VOTES, Lead
 
@@ -74,12 +75,15 @@ def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
 def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
     """The reader's own votes in an arena, newest first; htmx gets the last ten alone."""
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
-    votes = _votes_of(find_rater(request), arena)
+    rater = find_rater(request)
+    votes = _votes_of(rater, arena)
     if request.htmx:
         part = {"arena": arena, "votes": votes[:LAST]}
         return render(request, "ranking/_my_votes.html", part)
     page = Paginator(votes, PER_PAGE).get_page(request.GET.get("page", "1"))
     context: dict[str, Any] = {"arena": arena, "page": page, "votes": page.object_list}
+    if rater is not None and page.paginator.count:
+        context["summary"] = summarise(arena, rater)
     return render(request, "ranking/my_votes.html", context)
 
 

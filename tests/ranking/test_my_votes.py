@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -10,7 +11,9 @@ from django.utils import timezone
 from arena.models import Arena, Comparison, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair
 from arena.services.voting import cast_vote
+from ranking.raters import shrunk_scores, summarise
 from ranking.reasons import count_reasons
+from ranking.tallies import VoteCounts
 from tests.factories import make_person
 
 pytestmark = pytest.mark.django_db
@@ -114,3 +117,43 @@ def test_reasons_of_voided_votes_count_for_nothing(arena: Arena) -> None:
     Reason.objects.create(vote=vote, side="left", tag="clear")
     Vote.objects.update(voided_at=timezone.now(), void_reason="spam")
     assert count_reasons(arena) == []
+
+
+# -- A rater's own ranking -------------------------------------------------------------------------
+
+
+def test_a_raters_page_ranks_by_their_own_votes_alone(arena: Arena) -> None:
+    rater, now = make_person(), timezone.now()
+    for prompt in arena.prompts.order_by("pk"):
+        first, second, third = prompt.responses.order_by("pk")
+        for better, worse in ((first, second), (first, third), (second, third)):
+            comparison = issue_pair(
+                arena=arena, rater=rater, responses=(better.pk, worse.pk), now=now
+            )
+            is_left = comparison.left_id == better.candidate_id
+            outcome = "left" if is_left else "right"
+            cast_vote(comparison=comparison, rater=rater, outcome=outcome, now=now)
+    for _ in range(5):
+        cast(arena, "candidate-1")  # others see it the other way round
+    summary = summarise(arena, rater)
+    assert [place.candidate for place in summary.places] == [f"candidate-{i}" for i in range(3)]
+    assert [place.rank for place in summary.places] == [1, 2, 3]
+    assert (summary.same, summary.others) == (0, 5)
+    assert 1000 < summary.places[0].score < 1400  # twelve votes without a loss, and yet finite
+    page = reader(rater).get(reverse("my_votes", args=[arena.slug])).text
+    assert "Scores are pulled towards 1000" in page
+    assert "of 5 votes on the same answers" in page
+
+
+def test_few_votes_make_no_ranking(arena: Arena) -> None:
+    vote = cast(arena, "candidate-0")
+    assert summarise(arena, vote.rater).places == []
+    page = reader(vote.rater).get(reverse("my_votes", args=[arena.slug])).text
+    assert "after ten decisive votes" in page
+
+
+def test_shrunk_scores_solve_the_penalised_likelihood() -> None:
+    """Two candidates, three wins to none, and two ties: odds of (3 + 1) to 1."""
+    counts = VoteCounts.count(*(np.array([n] * 3) for n in (1, 2, 0, np.nan, 1, 1)))
+    scores = shrunk_scores(counts.per_pair(), np.array([1, 2]))
+    assert np.isclose(scores[0] - scores[1], 400 * np.log10(4))

@@ -1,0 +1,154 @@
+"""What a rater's own votes say: agreement with others, pairs they helped to settle, a ranking."""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from arena.models import Arena, Rater, Vote
+from arena.outcomes import mirror
+from ranking.comparison import DifferenceBoard, load_difference_boards
+from ranking.models import Raters, Snapshot
+from ranking.services.cluster_tallies import count_by_prompt
+from ranking.stats.battles import Pairs
+from ranking.stats.bradley_terry import maximise
+from ranking.stats.differences import Lead
+from ranking.tallies import VoteCounts, pair_battles
+from ranking.votes import Floats, Ints
+
+VOTES_READ = 300  # the latest votes that agreement and settled pairs are read from
+FEWEST = 10  # votes before a ranking is shown
+# Every candidate begins with two ties against the others, so one lucky vote moves it little.
+TIES_AT_FIRST = 2.0
+ELO_PER_THETA = 400 / np.log(10)
+
+
+@dataclass(frozen=True)
+class OwnPlace:
+    """A candidate in a rater's own ranking, and in everybody's; None if it has no rank there."""
+
+    candidate: str
+    rank: int
+    score: float
+    everybody: int | None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A pair whose order is conclusive, and the rater's part in it."""
+
+    better: str
+    worse: str
+    votes: int
+
+
+@dataclass(frozen=True)
+class RaterSummary:
+    """A rater's votes in an arena. `same` of the `others` votes on the same answers agree."""
+
+    votes: int
+    same: int
+    others: int
+    settled: list[Settled]
+    places: list[OwnPlace]
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.same / self.others) if self.others else 0
+
+
+def summarise(arena: Arena, rater: Rater) -> RaterSummary:
+    own = Vote.objects.live().filter(arena=arena, rater=rater)
+    latest = list(own.order_by("-pk").select_related("comparison")[:VOTES_READ])
+    same, others = _agreement(latest, rater)
+    names = {c.pk: str(c) for c in arena.candidates.revealed()}
+    snapshot = Snapshot.objects.current().of_arena(arena)
+    snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")
+    board = next(iter(load_difference_boards(snapshot).values()), None)
+    counts = count_by_prompt(own).per_pair()
+    return RaterSummary(
+        votes=int(counts.votes.sum()),
+        same=same,
+        others=others,
+        settled=_settled(latest, board, names) if board else [],
+        places=_places(counts, board, names) if counts.decided.sum() >= FEWEST else [],
+    )
+
+
+def _agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]:
+    """How many votes of other people on the same answers there are, and agree; one query."""
+    own: dict[frozenset[int | None], Vote] = {}
+    for vote in latest:
+        comparison = vote.comparison
+        answers = frozenset((comparison.left_response_id, comparison.right_response_id))
+        if None not in answers:
+            own[answers] = vote
+    ids = set().union(*own) if own else set()
+    votes = Vote.objects.live().of_people().exclude(rater=rater)
+    rows = votes.filter(
+        comparison__left_response__in=ids, comparison__right_response__in=ids
+    ).values_list("comparison__left_response", "comparison__right_response", "outcome")
+    same = others = 0
+    for left, right, outcome in rows:
+        if vote_on_same := own.get(frozenset((left, right))):
+            is_flipped = left != vote_on_same.comparison.left_response_id
+            others += 1
+            same += (mirror(outcome) if is_flipped else outcome) == vote_on_same.outcome
+    return same, others
+
+
+def _settled(latest: list[Vote], board: DifferenceBoard, names: dict[int, str]) -> list[Settled]:
+    """The pairs voted on whose order is conclusive, the most often voted on first."""
+    pairs = Counter(
+        (min(pair), max(pair))
+        for vote in latest
+        if (pair := (vote.comparison.left_id, vote.comparison.right_id))
+    )
+    settled = []
+    for (low, high), n in pairs.most_common():
+        difference = board.difference(low, high, forecast=False)
+        if difference.is_decided and low in names and high in names:
+            better, worse = (low, high) if difference.lead == Lead.AHEAD else (high, low)
+            settled.append(Settled(names[better], names[worse], n))
+    return settled
+
+
+def _places(
+    counts: VoteCounts, board: DifferenceBoard | None, names: dict[int, str]
+) -> list[OwnPlace]:
+    """The candidates that the rater has met, by their own votes alone; best first."""
+    met = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
+    scores = dict(zip(met.tolist(), shrunk_scores(counts, met).tolist(), strict=True))
+    standings = board.standings if board else {}
+    ordered = sorted((pk for pk in scores if pk in names), key=lambda pk: -scores[pk])
+    return [
+        OwnPlace(
+            names[pk],
+            1 + sum(round(scores[other]) > round(scores[pk]) for other in ordered),
+            scores[pk],
+            standings[pk].rank if pk in standings else None,
+        )
+        for pk in ordered
+    ]
+
+
+def shrunk_scores(counts: VoteCounts, candidates: Ints) -> Floats:
+    """(K,): Elo from few votes, by Bradley-Terry with ties added between all candidates.
+
+    The ties weigh TIES_AT_FIRST per candidate. They connect all candidates, so that every score is
+    finite, and pull the scores towards one another, the more the fewer votes there are.
+    """
+    battles = pair_battles(counts, candidates, both_bad_is_tie=False)
+    pairs = np.array(list(combinations(range(len(candidates)), 2)), np.int64).reshape(-1, 2)
+    weight = np.full(len(pairs), TIES_AT_FIRST / max(len(candidates) - 1, 1))
+    total = Pairs.total(
+        len(candidates),
+        np.concatenate([battles.first, pairs[:, 0]]),
+        np.concatenate([battles.second, pairs[:, 1]]),
+        np.concatenate([battles.score, np.full(len(pairs), 0.5)]),
+        np.concatenate([battles.weight * battles.count, weight]),
+    )
+    theta, _ = maximise(total)
+    scores: Floats = 1000 + ELO_PER_THETA * theta
+    return scores
