@@ -307,7 +307,8 @@ def clean_score(value: Any) -> float:
 class LabelRow:
     """One person's label: an `outcome` for two responses, or a `score` for one.
 
-    `response_2` is '' for a score, `rater` is '' if the file names nobody.
+    `response_2` is '' for a score, `rater` is '' if the file names nobody. `model_1` and `model_2`
+    wrote the responses.
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
@@ -317,6 +318,8 @@ class LabelRow:
     reference: Text = ""
     rubric: Text = ""
     category: Category = ""
+    model_1: NameOrNone = ""
+    model_2: NameOrNone = ""
     rater: NameOrNone = ""
     outcome: Annotated[str, PlainValidator(clean_label)] = ""
     score: Annotated[float | None, PlainValidator(clean_score)] = None
@@ -336,7 +339,8 @@ _COMMON = ("reference", "rubric", "category", "rater")
 _PAIR = {"prompt": "prompt", "response_1": "response_1", "response_2": "response_2"}
 _SCORE = {"prompt": "prompt", "response_1": "response", "score": "score"}
 PAIR_LABEL: Schema[LabelRow] = Schema(
-    LabelRow, _PAIR | {"outcome": "label"} | {name: name for name in _COMMON}
+    LabelRow,
+    _PAIR | {"outcome": "label"} | {name: name for name in (*_COMMON, "model_1", "model_2")},
 )
 SCORE_LABEL: Schema[LabelRow] = Schema(LabelRow, _SCORE | {name: name for name in _COMMON})
 

@@ -1,5 +1,6 @@
 """What the commands of judges share: following runs, and describing a calibration in words."""
 
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,8 +12,11 @@ from arena.management import progress
 from arena.management.progress import NO_WORKER
 from arena.models import Run
 from arena.tasks import enqueue_due_calls
+from judges.core.spec import Example
 from judges.models import Calibration, LabelSet
 from judges.reports import RunReport, report_on
+from judges.services.labels import examples_from, rubric_in
+from judges.services.registry import Switches
 from judges.wording import HONEYPOTS
 
 Figures = dict[str, Any]
@@ -47,6 +51,49 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
         requests = f"{report.requests} requests for {report.calls} calls"
         out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")
     return True
+
+
+# -- A judge's switches ----------------------------------------------------------------------------
+
+
+def add_switches(parser: ArgumentParser) -> None:
+    """Add the options that make another judge of the same endpoint, model and rubric."""
+    add = parser.add_argument
+    add(
+        "--order-policy",
+        choices=["abstain", "tie", "average"],
+        default="abstain",
+        help="what to do if a verdict is inconsistent when swapped; default: abstain",
+    )
+    add("--soft", action="store_true", help="record probabilities where the endpoint does")
+    add("--any-length", action="store_true", help="do not mention length to the judge")
+    add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
+    add("--examples-from", metavar="SET", help="the label set to draw the examples from")
+    add("--unpinned", action="store_true", help="allow a model name that can change")
+
+
+def switches_of(name: str, options: Figures) -> Switches:
+    """Return the switches of the judge called `name`; raises CommandError and JudgeError."""
+    return Switches(
+        examples=_examples(name, options),
+        swap_policy=options["order_policy"],
+        unpinned=options["unpinned"],
+        length_neutral=False if options["any_length"] else None,
+        soft=options["soft"],
+    )
+
+
+def _examples(name: str, options: Figures) -> tuple[Example, ...]:
+    if options["examples"] is None:
+        return ()
+    if not options["examples_from"]:
+        raise CommandError("--examples needs --examples-from: the label set to draw them from.")
+    return examples_from(
+        name=options["examples_from"],
+        rubric=rubric_in(name),
+        n=options["examples"],
+        seed=int(options["seed"]),
+    )
 
 
 # -- Calibrations ----------------------------------------------------------------------------------

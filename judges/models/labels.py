@@ -45,6 +45,8 @@ class LabelItem(models.Model):
     reference = models.TextField(blank=True)
     rubric = models.TextField(blank=True)
     category = models.CharField(max_length=100, blank=True)
+    model_1 = models.CharField(max_length=200, blank=True, help_text="Wrote the first answer.")
+    model_2 = models.CharField(max_length=200, blank=True, help_text="Wrote the second answer.")
     trap = models.CharField(max_length=20, blank=True)
     trap_side = models.CharField(max_length=10, blank=True)
 

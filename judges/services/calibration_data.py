@@ -15,6 +15,7 @@ from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response
 from arena.outcomes import COUNTED, mirror
 from judges.core.calibration.items import PairItem, ScoreItem
+from judges.core.spec import family_of
 from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
 from judges.services.planning import families_in
 from judges.services.subjects import key_of_pair, read_subject
@@ -52,7 +53,7 @@ class SettledJudgement:
 
 
 @dataclass
-class _People:
+class PairVotes:
     """People's votes on two responses of an arena; the lower id is left."""
 
     prompt: int
@@ -117,6 +118,7 @@ def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
     """Return the labelled pairs on which the judge has a settled judgement."""
     judgements, labels = settled_judgements(epoch, labels_in), labels_of(labels_in, "outcome")
     items = []
+    models = _models_of(labels_in)
     for pk, key, prompt, category, left, right in _items(labels_in):
         samples = judgements.get(pk, {})
         if first := samples.get(0):
@@ -133,6 +135,7 @@ def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
                     length_left=left,
                     length_right=right,
                     repeats=tuple(samples[n].outcome for n in sorted(samples) if n),
+                    own_family=_own_side(epoch.judge.family, models.get(pk, ["", ""])),
                 )
             )
     return items
@@ -166,6 +169,12 @@ def _items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]
     return rows.values_list(*columns)
 
 
+def _models_of(labels_in: LabelSet) -> dict[int, list[str]]:
+    """Map item -> the families of the models that wrote its two answers, where one is known."""
+    rows = labels_in.items.exclude(model_1="", model_2="").values_list("pk", "model_1", "model_2")
+    return {pk: [family_of(model) if model else "" for model in models] for pk, *models in rows}
+
+
 def labels_of(labels_in: LabelSet, column: str) -> dict[int, tuple[tuple[str, Any], ...]]:
     """Map item -> (rater, label) of all its labels."""
     rows = Label.objects.filter(item__labels_in=labels_in).order_by("pk")
@@ -184,7 +193,7 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
         settled = _settled_by_jury(epoch, arena)
     else:
         settled = _settled_by_judge(epoch, arena)
-    people = {key: votes for key, votes in _people_in(arena).items() if key in settled}
+    people = {key: votes for key, votes in people_in(arena).items() if key in settled}
     lengths = _lengths(people)
     families, family = families_in(arena), epoch.judge.family
     return [
@@ -197,8 +206,8 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
             state=settled[key].state,
             forward=settled[key].forward,
             reverse=settled[key].reverse,
-            length_left=lengths[_ids(key)[0]],
-            length_right=lengths[_ids(key)[1]],
+            length_left=lengths[ids_of(key)[0]],
+            length_right=lengths[ids_of(key)[1]],
             own_family=_own_side(family, [families.get(pk, "") for pk in votes.candidates]),
         )
         for key, votes in people.items()
@@ -207,7 +216,7 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
 
 def voted_on(arena: Arena) -> dict[str, tuple[int, int, int]]:
     """Map each pair that people voted on to its prompt and two candidates, the lower id's first."""
-    return {key: (votes.prompt, *votes.candidates) for key, votes in _people_in(arena).items()}
+    return {key: (votes.prompt, *votes.candidates) for key, votes in people_in(arena).items()}
 
 
 def _settled_by_judge(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]:
@@ -245,8 +254,8 @@ def _sides_of(comparison: Comparison) -> Sides:
     return Sides(left, right)
 
 
-def _people_in(arena: Arena) -> dict[str, _People]:
-    """Load the votes of people who had not read a judge's reasoning.
+def people_in(arena: Arena) -> dict[str, PairVotes]:
+    """Return the votes of people who had not read a judge's reasoning.
 
     A pair that was issued without being drawn was requested from a verdict's page, so a vote on it
     is no independent label.
@@ -263,26 +272,26 @@ def _people_in(arena: Arena) -> dict[str, _People]:
         "comparison__left", "comparison__right",
         "comparison__left_response", "comparison__right_response",
     )  # fmt: skip
-    people: dict[str, _People] = {}
+    people: dict[str, PairVotes] = {}
     for pk, outcome, rater, name, file, prompt, category, left, right, first, second in rows:
         is_swapped = first > second
         key = key_of_pair(first, second)
         if key not in people:
             candidates = (right, left) if is_swapped else (left, right)
-            people[key] = _People(prompt or 0, category or "", candidates)
+            people[key] = PairVotes(prompt or 0, category or "", candidates)
         # Imported votes without a name share one rater, though each may be another person's.
         person = str(rater) if name or file is None else f"vote {pk}"
         people[key].labels[person] = mirror(outcome) if is_swapped else outcome
     return people
 
 
-def _ids(key: str) -> tuple[int, int]:
+def ids_of(key: str) -> tuple[int, int]:
     low, high = read_subject(key).shown
     return low, high
 
 
 def _lengths(keys: Iterable[str]) -> Mapping[int, int]:
-    ids = sorted({pk for key in keys for pk in _ids(key)})
+    ids = sorted({pk for key in keys for pk in ids_of(key)})
     lengths: dict[int, int] = {}
     for start in range(0, len(ids), 1000):
         rows = Response.objects.filter(pk__in=ids[start : start + 1000])

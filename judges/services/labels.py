@@ -20,13 +20,13 @@ from arena.files.reader import (
     unreadable,
 )
 from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
-from arena.models import Arena
+from arena.models import Arena, Response
 from arena.outcomes import BOTH_BAD, mirror
 from arena.validation import InputError, quoted
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
 from judges.models import Epoch, Label, LabelItem, LabelSet
-from judges.services.calibration_data import voted_on
+from judges.services.calibration_data import ids_of, people_in, voted_on
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -64,6 +64,7 @@ class LabelledItem:
     rubric: str
     category: str
     line: int
+    models: tuple[str, str] = ("", "")
     said: dict[str, Said] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
@@ -76,11 +77,15 @@ class LabelledItem:
 
 @dataclass(frozen=True)
 class LabelFile:
-    """The labels of one file; `empty` counts the rows left out because a text in them is blank."""
+    """The labels of one file; `empty` counts the rows left out because a text in them is blank.
+
+    `notes` say what else was left out or overruled, in sentences.
+    """
 
     kind: str
     items: list[LabelledItem]
     empty: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def labels(self) -> int:
@@ -89,14 +94,23 @@ class LabelFile:
     @property
     def digest(self) -> str:
         """SHA-256 of what the file says, whatever its format and the order of its rows."""
-        content = sorted([one.key, one.category, sorted(one.said.items())] for one in self.items)
+        content = sorted(
+            [
+                one.key,
+                one.category,
+                sorted(one.said.items()),
+                *(one.models if any(one.models) else []),
+            ]
+            for one in self.items
+        )
         return hashlib.sha256(json.dumps([self.kind, content]).encode()).hexdigest()
 
 
-def read_labels(path: Path) -> LabelFile:
+def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
     """Read and check a whole file.
 
-    Raises LabelsError where a row is bad, and FileError where the file is.
+    Raises LabelsError where a row is bad, unless these are to be skipped, and FileError where the
+    file is.
     """
     collected = _Collected()
     problems: list[tuple[int, InputError]] = []
@@ -107,11 +121,14 @@ def read_labels(path: Path) -> LabelFile:
             collected.add(row.line, parse_label(row.content))
         except InputError as error:
             problems.append((row.line, error))
-    if problems:
-        raise LabelsError(_in_words(path, problems))
+    if problems and not skip_bad:
+        raise LabelsError(_in_words(path, problems, "Nothing was read"))
     if not collected.items:
         raise FileError(f"{path} has no labels.")
-    return LabelFile(collected.kind, list(collected.items.values()), collected.empty)
+    notes = [_in_words(path, problems, "Skipped")] if problems else []
+    notes += collected.notes()
+    items = list(collected.items.values())
+    return LabelFile(collected.kind, items, collected.empty, tuple(notes))
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -130,7 +147,7 @@ def _suffice(names: Sequence[str]) -> bool:
     return "prompt" in known and bool(known & {"label", "score"})
 
 
-def _in_words(path: Path, problems: list[tuple[int, InputError]]) -> str:
+def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
     told = [
         f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.reason}"
         for line, error in problems[:MOST_SHOWN]
@@ -138,7 +155,7 @@ def _in_words(path: Path, problems: list[tuple[int, InputError]]) -> str:
     if len(problems) > MOST_SHOWN:
         told.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
     rows = "1 bad row" if len(problems) == 1 else f"{len(problems):,} bad rows"
-    return "\n".join([*told, f"Nothing was read: {rows}."])
+    return "\n".join([*told, f"{effect}: {rows}."])
 
 
 class _Collected:
@@ -148,6 +165,7 @@ class _Collected:
         self.kind = ""
         self.empty = 0
         self.items: dict[ItemKey, LabelledItem] = {}
+        self.recategorised: list[str] = []
 
     def add(self, line: int, row: LabelRow) -> None:
         """Add what a row says; raises InputError where it contradicts an earlier one."""
@@ -160,11 +178,21 @@ class _Collected:
         item, turned = self._item(line, row)
         if row.category != item.category:
             first = f"{quoted(item.category)} in line {item.line}"
-            raise InputError(
-                f"is {quoted(row.category)}, but the same item has {first}", "category"
+            self.recategorised.append(
+                f"Line {line}: the category is {quoted(row.category)}, but the same item has "
+                f"{first}, which counts."
             )
+        if not any(item.models):
+            item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
         said: Said = row.score if row.score is not None else row.outcome
         _note(item, line, row.rater, mirror(row.outcome) if turned else said)
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each of the first items with two categories."""
+        told = self.recategorised[:MOST_SHOWN]
+        if more := len(self.recategorised) - len(told):
+            told.append(f"... and {more:,} more rows with another category.")
+        return told
 
     def _item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
         key = (row.prompt, row.response_1, row.response_2, row.reference, row.rubric)
@@ -268,6 +296,8 @@ def _item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
         reference=labelled.reference,
         rubric=labelled.rubric,
         category=labelled.category,
+        model_1=labelled.models[0],
+        model_2=labelled.models[1],
     )
 
 
@@ -277,22 +307,54 @@ def _label(item: LabelItem, rater: str, said: str | float) -> Label:
     return Label(item=item, rater=rater, score=said)
 
 
+def labels_of_votes(arena: Arena) -> LabelFile:
+    """Return the human votes of an arena as labels, to measure a judge without a vote of its own.
+
+    Another team's model is left out before it is disclosed. Raises JudgeError without votes.
+    """
+    families = families_in(arena)
+    models = dict(arena.candidates.values_list("pk", "model"))
+    people = people_in(arena)
+    answers = Response.objects.select_related("prompt").in_bulk(
+        {pk for key in people for pk in ids_of(key)}
+    )
+    items: dict[str, LabelledItem] = {}
+    for key, votes in people.items():
+        low, high = (answers[pk] for pk in ids_of(key))
+        prompt = low.prompt
+        known = [models[pk] if families.get(pk) else "" for pk in votes.candidates]
+        texts = (prompt.text, low.text, high.text, prompt.reference, prompt.rubric)
+        item = LabelledItem(*texts, votes.category, 0, (known[0], known[1]), dict(votes.labels))
+        same = items.setdefault(item.key, item)  # other candidates may have given the same answers
+        same.said = item.said | same.said
+    if not items:
+        raise JudgeError(NO_VOTES)
+    return LabelFile(LabelSet.Kind.PAIRS, list(items.values()))
+
+
 # -- Pairs that people voted on --------------------------------------------------------------------
 
+NO_VOTES = "Nobody has voted on two answers of this arena yet."
 LISTWISE = "A listwise judge judges whole lists: start a run in the arena, then calibrate it here."
 
 
 def order_of_voted(
-    *, arena: Arena, spec: JudgeSpec, epoch: Epoch | None, limit: int | None, seed: str
+    *,
+    arena: Arena,
+    spec: JudgeSpec,
+    epoch: Epoch | None,
+    limit: int | None,
+    seed: str,
+    own_family: bool = False,
 ) -> JudgeOrder | None:
     """Return an order of the pairs that people voted on and the judge has not judged.
 
     At most `limit` of them, drawn by seed; None where nothing is left. Pairs with an answer of the
-    judge's own family are left out, because its votes count in the arena like any others. Raises
-    JudgeError for a listwise judge.
+    judge's own family are left out unless `own_family`, because its votes count in the arena like
+    any others. Raises JudgeError for a listwise judge.
     """
     picks = _voted_picks(arena, spec, epoch)
-    fair = exclude_family(picks, spec.family, families_in(arena))
+    fair = picks if own_family else exclude_family(picks, spec.family, families_in(arena))
     shuffled = sorted(fair, key=lambda pick: _draw(seed, pick.responses))
     chosen = shuffled if limit is None else shuffled[:limit]
     if not chosen:
@@ -300,7 +362,7 @@ def order_of_voted(
     if spec.protocol == "listwise":
         raise JudgeError(LISTWISE)
     suffix = criteria_suffix(arena.criteria)
-    member = Member(spec, epoch, False, chosen, calls_for(spec, chosen, suffix), suffix)
+    member = Member(spec, epoch, own_family, chosen, calls_for(spec, chosen, suffix), suffix)
     left_out = []
     if own := len(picks) - len(fair):
         left_out.append(

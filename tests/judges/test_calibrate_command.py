@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError
 
 from arena.calls.models import Call
-from arena.models import Arena, Run
+from arena.models import Arena, Run, Vote
 from judges.models import Calibration, Judge, Label, LabelSet
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, fails, prefers
@@ -143,9 +143,41 @@ def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> 
 
 
 @pytest.mark.usefixtures("worker")
+def test_self_preference_is_measured_without_a_vote(local: FakeServer) -> None:
+    arena, ann = make_arena(2, 6), make_person()
+    arena.candidates.filter(name="candidate-0").update(model="judge-7b-2024")
+    for number in range(5):
+        vote_on(issue_pair(arena, ann, number), ann, "right")
+    local.otherwise = answer_verdicts(prefers("-0 of"))
+    said = calibrate("--arena", arena.slug, "--no-votes", judge=LOCAL)
+    assert "5 verdicts, 10 calls" in said
+    assert "Its votes count on the judges' leaderboard" not in said
+    assert not Vote.objects.filter(rater__kind="judge").exists()
+    calibration = Calibration.objects.get()
+    assert (calibration.arena, calibration.label_set.name) == (
+        None,
+        f"Human votes in {arena.slug}",
+    )
+    own = calibration.report["own_family"]
+    assert (own["judge"]["value"], own["people"]["value"]) == (1, 0)
+
+
+@pytest.mark.usefixtures("worker")
+def test_switches_make_another_judge(tmp_path: Path, local: FakeServer) -> None:
+    local.otherwise = answer_verdicts(prefers("GOOD"))
+    calibrate("--labels", labels(tmp_path, 6), judge=LOCAL)
+    examples = ("--examples=2", "--examples-from=labels.jsonl", "--order-policy=tie", "--soft")
+    said = calibrate("--labels", labels(tmp_path, 6), *examples, judge=LOCAL)
+    assert "4 verdicts, 8 calls" in said
+    assert "2 items can't be judged by this judge and are left out." in said
+    judge = Judge.objects.order_by("pk").last()
+    assert (len(judge.examples), judge.order_policy, judge.soft) == (2, "tie", True)
+
+
+@pytest.mark.usefixtures("worker")
 def test_honeypots_are_made_and_counted() -> None:
     said = calibrate("--honeypots", make_arena(2, 6).slug, "--limit=5")
-    assert "20 honeypots" in said
+    assert "50 honeypots" in said
     assert "Honeypot failures: " in said
     assert "is not trusted" in said
     assert "not a real model" in said
@@ -167,6 +199,10 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
         (["--arena", "x", "--repeat=-1"], "between 0 and 100"),
         (["--arena", "x", "--cap=much"], "must be an amount of dollars"),
         (["--arena", "x", "--cap=-1"], "must be an amount of dollars"),
+        (["--labels", "x", "--no-votes"], "--no-votes works with --arena only"),
+        (["--arena", "x", "--everywhere"], "--everywhere works with --labels only"),
+        (["--arena", "x", "--examples=2"], "--examples needs --examples-from"),
+        (["--arena", "x", "--examples=2", "--seed=a"], "--seed is a whole number"),
         ([], "one of the arguments"),
     ],
 )

@@ -15,6 +15,7 @@ from arena.files import reader
 from arena.files.reader import FileError
 from judges.models import Label, LabelItem, LabelSet
 from judges.services.labels import LabelFile, LabelsError, add_labels, drawn, items_of, read_labels
+from tests.judges.helpers import write_labels
 
 PAIR = {"prompt": "Why?", "response_1": "Because.", "response_2": "No idea.", "label": "1"}
 SCORE = {"prompt": "Why?", "response": "Because.", "score": 4}
@@ -133,7 +134,6 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),
         (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who said left in line"),
-        (PAIR | {"rater": "bob", "category": "code"}, "line 2, category: is 'code', but"),
         (PAIR | {"response_1": "x" * 1_000_001}, "the limit is 1,000,000"),
     ],
 )  # fmt: skip
@@ -260,3 +260,38 @@ def test_a_draw_is_the_same_whatever_the_order_of_the_items(tmp_path: Path) -> N
     assert len(chosen) == 5
     assert chosen != {item.key for item in drawn(items, 5, "2")}
     assert len(drawn(items, None, "1")) == 30
+
+
+def test_the_first_category_of_an_item_counts_and_another_is_a_note(tmp_path: Path) -> None:
+    rows = [PAIR | {"category": "code"}, PAIR | {"rater": "bob", "category": "poems"}]
+    file = read_labels(write_labels(tmp_path, rows))
+    (item,) = file.items
+    assert (item.category, len(item.said)) == ("code", 2)
+    (note,) = file.notes
+    assert note == (
+        "Line 2: the category is 'poems', but the same item has 'code' in line 1, which counts."
+    )
+
+
+def test_bad_rows_may_be_skipped_and_are_named(tmp_path: Path) -> None:
+    path = write_labels(tmp_path, [PAIR, PAIR | {"rater": "bob", "label": "C"}])
+    with pytest.raises(LabelsError, match="Nothing was read: 1 bad row"):
+        read_labels(path)
+    file = read_labels(path, skip_bad=True)
+    assert file.labels == 1
+    (note,) = file.notes
+    assert "line 2, label: is 'C'" in note
+    assert note.endswith("Skipped: 1 bad row.")
+
+
+@pytest.mark.django_db
+def test_the_models_that_wrote_the_answers_go_with_them(tmp_path: Path) -> None:
+    named = PAIR | {"model_1": "gpt-4-0613", "model_2": "claude-2.1"}
+    turned = named | {"response_1": PAIR["response_2"], "response_2": PAIR["response_1"]}
+    file = read_labels(write_labels(tmp_path, [PAIR, turned | {"rater": "bob"}]))
+    (item,) = file.items
+    assert item.models == ("claude-2.1", "gpt-4-0613")
+    plain = read_labels(write_labels(tmp_path, [PAIR, PAIR | {"rater": "bob", "label": "2"}]))
+    assert plain.digest != file.digest
+    stored = add_labels(file=file, name="named").items.get()
+    assert (stored.model_1, stored.model_2) == item.models

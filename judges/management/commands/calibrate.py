@@ -16,7 +16,12 @@ from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
-from judges.management.reports import describe_calibration, wait_for_runs
+from judges.management.reports import (
+    add_switches,
+    describe_calibration,
+    switches_of,
+    wait_for_runs,
+)
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.calibration_data import voted_on
@@ -32,6 +37,7 @@ from judges.services.labels import (
     add_labels,
     drawn,
     items_of,
+    labels_of_votes,
     order_of_voted,
     read_labels,
     stored_labels,
@@ -62,6 +68,15 @@ class Command(BaseCommand):
         against.add_argument(
             "--honeypots", metavar="SLUG", help="honeypots built from the answers of an arena"
         )
+        add(
+            "--no-votes",
+            action="store_true",
+            help="with --arena: judge the pairs outside the arena, those of the judge's own model "
+            "family too, and cast no votes",
+        )
+        add("--own-family", action="store_true", help="let the judge judge its own model family")
+        add("--skip-bad", action="store_true", help="leave out bad rows of the file of labels")
+        add_switches(parser)
         add("--repeat", type=int, default=0, metavar="K", help="judge each item K more times")
         add("--limit", type=int, metavar="N", help="N items (for honeypots: N prompts), at random")
         add("--seed", default="0", metavar="S", help="seed for drawing them; default: 0")
@@ -82,8 +97,8 @@ class Command(BaseCommand):
             if jury is not None:
                 self._print_calibration(_measure_jury(jury, options))
                 return
-            spec = spec_named(options["judge"])
-            if options["arena"]:
+            spec = spec_named(options["judge"], switches_of(options["judge"], options))
+            if options["arena"] and not options["no_votes"]:
                 calibration = self._against_arena(spec, options)
             else:
                 calibration = self._against_items(spec, options)
@@ -123,13 +138,20 @@ class Command(BaseCommand):
         """The label set, and which of its items to judge; None while no set is saved."""
         if options["honeypots"]:
             return self._honeypots(spec, options)
-        file = read_labels(options["labels"])
+        if options["no_votes"]:
+            name = f"Human votes in {options['arena']}"
+            file = labels_of_votes(_find_arena(options["arena"]))
+        else:
+            name = options["labels"].name
+            file = read_labels(options["labels"], skip_bad=options["skip_bad"])
         self.stdout.write(f"{len(file.items)} items with {file.labels} labels.")
         if file.empty:
             self.stdout.write(f"Note: {file.empty} rows have a blank text and are left out.")
+        for note in file.notes:
+            self.stdout.write(f"Note: {note}")
         stored = stored_labels(file)
         if stored is None and not options["dry_run"]:
-            stored = add_labels(file=file, name=options["labels"].name)
+            stored = add_labels(file=file, name=name)
         items = items_of(file) if stored is None else list(stored.items.all())
         return stored, drawn(items, options["limit"], options["seed"])
 
@@ -160,7 +182,12 @@ class Command(BaseCommand):
     def _against_arena(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         arena, epoch = _find_arena(options["arena"]), _open_epoch(spec)
         order = order_of_voted(
-            arena=arena, spec=spec, epoch=epoch, limit=options["limit"], seed=options["seed"]
+            arena=arena,
+            spec=spec,
+            epoch=epoch,
+            limit=options["limit"],
+            seed=options["seed"],
+            own_family=options["own_family"],
         )
         if n_judged := _count_judged(arena, epoch):
             self.stdout.write(f"It has already judged {n_judged} of the pairs with human votes.")
@@ -248,7 +275,11 @@ def _check_numbers(options: dict[str, Any]) -> None:
         raise CommandError("--limit must be at least 1.")
     if options["everywhere"] and not options["labels"]:
         raise CommandError("--everywhere works with --labels only.")
-    if options["arena"] and options["repeat"]:
+    if options["no_votes"] and not options["arena"]:
+        raise CommandError("--no-votes works with --arena only.")
+    if options["examples"] is not None and not options["seed"].lstrip("-").isdecimal():
+        raise CommandError("With --examples, --seed is a whole number.")
+    if options["arena"] and options["repeat"] and not options["no_votes"]:
         raise CommandError("--repeat works with labels only; an arena's pairs are judged once.")
 
 

@@ -14,13 +14,12 @@ from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
-from judges.core.spec import Example, JudgeSpec
-from judges.management.reports import follow_run
+from judges.core.spec import JudgeSpec
+from judges.management.reports import add_switches, follow_run, switches_of
 from judges.reports import JudgeReport, RunReport
-from judges.services.labels import examples_from, rubric_in
 from judges.services.planning import UNLESS_AGAIN, JudgeOrder, OrderOptions, prepare_order
 from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
-from judges.services.registry import Switches, spec_named
+from judges.services.registry import spec_named
 from judges.services.runs import unfinished_run
 from judges.wording import SCRIPTED_JUDGE
 
@@ -70,18 +69,8 @@ class Command(BaseCommand):
             help="repeat the comparisons of that run with this judge",
         )
         add("--own-family", action="store_true", help="let judges judge their own model family")
-        add(
-            "--order-policy",
-            choices=["abstain", "tie", "average"],
-            default="abstain",
-            help="what to do if a verdict is inconsistent when swapped; default: abstain",
-        )
-        add("--soft", action="store_true", help="record probabilities where the endpoint does")
-        add("--any-length", action="store_true", help="do not mention length to the judge")
-        add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
-        add("--examples-from", metavar="SET", help="the label set to draw the examples from")
+        add_switches(parser)
         add("--seed", type=int, default=0, help="seed for drawing the examples")
-        add("--unpinned", action="store_true", help="allow a model name that can change")
         add("--dry-run", action="store_true", help="print the quote and start nothing")
         add("--no-wait", action="store_true", help="start the run in the background")
 
@@ -92,7 +81,7 @@ class Command(BaseCommand):
         _check_numbers(options)
         try:
             names = [name.strip() for name in options["judges"].split(",") if name.strip()]
-            specs = [spec_named(name, _switches(name, options)) for name in names]
+            specs = [spec_named(name, switches_of(name, options)) for name in names]
             run = None if options["dry_run"] else self._resume(arena, specs, options["cap"])
             if run is None:
                 order = prepare_order(
@@ -198,29 +187,6 @@ def _how_to_resume(run: Run) -> str:
     return (
         "Run the same command again to resume; if it has reached its cap, with a --cap above "
         f"{dollars(run.cap)}."
-    )
-
-
-def _switches(name: str, options: dict[str, Any]) -> Switches:
-    return Switches(
-        examples=_examples(name, options),
-        swap_policy=options["order_policy"],
-        unpinned=options["unpinned"],
-        length_neutral=False if options["any_length"] else None,
-        soft=options["soft"],
-    )
-
-
-def _examples(name: str, options: dict[str, Any]) -> tuple[Example, ...]:
-    if options["examples"] is None:
-        return ()
-    if not options["examples_from"]:
-        raise CommandError("--examples needs --examples-from: the label set to draw them from.")
-    return examples_from(
-        name=options["examples_from"],
-        rubric=rubric_in(name),
-        n=options["examples"],
-        seed=options["seed"],
     )
 
 
