@@ -158,12 +158,12 @@ def can_read_authors(
 
     Whoever can is not blind when they meet the same answers on the ballot. So only these can: the
     arena's team; whoever has `voted` on these very answers; and everybody once the prompt is
-    archived, or where the arena's answers are open and the prompt is not held out. A candidate's
-    own team can read its answers anyway (`can_read_texts`).
+    archived, or where answers are open (as they are where nobody can vote) and the prompt is not
+    held out. A candidate's own team can read its answers anyway (`can_read_texts`).
     """
     if voted or prompt is None or prompt.retired_at is not None:
         return True
-    if arena.open_answers and not prompt.is_held_out(arena):
+    if arena.has_open_answers and not prompt.is_held_out(arena):
         return True
     return actor.may(TeamPermission.READ, arena.team_id)
 

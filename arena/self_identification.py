@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 WINDOW = 160
 EDGE = 20_000
+MASK = "[name hidden]"
 
 _MODELS = (
     r"ChatGPT|GPT[- ]?\d[\w.-]*|Claude|Gemini|Gemma|Bard|PaLM(?: ?2)?|L[Ll]a[Mm][Aa]|Vicuna"
@@ -100,6 +101,14 @@ def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
         or any(_tells_maker(text, match) for match in _MAKER.finditer(text))
         or (own is not None and any(_tells_model(text, match) for match in own.finditer(text)))
     )
+
+
+def mask_names(text: str, *, names: Iterable[str] = ()) -> str:
+    """Replace every name of a model, of a maker and of the candidate by `MASK`."""
+    own = _own_names(names)
+    for pattern in (_MODEL, _MAKER, *([own] if own else [])):
+        text = pattern.sub(MASK, text)
+    return text
 
 
 def _own_names(names: Iterable[str]) -> re.Pattern[str] | None:

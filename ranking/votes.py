@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import Count
 from numpy.typing import NDArray
 
-from arena.models import Rater
+from arena.models import Rater, Vote
 from arena.models.voting import VoteQuerySet
 from arena.outcomes import COUNTED, OUTCOMES
 from ranking.models import SnapshotMatrices, Tallied, TallyMember
@@ -152,6 +153,15 @@ def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
         tally__arena=arena_id, tally__raters=raters, tally__category=category, n_votes__gt=0
     )
     return sorted(str(rater) for rater in Rater.objects.filter(pk__in=voted.values("rater")))
+
+
+def left_out(arena_id: int, raters: str, category: str) -> dict[str, int]:
+    """How many votes of a question do not count, by reason; voided ones are not among them."""
+    votes = Vote.objects.filter(arena=arena_id, uncounted__isnull=False, voided_at=None)
+    votes = votes.filter(rater__kind=KINDS[TRUSTED.get(raters, raters)])
+    if category:
+        votes = votes.filter(comparison__prompt__category=category)
+    return dict(votes.values_list("uncounted").annotate(n=Count("pk")).order_by("uncounted"))
 
 
 # -- The covariance that a snapshot keeps ----------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from arena.validation import join_names
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
@@ -51,6 +52,14 @@ GROUPS = {
     ),
     "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
     "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),
+}
+# Why votes are left out, by `Uncounted`.
+LEFT_OUT = {
+    "held": "held for review",
+    "named": "on pairs in which an answer reveals its author",
+    "rushed": "cast faster than anyone can read",
+    "tier": "by raters whose votes do not count here",
+    "channel": "cast by programs with the team’s token",
 }
 CLEAR = (
     "Its lead over every other candidate is statistically significant, corrected for multiple"
@@ -477,6 +486,15 @@ def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing)
 def _rank_range(standing: Standing) -> str:
     low, high = standing.sure_rank_low, standing.sure_rank_high
     return f"{low}" if low == high else f"{low}–{high}"
+
+
+def left_out(settings: Mapping[str, Any]) -> str:
+    """How many votes do not count, and why; empty if all do."""
+    counts = settings.get("left_out") or {}
+    if not (total := sum(counts.values())):
+        return ""
+    reasons = [f"{counts[name]:,} {words}" for name, words in LEFT_OUT.items() if counts.get(name)]
+    return f"{_count(total, 'vote')} not counted: {join_names(reasons)}."
 
 
 # -- Numbers ---------------------------------------------------------------------------------------

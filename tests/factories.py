@@ -72,7 +72,9 @@ def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Aren
     """
     number = next(_numbers)
     values = {"slug": f"arena-{number}", "name": f"Arena {number}"}
-    arena = create_arena(**values | {"open_answers": True, "held_out": 0} | fields)
+    arena = create_arena(
+        **values | {"open_answers": True, "held_out": 0, "counts_tokens": True} | fields
+    )
     candidates = [
         Candidate.objects.create(arena=arena, name=f"candidate-{i}") for i in range(n_candidates)
     ]

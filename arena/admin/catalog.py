@@ -22,7 +22,9 @@ from arena.models import (
     Capability,
     Comparison,
     EndpointPace,
+    Hold,
     Import,
+    NetworkKey,
     Pair,
     PairDemand,
     Price,
@@ -76,6 +78,10 @@ ARENA_SETTINGS = (
     "open_answers",
     "held_out",
     "rater_cap",
+    "self_identifying",
+    "counts",
+    "counts_tokens",
+    "network_share",
 )
 AUDITED = ("name", "description")
 
@@ -336,6 +342,13 @@ class ReasonAdmin(ReadOnly):
     list_select_related = ["vote"]
 
 
+@admin.register(Hold)
+class HoldAdmin(ReadOnly):
+    list_display = ["__str__", "arena", "state", "n_votes", "held_at", "objected_at"]
+    list_filter = ["state", "test", "arena"]
+    list_select_related = ["arena", "rater"]
+
+
 # -- Runs and model calls --------------------------------------------------------------------------
 
 
@@ -434,6 +447,11 @@ class PairAdmin(ReadOnly):
 class PairDemandAdmin(ReadOnly):
     list_display = ["pair", "run", "remaining"]
     list_select_related = ["pair", "run"]
+
+
+@admin.register(NetworkKey)
+class NetworkKeyAdmin(ReadOnly):
+    fields = ["period"]  # the key itself is shown nowhere
 
 
 @admin.register(RateLimit)

@@ -40,6 +40,10 @@ SHOWN = SENT | {
     "open_answers": False,
     "held_out": 20,
     "rater_cap": 10,
+    "self_identifying": "drop",
+    "counts": "anyone",
+    "counts_tokens": False,
+    "network_share": 10,
     "is_sample": False,
     "created_at": "2026-11-22T09:00:00Z",
     "page": "https://arena.example/a/search-answers/",
@@ -70,6 +74,10 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
             "open_answers",
             "held_out",
             "rater_cap",
+            "self_identifying",
+            "counts",
+            "counts_tokens",
+            "network_share",
             "is_sample",
             "created_at",
             "page",
@@ -110,6 +118,23 @@ class ArenaChanges(PatchSerializer):
         required=False,
         help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
         " the average rater’s share is always allowed.",
+    )
+    self_identifying = serializers.ChoiceField(
+        choices=Arena.SelfIdentifying.choices,
+        required=False,
+        help_text="What becomes of answers that reveal their author.",
+    )
+    counts = serializers.ChoiceField(
+        choices=Arena.Counts.choices, required=False, help_text="Whose votes count."
+    )
+    counts_tokens = serializers.BooleanField(
+        required=False, help_text="Whether votes by a token count on a public leaderboard."
+    )
+    network_share = serializers.IntegerField(
+        min_value=1,
+        max_value=100,
+        required=False,
+        help_text="Percentage of a human leaderboard that one network's anonymous votes may weigh.",
     )
 
 

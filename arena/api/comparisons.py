@@ -29,6 +29,7 @@ from arena.api.core.serializers import StrictSerializer
 from arena.api.core.views import ArenaEndpoint
 from arena.models import Comparison, Outcome, Rater, Vote
 from arena.services import comparisons, voting
+from arena.services.rate_limits import network_of
 from arena.services.voting import (
     TooManyNamesError,
     allow_comparison,
@@ -73,6 +74,17 @@ class IssuedComparison:
         return "expired" if expires_at and expires_at <= timezone.now() else "open"
 
     @property
+    def left(self) -> str | None:
+        return self._text(self.comparison.left_response)
+
+    @property
+    def right(self) -> str | None:
+        return self._text(self.comparison.right_response)
+
+    def _text(self, response: Any) -> str | None:
+        return response and comparisons.ballot_text(self.comparison, response)
+
+    @property
     def names(self) -> dict[str, str] | None:
         """The candidates' public names, once the rater has voted."""
         if self.state != "voted":
@@ -93,15 +105,8 @@ class ComparisonShown(serializers.Serializer[IssuedComparison]):
     prompt = serializers.CharField(
         source="comparison.prompt.text", allow_null=True, default=None, help_text="Markdown."
     )
-    left = serializers.CharField(
-        source="comparison.left_response.text", allow_null=True, default=None, help_text="Markdown."
-    )
-    right = serializers.CharField(
-        source="comparison.right_response.text",
-        allow_null=True,
-        default=None,
-        help_text="Markdown.",
-    )
+    left = serializers.CharField(allow_null=True, help_text="Markdown.")
+    right = serializers.CharField(allow_null=True, help_text="Markdown.")
     expires_at = serializers.DateTimeField(source="comparison.expires_at", allow_null=True)
     outcome = serializers.SerializerMethodField()
     candidates = NamesShown(source="names", allow_null=True)
@@ -228,8 +233,14 @@ class CastVote(OfComparison):
     def post(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison
         outcome = self.validated(VoteGiven)["outcome"]
+        now, is_person = timezone.now(), self.actor.token is None
         voting.cast_vote(
-            comparison=comparison, rater=comparison.rater, outcome=outcome, now=timezone.now()
+            comparison=comparison,
+            rater=comparison.rater,
+            outcome=outcome,
+            now=now,
+            seconds=voting.seconds_open(comparison, now) if is_person else None,
+            network=network_of(request, now=now) if is_person else "",
         )
         return self.shown()
 

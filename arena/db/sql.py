@@ -26,12 +26,13 @@ ISSUED_FIELDS = [
     "right_id",
     "run_id",
     "draw_probability",
+    "issued_at",
     "expires_at",
     "skipped_at",
 ]
 ISSUED = f"""
     SELECT c.{", c.".join(ISSUED_FIELDS)},
-        a.voters, a.team_id, r.kind, r.user_id, r.arena_id, r.blocked_at,
+        a.voters, a.team_id, a.self_identifying, r.kind, r.user_id, r.arena_id, r.blocked_at,
         l.name, l.version, l.disclosed_at, o.name, o.version, o.disclosed_at,
         (SELECT count(*) FROM arena_vote v
             WHERE v.rater_id = c.rater_id AND v.arena_id = c.arena_id
@@ -45,14 +46,76 @@ ISSUED = f"""
         AND (a.visibility <> 'private' OR %s OR a.team_id = %s OR EXISTS (
             SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %s))
 """  # noqa: S608  (made of constants alone)
-CAST = """
+# Why a vote does not count, by the arena's rules; NULL if it does. Held votes follow none of them.
+UNCOUNTED = """
+    CASE
+        WHEN {0}.rushed THEN 'rushed'
+        WHEN {0}.channel = 'token' AND a.visibility = 'public' AND NOT a.counts_tokens
+            THEN 'channel'
+        WHEN c.names_itself AND a.self_identifying = 'drop' THEN 'named'
+        WHEN {0}.channel IN ('browser', 'signed_in')
+            AND (a.counts = 'invited' OR a.counts = 'verified' AND NOT {0}.verified) THEN 'tier'
+    END
+"""
+# Nobody can have looked at both answers sooner: half a second, and one for each 4,000 characters,
+# at most 1.5 in all. The voting page asks for a second press within twice that time.
+RUSHED = """
+    CASE WHEN %s < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
+        THEN true ELSE false END
+"""
+# What a vote keeps of its origin, and whether it counts, is found by the statement that casts it.
+CAST = f"""
+    WITH known AS (
+        SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id,
+            CASE
+                WHEN r.kind <> 'person' THEN ''
+                WHEN r.arena_id IS NOT NULL THEN 'token'
+                WHEN r.user_id IS NULL THEN 'browser'
+                WHEN EXISTS (SELECT 1 FROM arena_membership m
+                    WHERE m.team_id = a.team_id AND m.user_id = r.user_id) THEN 'invited'
+                ELSE 'signed_in'
+            END AS channel,
+            (SELECT coalesce(sum(length(t.text)), 0) FROM arena_response t
+                WHERE t.id IN (c.left_response_id, c.right_response_id)) AS chars
+        FROM arena_comparison c
+        JOIN arena_arena a ON a.id = c.arena_id
+        JOIN arena_rater r ON r.id = %s
+        WHERE c.id = %s
+            AND NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = c.id AND rater_id = r.id)
+    ),
+    origin AS (
+        SELECT comparison_id, rater_id, channel,
+            channel = 'invited' OR user_id IS NOT NULL AND (
+                EXISTS (SELECT 1 FROM account_emailaddress e
+                    WHERE e.user_id = known.user_id AND e.verified)
+                OR EXISTS (SELECT 1 FROM socialaccount_socialaccount s
+                    WHERE s.user_id = known.user_id)) AS verified,
+            {RUSHED} AS rushed
+        FROM known
+    )
     INSERT INTO arena_vote
-        (arena_id, comparison_id, rater_id, outcome, preference, cast_at, void_reason)
-    SELECT %s, %s, %s, %s, %s, %s, ''
-    WHERE NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = %s AND rater_id = %s)
+        (arena_id, comparison_id, rater_id, outcome, preference, cast_at, void_reason,
+            seconds, network, channel, verified, rushed, uncounted)
+    SELECT a.id, o.comparison_id, o.rater_id, %s, %s, %s, '',
+        %s, %s, o.channel, o.verified, o.rushed, {UNCOUNTED.format("o")}
+    FROM origin o
+    JOIN arena_comparison c ON c.id = o.comparison_id
+    JOIN arena_arena a ON a.id = c.arena_id
+    WHERE true
     ON CONFLICT DO NOTHING
     RETURNING id
-"""
+"""  # noqa: S608  (made of constants alone)
+# The same rules, applied anew to an arena's votes; without those that are voided or held.
+RULING = f"""
+    (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
+        JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)
+"""  # noqa: S608  (made of constants alone)
+APPLY_RULES = f"""
+    UPDATE arena_vote SET uncounted = {RULING}
+    WHERE arena_id = %s AND voided_at IS NULL AND hold_id IS NULL
+        AND coalesce(uncounted, '') <> coalesce({RULING}, '')
+    RETURNING id
+"""  # noqa: S608  (made of constants alone)
 
 # -- Issuing ---------------------------------------------------------------------------------------
 

@@ -85,6 +85,31 @@ class ArenaForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 5}),
         help_text="The same about the other answer, one per line. Empty both to ask for none.",
     )
+    self_identifying = forms.ChoiceField(
+        label="Answers that reveal their author (“As Claude, …”)",
+        choices=Arena.SelfIdentifying.choices,
+        initial=Arena.SelfIdentifying.DROP,
+        widget=forms.RadioSelect,
+    )
+    counts = forms.ChoiceField(
+        label="Whose votes count",
+        choices=Arena.Counts.choices,
+        initial=Arena.Counts.ANYONE,
+        widget=forms.RadioSelect,
+    )
+    counts_tokens = forms.BooleanField(
+        label="Votes by the team’s token count on a public leaderboard",
+        required=False,
+        help_text="Programs name the raters of such votes, so nobody else can check them.",
+    )
+    network_share = forms.IntegerField(
+        label="Share of one network",
+        min_value=1,
+        max_value=100,
+        initial=10,
+        help_text="Percentage of a human leaderboard that the anonymous votes of one network may"
+        " weigh at most.",
+    )
     criteria = forms.CharField(
         label="Criteria for LLM judges",
         required=False,

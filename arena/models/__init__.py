@@ -17,12 +17,16 @@ from arena.models.teams import (
 from arena.models.voting import (
     ArenaTrust,
     Comparison,
+    Hold,
+    NetworkKey,
     Outcome,
     Pair,
     PairDemand,
     Rater,
     Reason,
+    Uncounted,
     Vote,
+    VoteChannel,
 )
 
 __all__ = [
@@ -36,10 +40,12 @@ __all__ = [
     "Comparison",
     "Delivery",
     "EndpointPace",
+    "Hold",
     "IdempotentRequest",
     "Import",
     "Invitation",
     "Membership",
+    "NetworkKey",
     "Notice",
     "Outcome",
     "Pair",
@@ -54,6 +60,8 @@ __all__ = [
     "Run",
     "RunAsker",
     "Team",
+    "Uncounted",
     "Vote",
+    "VoteChannel",
     "Webhook",
 ]

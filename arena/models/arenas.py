@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.deconstruct import deconstructible
+from django.utils.functional import cached_property
 
 from arena.models.teams import Team
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
@@ -206,6 +207,18 @@ class Arena(models.Model):
         SIGNED_IN = "signed_in", "People who are signed in"
         MEMBERS = "members", "Members of the team"
 
+    class SelfIdentifying(models.TextChoices):
+        MASK = "mask", "Hide the names; the votes count"
+        DROP = "drop", "Show them; the votes do not count"
+        KEEP = "keep", "Show them; the votes count"
+
+    class Counts(models.TextChoices):
+        """Whose votes count, of those who may vote."""
+
+        ANYONE = "anyone", "Anyone’s"
+        VERIFIED = "verified", "Those of people with a confirmed email address or single sign-on"
+        INVITED = "invited", "Those of members of the team"
+
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="arenas")
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(
@@ -260,6 +273,22 @@ class Arena(models.Model):
         default=10,
         help_text="The largest share of human votes, in percent, that one rater’s may weigh.",
     )
+    self_identifying = models.CharField(
+        max_length=4,
+        choices=SelfIdentifying,
+        default=SelfIdentifying.DROP,
+        help_text="What becomes of answers that reveal their author.",
+    )
+    counts = models.CharField(
+        max_length=8, choices=Counts, default=Counts.ANYONE, help_text="Whose votes count?"
+    )
+    counts_tokens = models.BooleanField(
+        default=False, help_text="May votes by the team's token count on a public leaderboard?"
+    )
+    network_share = models.PositiveSmallIntegerField(
+        default=10,
+        help_text="Percentage of a human leaderboard that one network's anonymous votes may weigh.",
+    )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -287,6 +316,17 @@ class Arena(models.Model):
             models.CheckConstraint(
                 condition=Q(rater_cap__range=(1, 100)), name="arena_rater_cap_percent"
             ),
+            models.CheckConstraint(
+                condition=Q(self_identifying__in=["mask", "drop", "keep"]),
+                name="arena_self_identifying_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(counts__in=["anyone", "verified", "invited"]), name="arena_counts_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(network_share__gte=1, network_share__lte=100),
+                name="arena_network_share_percent",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -294,6 +334,11 @@ class Arena(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("board", args=[self.slug])
+
+    @cached_property
+    def has_open_answers(self) -> bool:
+        """Whether everybody may read who wrote which answer: they may where nobody can vote."""
+        return self.open_answers or not self.pairs.filter(shared_prompts__gt=0).exists()
 
     @property
     def is_private(self) -> bool:

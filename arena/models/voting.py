@@ -85,6 +85,26 @@ class ArenaTrust(models.Model):
 # -- Comparisons and votes -------------------------------------------------------------------------
 
 
+class VoteChannel(models.TextChoices):
+    """How a vote came in. Votes of judges and juries have none."""
+
+    BROWSER = "browser", "Anonymous browser"
+    SIGNED_IN = "signed_in", "Signed-in person"
+    INVITED = "invited", "Member of the team"
+    TOKEN = "token", "Team's token"
+    FILE = "file", "File"
+
+
+class Uncounted(models.TextChoices):
+    """Why a vote that is not voided does not count."""
+
+    RUSHED = "rushed", "Cast faster than anybody can read"
+    CHANNEL = "channel", "Cast with a team's token"
+    NAMED = "named", "An answer reveals its author"
+    TIER = "tier", "Its rater is not among those who count"
+    HELD = "held", "Held for review"
+
+
 class Outcome(models.TextChoices):
     """The outcomes as choices of a field."""
 
@@ -162,21 +182,26 @@ class Comparison(Sourced):
 
 
 # Exactly the conditions of the partial indexes, so that finding such votes among millions is cheap.
-TO_ADD = Q(source__isnull=True, tallied=False, voided_at__isnull=True)
-TO_TAKE_OUT = Q(tallied=True, voided_at__isnull=False)
+TO_ADD = Q(tallied=False, voided_at__isnull=True, uncounted__isnull=True)
+TO_TAKE_OUT = Q(tallied=True) & (Q(voided_at__isnull=False) | Q(uncounted__isnull=False))
+HELD = Q(hold__isnull=False)
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
-    def live(self) -> "VoteQuerySet":
-        """Votes that count: not voided, and not from an import that is still hidden."""
+    def revealed(self) -> "VoteQuerySet":
+        """Votes that are not voided, and not from an import that is still hidden."""
         return self.filter(REVEALED, voided_at=None)
 
+    def live(self) -> "VoteQuerySet":
+        """Votes that count: neither voided nor left out, and not from a hidden import."""
+        return self.revealed().filter(uncounted=None)
+
     def to_add(self) -> "VoteQuerySet":
-        """Votes cast here that are not in the tallies yet."""
+        """Votes that count and are not in the tallies yet."""
         return self.filter(TO_ADD)
 
     def to_take_out(self) -> "VoteQuerySet":
-        """Votes in the tallies that have been voided since."""
+        """Votes in the tallies that have been voided or left out since."""
         fully_tallied = Q(source=None) | Q(source__tallied_at__isnull=False)
         return self.filter(TO_TAKE_OUT).filter(fully_tallied)
 
@@ -205,6 +230,24 @@ class Vote(Sourced):
     cast_at = models.DateTimeField(db_default=Now())
     voided_at = models.DateTimeField(null=True, blank=True)
     void_reason = models.CharField(max_length=200, blank=True)
+    channel = models.CharField(max_length=10, choices=VoteChannel, blank=True, db_default="")
+    verified = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether the rater had proven an address, signed in elsewhere or was invited.",
+    )
+    seconds = models.FloatField(
+        null=True, blank=True, help_text="How long the pair was open, at most since it was issued."
+    )
+    rushed = models.BooleanField(default=False, db_default=False)
+    network = models.CharField(
+        max_length=16, blank=True, db_default="", help_text="A keyed hash of the rater's network."
+    )
+    # NULL, because SQLite uses a partial index only for a condition without parameters.
+    uncounted = models.CharField(max_length=8, choices=Uncounted, null=True, blank=True)
+    hold = models.ForeignKey(
+        "Hold", models.PROTECT, null=True, blank=True, related_name="votes", db_index=False
+    )
     details = models.JSONField(
         null=True, blank=True, help_text="What the vote's file said besides: ids, cost."
     )
@@ -239,8 +282,25 @@ class Vote(Sourced):
                 name="vote_voided_with_a_reason",
             ),
             models.CheckConstraint(
-                condition=Q(source__isnull=True) | Q(tallied=True) | Q(voided_at__isnull=False),
-                name="vote_of_a_file_tallied_with_it",
+                condition=Q(channel__in=["", *VoteChannel.values]), name="vote_channel_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(seconds__isnull=True) | Q(seconds__gte=0),
+                name="vote_seconds_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=Q(uncounted__isnull=True) | Q(uncounted__in=Uncounted.values),
+                name="vote_uncounted_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(rushed=False) | Q(uncounted__isnull=False),
+                name="vote_rushed_does_not_count",
+            ),
+            models.CheckConstraint(
+                condition=Q(hold__isnull=True, uncounted__isnull=True)
+                | Q(hold__isnull=True) & ~Q(uncounted="held")
+                | Q(hold__isnull=False, uncounted="held"),
+                name="vote_held_by_a_hold",
             ),
         ]
         indexes = [
@@ -249,6 +309,12 @@ class Vote(Sourced):
             models.Index(fields=["arena", "id"], condition=TO_ADD, name="vote_to_add_to_tallies"),
             models.Index(
                 fields=["arena", "id"], condition=TO_TAKE_OUT, name="vote_to_take_out_of_tallies"
+            ),
+            models.Index(fields=["hold"], condition=HELD, name="vote_held"),
+            models.Index(
+                fields=["arena", "uncounted"],
+                condition=Q(uncounted__isnull=False),
+                name="vote_that_does_not_count",
             ),
         ]
 
@@ -278,6 +344,77 @@ class Reason(models.Model):
 
     def __str__(self) -> str:
         return self.tag or self.comment
+
+
+class HoldQuerySet(models.QuerySet["Hold"]):
+    def open(self) -> "HoldQuerySet":
+        """Holds on which nobody has decided yet."""
+        return self.filter(state=Hold.State.HELD)
+
+
+class Hold(models.Model):
+    """Votes of one rater or one network that are set aside until an operator has looked at them.
+
+    The evidence is kept as it was found; the votes stay, count nowhere meanwhile, and count again
+    after a release exactly as they did before.
+    """
+
+    class State(models.TextChoices):
+        HELD = "held", "Held"
+        RELEASED = "released", "Released"
+        VOIDED = "voided", "Voided"
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="holds")
+    rater = models.ForeignKey(Rater, models.CASCADE, null=True, blank=True, related_name="holds")
+    network = models.CharField(max_length=16, blank=True)
+    state = models.CharField(max_length=8, choices=State, default=State.HELD)
+    test = models.CharField(max_length=12, help_text="The test that found it.")
+    evidence = models.JSONField(help_text="What the test saw, by which the page explains it.")
+    last_vote_id = models.BigIntegerField(help_text="The newest vote that the test has seen.")
+    held_at = models.DateTimeField()
+    objection = models.TextField(blank=True)
+    objected_at = models.DateTimeField(null=True, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=200, blank=True)
+    n_votes = models.PositiveIntegerField(default=0, help_text="Votes held so far.")
+
+    objects = HoldQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(rater__isnull=True) ^ Q(network=""), name="hold_of_rater_or_network"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="held", decided_at__isnull=True)
+                | Q(state__in=["released", "voided"], decided_at__isnull=False) & ~Q(reason=""),
+                name="hold_decided_with_a_reason",
+            ),
+            models.UniqueConstraint(
+                fields=["arena", "rater"],
+                condition=Q(state="held", rater__isnull=False),
+                name="hold_one_open_per_rater",
+            ),
+            models.UniqueConstraint(
+                fields=["arena", "network"],
+                condition=Q(state="held") & ~Q(network=""),
+                name="hold_one_open_per_network",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rater or 'network ' + self.network[:6]}: {self.test}"
+
+
+class NetworkKey(models.Model):
+    """The key of the hashes of networks during 30 days; then it is deleted, and another made."""
+
+    period = models.PositiveIntegerField(primary_key=True, help_text="Days since 1970, by 30.")
+    key = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"period {self.period}"
 
 
 # -- Pairs and demands -----------------------------------------------------------------------------

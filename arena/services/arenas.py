@@ -24,14 +24,17 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED, FAULTS, STRENGTHS, clean_field, field_label
+from arena.models.arenas import DELETED, clean_field, field_label
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
+from arena.services.voting import apply_rules
 from arena.signals import announce, arena_created
 from arena.validation import InputError
 
 LONGEST_SLUG = 60
+# The settings that decide which votes count.
+RULES = {"self_identifying", "counts", "counts_tokens", "visibility"}
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
 # 40 bits: nobody finds a random address by trying, and collisions are negligible.
@@ -48,21 +51,30 @@ class ArenaError(ServiceError):
     """An arena that cannot be created or changed."""
 
 
-class ArenaFields(TypedDict, total=False):
-    """An arena's settings, besides its name."""
+class ArenaSettings(TypedDict, total=False):
+    """Who sees an arena, who votes in it, and what counts; the model's defaults otherwise."""
 
-    question: str
-    description: str
-    criteria: str
-    guide: str
-    strengths: str
-    faults: str
     visibility: str
     voters: str
     open_to_teams: bool
     open_answers: bool
     held_out: int
     rater_cap: int
+    self_identifying: str
+    counts: str
+    counts_tokens: bool
+    network_share: int
+    guide: str
+    strengths: str
+    faults: str
+
+
+class ArenaFields(ArenaSettings, total=False):
+    """An arena's settings, besides its name."""
+
+    question: str
+    description: str
+    criteria: str
 
 
 class NamedArenaFields(ArenaFields, total=False):
@@ -81,15 +93,7 @@ def create_arena(
     description: str = "",
     is_sample: bool = False,
     team: Team | None = None,
-    visibility: str = Arena.Visibility.PUBLIC,
-    voters: str = Arena.Voters.ANYONE,
-    open_to_teams: bool = False,
-    open_answers: bool = False,
-    held_out: int = 20,
-    rater_cap: int = 10,
-    guide: str = "",
-    strengths: str = "\n".join(STRENGTHS),
-    faults: str = "\n".join(FAULTS),
+    **settings: Unpack[ArenaSettings],
 ) -> Arena:
     """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
@@ -99,15 +103,7 @@ def create_arena(
         description=description,
         is_sample=is_sample,
         team=team,
-        visibility=visibility,
-        voters=voters,
-        open_to_teams=open_to_teams,
-        open_answers=open_answers,
-        held_out=held_out,
-        rater_cap=rater_cap,
-        guide=guide,
-        strengths=strengths,
-        faults=faults,
+        **settings,
     )
     arena.full_clean()
     arena.save()
@@ -211,6 +207,8 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
         except ValidationError as invalid:
             raise _first_error(invalid) from None
         locked.save()
+        if RULES.intersection(changed):
+            apply_rules(arena=locked)
         audit.record(
             team=locked.team,
             by=by,

@@ -27,6 +27,7 @@ from arena.models import (
     Run,
 )
 from arena.rendering import RENDERER_VERSION, render_markdown
+from arena.self_identification import mask_names
 from arena.services import audit, runs
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import flip_coin, take_side
@@ -97,6 +98,29 @@ def response_html(response: Response | None) -> SafeString:
     return html_of(response) if response else SafeString()
 
 
+def ballot_text(comparison: Comparison, response: Response | None) -> str:
+    """Return an answer's text as it is put to the vote: without names, where the arena masks."""
+    if response is None:
+        return ""
+    if not _is_masked(comparison, response):
+        return response.text
+    candidate = response.candidate
+    return mask_names(response.text, names=(candidate.name, candidate.model))
+
+
+def ballot_html(comparison: Comparison, response: Response | None) -> SafeString:
+    """Like `response_html`, but masked as `ballot_text` is."""
+    if response is None or not _is_masked(comparison, response):
+        return response_html(response)
+    html = render_markdown(ballot_text(comparison, response))
+    return mark_safe(html)  # noqa: S308  (sanitised by render_markdown)
+
+
+def _is_masked(comparison: Comparison, response: Response) -> bool:
+    masks = Arena.SelfIdentifying.MASK
+    return response.names_itself and comparison.arena.self_identifying == masks
+
+
 # -- Who may vote ----------------------------------------------------------------------------------
 
 
@@ -126,14 +150,17 @@ def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) ->
     row = sql.one(sql.ISSUED, key, slug, *_private_access(actor))
     if row is None:
         return None
-    *values, expires_at, skipped_at = row[: len(sql.ISSUED_FIELDS)]
-    voters, team_id, kind, user_id, home, blocked_at, *names, other_votes = row[len(values) + 2 :]
-    times = [sql.moment(value) for value in (expires_at, skipped_at)]
+    *values, issued_at, expires_at, skipped_at = row[: len(sql.ISSUED_FIELDS)]
+    voters, team_id, self_identifying, *rest = row[len(sql.ISSUED_FIELDS) :]
+    kind, user_id, home, blocked_at, *names, other_votes = rest
+    times = [sql.moment(value) for value in (issued_at, expires_at, skipped_at)]
     comparison: Any = _partial_row(Comparison, sql.ISSUED_FIELDS, [*values, *times])
     comparison.key = key
     comparison.other_votes = other_votes
     comparison.arena = _partial_row(
-        Arena, ("id", "team_id", "slug", "voters"), (comparison.arena_id, team_id, slug, voters)
+        Arena,
+        ("id", "team_id", "slug", "voters", "self_identifying"),
+        (comparison.arena_id, team_id, slug, voters, self_identifying),
     )
     comparison.rater = _partial_row(
         Rater,

@@ -16,7 +16,18 @@ from django.db.models import DateTimeField, Field, JSONField, Max, Model, UUIDFi
 
 from arena.files.reader import Row
 from arena.files.rows import ResponseRow, VoteRow
-from arena.models import Arena, Candidate, Comparison, Import, Prompt, Rater, Response, Vote
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Prompt,
+    Rater,
+    Response,
+    Uncounted,
+    Vote,
+    VoteChannel,
+)
 from arena.self_identification import self_identifies
 
 REMEMBERED = 100_000
@@ -34,7 +45,7 @@ COMPARISON = (
 )
 VOTE = (
     *("arena", "comparison", "rater", "outcome", "preference", "cast_at", "void_reason"),
-    *("details", "source", "source_row", "tallied"),
+    *("details", "source", "source_row", "tallied", "channel", "uncounted"),
 )
 # Fields whose values the two databases store differently.
 ADAPTED = (DateTimeField, JSONField, UUIDField)
@@ -153,7 +164,10 @@ class Writer:
         raters = self.raters.made(
             ((vote.rater_kind, vote.rater) for vote in votes), self._create_raters
         )
-        insert(Comparison, COMPARISON, (self._comparison(row, prompts, raters) for row in rows))
+        compared = [self._comparison(row, prompts, raters) for row in rows]
+        insert(Comparison, COMPARISON, compared)
+        drops = self.arena.self_identifying == Arena.SelfIdentifying.DROP
+        named = COMPARISON.index("names_itself")
         numbers = (rows[0].number, rows[-1].number)
         inserted = Comparison.objects.filter(source=self.source, source_row__range=numbers)
         comparisons = dict(inserted.values_list("source_row", "pk"))
@@ -172,9 +186,11 @@ class Writer:
                     vote.details or None,
                     self.source.pk,
                     row.number,
-                    True,  # counted with its import
+                    True,  # counted with its import, and removed again if it does not count
+                    VoteChannel.FILE if vote.rater_kind == Rater.Kind.PERSON else "",
+                    Uncounted.NAMED if drops and comparison[named] else None,
                 )
-                for row, vote in zip(rows, votes, strict=True)
+                for row, vote, comparison in zip(rows, votes, compared, strict=True)
             ),
         )
 

@@ -1,14 +1,16 @@
 """Rate limits that hold under concurrency: one statement counts and decides."""
 
-from datetime import datetime, timedelta
-from ipaddress import IPv4Address, IPv6Address, ip_address
+import hmac
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from secrets import token_hex
 
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest
 
 from arena.db import sql
-from arena.models import RateLimit
+from arena.models import NetworkKey, RateLimit
 
 KEPT_FOR = timedelta(hours=24)  # longer than any window
 # Starts a new window if the last one has passed. Both databases support upserts with RETURNING.
@@ -76,3 +78,38 @@ def _counted_as(address: str) -> str:
     if found.ipv4_mapped:
         return str(found.ipv4_mapped)
     return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+
+
+# -- Networks --------------------------------------------------------------------------------------
+
+KEY_PERIOD_DAYS = 30
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_keys: dict[int, bytes] = {}  # this process's copy of the current key
+
+
+def network_of(request: HttpRequest, *, now: datetime) -> str:
+    """Return a keyed hash of the client's network: the /24 of an IPv4 address, the /48 of an IPv6.
+
+    Hashes of one network are equal for 30 days at most, because the key is then replaced.
+    """
+    address = ip_network(client_address(request), strict=False)
+    prefix = 24 if address.version == 4 else 48
+    network = str(address.supernet(new_prefix=prefix)) if address.prefixlen > prefix else address
+    return hmac.digest(_current_key(now), str(network).encode(), "sha256").hex()[:16]
+
+
+def key_period(now: datetime) -> int:
+    return (now - EPOCH).days // KEY_PERIOD_DAYS
+
+
+def _current_key(now: datetime) -> bytes:
+    """Return the key of this period, which all processes share; older ones are deleted."""
+    period = key_period(now)
+    if period not in _keys:
+        made = {"key": token_hex(32)}
+        row, is_new = NetworkKey.objects.get_or_create(period=period, defaults=made)
+        if is_new:
+            NetworkKey.objects.filter(period__lt=period).delete()
+        _keys.clear()
+        _keys[period] = bytes.fromhex(row.key)
+    return _keys[period]

@@ -15,7 +15,7 @@ from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from arena.models import Comparison, IdempotentRequest, RateLimit, Rater, Vote
+from arena.models import Comparison, IdempotentRequest, NetworkKey, RateLimit, Rater, Vote
 from arena.services import idempotency, rate_limits
 
 # A rater who returns later may be shown a pair again that was left open or skipped.
@@ -33,6 +33,7 @@ def delete_old_rows(*, now: datetime) -> None:
         hits,
         keys,
         Session.objects.filter(expire_date__lt=now),
+        NetworkKey.objects.filter(period__lt=rate_limits.key_period(now)),
         unanswered_comparisons(now),
         raters_without_votes(now),
     ):

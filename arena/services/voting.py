@@ -1,5 +1,6 @@
 """Raters, and casting, skipping, undoing and voiding votes."""
 
+import math
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
@@ -181,10 +182,14 @@ def cast_vote(
     outcome: str,
     now: datetime,
     preference: float | None = None,
+    seconds: float | None = None,
+    network: str = "",
 ) -> Vote:
     """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
-    Raises a VoteError. The database's unique constraint decides between two concurrent requests.
+    `seconds`: how long the pair was open, as the client says; the time since it was issued is the
+    most that is believed. Raises a VoteError. The database's unique constraint decides between two
+    concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
@@ -198,6 +203,8 @@ def cast_vote(
         outcome=outcome,
         preference=preference,
         cast_at=now,
+        seconds=seconds,
+        network=network,
     )
     if not _insert(vote):
         return _earlier_vote(comparison, rater, outcome)
@@ -205,19 +212,44 @@ def cast_vote(
     return vote
 
 
+def seconds_open(comparison: Comparison, now: datetime, told: str = "") -> float:
+    """Return how long a pair was open: the client's figure, at most the time since it was issued.
+
+    A client that says nothing is believed to have shown the pair all that time.
+    """
+    issued = comparison.issued_at or now
+    longest = max((now - issued).total_seconds(), 0.0)
+    try:
+        seconds = float(told)
+    except ValueError:
+        return longest
+    return min(max(seconds, 0.0), longest) if math.isfinite(seconds) else longest
+
+
+def apply_rules(*, arena: Arena) -> int:
+    """Decide anew which of an arena's votes count; return how many that changed.
+
+    The next refresh moves them in or out of the tallies.
+    """
+    changed = len(sql.rows(sql.APPLY_RULES, arena.pk))
+    if changed:
+        announce(votes_changed, arena_id=arena.pk, reason="rules")
+    return changed
+
+
 def _insert(vote: Vote) -> bool:
     """Write the vote unless its rater ever voted on this comparison; return whether it is new."""
     with sql.single_statement():
         row = sql.one(
             sql.CAST,
-            vote.arena_id,
-            vote.comparison_id,
             vote.rater_id,
+            vote.comparison_id,
+            vote.seconds,
             vote.outcome,
             vote.preference,
             vote.cast_at,
-            vote.comparison_id,
-            vote.rater_id,
+            vote.seconds,
+            vote.network,
         )
     if row is None:
         return False

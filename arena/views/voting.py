@@ -26,13 +26,14 @@ from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
     MembersOnlyError,
+    ballot_html,
     check_admission,
     find_issued_comparison,
     guide_html,
     prompt_html,
-    response_html,
 )
 from arena.services.locks import retry_on_deadlock
+from arena.services.rate_limits import network_of
 from arena.services.voting import allow_comparison
 from arena.views import raters
 from arena.views.raters import HtmxRequest
@@ -146,12 +147,20 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote | None, NextPair]:
     """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
     rater, outcome, now = comparison.rater, request.POST.get("outcome", ""), timezone.now()
+    network = network_of(request, now=now)
     with transaction.atomic() if _wants_next(request) else nullcontext():
         if outcome == SKIP:
             voting.skip_comparison(comparison=comparison, rater=rater, now=now)
             vote = None
         else:
-            vote = voting.cast_vote(comparison=comparison, rater=rater, outcome=outcome, now=now)
+            vote = voting.cast_vote(
+                comparison=comparison,
+                rater=rater,
+                outcome=outcome,
+                now=now,
+                seconds=voting.seconds_open(comparison, now, request.POST.get("seconds", "")),
+                network=network,
+            )
         return vote, _following(request, comparison)
 
 
@@ -232,8 +241,8 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
     return Ballot(
         key=comparison.key,
         prompt=prompt_html(comparison.prompt),
-        left=response_html(comparison.left_response),
-        right=response_html(comparison.right_response),
+        left=ballot_html(comparison, comparison.left_response),
+        right=ballot_html(comparison, comparison.right_response),
     )
 
 

@@ -14,9 +14,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from arena.models import Import, Vote
+from arena.models.voting import VoteQuerySet
 from ranking.models import EloCheckpoint, LogLink, Tallied, Tally, TallyDelta, TallyMember, VoteLog
 from ranking.services import rebuild, vote_log
 from ranking.services.evidence import Question
@@ -36,7 +38,7 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
     """
     total, trusted = 0, rebuild.tallied_trust(arena_id)
     log = vote_log.open_log(arena_id=arena_id, token=token)
-    for step in (_add_imported, _add_cast, _remove_voided):
+    for step in (_add_imported, _add_cast, _remove_voided, _remove_uncounted):
         while folded := step(log, token, trusted):
             total += folded
     rebuild.sync_trust(arena_id=arena_id, token=token)
@@ -48,22 +50,49 @@ def _add_cast(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
     votes, others = read_votes_with(vote_log.LOGGED, waiting, BATCH, trusted)
     if not len(votes):
         return 0
+    columns, kind = vote_log.vote_columns(log, votes, *others), Kind.CAST
+    # Votes that were counted before, and then held or ruled out, are known to the log.
+    is_back = vote_log.were_held(log, votes.pk)
+    if is_back.any():
+        votes, kind = votes.where(is_back), Kind.RELEASED
+        columns = {name: column[is_back] for name, column in columns.items()}
     with transaction.atomic():
         _apply(log.arena_id, token, votes, sign=1)
-        vote_log.append(log=log, kind=Kind.CAST, columns=vote_log.vote_columns(log, votes, *others))
+        vote_log.append(log=log, kind=kind, columns=columns)
         Vote.objects.filter(pk__in=votes.pk.tolist()).update(tallied=True)
     return len(votes)
 
 
 def _remove_voided(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
-    voided = Vote.objects.to_take_out().filter(arena=log.arena_id).order_by("pk")
-    votes, (at, reasons) = read_votes_with(("voided_at", "void_reason"), voided, BATCH, trusted)
+    voided = Vote.objects.to_take_out().filter(voided_at__isnull=False)
+    return _remove(log, token, trusted, voided, Kind.VOIDED, ("voided_at", "void_reason"))
+
+
+def _remove_uncounted(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
+    """Remove votes that are held, or that the arena's rules no longer count."""
+    uncounted = Vote.objects.to_take_out().filter(voided_at=None)
+    return _remove(
+        log, token, trusted, uncounted.annotate(at=Now()), Kind.HELD, ("at", "uncounted")
+    )
+
+
+def _remove(
+    log: VoteLog,
+    token: uuid.UUID,
+    trusted: frozenset[int],
+    rows: VoteQuerySet,
+    kind: str,
+    others: tuple[str, str],
+) -> int:
+    """Remove the first of these votes; `others` names their columns of time and reason."""
+    waiting = rows.filter(arena=log.arena_id).order_by("pk")
+    votes, (at, reasons) = read_votes_with(others, waiting, BATCH, trusted)
     if not len(votes):
         return 0
     with transaction.atomic():
         _apply(log.arena_id, token, votes, sign=-1)
         columns = vote_log.removal_columns(votes.pk, at, reasons)
-        vote_log.append(log=log, kind=Kind.VOIDED, columns=columns)
+        vote_log.append(log=log, kind=kind, columns=columns)
         Vote.objects.filter(pk__in=votes.pk.tolist()).update(tallied=False)
     return len(votes)
 

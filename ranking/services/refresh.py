@@ -40,7 +40,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import rater_names
+from ranking.votes import left_out, rater_names
 
 logger = logging.getLogger(__name__)
 
@@ -157,8 +157,10 @@ def _refresh_board(
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return None
+    scored = Raters.PEOPLE.value if board.raters == Counted.COMBINED else board.raters
     fitted.fields["settings"] |= {
         "prompts_met": prompts_met(evidence, fitted.standings),
+        "left_out": left_out(board.arena_id, scored, board.category),
         "log": evidence.log_head,
     }
     if board.raters in (Raters.JUDGES, Raters.JURIES):

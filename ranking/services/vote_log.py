@@ -27,7 +27,7 @@ from ranking import vote_log
 from ranking.models import LogLink, Snapshot, VoteLog
 from ranking.services.leases import renew
 from ranking.vote_log import REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
-from ranking.votes import Ints, Votes, read_votes_with
+from ranking.votes import Bools, Ints, Votes, read_votes_with
 
 Kind = LogLink.Kind
 BATCH = 5_000  # votes per link
@@ -35,7 +35,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 LOGGED = ("comparison", "cast_at")  # columns of a vote that tallies do not need
 KIND_NUMBERS = {kind: number for number, kind in enumerate(vote_log.RATER_KINDS)}
-REASON_NUMBERS = {UNDONE: REASONS.index("undone by the rater")}
+REASON_NUMBERS = {reason: number for number, reason in enumerate(REASONS)} | {
+    UNDONE: REASONS.index("undone by the rater")
+}
 REPAIR_REASONS = ("backup restored", "new key", "mistake corrected", "other")
 
 
@@ -139,6 +141,14 @@ def removal_columns(ids: Ints, at: Iterable[datetime], reasons: Iterable[str]) -
     """The rows of votes that are no longer counted; a reason without a number is "other"."""
     numbers = [REASON_NUMBERS.get(reason, 0) for reason in reasons]
     return {"id": ids, "at": microseconds(at), "reason": np.array(numbers, np.int64)}
+
+
+def were_held(log: VoteLog, ids: Ints) -> Bools:
+    """(N,): whether the log says that these votes were held, or ruled out, after they counted."""
+    held = LogLink.objects.filter(arena=log.arena_id, kind=Kind.HELD)
+    near = held.filter(first_id__lte=int(ids.max()), last_id__gte=int(ids.min()))
+    known = [rows_of(row)["id"] for row in near.iterator(chunk_size=1)]
+    return np.isin(ids, np.concatenate([np.zeros(0, np.int64), *known]))
 
 
 def close_import(*, log: VoteLog, source: Import) -> None:

@@ -56,6 +56,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "methodology_url": view.address("methodology", sort="rank"),
         "cluster_sentence": wording.cluster_sentence(settings, query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),
+        "left_out": wording.left_out(settings),
         "these_raters": settings.get("these_raters"),
         "capped": wording.capped(settings),
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",

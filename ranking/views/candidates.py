@@ -109,10 +109,10 @@ def _url(candidate: Candidate, **parameters: Any) -> str:
 
 @require_safe
 def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
-    """The prompt, both answers and the votes; 404 until there is a vote that counts."""
+    """The prompt, both answers and the votes; 404 until there is a vote that is not voided."""
     actor = actor_of(request)
     arena = get_object_or_404(Arena.objects.visible_to(actor), slug=slug)
-    voted = Exists(Vote.objects.live().filter(comparison=OuterRef("pk")))
+    voted = Exists(Vote.objects.revealed().filter(comparison=OuterRef("pk")))
     shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
     sides = (
         ("Left", shown.left, shown.left_response),
@@ -140,7 +140,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         "comments": Reason.objects.filter(vote__in=shown.votes.live(), side=Reason.BOTH)
         if named
         else [],
-        "votes": shown.votes.live().select_related("rater").order_by("pk"),
+        "votes": shown.votes.revealed().select_related("rater").order_by("pk"),
     }
     private = arena.is_private or not to_all
     return send_template(request, "ranking/comparison.html", context, private=private)

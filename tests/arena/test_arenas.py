@@ -123,7 +123,8 @@ def test_a_limit_counts_characters_at_every_door() -> None:
     assert len(arena.description) == DESCRIPTION_LIMIT
     owner = Caller(user=arena.team.memberships.get().user)
     form = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
-    form |= {"held_out": "20", "rater_cap": "10"}
+    form |= {"held_out": "20", "rater_cap": "10", "network_share": "10"}
+    form |= {"self_identifying": "drop", "counts": "anyone"}
     for description, by_api, is_valid in (
         ("字" * DESCRIPTION_LIMIT, 200, True),
         ("x" * (DESCRIPTION_LIMIT + 1), 400, False),

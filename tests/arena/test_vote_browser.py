@@ -10,6 +10,7 @@ from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAIR = "#ballot .pair"
+READ = 1150  # ms: a press on these short answers is questioned before that
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def visit(page, live_server, long_arena):
 
 def wait_for_ahead(page):
     page.locator("#ahead .pair").wait_for(state="attached")
+    page.wait_for_timeout(READ)
 
 
 def key_on_screen(page):
@@ -51,6 +53,7 @@ def key_on_screen(page):
 def press(page, key):
     """Press a key, and wait until the vote is taken and another pair has come."""
     before = key_on_screen(page)
+    page.wait_for_timeout(READ)
     page.keyboard.press(key)
     page.locator(f'#ballot .pair:not([data-key="{before}"])').wait_for()
 
@@ -85,7 +88,9 @@ ANSWER_AT_ONCE = """
 () => {
   const seen = new MutationObserver(() => {
     seen.disconnect();
-    document.querySelector('#ballot button[data-key="t"]').click();
+    const tie = document.querySelector('#ballot button[data-key="t"]');
+    tie.click();
+    tie.click();  // the first press is questioned
   });
   seen.observe(document.getElementById("ballot"), { childList: true });
 }
@@ -163,6 +168,7 @@ def test_a_failed_vote_comes_back_with_its_pair(page, live_server, long_arena, s
     assert key_on_screen(page) == before
     assert page.locator("#ahead .pair").get_attribute("data-key") == ahead
     page.unroute(f"**/vote/{before}/")
+    page.wait_for_timeout(READ)
     page.keyboard.press("ArrowRight")
     page.get_by_text("You chose").wait_for()
     assert Vote.objects.get().outcome == "right"
@@ -180,6 +186,45 @@ def test_the_last_ten_votes_are_one_key_away(open_vote_page):
     assert Vote.objects.count() == 12
     links.first.click()
     expect(page.get_by_role("heading", name="Prompt")).to_be_visible()
+
+
+def test_a_press_too_soon_is_questioned_and_counts_on_the_second(open_vote_page):
+    page = open_vote_page
+    press(page, "t")
+    page.wait_for_timeout(600)  # enough for the server, not for the page
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("That was faster than anyone can read").wait_for()
+    assert Vote.objects.count() == 1
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#done")).to_have_text("Your votes: 2")
+    last = Vote.objects.latest("pk")
+    assert (last.outcome, last.rushed) == ("left", False)
+    assert 0.5 < last.seconds < 3
+
+
+MASH_KEYS = """
+() => new Promise((resolve) => {
+  let presses = 0;
+  const timer = setInterval(() => {
+    const pressed = { key: "ArrowLeft", bubbles: true, cancelable: true };
+    const event = new KeyboardEvent("keydown", pressed);
+    document.activeElement.dispatchEvent(event);
+    if (++presses < 76) return;
+    clearInterval(timer);
+    resolve();
+  }, 110);
+})
+"""
+
+
+def test_blind_key_mashing_changes_no_board(open_vote_page, long_arena):
+    page = open_vote_page
+    press(page, "t")
+    page.evaluate(MASH_KEYS)
+    mashed = Vote.objects.filter(arena=long_arena, outcome="left")
+    assert mashed.count() >= 8
+    assert set(mashed.values_list("uncounted", flat=True)) == {"rushed"}
+    assert Vote.objects.live().count() == 1
 
 
 def test_undo_by_key_voids_the_vote(open_vote_page):

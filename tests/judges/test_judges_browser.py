@@ -100,6 +100,7 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     vote_on_it.click()
     page.wait_for_url("**/vote/*")
     assert "candidate-" not in page.content()
+    page.wait_for_timeout(1150)  # or the page asks whether that was meant
     page.keyboard.press("t")
     page.get_by_text("You called it a tie").wait_for()
     vote = Vote.objects.of_people().get()
