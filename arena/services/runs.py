@@ -322,6 +322,14 @@ def check_budget(*, team: Team | None, quote: RunQuote, cap: int | None) -> None
     reserve_budget(team=team, cap=cap if quote.worst else None)
 
 
+def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
+    """Raise what an order with this cap would be refused for; nothing is reserved."""
+    check_cap(quote, cap)
+    with transaction.atomic():
+        check_budget(team=team, quote=quote, cap=cap)
+        transaction.set_rollback(True)
+
+
 @transaction.atomic
 def deduct_spent(*, runs: QuerySet[Run]) -> None:
     """Deduct the cost of finished runs from their teams' budgets, before the runs are deleted."""

@@ -1092,9 +1092,10 @@ class _Check:
         """Create the candidate with its answers; without a configuration, find it."""
         asked, made_of = self.asked, self._made_of()
         if asked.answers:
-            return self._uploaded({**made_of, "endpoint": "", "model": asked.model or ""})
+            made_of |= {"endpoint": "", "model": asked.model or ""}
+            return self._uploaded(baseline, made_of)
         if made_of:
-            return self._generated({**_content_of(baseline), **made_of})
+            return self._generated(baseline, {**_content_of(baseline), **made_of})
         found = self.client.newest(asked.arena, asked.candidate)
         if found is None:
             raise RingsideError(
@@ -1110,7 +1111,7 @@ class _Check:
         said = {part: getattr(asked, part) for part in ("endpoint", "model", "parameters")}
         return {**texts, **{part: value for part, value in said.items() if value is not None}}
 
-    def _uploaded(self, made_of: dict[str, Any]) -> Candidate:
+    def _uploaded(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
         arena, name, rows = self.asked.arena, self.asked.candidate, read_answers(self.asked.answers)
         # Answers that were compared never change: other answers are another version.
         made_of["notes"] = f"Uploaded by a program. SHA-256 of the answers: {_key_of(rows)}"
@@ -1118,6 +1119,7 @@ class _Check:
         if self.client.find_candidate(arena, name, **made_of) is None:
             self._check_rows(rows)
         candidate = self.client.ensure_candidate(arena, name, **made_of)
+        self._rehearse(candidate, baseline)
         report = self.client.upload_answers(arena, candidate["id"], rows, atomic=True)
         self.say(
             "Answers: {added} added, {changed} changed, {unchanged} unchanged.".format(**report)
@@ -1133,9 +1135,10 @@ class _Check:
             are = "one row is" if len(problems) == 1 else f"{len(problems):,} rows are"
             raise RingsideError(f"Nothing was uploaded: {are} invalid.", errors=problems)
 
-    def _generated(self, made_of: dict[str, Any]) -> Candidate:
+    def _generated(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
         arena, client = self.asked.arena, self.client
         candidate = client.ensure_candidate(arena, self.asked.candidate, **made_of)
+        self._rehearse(candidate, baseline)
         run = client.generate_answers(arena, candidate["id"], cap=self.asked.answers_cap)
         if run is not None:
             run = client.wait_for_answers(arena, run, patience=self.left)
@@ -1149,15 +1152,8 @@ class _Check:
     def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
         """Start the judge run, or find it; None if there is nothing left to judge."""
         asked = self.asked
-        order = {
-            "judges": asked.judge,
-            "candidates": [candidate["id"], baseline["id"]],
-            "per_pair": asked.per_pair,
-            "cap": asked.cap,
-            **({"own_family": True} if asked.own_family else {}),
-        }
         try:
-            run = self.client.order_judging(asked.arena, **order)
+            run = self.client.order_judging(asked.arena, **self._order(candidate, baseline))
         except RingsideError as error:
             if error.kind == STILL_JUDGING:
                 again = f"{error.detail} Run this again when it has ended."
@@ -1172,6 +1168,26 @@ class _Check:
         judged = f"{run['done']} of {run['wanted']} verdicts"
         self.say(f"Run {run['id']}: {judged}, for ${run['spent'] or 0:.2f}.{why}")
         return run
+
+    def _order(self, candidate: Candidate, baseline: Candidate) -> dict[str, Any]:
+        asked = self.asked
+        return {
+            "judges": asked.judge,
+            "candidates": [candidate["id"], baseline["id"]],
+            "per_pair": asked.per_pair,
+            "cap": asked.cap,
+            **({"own_family": True} if asked.own_family else {}),
+        }
+
+    def _rehearse(self, candidate: Candidate, baseline: Candidate) -> None:
+        """Raise what the judge run would be refused for, before anything is paid."""
+        if not self.asked.judge or candidate["id"] == baseline["id"]:
+            return
+        try:
+            self.client.quote_judging(self.asked.arena, **self._order(candidate, baseline))
+        except RingsideError as error:
+            if error.kind not in (NOTHING_TO_DO, STILL_JUDGING):  # without answers, no pairs
+                raise
 
     def _decided(self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None) -> Decision:
         asked = self.asked

@@ -1,5 +1,6 @@
 """Judge runs in an arena: listed, quoted, ordered and controlled."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint
 from arena.api.runs import OfRun, ResumeGiven, RunFilters
 from arena.models import Arena, Candidate, Run
-from arena.services.runs import order_run
+from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
 from judges.api.serializers import (
     JUDGE,
@@ -30,6 +31,7 @@ from judges.api.serializers import (
     RunShown,
     report_of,
 )
+from judges.core.spec import JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.services.planning import (
     MOST_JUDGES,
@@ -39,7 +41,7 @@ from judges.services.planning import (
     runs_in,
     runs_of_judges,
 )
-from judges.services.quotes import quote_for
+from judges.services.quotes import quote_for, smallest_quote
 from judges.services.registry import Switches, spec_named
 from judges.wording import QUORUM_TOO_HIGH
 
@@ -118,7 +120,8 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
     @extend_schema(
         operation_id="order_judges",
         summary="Start a judge run, or get a quote for one",
-        description="With `dry_run` the answer is a quote, and nothing is saved. Otherwise the run "
+        description="With `dry_run` the answer is a quote, and nothing is saved; with a `cap` "
+        "beside it, even null, a cap that the run could not have is refused. Otherwise the run "
         "starts in the background and never spends more than `cap`, which comes out of the team's "
         "budget. If there is nothing left to judge, the problem's type ends in `nothing-to-do`; "
         "if an unfinished run has these pairs, in `still-judging`.",
@@ -144,7 +147,10 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         arena = self.arena
         self.require(TeamPermission.JUDGE, arena.team_id)
         body = self.validated(JudgingGiven)
-        order = _prepare(arena, body)
+        specs = _specs(body)
+        if body["dry_run"] and "cap" in body:
+            rehearse_payment(team=arena.team, quote=smallest_quote(specs), cap=body["cap"])
+        order = _prepare(arena, body, specs)
         if body["dry_run"]:
             return Response(QuoteShown(quote_for(order)).data)
         now = timezone.now()
@@ -154,7 +160,7 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
 
 
-def _prepare(arena: Arena, body: dict[str, Any]) -> JudgeOrder:
+def _specs(body: dict[str, Any]) -> list[JudgeSpec]:
     """Raises JudgeError and Unprocessable."""
     names, quorum = body["judges"], body.get("quorum")
     if quorum and quorum > len(names):
@@ -165,14 +171,19 @@ def _prepare(arena: Arena, body: dict[str, Any]) -> JudgeOrder:
         length_neutral=body.get("length_neutral"),
         soft=body["soft"],
     )
+    return [spec_named(name, switches) for name in names]
+
+
+def _prepare(arena: Arena, body: dict[str, Any], specs: Sequence[JudgeSpec]) -> JudgeOrder:
+    """Raises JudgeError and Unprocessable."""
     candidates = _check_candidates(arena, body.get("candidates", []))
     options = OrderOptions(body["per_pair"], body["pairs"], body["again"], candidates=candidates)
     return prepare_order(
         arena=arena,
-        specs=[spec_named(name, switches) for name in names],
+        specs=specs,
         options=options,
         own_family=body["own_family"],
-        quorum=quorum,
+        quorum=body.get("quorum"),
     )
 
 

@@ -356,6 +356,9 @@ def prepare_order(
     _check_judges(specs)
     if options.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
         raise JudgeError("That run compared two answers at a time; a listwise judge needs three.")
+    families, suffix = families_in(arena), criteria_suffix(arena.criteria)
+    if not own_family and _are_all_partial(specs, options, families):
+        raise JudgeError(_why_no_calls(max_calls))  # known before the two have answered anything
     registered = Epoch.objects.open().select_related("judge", "rater")
     epochs = [registered.filter(judge__digest=spec.digest).first() for spec in specs]
     plan = plan_run(
@@ -366,7 +369,6 @@ def prepare_order(
     )
     if not plan.picks:
         raise _nothing_to_judge(arena, plan, specs, _unfinished_run(arena, epochs, options))
-    families, suffix = families_in(arena), criteria_suffix(arena.criteria)
     all_members = []
     for spec, epoch in zip(specs, epochs, strict=True):
         picks = plan.picks if own_family else exclude_family(plan.picks, spec.family, families)
@@ -380,6 +382,14 @@ def prepare_order(
     if not any(member.calls for member in members):
         raise JudgeError(_why_no_calls(max_calls))
     return JudgeOrder(arena, options, members, picks, shares_of(picks), quorum, left_out)
+
+
+def _are_all_partial(
+    specs: Sequence[JudgeSpec], options: OrderOptions, families: Mapping[int, str]
+) -> bool:
+    """Whether the order is for two candidates, and one is of the family of every judge."""
+    two = [families.get(pk, "") for pk in options.candidates]
+    return len(two) == 2 and all(two.count(spec.family) == 1 for spec in specs)
 
 
 def _check_judges(specs: Sequence[JudgeSpec]) -> None:
@@ -436,7 +446,7 @@ def _nothing_to_judge(
         count = "only one candidate" if candidates else "no candidates"
         return JudgeError(f"This arena has {count}: there is nothing to compare.")
     if not arena.pairs.filter(weight__gt=0, shared_prompts__gt=0).exists():
-        return JudgeError("No two candidates in this arena answer the same prompt.")
+        return NothingToJudgeError("No two candidates in this arena answer the same prompt.")
     if not plan.pairs:
         return NothingToJudgeError(" ".join(["This order includes no pairs.", *plan.left_out]))
     if unfinished is not None:

@@ -87,20 +87,28 @@ def quote_for(order: JudgeOrder) -> Quote:
     return Quote(pairs, len(order.picks), judges, order.left_out)
 
 
+def smallest_quote(specs: Iterable[JudgeSpec]) -> Quote:
+    """Quote one call by each judge, to know who has a price, and who is free."""
+    return Quote(0, 1, [_quote(spec, 1, [1]) for spec in specs], [])
+
+
 def _judge_quote(member: Member, sizes: "_RequestSizes") -> JudgeQuote:
     spec = member.spec
     new_calls = [read_subject(subject) for subject in member.calls.keys() - _paid_calls(member)]
-    request_bytes = [sizes.of(subject, spec) for subject in new_calls]
+    return _quote(spec, len(member.picks), [sizes.of(subject, spec) for subject in new_calls])
+
+
+def _quote(spec: JudgeSpec, comparisons: int, request_bytes: list[int]) -> JudgeQuote:
     reply_tokens = typical_reply_tokens(spec)
     rate = price_of(spec.endpoint, spec.model)
     return JudgeQuote(
         label=spec.label,
         endpoint=spec.endpoint,
         model=spec.model,
-        comparisons=len(member.picks),
-        calls=len(new_calls),
+        comparisons=comparisons,
+        calls=len(request_bytes),
         tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in request_bytes),
-        tokens_out=reply_tokens * len(new_calls),
+        tokens_out=reply_tokens * len(request_bytes),
         expected=expected_cost(rate, request_bytes, reply_tokens),
         worst=worst_cost(rate, request_bytes, max_reply_tokens(spec.parameters)),
     )

@@ -49,6 +49,7 @@ class Stub:
     found: Any = None
     unfit: list[Any] = field(default_factory=list)
     no_judge: Any = None
+    quoted: Any = None
     done: list[tuple[Any, ...]] = field(default_factory=list)
 
     def arena(self, slug: str) -> Any:
@@ -83,6 +84,10 @@ class Stub:
 
     def judges(self, arena: str, *names: str) -> Any:
         return told(self.no_judge)
+
+    def quote_judging(self, arena: str, **order: Any) -> Any:
+        self.done.append(("quote", order))
+        return told(self.quoted)
 
     def order_judging(self, arena: str, **order: Any) -> Any:
         self.done.append(("judge", order))

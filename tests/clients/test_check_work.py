@@ -72,6 +72,30 @@ def test_a_missing_judge_is_found_before_anything_is_entered(check: Any) -> None
     assert not stub.done
 
 
+@pytest.mark.parametrize("option", ["--model=m-2", "--answers"])
+def test_an_order_that_would_be_refused_ends_before_answers_are_paid(
+    check: Any, tmp_path: Path, option: str
+) -> None:
+    if option == "--answers":
+        file = tmp_path / "answers.csv"
+        file.write_text("prompt_id,text\np1,x\n")
+        option = f"--answers={file}"
+    stub = Stub(quoted=RingsideError("Set the most that the run may cost.", kind="invalid"))
+    code, said = check(stub, "--judge=x", option, "--per-pair=9")
+    assert (code, said) == (2, "Set the most that the run may cost.\n")
+    order = {"judges": ["x"], "candidates": [17, 12], "per_pair": 9, "cap": None}
+    assert [what for what, *_ in stub.done] == ["ensure", "quote"]
+    assert stub.done[1] == ("quote", order)
+
+    for kind in (NOTHING_TO_DO, ringside.STILL_JUDGING):  # as before the candidate has answers
+        stub = Stub(quoted=RingsideError("No pairs.", kind=kind))
+        assert check(stub, "--judge=x", option)[0] == 0
+        assert [what for what, *_ in stub.done][1:4] in (
+            ["quote", "generate", "judge"],
+            ["quote", "upload", "judge"],
+        )
+
+
 def test_judging_is_ordered_for_the_two_alone(check: Any) -> None:
     stub = Stub()
     check(stub, "--judge=a:b,c:d@pairwise", "--per-pair=30", "--cap=2.5", "--wait=30m")

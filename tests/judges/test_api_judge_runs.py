@@ -7,9 +7,11 @@ import pytest
 from arena.calls.models import Call
 from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
+from arena.services.pairs import sync_pairs
 from judges.models import Judge, Judgement
 from tests.arena.rest import Caller, token_of
 from tests.arena.teams import person
+from tests.factories import make_arena
 from tests.judges.helpers import add_endpoint, work_off
 
 pytestmark = pytest.mark.django_db
@@ -97,6 +99,42 @@ def test_dry_run_quotes_and_writes_nothing(
     assert 0 < found["expected_cost"] < found["worst_cost"] < 1
     assert found["judges"][0]["name"].startswith(PAID)
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("cap", "budget", "words"),
+    [(None, 10, "spending cap"), (0, 10, "above $0"), (5, 2, "budget"), (1, 2, "")],
+)
+def test_dry_run_with_a_cap_refuses_what_the_order_would(
+    team: Team, arena: Arena, two_dollar_model: None, cap: int | None, budget: int, words: str
+) -> None:
+    """Before the candidates have an answer to judge."""
+    team.budget = budget * DOLLAR
+    team.save()
+    caller = token_of(team, "judge")
+    arena.prompts.update(retired_at="2026-01-01T00:00:00Z")
+    sync_pairs(arena=arena)
+    answer = post(caller, arena, judges=[PAID], dry_run=True, cap=cap)
+    assert answer.status_code == 422
+    found = answer.json()
+    assert words in str(found) if words else found["type"].endswith("nothing-to-do")
+    team.refresh_from_db()
+    assert team.budget == budget * DOLLAR
+    assert post(caller, arena, judges=[PAID], dry_run=True).json()["type"].endswith("nothing-to-do")
+
+
+def test_a_judge_of_the_family_of_one_of_two_is_refused_before_they_answer(
+    team: Team, settings: Any
+) -> None:
+    add_endpoint(settings, "paid", prices={"m-2026-01-01": ModelPrice(0, 0)})
+    arena = make_arena(2, 0, team=team)
+    one, other = arena.candidates.order_by("pk")
+    arena.candidates.filter(pk=one.pk).update(model="m-large")
+    body = {"judges": [PAID], "candidates": [one.pk, other.pk], "dry_run": True, "cap": None}
+    refused = post(token_of(team, "judge"), arena, **body)
+    assert "own_family" in refused.json()["detail"]
+    allowed = post(token_of(team, "judge"), arena, **body, own_family=True)
+    assert allowed.json()["type"].endswith("nothing-to-do")
 
 
 def test_an_order_is_a_run_that_the_team_pays(

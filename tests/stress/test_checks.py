@@ -1,0 +1,111 @@
+"""`ringside.py check` beside workers and refreshes that never rest: the exit code is the votes'."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from arena.actors import Actor
+from arena.endpoints import Endpoint, ModelPrice
+from arena.models import Run, Vote
+from arena.services.teams import create_token
+from clients.python import ringside
+from ranking.models import ArenaRefresh
+from ranking.services.refresh import refresh_arena
+from tests.factories import make_arena, make_team
+from tests.judges.fake_server import FakeServer, prefers
+from tests.judges.helpers import LOCAL, work_off
+
+pytestmark = pytest.mark.slow
+CHECKS = 50
+PROMPTS = (
+    9  # the fewest that are conclusive are 8, so nearly every partial count is another verdict
+)
+PREFERRED = "-0 of somebody"  # what stands in the answers of candidate-0 alone
+
+
+@contextmanager
+def again_and_again(work: Any, pause: float) -> Iterator[None]:
+    """Do something all the time in another thread, and fail if it fails."""
+    done, failures = threading.Event(), []
+
+    def run() -> None:
+        try:
+            while not done.wait(pause):
+                work()
+        except Exception as failure:
+            failures.append(failure)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    assert not failures
+
+
+def judge() -> None:
+    for run in Run.objects.filter(state=Run.State.OPEN).select_related("arena"):
+        work_off(run)
+
+
+def refresh() -> None:
+    """Publish the newest arena's boards, whatever was counted so far."""
+    newest = ArenaRefresh.objects.order_by("-arena")[:1]
+    for arena_id in newest.values_list("arena", flat=True):
+        ArenaRefresh.objects.filter(arena=arena_id).update(not_before=None)
+        refresh_arena(arena_id=arena_id, now=timezone.now())
+
+
+@pytest.fixture
+def judged_for_nothing(settings: Any) -> Iterator[None]:
+    with FakeServer() as server:
+        server.otherwise = prefers(PREFERRED)
+        price = {LOCAL.partition(":")[2]: ModelPrice(0, 0)}
+        local = Endpoint("local", "openai", server.base_url, timeout=30.0, prices=price)
+        settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": local}
+        yield
+
+
+@pytest.mark.usefixtures("transactional_db", "no_doorbell", "judged_for_nothing")
+def test_fifty_checks_beside_constant_refreshes_end_with_the_right_code(
+    live_server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
+    monkeypatch.setattr(ringside, "FIRST_LOOK", 0.01)
+    monkeypatch.setattr(ringside, "LONGEST_LOOK", 0.05)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    team = make_team()
+    by = Actor(user=None, display_name="a test")
+    _, token = create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=by)
+    monkeypatch.setenv("RINGSIDE_TOKEN", token)
+
+    found, expected = [], []
+    with ExitStack() as stack:
+        stack.enter_context(again_and_again(judge, pause=0.01))
+        stack.enter_context(again_and_again(refresh, pause=0.05))
+        for number in range(CHECKS):
+            arena = make_arena(2, PROMPTS, team=team)
+            candidate, baseline = number % 2, 1 - number % 2
+            found.append(
+                ringside.main(
+                    [
+                        *("check", f"--url={live_server.url}", f"--arena={arena.slug}"),
+                        *(f"--candidate=candidate-{candidate}", f"--baseline=candidate-{baseline}"),
+                        *(f"--judge={LOCAL}", "--require=better"),
+                    ]
+                )
+            )
+            expected.append(ringside.FAILED if candidate else ringside.PASSED)
+            if found[-1] != expected[-1]:
+                pytest.fail(f"check {number}: {found[-1]}\n{capsys.readouterr().out}")
+    assert found == expected
+    assert Vote.objects.count() == CHECKS * PROMPTS
