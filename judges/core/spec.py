@@ -120,7 +120,8 @@ class JudgeSpec:
     swap_policy: what happens when the verdict changes with the order of the answers.
     unpinned: the model name is a known alias.
     length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
-    soft: record the probability of each outcome, where the endpoint returns it.
+    soft: record the probability of each outcome, where the endpoint returns it; of a scale, the
+        expected score counts.
 
     Raises SpecError for options that contradict the rubric.
     """
@@ -194,7 +195,9 @@ class JudgeSpec:
         return hashlib.sha256(json.dumps(facts | versions, sort_keys=True).encode()).hexdigest()
 
     def _own_facts(self) -> dict[str, Any]:
-        return {
+        # Options that came later are facts only where they are used: other digests stay.
+        expected = {"scores": "expected"} if self.soft and self.protocol == "direct" else {}
+        return expected | {
             "endpoint": self.endpoint,
             "model": self.model,
             "family": self.family,

@@ -165,7 +165,10 @@ def _verdict_of(spec: JudgeSpec, parsed: ReadReply) -> dict[str, object] | None:
 def _add_probabilities(
     spec: JudgeSpec, verdict: dict[str, object], reply: Reply, nonce: str
 ) -> None:
-    """Add the probabilities to a verdict as `p`, where the endpoint returned them."""
+    """Add the probabilities to a verdict as `p`, where the endpoint returned them.
+
+    Those of a scale also give its `expected` score.
+    """
     if not reply.logprobs or "order" in verdict:
         return
     meanings = _verdict_meanings(spec)
@@ -179,6 +182,10 @@ def _add_probabilities(
     )
     if probabilities is not None:
         verdict["p"] = {meanings[label]: share for label, share in probabilities.items()}
+        if scale := spec.rubric.scale:
+            verdict["expected"] = sum(
+                scale.score_of(label) * share for label, share in probabilities.items()
+            )
 
 
 def _verdict_meanings(spec: JudgeSpec) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 A call's verdict is about what it showed: `{"outcome": "left"}` says that the answer shown first is
 better, `{"label": "4", "score": 4.0}` is a score, `{"order": [[2], [0, 1]]}` ranks a list by
-positions. A soft verdict has `{"p": {...}}` as well, the probability of each outcome or label.
+positions. A soft verdict has `{"p": {...}}` as well, the probability of each outcome or label; with
+a scale also `{"expected": 3.47}`, which counts instead of the score where all calls have it.
 """
 
 import json
@@ -82,12 +83,18 @@ def decide(
         if call_state in states:
             return JudgementResult(state)
     if protocol == "direct":
-        left, right = (float(_verdict(call)["score"]) for call in (forward, reverse))
+        left, right = _scores(_verdict(forward), _verdict(reverse))
         if sides is None:
             return JudgementResult(State.VOTED, score=left)
         return JudgementResult(State.VOTED, outcome_of_lead(left - right, tolerance=ROUNDING))
     assert sides is not None, "two answers are compared"
     return _combine_orders(_orient(forward, sides), _orient(reverse, sides), policy)
+
+
+def _scores(*verdicts: Mapping[str, Any]) -> list[float]:
+    """Return the expected scores where all verdicts have one, else those that were written."""
+    name = "expected" if all("expected" in verdict for verdict in verdicts) else "score"
+    return [float(verdict[name]) for verdict in verdicts]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from arena.models import Arena, Vote
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.models import Judgement
 from judges.services.planning import OrderOptions, prepare_order
-from judges.services.quotes import quote_for
+from judges.services.quotes import probe_judges, quote_for
 from judges.services.registry import JudgeError, Switches, spec_named
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
@@ -47,6 +47,21 @@ def test_the_better_score_wins_and_equal_scores_tie() -> None:
         left, right = one.forward.verdict["score"], one.reverse.verdict["score"]
         assert one.outcome == ("tie" if left == right else "left" if left > right else "right")
         assert one.forward.subject == str(one.comparison.left_response_id)
+
+
+def test_the_expected_score_decides_where_probabilities_are_known() -> None:
+    soft = Switches(soft=True)
+    name = "scripted:scripted-1@score-1-4"
+    probe_judges(specs=[spec_named(name, soft)], now=timezone.now())
+    work_off(order(arena_with_references(4, 3), name, per_pair=3, switches=soft))
+    voted = Judgement.objects.filter(state="voted").select_related("forward", "reverse")
+    finer = 0
+    for one in voted:
+        left, right = (call.verdict["expected"] for call in (one.forward, one.reverse))
+        lead = 0 if left == pytest.approx(right) else left - right
+        assert one.outcome == ("left" if lead > 0 else "right" if lead < 0 else "tie")
+        finer += bool(lead) and one.forward.verdict["score"] == one.reverse.verdict["score"]
+    assert finer
 
 
 def test_the_same_answers_can_be_judged_both_ways_by_one_model() -> None:

@@ -229,3 +229,10 @@ def test_a_pinned_model_is_taken(model: str) -> None:
 )
 def test_the_family_is_the_models_maker(model: str, family: str) -> None:
     assert family_of(model) == family
+
+
+def test_soft_scores_are_another_judge_and_no_other_digest_knows_of_them() -> None:
+    direct = replace(SPEC, rubric=load_rubric("score-1-4"))
+    assert "scores" not in direct._own_facts()
+    assert "scores" not in replace(SPEC, soft=True)._own_facts()
+    assert replace(direct, soft=True)._own_facts()["scores"] == "expected"

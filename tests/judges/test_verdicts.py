@@ -113,3 +113,28 @@ def test_a_list_ranks_each_of_its_pairs() -> None:
 
 def test_a_list_that_follows_the_order_flips() -> None:
     assert listwise([[0], [1], [2]], [[0], [1], [2]]) == JudgementResult("abstained", flipped=True)
+
+
+def scored(score: float, expected: float | None = None) -> Call:
+    verdict = {"label": str(score), "score": score}
+    return call("1", verdict | ({} if expected is None else {"expected": expected}))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "outcome"),
+    [
+        (scored(3), scored(3), "tie"),
+        (scored(3, 3.47), scored(3, 2.50), "left"),
+        (scored(3, 2.9), scored(3, 3.1), "right"),
+        (scored(3, 3.47), scored(3), "tie"),  # the expected score of one alone is not comparable
+        (scored(4), scored(3, 3.9), "left"),
+    ],
+)
+def test_expected_scores_decide_where_both_are_known(left: Call, right: Call, outcome: str) -> None:
+    decision = decide(left, right, protocol="direct", policy="abstain", sides=Sides(1, 2))
+    assert (decision.state, decision.outcome) == ("voted", outcome)
+
+
+def test_a_single_answer_gets_its_expected_score() -> None:
+    one = scored(3, 3.47)
+    assert decide(one, one, protocol="direct", policy="abstain", sides=None).score == 3.47
