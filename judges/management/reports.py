@@ -32,7 +32,8 @@ def follow_run(run: Run) -> RunReport:
 def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:
     """Enqueue the runs and follow each to its end; return False after Ctrl-C.
 
-    Raises CommandError where a run pauses, or where no worker answers.
+    A run of a hopeless judge that paused is over, too: what it said can be measured. Raises
+    CommandError where a run pauses for another reason, or where no worker answers.
     """
     if runs and (problem := enqueue_due_calls()):
         err.write(problem)
@@ -42,11 +43,14 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
         except KeyboardInterrupt:
             out.write("\nThe run continues in the background. Run this command again to follow it.")
             return False
-        if report.run.state == Run.State.PAUSED:
+        hopeless = report.run.run_judges.exclude(hopeless_at=None).exists()
+        if report.run.state == Run.State.PAUSED and hopeless:
+            out.write(f"Run {run.pk} paused: {report.run.pause_reason}")
+        elif report.run.state == Run.State.PAUSED:
             raise CommandError(
                 f"Run {run.pk} paused: {report.run.pause_reason} Run this command again to resume."
             )
-        if not report.is_over:
+        elif not report.is_over:
             raise CommandError(NO_WORKER)
         requests = f"{report.requests} requests for {report.calls} calls"
         out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")

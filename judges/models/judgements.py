@@ -14,12 +14,14 @@ from judges.models.labels import LabelItem
 class RunJudge(models.Model):
     """A judge of a run, in one epoch; a jury is listed besides its members.
 
-    `own_family`: it judges answers of its own model family too.
+    `own_family`: it judges answers of its own model family too. `hopeless_at`: it was paused as
+    most of its first verdicts were of no use; once resumed, it is not paused for that again.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="run_judges")
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="run_judges")
     own_family = models.BooleanField(default=False)
+    hopeless_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

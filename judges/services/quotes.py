@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Avg
 
@@ -14,12 +15,17 @@ from arena.calls.providers.base import EndpointStoppedError
 from arena.models import Prompt, Response
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
+from judges.models import Epoch
+from judges.models.judges import SCRIPTED
 from judges.services.planning import JudgeOrder, Member
 from judges.services.registry import JudgeError
 from judges.services.subjects import CallTarget, read_subject
 
 CHARACTERS_PER_TOKEN = 4
-DEFAULT_REPLY_TOKENS = 300
+# The mean of 960 replies of GPT-4 in the Prometheus format; the others ask for brief reasoning.
+FEEDBACK_TOKENS = 175
+VERDICT_TOKENS = 20
+REASON_TOKENS = 75
 REPAIR = 400  # bytes of the message that asks for the verdict alone
 BATCH = 500
 
@@ -152,12 +158,28 @@ def _paid_calls(member: Member) -> set[str]:
 
 
 def typical_reply_tokens(spec: JudgeSpec) -> int:
-    """Return the mean length of this model's replies so far."""
-    done = Call.objects.filter(
-        endpoint=spec.endpoint, model=spec.model, state=Call.State.DONE, tokens_out__gt=0
+    """Return the mean length of replies so far: by this judge; else by this model with this rubric,
+    by any model with it, by this model as a judge."""
+    epochs = Epoch.objects.filter(judge__rubric=spec.rubric.slug)
+    own_model: dict[str, Any] = {"endpoint": spec.endpoint, "model": spec.model}
+    alike: list[dict[str, Any]] = [
+        own_model | {"asker__in": epochs.filter(judge__digest=spec.digest).values("asker")},
+        own_model | {"asker__in": epochs.values("asker")},
+        {"asker__in": epochs.exclude(judge__endpoint=SCRIPTED).values("asker")},
+        own_model | {"asker__in": Epoch.objects.values("asker")},
+    ]
+    done = Call.objects.filter(state=Call.State.DONE, tokens_out__gt=0)
+    means = (done.filter(**calls).aggregate(mean=Avg("tokens_out"))["mean"] for calls in alike)
+    mean = next((mean for mean in means if mean), _reply_tokens_asked(spec))
+    return min(round(mean), max_reply_tokens(spec.parameters))
+
+
+def _reply_tokens_asked(spec: JudgeSpec) -> int:
+    """Return how long a reply is that does what the rubric asks for, before any was read."""
+    answers = {"direct": 1, "listwise": 4}.get(spec.protocol, 2)
+    return (
+        FEEDBACK_TOKENS if spec.rubric.is_prometheus else VERDICT_TOKENS + answers * REASON_TOKENS
     )
-    mean = done.aggregate(mean=Avg("tokens_out"))["mean"]
-    return min(round(mean or DEFAULT_REPLY_TOKENS), max_reply_tokens(spec.parameters))
 
 
 class _RequestSizes:

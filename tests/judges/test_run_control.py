@@ -1,6 +1,7 @@
 """What may be done to a run of judges is decided by the state that it has by now."""
 
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from judges.models import Judgement
 from judges.services.label_runs import one_label_run_at_a_time, order_label_run
 from judges.services.runs import JudgeRunHandler
 from tests.factories import make_arena
-from tests.judges.fake_server import FakeServer, better_is
-from tests.judges.helpers import epoch_of, order, pair_row, store_labels, work_off
+from tests.judges.fake_server import FakeServer, better_is, prefers
+from tests.judges.helpers import LOCAL, epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -200,3 +201,28 @@ def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
     ):
         judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert stored(cut_short).state == "ordered"
+
+
+# -- A hopeless judge ------------------------------------------------------------------------------
+
+
+def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(local: FakeServer) -> None:
+    local.otherwise = better_is("A")
+    run = work_off(order(make_arena(2, 40), LOCAL, per_pair=40))
+    assert run.state == "paused"
+    assert "Of its first 30 pairs, 30 were inconsistent when swapped" in run.pause_reason
+    assert run.judgements.settled().count() == 30
+    resume_unfinished(run=run, now=timezone.now())
+    assert work_off(run).state == "done"  # whoever resumes it has decided
+
+
+def test_a_judge_at_the_ceiling_of_flips_goes_on(local: FakeServer) -> None:
+    steady, biased, asked = prefers("-0 of"), better_is("A"), count()
+
+    def flips_often(body: Any) -> Any:
+        return (biased if next(asked) % 20 < 8 else steady)(body)
+
+    local.otherwise = flips_often
+    run = work_off(order(make_arena(2, 40), LOCAL, per_pair=40))
+    assert run.state == "done"
+    assert 10 < run.judgements.filter(flipped=True).count() < 27
