@@ -12,6 +12,7 @@ from ranking.models import (
     ClusterTally,
     EloCheckpoint,
     EloInterval,
+    HomePage,
     RaterTally,
     ResponseStyle,
     Snapshot,
@@ -90,6 +91,11 @@ class ArenaRefreshAdmin(PublishedAdmin):
 class BoardPageAdmin(PublishedAdmin):
     list_display = ["arena", "key", "epoch", "etag"]
     list_select_related = ["arena"]
+
+
+@admin.register(HomePage)
+class HomePageAdmin(PublishedAdmin):
+    list_display = ["n_arenas", "newest", "epochs", "etag"]
 
 
 # -- Running tallies and caches --------------------------------------------------------------------

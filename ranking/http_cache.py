@@ -18,7 +18,7 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from arena.actors import actor_of
 from arena.models import Arena
 from ranking.board_data import find_arena
-from ranking.models import BoardPage
+from ranking.models import BoardPage, HomePage
 from ranking.models.tallies import BoardPageQuerySet
 
 # -- Stored pages ----------------------------------------------------------------------------------
@@ -94,6 +94,28 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
         update_conflicts=True,
         unique_fields=["arena", "key"],
         update_fields=["epoch", "etag", "body"],
+    )
+
+
+def find_home() -> Page | None:
+    """The stored home page, if no arena has changed since; one query."""
+    return _fetch(*_home())
+
+
+@cache
+def _home() -> tuple[str, list[Any]]:
+    rows = HomePage.objects.fresh().values_list("etag", "body")
+    sql, parameters = rows.query.sql_with_params()
+    return str(sql), list(parameters)
+
+
+def store_home(*, state: dict[str, int], page: Page) -> None:
+    """Store the home page made from arenas that were in this state."""
+    HomePage.objects.bulk_create(
+        [HomePage(pk=1, **state, etag=page.etag, body=page.body)],
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=[*state, "etag", "body"],
     )
 
 

@@ -25,7 +25,7 @@ from kombu.exceptions import OperationalError
 from arena.models import Arena, Candidate, Team
 from arena.signals import answers_changed, arena_created, votes_changed
 from ranking import health
-from ranking.models import Board, BoardPage
+from ranking.models import Board, HomePage
 from ranking.services import leases
 
 logger = logging.getLogger(__name__)
@@ -166,6 +166,6 @@ def drop_pages_of_an_older_release(sender: AppConfig, **_: Any) -> None:
     """Drop pages rendered by old templates; a new release migrates when it starts."""
     if (
         sender.name == "ranking"
-        and BoardPage._meta.db_table in connection.introspection.table_names()
+        and HomePage._meta.db_table in connection.introspection.table_names()
     ):
         leases.drop_all_pages()

@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from ranking.views import boards, candidates, embeds, health, methodology, raters
+from ranking.views import boards, candidates, embeds, health, home, methodology, raters
 
 urlpatterns = [
-    path("", boards.index, name="index"),
+    path("", home.index, name="index"),
     path("a/<slug:slug>/", boards.board, name="board"),
     path("a/<slug:slug>/results.csv", boards.board_csv, name="board_csv"),
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Import, Prompt, Rater, Response, Vote
 from ranking.models.boards import Board, Raters
@@ -361,3 +362,46 @@ class BoardPage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arena_id}: {self.key}"
+
+
+class HomePageQuerySet(models.QuerySet["HomePage"]):
+    def state(self) -> dict[str, int]:
+        """What changes whenever an arena, or a page of one, does."""
+        found = Arena.objects.aggregate(
+            n_arenas=Count("pk"),
+            newest=Coalesce(Max("pk"), 0),
+            epochs=Coalesce(Sum("refresh__page_epoch"), 0),
+        )
+        return {name: int(value) for name, value in found.items()}
+
+    def fresh(self) -> "HomePageQuerySet":
+        """The stored page, unless an arena has changed since."""
+        arenas = Arena.objects.order_by().values(all=Value(1))
+        return self.filter(
+            n_arenas=Subquery(arenas.annotate(n=Count("pk")).values("n")),
+            newest=Subquery(arenas.annotate(n=Max("pk")).values("n")),
+            epochs=Subquery(arenas.annotate(n=Coalesce(Sum("refresh__page_epoch"), 0)).values("n")),
+        )
+
+
+class HomePage(models.Model):
+    """The home page as strangers get it, in a single row: gzip bytes and their ETag.
+
+    It is served only while the arenas are in the state that was read before it was made.
+    """
+
+    n_arenas = models.PositiveIntegerField()
+    newest = models.BigIntegerField()
+    epochs = models.BigIntegerField()
+    etag = models.CharField(max_length=70)
+    body = models.BinaryField()
+
+    objects = HomePageQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(pk=1), name="home_page_is_one_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"home page of {self.n_arenas} arenas"

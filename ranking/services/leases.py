@@ -9,7 +9,7 @@ from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
 from arena.models import Arena
-from ranking.models import ArenaRefresh, Board, BoardPage, Raters
+from ranking.models import ArenaRefresh, Board, BoardPage, HomePage, Raters
 
 LEASE = timedelta(seconds=20)  # how long a killed worker keeps an arena from being refreshed
 LEASE_PER_VOTE = timedelta(microseconds=20)  # twice what a fit takes, during which nothing renews
@@ -79,3 +79,4 @@ def drop_pages(*, arena_id: int, look_again: bool = False) -> None:
 
 def drop_all_pages() -> None:
     BoardPage.objects.all().delete()
+    HomePage.objects.all().delete()

@@ -1,26 +1,20 @@
-"""The home page, and boards as pages and files: links, columns, rows and sentences."""
+"""Boards as pages and files, and the pages beside them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
-from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from arena.actors import ANONYMOUS, Actor, actor_of
-from arena.models import Arena
-from arena.services.candidates import with_ballots
+from arena.actors import actor_of
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     SCRIPTED_NOTICE,
     BoardQuery,
     BoardView,
     Findings,
-    arenas_with_scripts,
     counts_scripts,
     find_arena,
     read_board,
@@ -29,7 +23,6 @@ from ranking.board_data import (
 from ranking.comparison import ChosenPair, read_published
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
-from ranking.models import Raters, Snapshot, Standing
 from ranking.views.compare import clean_order, compare_context, side_by_side_context
 from ranking.views.history import history_context, parse_candidates
 from ranking.views.matrix import clean_show, matrix_context
@@ -86,77 +79,7 @@ def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]
     }
 
 
-@dataclass(frozen=True)
-class Card:
-    """An arena with the snapshots of its boards, and the leader of the first board with votes;
-    `scripted` is a notice if those votes come from scripts."""
-
-    arena: Any
-    people: Snapshot | None
-    judges: Snapshot | None
-    juries: Snapshot | None
-    leader: Standing | None = None
-    scripted: str = ""
-
-    @property
-    def shown(self) -> Snapshot | None:
-        """The leader's snapshot: the first one with enough votes, or else with any."""
-        voted = [s for s in (self.people, self.judges, self.juries) if s and s.n_votes]
-        return min(voted, key=lambda snapshot: snapshot.lacks_votes, default=None)
-
-    @property
-    def collecting(self) -> wording.Collecting | None:
-        return wording.collecting(self.shown, {})
-
-    @property
-    def shared_lead(self) -> bool:
-        """Whether the leader is not the clear number one."""
-        if self.leader is None or self.shown is None:
-            return False
-        return Findings.of(self.shown).leader != self.leader.candidate_id
-
-
-def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
-    """One card per arena that is listed for `actor`, newest first; five queries at most."""
-    arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
-    ids = [arena.pk for arena in arenas]
-    current = Snapshot.objects.current().filter(board__category="", board__arena__in=ids)
-    snapshots = {
-        (snapshot.board.arena_id, snapshot.board.raters): snapshot
-        for snapshot in current.select_related("board")
-    }
-    leaders = _find_leaders(ids)
-    cards = []
-    for arena in arenas:
-        people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
-        card = Card(arena, people, judges, juries)
-        has_ranking = card.shown and not card.shown.lacks_votes
-        leader = leaders.get(card.shown.pk) if card.shown and has_ranking else None
-        cards.append(replace(card, leader=leader))
-    scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
-    return [
-        replace(card, scripted=SCRIPTED_NOTICE) if card.arena.pk in scripted else card
-        for card in cards
-    ]
-
-
-def _find_leaders(arenas: Sequence[int]) -> dict[int, Standing]:
-    """The first-ranked standing by snapshot; of several, the first by displayed name."""
-    current = Q(snapshot__is_current=True, snapshot__board__category="")
-    first = Standing.objects.filter(current, rank=1, snapshot__board__arena__in=arenas)
-    by_name = sorted(first.select_related("candidate"), key=lambda row: str(row.candidate))
-    return {standing.snapshot_id: standing for standing in reversed(by_name)}
-
-
-# -- The home page, and a board as a page, as CSV and as JSON --------------------------------------
-
-
-@require_safe
-def index(request: HttpRequest) -> HttpResponseBase:
-    """The home page: the arenas listed for the reader, with their questions and leaders."""
-    actor = actor_of(request)
-    context = {"cards": list_cards(actor), "can_sign_up": settings.SIGN_UP == "open"}
-    return send_template(request, "ranking/index.html", context, private=bool(actor.key))
+# -- A board as a page, as CSV and as JSON --------------------------------------------------------
 
 
 @require_safe

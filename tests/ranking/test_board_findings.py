@@ -118,7 +118,8 @@ def test_the_index_calls_nobody_leading_who_is_no_clear_number_one(board: Board)
     for leader in (None, first):
         board.says(leader=leader)
         page = board.client.get("/").content.decode()
-        assert ("Leading, not conclusively" in page) == (leader is None)
+        assert ("No clear leader yet." in page) == (leader is None)
+        assert ("is the clear leader." in page) == (leader is not None)
 
 
 def test_where_no_ranks_are_sure_nothing_is_said_of_number_one(board: Board) -> None:

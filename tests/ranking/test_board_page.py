@@ -315,7 +315,7 @@ def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: 
     page = client.get("/").text
     leader = Snapshot.objects.current().get(board__category="").standings.get(rank=1)
     assert str(leader.candidate) in page
-    assert "Leading, not conclusively" in page
+    assert "No clear leader yet." in page
     assert "24 human votes" in page
     assert "The first leaderboard is being computed." in page
 

@@ -1,0 +1,159 @@
+"""The home page: what this is, a pair to vote on, the top of each arena, and what is new."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Max, Q
+from django.db.models.functions import TruncDate
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from arena.actors import ANONYMOUS, Actor, actor_of
+from arena.models import Arena, Candidate
+from arena.services.candidates import with_ballots
+from ranking import http_cache, wording
+from ranking.board_data import SCRIPTED_NOTICE, Findings, arenas_with_scripts
+from ranking.http_cache import HTML, send, send_template
+from ranking.models import HomePage, Raters, Snapshot, Standing
+
+MOST_PLACES = 3
+MOST_NEWS = 5
+
+
+@dataclass(frozen=True)
+class Card:
+    """An arena with the snapshots of its boards, and the `top` of the first board with enough
+    votes; `scripted` is a notice if those votes come from scripts."""
+
+    arena: Any
+    people: Snapshot | None
+    judges: Snapshot | None
+    juries: Snapshot | None
+    top: Sequence[Standing] = ()
+    scripted: str = ""
+
+    @property
+    def shown(self) -> Snapshot | None:
+        """The snapshot of the top: the first one with enough votes, or else with any."""
+        voted = [s for s in (self.people, self.judges, self.juries) if s and s.n_votes]
+        return min(voted, key=lambda snapshot: snapshot.lacks_votes, default=None)
+
+    @property
+    def collecting(self) -> wording.Collecting | None:
+        return wording.collecting(self.shown, {})
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether the first is the clear leader."""
+        leader = Findings.of(self.shown).leader
+        return bool(self.top) and self.top[0].candidate_id == leader
+
+
+@dataclass(frozen=True)
+class News:
+    """Candidates that were entered on one day."""
+
+    arena: Any
+    day: date
+    n: int
+    name: str
+
+
+def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
+    """One card per arena that is listed for `actor`, newest first; five queries at most."""
+    arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
+    ids = [arena.pk for arena in arenas]
+    current = Snapshot.objects.current().filter(board__category="", board__arena__in=ids)
+    snapshots = {
+        (snapshot.board.arena_id, snapshot.board.raters): snapshot
+        for snapshot in current.select_related("board")
+    }
+    tops = _find_tops(ids)
+    cards = []
+    for arena in arenas:
+        people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
+        card = Card(arena, people, judges, juries)
+        has_ranking = card.shown and not card.shown.lacks_votes
+        top = tops.get(card.shown.pk, []) if card.shown and has_ranking else []
+        cards.append(replace(card, top=top))
+    scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
+    return [
+        replace(card, scripted=SCRIPTED_NOTICE) if card.arena.pk in scripted else card
+        for card in cards
+    ]
+
+
+def _find_tops(arenas: Sequence[int]) -> dict[int, list[Standing]]:
+    """The first three standings by snapshot; of equals, the first by displayed name."""
+    current = Q(snapshot__is_current=True, snapshot__board__category="")
+    first = Standing.objects.filter(
+        current, rank__lte=MOST_PLACES, snapshot__board__arena__in=arenas
+    )
+    tops: dict[int, list[Standing]] = {}
+    rows = first.select_related("candidate")
+    for row in sorted(rows, key=lambda row: (row.rank or 0, str(row.candidate).casefold())):
+        top = tops.setdefault(row.snapshot_id, [])
+        if len(top) < MOST_PLACES:
+            top.append(row)
+    return tops
+
+
+def list_news(arenas: Sequence[Any]) -> list[News]:
+    """The newest candidates of the arenas, by arena and day; one query. Undisclosed ones count, but
+    are not named."""
+    by_id = {arena.pk: arena for arena in arenas}
+    entered = Candidate.objects.revealed().filter(arena__in=by_id, retired_at=None).order_by()
+    rows = (
+        entered.values("arena", day=TruncDate("created_at"))
+        .annotate(
+            n=Count("pk"),
+            disclosed=Count("pk", filter=Q(disclosed_at__isnull=False)),
+            name=Max("name", filter=Q(disclosed_at__isnull=False)),
+        )
+        .order_by("-day", "-arena")[:MOST_NEWS]
+    )
+    return [
+        News(
+            by_id[row["arena"]],
+            row["day"],
+            row["n"],
+            row["name"] if row["n"] == row["disclosed"] == 1 else "",
+        )
+        for row in rows
+    ]
+
+
+def home_context(actor: Actor) -> dict[str, Any]:
+    """The context of `ranking/index.html`."""
+    cards = list_cards(actor)
+    open_cards = [card for card in cards if card.arena.has_texts]
+    return {
+        "cards": cards,
+        "can_sign_up": settings.SIGN_UP == "open",
+        # Where the next vote helps most: the open arena with the fewest votes.
+        "try_one": min(
+            open_cards,
+            key=lambda card: (card.arena.is_sample, card.people.n_votes if card.people else 0),
+            default=None,
+        ),
+        "news": list_news([card.arena for card in cards]),
+    }
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponseBase:
+    """The home page; that of strangers is stored until any arena changes."""
+    actor = actor_of(request)
+    if actor.key:
+        return send_template(request, "ranking/index.html", home_context(actor), private=True)
+    page = http_cache.find_home()
+    if page is None:
+        state = HomePage.objects.state()
+        page = http_cache.pack(render_to_string("ranking/index.html", home_context(actor)))
+        http_cache.store_home(state=state, page=page)
+    return send(request, page, HTML)

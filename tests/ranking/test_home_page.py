@@ -1,0 +1,84 @@
+"""The home page: what it says, and how it is stored."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from arena.models import Arena, Candidate, Team
+from ranking.models import HomePage
+from tests.factories import make_arena
+from tests.ranking.helpers import cast, publish, words
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_leads_to_a_pair_and_shows_the_top_of_each_arena(client: Client, arena: Arena) -> None:
+    snapshot = publish(arena)
+    page = client.get("/").text
+    assert 'href="/a/support/vote/">Vote on a pair</a>' in page
+    names = [str(row.candidate) for row in snapshot.standings.order_by("rank")]
+    places = [page.index(f">{name}</a>") for name in names]
+    assert places == sorted(places)
+    assert f"3 candidates entered {arena.name}" in words(page)
+
+
+def test_a_stored_page_costs_one_query_until_an_arena_changes(
+    client: Client, arena: Arena, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    publish(arena)
+    first = client.get("/")
+    with django_assert_num_queries(1):
+        assert client.get("/").content == first.content
+    again = client.get("/", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    cast(arena)
+    publish(arena)
+    assert "25 human votes" in client.get("/").text
+    arena.name = "Help desk"
+    arena.save()
+    assert "Help desk" in client.get("/").text
+    make_arena(slug="second", name="Second arena")
+    assert "Second arena" in client.get("/").text
+    Arena.objects.get(slug="second").delete()
+    assert "Second arena" not in client.get("/").text
+
+
+def test_a_private_arena_is_on_nobody_elses_page(
+    client: Client, arena: Arena, django_user_model: Any
+) -> None:
+    publish(arena)
+    assert arena.name in client.get("/").text
+    arena.team, arena.visibility = Team.objects.create(slug="acme", name="Acme"), "private"
+    arena.save()
+    assert arena.name not in client.get("/").text
+    member = Client()
+    member.force_login(django_user_model.objects.create_user("ann"))
+    assert member.get("/")["Cache-Control"] == "private, no-store"
+    assert HomePage.objects.count() == 1
+
+
+def test_an_undisclosed_candidate_is_not_named_among_the_new(client: Client, arena: Arena) -> None:
+    publish(arena)
+    arena.candidates.all().delete()
+    Candidate.objects.create(
+        arena=arena, name="Top secret", disclosed_at=None, private_until_votes=9
+    )
+    HomePage.objects.all().delete()
+    page = client.get("/").text
+    assert "1 candidate entered" in words(page)
+    assert "Top secret" not in page
+
+
+def test_there_is_one_row_and_a_new_release_drops_it(client: Client, arena: Arena) -> None:
+    publish(arena)
+    client.get("/")
+    row = HomePage.objects.get()
+    row.pk = 2
+    with pytest.raises(IntegrityError, match="home_page_is_one_row"), transaction.atomic():
+        row.save(force_insert=True)
+    call_command("migrate", verbosity=0)
+    assert not HomePage.objects.exists()
