@@ -20,6 +20,8 @@ from arena.api.core.serializers import FieldVisibility
 from arena.api.core.views import ArenaEndpoint
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
+from ranking.log_file import as_jsonl as log_as_jsonl
+from ranking.log_file import write_lines
 from ranking.results import escape_cells
 
 CSV, JSONL = "text/csv", "application/jsonl"
@@ -37,6 +39,7 @@ BATTLES_CSV_EXAMPLE = (
 )
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'
 PREFERENCES_EXAMPLE = '{"prompt": "May I return it?", "chosen": "Yes.", "rejected": "No."}\n'
+LOG_EXAMPLE = '{"type": "vote", "id": 7, "outcome": "left", "counts": true}\n'
 Decorator = Callable[[Callable[..., StreamingHttpResponse]], Any]
 PEOPLE = Rater.Kind.PERSON
 NAME_LENGTH = 16
@@ -331,3 +334,16 @@ class Preferences(Export):
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
         return self.send("dpo.jsonl", JSONL, lambda: as_jsonl(preferences(self.arena, self.actor)))
+
+
+class LogOfVotes(Export):
+    @_streamed(
+        "export_log",
+        "Export the signed log of votes",
+        JSONL,
+        "Every vote that counts or did, link by link, with the published leaderboards. "
+        "`manage.py verify FILE` checks it offline, and fits the leaderboards again.",
+        LOG_EXAMPLE,
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send("log.jsonl", JSONL, lambda: log_as_jsonl(write_lines(self.arena)))

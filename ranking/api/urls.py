@@ -19,6 +19,7 @@ urlpatterns = [
         exports.BattlesJsonl.as_view(),
         name="api_export_battles_jsonl",
     ),
+    path(f"{ARENA}exports/log.jsonl", exports.LogOfVotes.as_view(), name="api_export_log"),
     path(f"{ARENA}exports/dpo.jsonl", exports.Preferences.as_view(), name="api_export_dpo"),
     path(f"{ARENA}{BOARD}", boards.BoardOfArena.as_view(), name="api_board_of_arena"),
     path(

@@ -317,7 +317,9 @@ def read_clusters(*, arena_id: int, raters: str, category: str = "") -> VoteCoun
     tallies = ClusterTally.objects.filter(arena=arena_id, raters=raters)
     if category:
         tallies = tallies.filter(prompt__category=category)
-    rows = tallies.order_by("prompt", "rater").values_list("prompt", "rater", "cells")
+    # Databases differ in where they put nulls, and intervals depend on the order.
+    ordered = tallies.order_by(*(F(name).asc(nulls_first=True) for name in ("prompt", "rater")))
+    rows = ordered.values_list("prompt", "rater", "cells")
 
     def parts() -> Iterator[VoteCounts]:
         for prompt, rater, packed in rows.iterator(chunk_size=ROWS_AT_ONCE):

@@ -57,7 +57,7 @@ def update_ratings(*, board: Board, token: uuid.UUID) -> dict[int, float]:
         votes = read_votes(_votes_after(board, state), EVERY)
         n_read = len(votes)
         if n_read:
-            state = _advance(board, state, votes)
+            state = advance(board, state, votes)
             newest = _store_checkpoint(board, token, state, newest)
     return state.by_candidate()
 
@@ -66,7 +66,7 @@ def replay(*, board: Board, until: int) -> State:
     """Replay all votes up to the id `until` from the first one."""
     state = START
     while len(votes := read_votes(_votes_after(board, state).filter(pk__lte=until), EVERY)):
-        state = _advance(board, state, votes)
+        state = advance(board, state, votes)
     return state
 
 
@@ -93,7 +93,7 @@ def _votes_after(board: Board, state: State) -> VoteQuerySet:
     return votes.order_by("pk")
 
 
-def _advance(board: Board, state: State, votes: Votes) -> State:
+def advance(board: Board, state: State, votes: Votes) -> State:
     counted = votes
     if board.both_bad != BothBad.TIE:
         counted = votes.where(votes.outcome != BOTH_BAD)

@@ -130,7 +130,9 @@ class ClusteredEstimate:
         return None if place is None else int(self.evidence.candidates[place])
 
 
-def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any]:
+def build_findings(
+    estimate: ClusteredEstimate, places: Places, *, with_style: bool
+) -> dict[str, Any]:
     """All findings of a snapshot besides its standings, as JSON."""
     pairs = estimate.evidence.battles
     scored = clear_leader(
@@ -156,7 +158,7 @@ def build_findings(estimate: ClusteredEstimate, places: Places) -> dict[str, Any
         "agreement": _agreement(estimate.clustered),
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),
-        "style": _style(estimate),
+        "style": _style(estimate) if with_style else None,
     }
 
 

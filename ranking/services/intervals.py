@@ -72,11 +72,17 @@ def is_due(snapshot: Snapshot | None, now: datetime) -> bool:
 
 
 def measure(
-    evidence: BoardEvidence, clustered: VoteCounts, by_rater: VoteCounts | None, now: datetime
+    evidence: BoardEvidence,
+    clustered: VoteCounts,
+    by_rater: VoteCounts | None,
+    now: datetime,
+    *,
+    with_style: bool = True,
 ) -> MeasuredIntervals:
     """Compute intervals, ranks and findings; raises as `BradleyTerry.fit`.
 
     `clustered`: counts by prompt. `by_rater`: of the same votes, where raters are chance too.
+    `with_style`: also what is read from the database, the style of the answers.
     """
     started = time.monotonic()
     board, candidates = evidence.board, evidence.candidates
@@ -101,7 +107,7 @@ def measure(
         },
         settings=cluster_settings(groups, sandwich.n_clusters_, candidates)
         | {"groups_met": pairs_of(candidates, groups_met(clustered, candidates, groups))},
-        findings=build_findings(estimate, _places(bootstrap, estimate)),
+        findings=build_findings(estimate, _places(bootstrap, estimate), with_style=with_style),
     )
     measured.fields["measured_seconds"] = time.monotonic() - started
     return measured

@@ -43,7 +43,9 @@ def served(client: Client, arena: Arena) -> Iterator[str]:
     """Each page, API answer and file with answers that this reader can get."""
     base = f"/api/v1/arenas/{arena.slug}"
     addresses = [f"{base}/battles/?texts=true&page_size=100", f"{base}/exports/dpo.jsonl"]
-    addresses += [f"{base}/exports/battles.jsonl", f"{base}/exports/battles.csv"]
+    addresses += [
+        f"{base}/exports/{name}" for name in ("battles.jsonl", "battles.csv", "log.jsonl")
+    ]
     for comparison in arena.comparisons.exclude(votes=None):
         addresses.append(reverse("comparison", args=[arena.slug, comparison.key]))
     for run in arena.runs.all():

@@ -1,11 +1,14 @@
 """`manage.py verify_log [SLUG...]`: compare the votes with their signed logs."""
 
+import secrets
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
 from arena.models import Arena
+from ranking.log_file import as_jsonl, write_lines
 from ranking.management.commands.rebuild_tallies import find_arenas, leased, list_faults
 from ranking.services import vote_log
 
@@ -24,6 +27,12 @@ class Command(BaseCommand):
             help="Accept what was found; the log and the team's audit log keep the reason.",
         )
         parser.add_argument(
+            "--export",
+            type=Path,
+            metavar="FILE",
+            help="Write the log and its leaderboards to a file that `verify` checks anywhere.",
+        )
+        parser.add_argument(
             "--wait", type=float, default=60.0, help="Seconds to wait for a running refresh (60)."
         )
 
@@ -32,9 +41,26 @@ class Command(BaseCommand):
     ) -> None:
         if repair and not arenas:
             raise CommandError("Name the arenas whose logs to repair.")
+        if options["export"]:
+            self._export(arenas, options["export"])
+            return
         broken = [arena.slug for arena in find_arenas(arenas) if self._check(arena, repair, wait)]
         if broken and not repair:
             raise CommandError(f"The votes of {', '.join(broken)} are not those of the log.")
+
+    def _export(self, arenas: list[str], path: Path) -> None:
+        if len(arenas) != 1:
+            raise CommandError("Name the one arena to export.")
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with draft.open("w", encoding="utf-8") as stream:
+                stream.writelines(as_jsonl(write_lines(find_arenas(arenas)[0])))
+            draft.replace(path)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}.") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        self.stdout.write(f"{path}: the log of {arenas[0]}")
 
     def _check(self, arena: Arena, reason: str | None, wait: float) -> bool:
         with leased(arena, wait) as token:

@@ -1,0 +1,77 @@
+"""`manage.py verify FILE`: check an exported log of votes, without a database."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ranking import log_file
+from ranking.log_file import CheckedBoard, LogFile, LogFileError, board_name
+from ranking.management.commands.rebuild_tallies import list_faults
+from ranking.services.fit import CrossCheckError
+from ranking.stats.bradley_terry import NotConvergedError
+
+NOT_CHECKED = (
+    "Not checked, because a file cannot show it: that votes are honest, and that the server has no"
+    " other log. Compare the key and the head with those published elsewhere. Style-controlled"
+    " scores, costs, times, Elo intervals and combined leaderboards need more than votes."
+)
+LATER = "Its intervals are from an earlier refresh, so they are not checked."
+
+
+class Command(BaseCommand):
+    help = "Check an exported log of votes, and fit its leaderboards again, without a database."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path, metavar="FILE", help="a log.jsonl")
+        parser.add_argument("--key", help="the public key that must have signed it")
+
+    def handle(self, *args: Any, path: Path, key: str | None, **options: Any) -> None:
+        try:
+            with path.open(encoding="utf-8") as stream:
+                file = log_file.read_log(stream)
+            faults = log_file.check_log(file, key)
+            boards = [log_file.check_board(file, line) for line in file.boards]
+        except (OSError, UnicodeError) as error:
+            raise CommandError(f"{path} cannot be read: {error}.") from None
+        except (LogFileError, NotConvergedError, CrossCheckError) as error:
+            raise CommandError(str(error)) from None
+        self._print(file, faults)
+        for board in boards:
+            self._print_board(file, board)
+        self.stdout.write(f"\n{NOT_CHECKED}")
+        n_wrong = len(faults) + sum(len(board.faults) for board in boards)
+        if n_wrong:
+            raise CommandError(f"{path} does not check out: {n_wrong:,} faults.")
+
+    def _print(self, file: LogFile, faults: list[str]) -> None:
+        self.stdout.write(f"{file.arena['name']} ({file.arena['slug']})")
+        for line in list_faults(faults):
+            self.stdout.write(line)
+        if not faults and file.links:
+            head = file.links[-1]
+            self.stdout.write(
+                f"The log is unbroken: {len(file.links):,} links, signed.\n"
+                f"Head: {head.number} {head.digest}\nKey:  {head.key}"
+            )
+
+    def _print_board(self, file: LogFile, board: CheckedBoard) -> None:
+        line = board.line
+        self.stdout.write(f"\n{board_name(line)}: {line['n_votes']:,} votes")
+        for row in sorted(board.standings, key=lambda row: (row["rank"] is None, row["rank"])):
+            interval = f"{_number(row['low'])} to {_number(row['high'])}"
+            name = file.candidates.get(row["candidate"], f"candidate {row['candidate']}")
+            rank = "-" if row["rank"] is None else f"{row['rank']:.0f}"
+            score = _number(row["score"])
+            self.stdout.write(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
+        if not line["intervals_are_current"]:
+            self.stdout.write(LATER)
+        for fault in list_faults(board.faults):
+            self.stdout.write(fault)
+        if not board.faults:
+            self.stdout.write(f"All {board.n_numbers:,} numbers are as published.")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"

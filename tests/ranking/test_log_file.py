@@ -1,0 +1,182 @@
+"""A log as a file: it proves its leaderboards without a database, and no other file does."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena, Rater, Vote
+from arena.services.voting import void_vote
+from ranking import log_file
+from ranking.models import ArenaRefresh, RaterTally
+from ranking.services import intervals, vote_log
+from tests.factories import make_person, make_vote
+from tests.ranking.helpers import (
+    cast,
+    claim,
+    fill,
+    fold,
+    hidden_import,
+    make_voted_arena,
+    publish,
+    reveal,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Six people and a judge voted on eight prompts; some votes are soft, voided, or imported."""
+    arena = make_voted_arena(3, 8)
+    for _ in range(5):
+        fill(arena, rounds=1, rater=make_person())
+    fill(arena, rounds=1, rater=Rater.objects.create(kind=Rater.Kind.JUDGE, name="A judge"))
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "both_bad", arena.prompts.first(), make_person())
+    make_vote(arena, left, right, "left", None, make_person(), preference=1 / 3)
+    publish(arena)
+    reveal(hidden_import(arena))
+    void_vote(vote=cast(arena), by=CLI, reason="a test", now=timezone.now())
+    first = arena.votes.first()
+    assert first is not None
+    void_vote(vote=first, by=CLI, reason="a test", now=timezone.now())
+    publish(arena)
+    return arena
+
+
+def write(arena: Arena, path: Path) -> Path:
+    call_command("verify_log", arena.slug, export=path)
+    return path
+
+
+def test_every_number_of_every_leaderboard_comes_out_again(
+    arena: Arena, tmp_path: Path, capsys: Any, django_assert_num_queries: Any
+) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    cast(arena)  # not in the file
+    with django_assert_num_queries(0):
+        call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert printed.count("numbers are as published") == 6  # people and judges, in two categories
+    assert "The log is unbroken" in printed
+    assert "Not checked" in printed
+
+
+def test_a_leaderboard_with_older_intervals_is_checked_without_them(
+    arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(intervals, "REST_FACTOR", 10_000)
+    cast(arena)
+    snapshot = publish(arena)
+    assert snapshot.measured_digest != snapshot.digest
+    assert snapshot.findings["capped"]
+    call_command("verify", write(arena, tmp_path / "log.jsonl"))
+    assert "from an earlier refresh, so they are not checked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("later", ["votes", "groups of raters"])
+def test_leaderboards_are_those_of_their_own_heads(
+    arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    if later == "votes":
+        cast(arena)
+        fold(arena)
+    else:
+        monkeypatch.setattr(RaterTally, "RATERS", 3)
+        RaterTally.objects.all().delete()
+        cast(arena)
+        ArenaRefresh.objects.update(token=None, leased_until=None)
+        publish(arena)
+    call_command("verify", write(arena, tmp_path / "log.jsonl"))
+    assert "are as published" in capsys.readouterr().out
+
+
+def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Client) -> None:
+    answer = client.get(f"/api/v1/arenas/{arena.slug}/exports/log.jsonl")
+    lines = [json.loads(line) for line in answer.getvalue().decode().splitlines()]
+    votes = [line for line in lines if line["type"] == "vote"]
+    counted = {line["id"] for line in votes if line["counts"]}
+    assert counted == set(Vote.objects.live().values_list("pk", flat=True))
+    assert len(votes) == len(counted) + 1
+    assert "A judge" not in str(lines)
+    ids = {str(pk) for pk in Rater.objects.values_list("pk", flat=True)}
+    assert not ids & {line["rater"] for line in votes}
+
+
+Rewrite = Callable[[list[dict[str, Any]]], Any]
+
+
+def first(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return next(line for line in lines if line["type"] == kind)
+
+
+REWRITES: list[tuple[Rewrite, str]] = [
+    (lambda lines: first(lines, "vote").update(outcome="tie"), "not those that were signed"),
+    (lambda lines: first(lines, "vote").update(counts=True), "marked as counted"),
+    (lambda lines: lines.remove(first(lines, "vote")), "not those that were signed"),
+    (lambda lines: first(lines, "link").update(digest="0" * 64), "Link 1 of the log was"),
+    (lambda lines: first(lines, "link").update(signature="00"), "no valid signature"),
+    (lambda lines: lines.remove(first(lines, "link")), "Link 1 of the log is missing"),
+    (
+        lambda lines: first(lines, "leaderboard")["standings"][0].update(score=1200.0),
+        "score is 1200.0, its votes give",
+    ),
+    (lambda lines: first(lines, "leaderboard")["findings"].update(ties={}), "“ties”"),
+    (lambda lines: first(lines, "leaderboard").update(n_votes=1), "n_votes is 1"),
+    (
+        lambda lines: first(lines, "leaderboard")["head"].update(digest="1" * 64),
+        "its head is not in the log",
+    ),
+]
+
+
+def test_a_rewritten_file_does_not_check_out(arena: Arena, tmp_path: Path, capsys: Any) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    text = path.read_text()
+    for rewrite, words in REWRITES:
+        lines = [json.loads(line) for line in text.splitlines()]
+        rewrite(lines)
+        path.write_text("".join(log_file.as_jsonl(lines)))
+        with pytest.raises(CommandError, match="does not check out"):
+            call_command("verify", path)
+        assert words in capsys.readouterr().out
+
+
+def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    call_command("verify", path, key=vote_log.signer().public)
+    with pytest.raises(CommandError, match="1 faults"):
+        call_command("verify", path, key="00" * 32)
+    assert "another key" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "not a log"),
+        ("{}\n", "Line 1 is not a line"),
+        ("no JSON\n", "Line 1 is not JSON"),
+        ('{"type": "log", "version": 2}\n', "not a log"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "log.jsonl").write_text(content)
+    with pytest.raises(CommandError, match=words):
+        call_command("verify", tmp_path / "log.jsonl")
+
+
+def test_votes_rewritten_in_the_database_are_not_in_its_file(arena: Arena, tmp_path: Path) -> None:
+    """The file has the votes as they were signed, so leaderboards of others do not check out."""
+    Vote.objects.filter(arena=arena, outcome="left").update(outcome="right")
+    file = log_file.read_log(io.StringIO(write(arena, tmp_path / "log.jsonl").read_text()))
+    assert log_file.check_log(file) == []
+    assert vote_log.verify(arena_id=arena.pk, token=claim(arena)).sentences
