@@ -195,7 +195,7 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,
         "ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS": False,
         "ACCOUNT_SESSION_REMEMBER": True,
-        # Our own limits (arena.accounts.limits) are atomic and stored in the database.
+        # Our own limits (arena.accounts.adapters) are atomic and stored in the database.
         "ACCOUNT_RATE_LIMITS": False,
     }
 

@@ -15,9 +15,9 @@ from django.db.models import Avg, Count, Min, Q, QuerySet, Sum
 from arena.actors import Actor
 from arena.calls import money
 from arena.calls.models import Call, RunAsker
-from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import Request
 from arena.calls.scheduling import calls_under_way
+from arena.calls.servers import Rate, price_of
 from arena.endpoints import UnknownEndpointError, endpoint_named
 from arena.generation import (
     RETIRED,

@@ -199,7 +199,7 @@ USE_I18N = False
 TIME_ZONE = "UTC"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_HANDLERS = [
-    "arena.views.responses.BoundedForms",
+    "arena.views.prompts.BoundedForms",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]

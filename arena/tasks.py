@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, clock, comparisons, notices, retention, runs
+from arena.services import candidates, comparisons, notices, retention, runs
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +35,10 @@ def disclose_candidates() -> None:
 @shared_task
 def bring_back_times() -> None:
     """Put right what a clock that was ahead for a while has written."""
-    clock.bring_back_times(now=timezone.now())
+    retention.bring_back_times(now=timezone.now())
 
 
-is_clock_even = clock.make_clock_check()
+is_clock_even = retention.make_clock_check()
 
 
 @shared_task

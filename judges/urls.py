@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from judges.views import decisions, judges, runs, verdicts
+from judges.views import judges, runs, verdicts
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
@@ -15,7 +15,7 @@ urlpatterns = [
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/marks/", verdicts.mark_verdict, name="mark_verdict"),
-    path("teams/<slug:slug>/arenas/<slug:arena>/", decisions.decision, name="decision"),
+    path("teams/<slug:slug>/arenas/<slug:arena>/", judges.decision, name="decision"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),

@@ -24,8 +24,8 @@ from arena.services.candidates import with_ballots
 from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
 from ranking.services.cluster_tallies import count_by_prompt
+from ranking.stats.agreement import score_correlations
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.correlations import score_correlations
 from ranking.tallies import pair_battles
 
 LARGEST_ID = 2**63 - 1

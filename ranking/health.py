@@ -5,7 +5,7 @@ runs one leaves its time in a row of the rate limits, one row per queue.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,15 +13,20 @@ from typing import Any
 from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
-from django.db.models import F, FloatField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, FloatField, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 from kombu.exceptions import OperationalError
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
 from arena.endpoints import lease_of
-from arena.models import Delivery, RateLimit, Vote
+from arena.models import Delivery, Import, RateLimit, Run, Vote
+from arena.models.voting import TO_ADD, TO_TAKE_OUT
 from arena.services.notices import PAUSES
+from arena.validation import NANO
 from ranking.models import ArenaRefresh, Snapshot
 
 RECORD_EVERY = 10.0  # seconds: one small write, where a sweep runs every second
@@ -184,3 +189,79 @@ def _check_times(health: Health, now: datetime) -> None:
                     f"A clock was wrong: {n_rows} of the {what} have a time ({name}) more than"
                     f" {longest} ahead."
                 )
+
+
+# -- Metrics ---------------------------------------------------------------------------------------
+
+
+class DatabaseCollector(Collector):
+    """What the database says at `now`, in six queries."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield from self._votes()
+        yield from self._calls()
+        yield self._money()
+        stale = stale_arenas(self._now)
+        yield GaugeMetricFamily(
+            "ringside_board_age_seconds",
+            "Since when the leaderboards that are out of date longest have been so; 0 if none is.",
+            self._age(stale[0][1] if stale else None),
+        )
+
+    def _votes(self) -> Iterator[GaugeMetricFamily]:
+        votes = Vote.objects.aggregate(
+            live=Count("pk", filter=Q(voided_at=None)),
+            unfolded=Count("pk", filter=TO_ADD | TO_TAKE_OUT),
+        )
+        of_files = Vote.objects.filter(
+            source__in=Import.objects.to_tally(),
+            source_row__gt=F("source__tallied_row"),
+        )
+        yield GaugeMetricFamily("ringside_votes", "Votes that are not voided.", votes["live"])
+        yield GaugeMetricFamily(
+            "ringside_votes_unfolded",
+            "Votes, and voided ones, that no leaderboard has taken into account yet.",
+            votes["unfolded"] + of_files.count(),
+        )
+
+    def _calls(self) -> Iterator[GaugeMetricFamily]:
+        calls = GaugeMetricFamily(
+            "ringside_calls", "Calls to models.", labels=["endpoint", "state"]
+        )
+        counts = Call.objects.values_list("endpoint", "state").annotate(n=Count("pk"))
+        for endpoint, state, n_calls in counts.order_by("endpoint", "state"):
+            calls.add_metric([endpoint, state], n_calls)
+        yield calls
+        oldest = Call.objects.claimable(self._now).aggregate(due_at=Min("due_at"))
+        yield GaugeMetricFamily(
+            "ringside_queue_age_seconds",
+            "How long the oldest call that is due has waited; 0 if none waits.",
+            self._age(oldest["due_at"]),
+        )
+
+    def _money(self) -> GaugeMetricFamily:
+        money = GaugeMetricFamily(
+            "ringside_money_dollars",
+            "What runs have spent, what is reserved for requests under way, and the most that"
+            " interrupted requests may have cost.",
+            labels=["kind"],
+        )
+        sums = Run.objects.aggregate(
+            spent=Sum("settled"), reserved=Sum("reserved"), uncertain=Sum("uncertain")
+        )
+        for kind, nano in sums.items():
+            money.add_metric([kind], (nano or 0) / NANO)
+        return money
+
+    def _age(self, moment: datetime | None) -> float:
+        return max((self._now - moment).total_seconds(), 0) if moment else 0
+
+
+def registry(now: datetime) -> CollectorRegistry:
+    """Return a registry of these metrics alone, made for one reading."""
+    metrics = CollectorRegistry()
+    metrics.register(DatabaseCollector(now))
+    return metrics

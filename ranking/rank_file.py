@@ -21,9 +21,8 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import transitivity
-from ranking.stats.cross_check import largest_difference
 from ranking.stats.dependence import Dependence
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo

@@ -6,7 +6,7 @@ from allauth.account import forms as allauth
 from django import forms
 from django.core.validators import MaxLengthValidator
 
-from arena.accounts.limits import LONGEST_ADDRESS
+from arena.accounts.adapters import LONGEST_ADDRESS
 
 
 class PlainForm(forms.Form):

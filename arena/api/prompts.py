@@ -1,4 +1,4 @@
-"""The API of prompts, with bulk upload."""
+"""The API of prompts and of the answers to them."""
 
 from functools import cached_property
 from typing import Any
@@ -10,17 +10,20 @@ from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
+from rest_framework.response import Response as Answer
 
-from arena.actors import TeamPermission
+from arena.actors import TeamPermission, can_read_texts
+from arena.api.candidates import OfCandidates
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
     BULK_BODY,
+    Dollars,
     FieldVisibility,
     PatchSerializer,
     RowsField,
     StrictSerializer,
     Text,
+    refuse_unless,
     yes_or_no,
 )
 from arena.api.core.views import (
@@ -32,10 +35,11 @@ from arena.api.core.views import (
     bring_in,
     check_match,
 )
-from arena.files.tables import PROMPTS
-from arena.models import Prompt
+from arena.files.tables import PROMPTS, RESPONSES
+from arena.models import Prompt, Response
 from arena.models.arenas import length_limit
 from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
+from arena.services.responses import upsert_responses
 from arena.validation import MOST_VARIABLES
 
 TAG = "Prompts"
@@ -170,7 +174,7 @@ class Prompts(OfPrompts, ListEndpoint):
         answer=PromptShown(many=True),
         shown=SHOWN,
     )
-    def get(self, request: Request, slug: str) -> Response:
+    def get(self, request: Request, slug: str) -> Answer:
         return self.page(self.prompts().defer("html"), PromptShown)
 
     @operation(
@@ -184,7 +188,7 @@ class Prompts(OfPrompts, ListEndpoint):
         description="New prompts are added. Existing ones, matched by id or text, are changed if "
         "they have not been used yet. Rows with errors are listed; all others are saved together.",
     )
-    def post(self, request: Request, slug: str) -> Response:
+    def post(self, request: Request, slug: str) -> Answer:
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
         rows, atomic = self.validated(PromptsGiven)["prompts"], yes_or_no(request, "atomic")
         report = bring_in(
@@ -194,7 +198,7 @@ class Prompts(OfPrompts, ListEndpoint):
                 arena=self.arena, rows=good, unread=bad, by=self.actor, atomic=atomic
             ),
         )
-        return Response(ReportShown(report).data)
+        return Answer(ReportShown(report).data)
 
 
 class OnePrompt(OfPrompts):
@@ -202,8 +206,8 @@ class OnePrompt(OfPrompts):
     has_match = True
 
     @operation("retrieve_prompt", "Retrieve a prompt by its id", answer=PromptShown, shown=SHOWN)
-    def get(self, request: Request, slug: str, external_id: str) -> Response:
-        return Response(self._shown(self._find(external_id)))
+    def get(self, request: Request, slug: str, external_id: str) -> Answer:
+        return Answer(self._shown(self._find(external_id)))
 
     @operation(
         "update_prompt",
@@ -214,7 +218,7 @@ class OnePrompt(OfPrompts):
         shown=SHOWN | {"retired_at": "2026-11-22T09:00:00Z"},
         description="A prompt that has answers or comparisons can be archived but not changed.",
     )
-    def patch(self, request: Request, slug: str, external_id: str) -> Response:
+    def patch(self, request: Request, slug: str, external_id: str) -> Answer:
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
         changes = self.validated(PromptChanges, partial=True)
         with transaction.atomic():
@@ -225,7 +229,7 @@ class OnePrompt(OfPrompts):
             check_match(request, self._shown(prompt))
             self._change(prompt, changes)
             changed = self._find(external_id)
-        return Response(self._shown(changed))
+        return Answer(self._shown(changed))
 
     def _change(self, prompt: Prompt, changes: dict[str, Any]) -> None:
         retired = changes.pop("retired", None)
@@ -247,3 +251,121 @@ class OnePrompt(OfPrompts):
 
     def _shown(self, prompt: Prompt) -> Any:
         return PromptShown(prompt, context=self.get_serializer_context()).data
+
+
+# -- Responses -------------------------------------------------------------------------------------
+
+RESPONSE_KIND = Kind("responses", RESPONSES)
+RESPONSE_ROW = {
+    "prompt_id": "refund-1",
+    "text": "On the page Orders, within 30 days.",
+    "tokens_out": 9,
+}
+RESPONSE_SHOWN = RESPONSE_ROW | {"tokens_in": None, "seconds": None, "cost": None}
+RESPONSE_REPORT = {
+    "added": 10,
+    "changed": 0,
+    "unchanged": 0,
+    "refused": [],
+    "missing": ["refund-7"],
+}
+
+
+class ResponseShown(serializers.ModelSerializer[Response]):
+    """An answer; `cost` is in dollars. Unknown values are null."""
+
+    prompt_id = serializers.CharField(source="prompt.external_id")
+    cost = Dollars(allow_null=True)
+
+    class Meta:
+        model = Response
+        fields = ["prompt_id", "text", "tokens_in", "tokens_out", "seconds", "cost"]
+
+
+class ResponseRowGiven(serializers.Serializer[Any]):
+    """An answer to upload; its prompt is found by `prompt_id`, or else by the prompt's text."""
+
+    text = Text(allow_blank=False)
+    prompt_id = serializers.CharField(max_length=200, required=False)
+    prompt = Text(required=False)
+    tokens_in = serializers.IntegerField(min_value=0, required=False)
+    tokens_out = serializers.IntegerField(min_value=0, required=False)
+    seconds = serializers.FloatField(min_value=0, required=False)
+    cost = Dollars(required=False)
+    candidate = serializers.CharField(
+        max_length=200,
+        required=False,
+        help_text="As in an export, whose rows of other candidates are left out.",
+    )
+
+
+@extend_schema_field(ResponseRowGiven(many=True))
+class ResponseRows(RowsField):
+    pass
+
+
+class ResponsesGiven(StrictSerializer):
+    """Up to 10,000 answers."""
+
+    responses = ResponseRows()
+
+
+class ResponseReportShown(ReportShown):
+    """The result of each row; `missing` lists the ids of the prompts still without an answer."""
+
+    missing = serializers.ListField(child=serializers.CharField())
+
+
+class ResponseFilters(filters.FilterSet):
+    prompt_id = filters.CharFilter(
+        field_name="prompt__external_id", help_text="The id of a prompt."
+    )
+
+    class Meta:
+        model = Response
+        fields = ["prompt_id"]
+
+
+class Responses(OfCandidates, ListEndpoint):
+    tag = "Responses"
+    is_open = False
+    permissions = {"POST": TeamPermission.SUBMIT}
+    body_limit = BULK_BODY
+    queryset = Response.objects.none()
+    filterset_class = ResponseFilters
+
+    @operation(
+        "list_responses",
+        "List the answers of a candidate",
+        answer=ResponseShown(many=True),
+        shown=RESPONSE_SHOWN,
+        description="For the candidate's team, and for the arena's team once it is disclosed.",
+    )
+    def get(self, request: Request, slug: str, pk: int) -> Answer:
+        refuse_unless(self.actor, can_read_texts(self.actor, self.candidate))
+        rows = Response.objects.revealed().filter(candidate=self.candidate)
+        return self.page(rows.select_related("prompt").defer("html"), ResponseShown)
+
+    @operation(
+        "upsert_responses",
+        "Upload up to 10,000 answers of a candidate",
+        body=ResponsesGiven,
+        sent={"responses": [RESPONSE_ROW]},
+        answer=ResponseReportShown,
+        shown=RESPONSE_REPORT,
+        parameters=[ATOMIC],
+        description="New answers are added. Existing ones are changed if not yet compared. "
+        "Rows with errors are listed; all others are saved together.",
+    )
+    def post(self, request: Request, slug: str, pk: int) -> Answer:
+        self.require_change()
+        candidate, rows = self.candidate, self.validated(ResponsesGiven)["responses"]
+        atomic = yes_or_no(request, "atomic")
+        report = bring_in(
+            RESPONSE_KIND,
+            rows,
+            upsert=lambda good, bad: upsert_responses(
+                candidate=candidate, rows=good, unread=bad, by=self.actor, atomic=atomic
+            ),
+        )
+        return Answer(ResponseReportShown(report).data)

@@ -3,7 +3,7 @@
 from django.urls import path, re_path, register_converter
 from django.urls.converters import PathConverter
 
-from arena.api import arenas, candidates, comparisons, prompts, responses, runs, teams
+from arena.api import arenas, candidates, comparisons, prompts, runs, teams
 from arena.api.core import schema
 
 
@@ -37,7 +37,7 @@ urlpatterns = [
     path(CANDIDATE, candidates.OneCandidate.as_view(), name="api_candidate"),
     path(f"{CANDIDATE}versions/", candidates.Versions.as_view(), name="api_versions"),
     path(f"{CANDIDATE}retire/", candidates.Retire.as_view(), name="api_retire_candidate"),
-    path(f"{CANDIDATE}responses/", responses.Responses.as_view(), name="api_responses"),
+    path(f"{CANDIDATE}responses/", prompts.Responses.as_view(), name="api_responses"),
     path(f"{CANDIDATE}answers/", runs.AnswerRuns.as_view(), name="api_answers"),
     path(ANSWER_RUN, runs.OneAnswerRun.as_view(), name="api_answer_run"),
     path(f"{ANSWER_RUN}pause/", runs.PauseAnswerRun.as_view(), name="api_pause_answer_run"),

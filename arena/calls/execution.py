@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from arena.calls import capabilities, leases, money, pacing
+from arena.calls import leases, money, servers
 from arena.calls.models import MAX_REQUESTS, Call
-from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import (
     EndpointStoppedError,
     Message,
@@ -25,6 +24,7 @@ from arena.calls.providers.base import (
     UnsupportedParameterError,
     digest_of,
 )
+from arena.calls.servers import Rate, price_of
 from arena.endpoints import Endpoint, UnknownEndpointError, endpoint_named, lease_of, provider_for
 from arena.services import runs
 
@@ -131,9 +131,9 @@ def _rate_of(call: Call) -> Rate:
 
 def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[str]]:
     """Leave out parameters the model is known not to accept, or rejected earlier in this call."""
-    known = capabilities.capability_of(call.endpoint, call.model)
-    request, dropped = capabilities.fitted(request, known)
-    request, _ = capabilities.without(request, call.dropped)
+    known = servers.capability_of(call.endpoint, call.model)
+    request, dropped = servers.fitted(request, known)
+    request, _ = servers.without(request, call.dropped)
     return request, [*call.dropped, *(entry for entry in dropped if entry not in call.dropped)]
 
 
@@ -205,7 +205,7 @@ def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
 def _take(call: Call, plan: PlannedRequest) -> bool:
     """Take a turn of the endpoint's limit, the call and its money; otherwise postpone the call."""
     now = timezone.now()
-    later = pacing.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
+    later = servers.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
     if later is not None:
         return _put_off(call, later)
     try:
@@ -325,10 +325,7 @@ def _finish(
 
 
 def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
-    if (
-        isinstance(error, UnsupportedParameterError)
-        and capabilities.entry_of(error) not in plan.dropped
-    ):
+    if isinstance(error, UnsupportedParameterError) and servers.entry_of(error) not in plan.dropped:
         return _drop(call, error)
     if isinstance(error, RetryableError):
         _try_again(call, plan, error)
@@ -345,9 +342,9 @@ def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds:
 
 def _drop(call: Call, error: UnsupportedParameterError) -> bool:
     """Remember the rejected parameter, and continue the call without it."""
-    capabilities.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
+    servers.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
     counts = {
-        "dropped": [*call.dropped, capabilities.entry_of(error)],
+        "dropped": [*call.dropped, servers.entry_of(error)],
         "requests": call.requests - (not error.sent),
         "requests_allowed": call.requests_allowed + error.sent,
     }
@@ -364,7 +361,7 @@ def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
     _write(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
     if error.retry_after:
         pause = min(timedelta(seconds=error.retry_after), leases.LONGEST_PAUSE)
-        pacing.hold(endpoint=plan.endpoint, until=now + pause)
+        servers.hold(endpoint=plan.endpoint, until=now + pause)
     _pause_if_failing(call)
 
 
@@ -417,7 +414,7 @@ def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None
     """Return unused tokens to the limit; pause a run whose server billed more than possible."""
     if reply is not None and _has_usage(reply):
         used = (reply.tokens_in or 0) + (reply.tokens_out or 0)
-        pacing.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
+        servers.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
     if call.run_id and _cost(plan, reply) > plan.amount and money.is_over_its_cap(call.run_id):
         runs.pause_run(run_id=call.run_id, reason=BILLED_MORE)
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from django.core.exceptions import ValidationError
 
-from arena.calls.pricing import Rate
 from arena.calls.providers.base import Reply, Request, what_is_sent
+from arena.calls.servers import Rate
 from arena.db import sql
 from arena.models import Run
 from arena.validation import NANO

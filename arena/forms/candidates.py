@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.utils.html import format_html
 
-from arena.calls.pricing import SCRIPTED_MODEL, known_models
+from arena.calls.servers import SCRIPTED_MODEL, known_models
 from arena.forms.base import add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ObjectField
 from arena.models import Arena, Candidate, Team

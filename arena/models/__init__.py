@@ -2,17 +2,19 @@
 
 from arena.calls.models import Call, Capability, EndpointPace, Price, RunAsker
 from arena.models.arenas import Arena, Candidate, Import, Prompt, Response
-from arena.models.notices import Delivery, Notice, Webhook
 from arena.models.runs import Run
 from arena.models.teams import (
     ApiToken,
     AuditEntry,
+    Delivery,
     IdempotentRequest,
     Invitation,
     Membership,
+    Notice,
     RateLimit,
     Role,
     Team,
+    Webhook,
 )
 from arena.models.voting import (
     ArenaTrust,

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from django.conf import settings
 
 from arena.actors import Actor, is_open_to
-from arena.calls.pricing import known_models
+from arena.calls.servers import known_models
 from arena.errors import ServiceError
 from arena.models import Arena, Candidate
 from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field, field_label

@@ -1,13 +1,19 @@
-"""Deletes what is kept for a while only, in small batches, so that nobody waits.
+"""Upkeep of the database: deletes what is kept for a while only, and puts right wrong times.
 
-Votes and what they refer to are never deleted: every statement repeats its conditions, and the
-database's foreign keys refuse the rest.
+Rows are deleted in small batches, so that nobody waits. Votes and what they refer to are never
+deleted: every statement repeats its conditions, and the database's foreign keys refuse the rest.
+
+A clock that was wrong for a while leaves times behind that nothing would wait for so long. A stored
+time further ahead than the longest pause of its kind counts as past. Where a query can say so
+itself, it does; the times here are put right by a sweep.
 """
 
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import monotonic, time
 from typing import Any
 
 from django.conf import settings
@@ -15,8 +21,11 @@ from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from arena.models import Comparison, IdempotentRequest, NetworkKey, RateLimit, Rater, Vote
-from arena.services import idempotency, rate_limits
+from arena.calls.leases import HANDED_OUT, LONGEST_PAUSE
+from arena.calls.models import Call, EndpointPace
+from arena.endpoints import lease_of
+from arena.models import Comparison, Delivery, IdempotentRequest, NetworkKey, RateLimit, Rater, Vote
+from arena.services import idempotency, notices, rate_limits
 
 # A rater who returns later may be shown a pair again that was left open or skipped.
 UNANSWERED_KEPT_FOR = timedelta(days=30)
@@ -93,3 +102,70 @@ def delete_old_uploads(*, now: datetime) -> None:
         with suppress(OSError):
             if path.stat().st_mtime < oldest:
                 path.unlink()
+
+
+# -- A clock that was wrong ------------------------------------------------------------------------
+
+TOLERANCE = timedelta(minutes=1)  # the clocks of two servers may differ by less
+# A worker may still be alive and at work: its lease is shortened, not ended.
+REST_OF_LEASE = timedelta(seconds=30)
+
+
+def make_clock_check() -> Callable[[], bool]:
+    """Return a function that says whether the clock ran evenly since the function's last call."""
+    offset = time() - monotonic()
+
+    def is_even() -> bool:
+        nonlocal offset
+        before, offset = offset, time() - monotonic()
+        return abs(offset - before) < TOLERANCE.total_seconds()
+
+    return is_even
+
+
+def bring_back_times(*, now: datetime) -> None:
+    """Put right the times of calls, endpoints, deliveries, rate limits and sessions."""
+    _bring_back_calls(now)
+    _bring_back_paces(now)
+    _bring_back_deliveries(now)
+    age = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    _bring_back(Session.objects.all(), "expire_date", now + age, now + age + TOLERANCE)
+    windows = RateLimit.objects.filter(window_started_at__gt=now + TOLERANCE)
+    if windows.exists():  # on SQLite, a DELETE of nothing would still wait for its turn
+        windows.delete()
+
+
+def _bring_back(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
+    """Set `field` to `to` where it is later than `latest`; writes nothing if it never is."""
+    late = rows.filter(**{f"{field}__gt": latest})
+    if late.exists():
+        late.update(**{field: to})
+
+
+def _bring_back_calls(now: datetime) -> None:
+    waiting = Call.objects.filter(state=Call.State.WAITING)
+    for field in ("due_at", "ring_after"):
+        _bring_back(waiting, field, now, now + LONGEST_PAUSE + TOLERANCE)
+    handed_out = waiting.filter(due_at__lte=now)
+    _bring_back(handed_out, "ring_after", now, now + HANDED_OUT + TOLERANCE)
+    held = Call.objects.filter(state=Call.State.RUNNING)
+    longest = max(map(lease_of, settings.MODEL_ENDPOINTS.values()), default=LONGEST_PAUSE)
+    _bring_back(held, "lease_expires_at", now + REST_OF_LEASE, now + longest + TOLERANCE)
+
+
+def _bring_back_paces(now: datetime) -> None:
+    """A minute's limit and the longest Retry-After are the most that an endpoint is paused for."""
+    latest = (now + LONGEST_PAUSE + 3 * TOLERANCE).timestamp()
+    for field in ("requests_until", "tokens_until"):
+        _bring_back(EndpointPace.objects.all(), field, now.timestamp(), latest)
+
+
+def _bring_back_deliveries(now: datetime) -> None:
+    waiting = Delivery.objects.filter(state=Delivery.State.WAITING)
+    for attempts, pause in enumerate((timedelta(0), *notices.PAUSES)):
+        rows = waiting.filter(attempts=attempts)
+        _bring_back(rows, "due_at", now, now + pause + TOLERANCE)
+    _bring_back(waiting, "lease_expires_at", now, now + notices.ENQUEUE_AGAIN + TOLERANCE)
+    held = Delivery.objects.filter(state=Delivery.State.RUNNING)
+    latest = now + notices.LEASE + TOLERANCE
+    _bring_back(held, "lease_expires_at", now + REST_OF_LEASE, latest)

@@ -19,7 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 from requests import RequestException
 
-from arena.accounts.limits import too_many
+from arena.accounts.adapters import too_many
 from arena.conf import OIDC
 
 log = logging.getLogger(__name__)

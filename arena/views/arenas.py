@@ -17,7 +17,7 @@ from arena.forms.base import add_service_error
 from arena.models import Arena, Candidate, Rater, Response, Team
 from arena.services.arenas import ArenaError, create_team_arena, update_arena
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
-from arena.views.responses import limit_upload
+from arena.views.prompts import limit_upload
 from arena.views.teams import for_team
 
 MIN_CANDIDATES = 2  # with answers, before anything can be compared

@@ -15,13 +15,18 @@ from arena.actors import can_change, can_read_texts, can_retire, is_open_to
 from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.models import Arena, Candidate, Prompt
-from arena.prompting.diff import DiffLine, diff_of
-from arena.prompting.templates import TemplateError, render_messages, variables_in
+from arena.prompting.templates import (
+    DiffLine,
+    TemplateError,
+    diff_of,
+    render_messages,
+    variables_in,
+)
 from arena.services import candidates
 from arena.services.candidate_checks import CLOSED, CandidateError
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
 from arena.views.arenas import answer_count, with_answer_counts
-from arena.views.responses import limit_upload
+from arena.views.prompts import limit_upload
 from arena.views.runs import generation_of
 
 PREVIEWED_PROMPTS = 3

@@ -19,8 +19,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.accounts.adapters import current_invitation, forget_invitation, remember_invitation
-from arena.accounts.limits import too_many
+from arena.accounts.adapters import (
+    current_invitation,
+    forget_invitation,
+    remember_invitation,
+    too_many,
+)
 from arena.actors import TeamPermission, actor_of, teams_of
 from arena.forms.base import add_service_error
 from arena.forms.teams import InvitationForm, RoleForm, TeamForm, TokenForm, WebhookForm

@@ -7,7 +7,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
-from arena.views import accounts, arenas, candidates, prompts, responses, runs, teams
+from arena.views import accounts, arenas, candidates, prompts, runs, teams
 
 # -- Accounts -------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ workspace_urls = [
     path(f"{CANDIDATE}/", candidates.manage_candidate, name="manage_candidate"),
     path(f"{CANDIDATE}/edit/", candidates.edit_candidate, name="edit_candidate"),
     path(f"{CANDIDATE}/retire/", candidates.retire_candidate, name="retire_candidate"),
-    path(f"{CANDIDATE}/upload/", responses.upload_answers, name="upload_answers"),
+    path(f"{CANDIDATE}/upload/", prompts.upload_answers, name="upload_answers"),
     path(f"{CANDIDATE}/answers/", runs.order_answers, name="order_answers"),
     path(f"{WORKSPACE}/answers/<int:pk>/", runs.answer_run, name="answer_run"),
     path(f"{WORKSPACE}/answers/<int:pk>/steer/", runs.steer_answers, name="steer_answers"),

@@ -21,7 +21,7 @@ from arena.api.runs import OfRun, ResumeGiven, RunFilters
 from arena.models import Arena, Candidate, Run
 from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
-from judges.api.serializers import (
+from judges.api.judges import (
     JUDGE,
     QUOTE,
     REPORT,

@@ -1,9 +1,8 @@
 """Judges and juries, their judgements, human labels, calibrations and decisions."""
 
-from judges.models.decisions import Baseline, Decision
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
 from judges.models.judges import Calibration, DriftCheck, DriftCheckSet, Epoch, Judge, asker_of
-from judges.models.labels import Label, LabelItem, LabelSet
+from judges.models.labels import Baseline, Decision, Label, LabelItem, LabelSet
 
 __all__ = [
     "Baseline",

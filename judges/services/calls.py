@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import cast
 
-from arena.calls.capabilities import capability_of
 from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
+from arena.calls.servers import capability_of
 from arena.models import Run
 from judges.core.parsing import (
     LETTERS,
@@ -27,8 +27,8 @@ from judges.core.prompts import (
     verdict_schema,
 )
 from judges.core.rubric import RubricError
-from judges.core.soft_verdicts import Form, read_soft_verdict
 from judges.core.spec import JudgeSpec
+from judges.core.verdict_format import Form, read_soft_verdict
 from judges.models import Epoch
 from judges.services.registry import spec_of
 from judges.services.subjects import CallTarget, material_for, read_subject

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 
 from arena.actors import Actor
-from arena.calls.pricing import price_of
+from arena.calls.servers import price_of
 from arena.models import Run
 from arena.services import runs
 from arena.services.locks import exclusive_lock

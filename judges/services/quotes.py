@@ -7,11 +7,10 @@ from typing import Any
 
 from django.db.models import Avg
 
-from arena.calls.capabilities import capability_of, probe_endpoint
 from arena.calls.models import Call
 from arena.calls.money import DEFAULT_MAX_TOKENS, cost
-from arena.calls.pricing import Rate, price_of
 from arena.calls.providers.base import EndpointStoppedError
+from arena.calls.servers import Rate, capability_of, price_of, probe_endpoint
 from arena.models import Prompt, Response
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec

@@ -1,24 +1,135 @@
-"""The judges' leaderboard, the page of one judge, and how two judges' rankings agree."""
+"""Pages of judges, what all pages of judge runs share, and the decision page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_safe
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
 
-from arena.actors import actor_of
-from arena.models import Arena, Rater, Vote
+from arena.actors import TeamPermission, actor_of
+from arena.models import Arena, Candidate, Rater, Run, Team, Vote
+from arena.views.teams import find_team, for_team
 from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import JudgeSpec
+from judges.decision_report import DecisionQuery, decision_context
+from judges.forms import BaselineForm
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.reports import EpochReport, JudgeStanding, RunReport, list_standings, report_on_judge
+from judges.services.decisions import choose_baseline, name_for
+from judges.services.planning import runs_of_judges
 from judges.services.registry import spec_of
+from judges.services.runs import can_steer
 from judges.services.trust import problems_of, trust_profile
 from judges.wording import HONEYPOTS
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.stats.bradley_terry import NotConvergedError
+
+View = Callable[..., HttpResponse]
+MEMBERS_ONLY = (
+    "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
+    "start and control them here."
+)
+
+# -- Addresses -------------------------------------------------------------------------------------
+
+
+def run_url(run: Run) -> str:
+    if run.arena is None:
+        return reverse("trial_run", args=[run.pk])
+    return reverse("judge_run", args=[run.arena.slug, run.pk])
+
+
+def verdict_url(run: Run, judgement: int, query: str = "") -> str:
+    """`query` is the filter of the list that the reader came from."""
+    if run.arena is None:
+        path = reverse("trial_verdict", args=[run.pk, judgement])
+    else:
+        path = reverse("judge_verdict", args=[run.arena.slug, run.pk, judgement])
+    return f"{path}?{query}" if query else path
+
+
+def marks_url(run: Run, judgement: int) -> str:
+    if run.arena is None:
+        return reverse("mark_trial", args=[run.pk, judgement])
+    return reverse("mark_verdict", args=[run.arena.slug, run.pk, judgement])
+
+
+# -- Permissions -----------------------------------------------------------------------------------
+
+
+def operators_only(view: View) -> View:
+    """Let operators in; ask readers who are not signed in to sign in, and refuse all others."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _require_steering(request, None) or view(request, *args, **kwargs)
+
+    return guarded
+
+
+def for_judging(view: View) -> View:
+    """Hand a view its arena instead of the slug, if the request may start judge runs there."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, slug: str) -> HttpResponse:
+        arena = find_arena(request, slug)
+        return _require_steering(request, arena) or view(request, arena)
+
+    return guarded
+
+
+def check_steering(request: HttpRequest, arena: Arena | None) -> None:
+    """Raise PermissionDenied unless the request may control judge runs there."""
+    if not can_steer(actor_of(request), arena):
+        raise PermissionDenied(MEMBERS_ONLY if arena and arena.team_id else "")
+
+
+def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:
+    if request.method in ("GET", "HEAD") and not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    check_steering(request, arena)
+    return None
+
+
+# -- Arenas and runs that a request may see --------------------------------------------------------
+
+
+def find_arena(request: HttpRequest, slug: str) -> Arena:
+    return get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+
+
+def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
+    """A judge run of an arena that the request may see."""
+    arena = find_arena(request, slug)
+    return get_object_or_404(_runs_with_owners(), pk=pk, arena=arena)
+
+
+def find_trial(pk: int) -> Run:
+    """A run on labelled items, which belongs to no arena."""
+    return get_object_or_404(runs_of_judges(), pk=pk, arena=None)
+
+
+def find_any_run(request: HttpRequest, pk: int) -> Run:
+    """A trial, or a judge run of an arena that the request may reach by the run's number."""
+    known = Arena.objects.known_to(actor_of(request))
+    runs_in_reach = _runs_with_owners().filter(Q(arena=None) | Q(arena__in=known))
+    return get_object_or_404(runs_in_reach, pk=pk)
+
+
+def _runs_with_owners() -> "QuerySet[Run]":
+    return runs_of_judges().select_related("arena", "team")
+
+
+# -- Pages of judges -------------------------------------------------------------------------------
 
 # -- The leaderboard -------------------------------------------------------------------------------
 
@@ -250,3 +361,39 @@ def _rank_agreement(arena: Arena, own: Epoch, other: Epoch) -> RankCorrelation |
     except NotConvergedError:
         return None
     return rank_correlation(*scores)
+
+
+# -- Decisions -------------------------------------------------------------------------------------
+
+
+@for_team()
+@require_http_methods(["GET", "HEAD", "POST"])
+def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
+    """Show the team's candidates in an arena compared with its baseline; a POST changes that."""
+    actor = actor_of(request)
+    submits = Exists(actor.teams_with(TeamPermission.SUBMIT).filter(pk=team.pk))
+    arenas = Arena.objects.visible_to(actor).annotate(team_submits=submits)
+    in_arena = get_object_or_404(arenas, slug=arena)
+    if request.method == "POST":
+        return _choose_baseline(request, team, in_arena)
+    context = decision_context(team, in_arena, DecisionQuery.of(request.GET.dict()))
+    can_submit = actor.is_operator or bool(vars(in_arena)["team_submits"])
+    # Members may start judge runs in their own arenas only, wherever they may submit.
+    is_own = can_submit and in_arena.team_id == team.pk
+    context |= {"can_submit": can_submit, "can_order": is_own, "can_manage": is_own}
+    return render(request, "judges/decision.html", context)
+
+
+def _choose_baseline(request: HttpRequest, team: Team, arena: Arena) -> HttpResponse:
+    find_team(request, team.slug, TeamPermission.SUBMIT)
+    form = BaselineForm(request.POST)
+    if form.is_valid():
+        candidates = Candidate.objects.revealed().filter(arena=arena)
+        candidate = get_object_or_404(candidates, pk=form.cleaned_data["candidate"])
+        choose_baseline(
+            team=team, arena=arena, candidate=candidate, by=actor_of(request), now=timezone.now()
+        )
+        messages.success(request, f"Baseline changed to {name_for(team, arena, candidate)}.")
+    else:
+        messages.error(request, "Choose a candidate as the baseline.")
+    return redirect("decision", team.slug, arena.slug)

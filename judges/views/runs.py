@@ -45,8 +45,9 @@ from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import can_steer
 from judges.services.subjects import material_for, read_subject
-from judges.views.access import (
+from judges.views.judges import (
     check_steering,
+    compare_rankings,
     find_any_run,
     find_arena,
     find_run,
@@ -56,7 +57,6 @@ from judges.views.access import (
     run_url,
     verdict_url,
 )
-from judges.views.judges import compare_rankings
 from judges.views.verdicts import VerdictFilter, with_excerpts
 from judges.wording import REASON_HIDDEN
 from ranking.models import Raters

@@ -34,15 +34,15 @@ from arena.views import raters
 from judges.models import Epoch, Judgement, LabelItem, Mark
 from judges.services.subjects import read_subject
 from judges.services.verdicts import FeedbackError, give_feedback, orient_outcome
-from judges.views.access import (
+from judges.views.judges import (
     check_steering,
     find_run,
     find_trial,
     marks_url,
     operators_only,
+    read_source,
     verdict_url,
 )
-from judges.views.judges import read_source
 
 # -- The list --------------------------------------------------------------------------------------
 

@@ -12,9 +12,8 @@ from ranking.models import SnapshotMatrices, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.intervals import MeasuredIntervals, Spread
 from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import Status
-from ranking.stats.cross_check import largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.places import Places, place

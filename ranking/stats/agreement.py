@@ -5,14 +5,16 @@ A unit is what several raters judged: a prompt and pair, or a response.
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, bdtrc
+from scipy.special import bdtr, bdtrc, stdtr
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Floats, Ints, summed
 from ranking.stats.bootstrap import (
+    Correlations,
     Estimate,
     Resampling,
     check_rows,
@@ -305,3 +307,183 @@ def binomial_excess(successes: int, trials: int, share: float) -> float:
     if not 0 <= share <= 1:
         raise ValueError(f"share must be from 0 to 1, not {share}")
     return float(bdtrc(successes - 1, trials, share)) if successes else 1.0
+
+
+# -- A judge in place of an annotator --------------------------------------------------------------
+
+FEWEST_ITEMS = 30
+DISCOUNT = (
+    0.1  # the paper's for crowd workers: a judge is cheaper, so it may win a little less often
+)
+FALSE_DISCOVERIES = 0.05
+
+
+@dataclass(frozen=True)
+class AnnotatorTest:
+    """The result over the ``n_people`` with at least 30 items; None without any.
+
+    ``advantage``: the mean over people of the share of items on which the judge is at least as
+        close to the others as this person
+    ``winning_rate``: the share of people over whom the judge wins significantly; the paper asks for
+        at least 0.5 to use the judge in their place
+    """
+
+    n_people: int
+    advantage: float | None
+    winning_rate: float | None
+    reason: str = ""
+
+
+TOO_FEW = f"Nobody labelled at least {FEWEST_ITEMS} items that others labelled too."
+
+
+def annotator_test(
+    person: ArrayLike, judge_close: ArrayLike, person_close: ArrayLike
+) -> AnnotatorTest:
+    """Test a judge against each person.
+
+    Parameters
+    ----------
+    person : (n,) integers, who is left out in each row
+    judge_close, person_close : (n,) how close the judge and the person come to the others; more is
+        closer
+
+    For each person the null hypothesis is that the judge is at least as close as the person in a
+    share of items that is lower by ``DISCOUNT`` or more; it is tested by a one-sided t test, and
+    Benjamini and Yekutieli's procedure bounds the false discoveries over people.
+    """
+    people = np.asarray(person, np.int64)
+    judge, own = np.asarray(judge_close, np.float64), np.asarray(person_close, np.float64)
+    if not people.shape == judge.shape == own.shape or people.ndim != 1:
+        raise ValueError("person, judge_close and person_close must be of one length")
+    ids, counts = np.unique(people, return_counts=True)
+    tested = ids[counts >= FEWEST_ITEMS]
+    if not len(tested):
+        return AnnotatorTest(0, None, None, TOO_FEW)
+    wins = (judge >= own).astype(np.float64)
+    losses = (own >= judge).astype(np.float64)
+    p_values = np.array([_p_value((losses - wins)[people == one]) for one in tested])
+    advantage = np.mean([wins[people == one].mean() for one in tested])
+    return AnnotatorTest(len(tested), float(advantage), _discoveries(p_values) / len(tested))
+
+
+def _p_value(excess: Floats) -> float:
+    """The p-value of "the person is closer more often by at least the discount"."""
+    if np.ptp(excess) == 0:
+        return 0.0 if excess[0] < DISCOUNT else 1.0
+    error = excess.std(ddof=1) / math.sqrt(len(excess))
+    return float(stdtr(len(excess) - 1, (excess.mean() - DISCOUNT) / error))
+
+
+def _discoveries(p_values: Floats) -> int:
+    """How many are significant by Benjamini and Yekutieli 2001, for tests that may be dependent."""
+    ranks = np.arange(1, len(p_values) + 1)
+    bounds = FALSE_DISCOVERIES * ranks / (len(ranks) * (1 / ranks).sum())
+    met = ranks[np.sort(p_values) <= bounds]
+    return int(met.max(initial=0))
+
+
+# -- Correlations ----------------------------------------------------------------------------------
+
+CONSTANT = "One side gave the same score every time, so there is nothing to correlate."
+
+
+def score_correlations(
+    x: ArrayLike,
+    y: ArrayLike,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Correlations:
+    """Pearson with a cluster-bootstrap interval, Spearman, Kendall's tau-b, mean absolute error.
+
+    Parameters
+    ----------
+    x, y : (n,) finite numbers, two scores of the same n items
+    clusters : (n,) integers, the prompt of each row; None if rows are independent
+    level : confidence level of the interval; n_resamples, seed : of the bootstrap
+
+    Raises ValueError naming the argument. Reference: Kendall 1945 for tau-b.
+    """
+    sampling = Resampling(level, n_resamples, seed)
+    one, other = _scores(x=x, y=y)
+    pearson = _pearson_estimate(sampling, one, other, cluster_codes(clusters, len(one)))
+    error = float(np.abs(one - other).mean()) if len(one) else None
+    if pearson.value is None:
+        return Correlations(len(one), pearson, None, None, error)
+    from scipy.stats import rankdata  # noqa: PLC0415  (takes half a second; few callers need it)
+
+    ranks = np.corrcoef(rankdata(one), rankdata(other))[0, 1]
+    return Correlations(len(one), pearson, float(ranks), _kendall(one, other), error)
+
+
+def correlation_lift(
+    x: ArrayLike,
+    baseline: ArrayLike,
+    y: ArrayLike,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Pearson of x with y minus Pearson of a baseline with y, on the same n rows.
+
+    All three are (n,) finite numbers; the rest is as for `score_correlations`. The correlation of
+    a constant baseline, which predicts nothing, counts as 0.
+    """
+    sampling = Resampling(level, n_resamples, seed)
+    one, base, other = _scores(x=x, baseline=baseline, y=y)
+    if not len(one) or not np.ptp(base):
+        return _pearson_estimate(sampling, one, other, cluster_codes(clusters, len(one)))
+    cluster = cluster_codes(clusters, len(one))
+    if not np.ptp(one) or not np.ptp(other):
+        return unknown(len(one), len(np.unique(cluster)), CONSTANT)
+    totals = np.hstack([_moments(cluster, one, other), _moments(cluster, base, other)])
+    return sampling.estimate(totals, _lift, len(one), (-2, 2))
+
+
+def _kendall(one: Floats, other: Floats) -> float:
+    # SciPy always computes a p-value: the asymptotic one is fast, but divides by n - 2.
+    method: Literal["asymptotic", "exact"] = "asymptotic" if len(one) > 2 else "exact"
+    from scipy.stats import kendalltau  # noqa: PLC0415  (as above)
+
+    return float(kendalltau(one, other, method=method).statistic)
+
+
+def _pearson_estimate(sampling: Resampling, one: Floats, other: Floats, cluster: Ints) -> Estimate:
+    if not len(one):
+        return unknown(0, 0)
+    if not np.ptp(one) or not np.ptp(other):
+        return unknown(len(one), len(np.unique(cluster)), CONSTANT)
+    return sampling.estimate(_moments(cluster, one, other), _pearson, len(one), (-1, 1))
+
+
+def _moments(cluster: Ints, one: Floats, other: Floats) -> Floats:
+    """(G, 6): rows, and sums of both sides, of their squares and of their product.
+
+    Both sides are centred and scaled first, because squares of large scores lose precision.
+    """
+    a, b = ((side - side.mean()) / np.ptp(side) for side in (one, other))
+    return sum_per_cluster(cluster, np.ones(len(a)), a, b, a * a, b * b, a * b)
+
+
+def _pearson(sums: Floats) -> Floats:
+    a, b, aa, bb, ab = sums[1:6] / sums[0]
+    correlation: Floats = (ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b))
+    return np.clip(correlation, -1, 1)
+
+
+def _lift(sums: Floats) -> Floats:
+    return _pearson(sums[:6]) - _pearson(sums[6:])
+
+
+def _scores(**values: ArrayLike) -> list[Floats]:
+    """Columns of finite numbers, all of the same length."""
+    scores = {name: arrays.floats(name, column) for name, column in values.items()}
+    length = len(scores["x"])
+    for name, column in scores.items():
+        check_rows(name, column, length)
+        if not np.isfinite(column).all():
+            raise ValueError(f"{name} must hold finite numbers")
+    return list(scores.values())

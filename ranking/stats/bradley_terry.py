@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import choix
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
@@ -416,3 +417,24 @@ def predicted_shares(theta: ArrayLike, eta: float = 0.0) -> Floats:
     share: Floats = (expected_score(gap - eta) + expected_score(gap + eta)) / 2
     np.fill_diagonal(share, np.nan)
     return share
+
+
+# -- Cross-check -----------------------------------------------------------------------------------
+
+
+def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9) -> float:
+    """The largest difference in Elo between a fitted model and choix on the same win matrix.
+
+    Only ranked candidates are compared; 0 if there are none. choix iterates a spectral method
+    (I-LSR, Maystre and Grossglauser 2015), which shares only the maximum with Newton's method.
+    Raises NotConvergedError if choix does not converge.
+    """
+    if not model.ranked_.any():
+        return 0.0
+    wins = battles.among(model.ranked_).wins()
+    try:
+        other = choix.ilsr_pairwise_dense(wins, max_iter=1000, tol=tol)
+    except (RuntimeError, ValueError) as error:
+        raise NotConvergedError(f"the independent check did not converge: {error}") from error
+    gap = model.theta_[model.ranked_] - (other - other.mean())
+    return float(np.abs(gap).max()) * model.elo_per_theta

@@ -17,8 +17,7 @@ from django.views.decorators.http import require_safe
 from django.views.defaults import server_error
 from prometheus_client.exposition import choose_encoder
 
-from ranking.health import check_health
-from ranking.metrics import registry
+from ranking.health import check_health, registry
 
 BEARER = "Bearer "
 RETRY_AFTER = "5"  # seconds

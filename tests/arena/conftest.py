@@ -97,10 +97,10 @@ def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def forget() -> None:
     """What was remembered of another test's rows."""
-    from arena.calls import capabilities, pricing
+    from arena.calls import servers
 
-    pricing._remembered.forget()
-    capabilities._remembered.forget()
+    servers._prices.forget()
+    servers._capabilities.forget()
 
 
 @pytest.fixture

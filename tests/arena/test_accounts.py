@@ -124,9 +124,9 @@ def test_nobody_keeps_somebody_from_signing_in_elsewhere(client, ada):
 
 @pytest.mark.parametrize("name", ["Ada", "nobody", "Straße", "a\0b"])
 def test_one_account_takes_only_so_many_tries_from_everywhere(client, ada, name, monkeypatch):
-    from arena.accounts import limits
+    from arena.accounts import adapters
 
-    monkeypatch.setitem(limits.LIMITS, "sign-in", limits.Limit(20, 10, 12, limits.MINUTES))
+    monkeypatch.setitem(adapters.LIMITS, "sign-in", adapters.Limit(20, 10, 12, adapters.MINUTES))
     codes = [guess(client, name, f"10.0.0.{host}").status_code for host in range(12)]
     assert codes == [200] * 12
     page = guess(client, name.upper(), "10.0.0.99")
@@ -146,9 +146,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
     client, ada, action, address, field, monkeypatch
 ):
     """A database may refuse to compare it at all, as SQLite does."""
-    from arena.accounts import limits
+    from arena.accounts import adapters
 
-    monkeypatch.setitem(limits.LIMITS, action, limits.Limit(2, 2, 2, limits.MINUTES))
+    monkeypatch.setitem(adapters.LIMITS, action, adapters.Limit(2, 2, 2, adapters.MINUTES))
     sent = {field: "a" * 60_000, "password": "no", "password1": "xkjhkjh87987"}
     for _ in range(2):
         page = client.post(address, sent)
@@ -158,9 +158,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
 
 
 def test_long_names_that_begin_alike_are_counted_apart(client, monkeypatch):
-    from arena.accounts import limits
+    from arena.accounts import adapters
 
-    monkeypatch.setitem(limits.LIMITS, "sign-in", limits.Limit(20, 1, 1, limits.MINUTES))
+    monkeypatch.setitem(adapters.LIMITS, "sign-in", adapters.Limit(20, 1, 1, adapters.MINUTES))
     codes = [guess(client, "a" * 300 + end, "10.0.0.1").status_code for end in "bcb"]
     assert codes == [200, 200, 429]
 

@@ -14,7 +14,6 @@ from arena.calls import execution, money, scheduling
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import billed, cost, dollars, expected_cost, limited, raise_cap, worst_cost
-from arena.calls.pricing import Rate
 from arena.calls.providers.base import (
     Message,
     ModelRefusedError,
@@ -23,6 +22,7 @@ from arena.calls.providers.base import (
     Request,
     RetryableError,
 )
+from arena.calls.servers import Rate
 from arena.models import Run
 from arena.services.runs import cancel_run, resume_run
 from tests.arena.ledger import (

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from arena.calls.models import Capability, Price
-from arena.calls.pricing import Rate, price_of
+from arena.calls.servers import Rate, price_of
 from arena.endpoints import Endpoint
 from arena.services.runs import resume_run
 from tests.arena.ledger import Model, add_askers, execute

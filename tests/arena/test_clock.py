@@ -16,12 +16,11 @@ from arena import celery
 from arena.actors import CLI
 from arena.calls import leases
 from arena.calls.models import EndpointPace
-from arena.calls.pacing import hold, take_turn
 from arena.calls.scheduling import free_abandoned
+from arena.calls.servers import hold, take_turn
 from arena.endpoints import Endpoint
 from arena.models import Delivery, Notice, Webhook
-from arena.services import clock, notices
-from arena.services.clock import bring_back_times
+from arena.services import notices, retention
 from arena.services.comparisons import (
     TIME_TO_VOTE,
     next_comparison,
@@ -29,6 +28,7 @@ from arena.services.comparisons import (
     reconcile_people_run,
 )
 from arena.services.rate_limits import allow
+from arena.services.retention import bring_back_times
 from tests.arena.ledger import hand_out
 from tests.factories import NOW, make_arena, make_call, make_empty_team, make_person, make_run
 
@@ -42,11 +42,11 @@ PACED = Endpoint("paced", "openai", "http://127.0.0.1:9", requests_per_minute=60
 def test_a_clock_that_was_set_is_even_again_at_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    is_even = clock.make_clock_check()
+    is_even = retention.make_clock_check()
     assert is_even()
-    wrong = clock.time() + 365 * 24 * 3600
+    wrong = retention.time() + 365 * 24 * 3600
     with monkeypatch.context() as patched:
-        patched.setattr(clock, "time", lambda: wrong)
+        patched.setattr(retention, "time", lambda: wrong)
         assert not is_even()
         assert is_even()
     assert not is_even()
@@ -212,4 +212,4 @@ def test_beat_goes_on_after_the_clock_was_set_back(
 
 def test_times_are_brought_back_four_times_a_minute() -> None:
     schedule = settings.CELERY_BEAT_SCHEDULE["arena.tasks.bring_back_times"]["schedule"]
-    assert timedelta(seconds=schedule) + clock.REST_OF_LEASE < MINUTE
+    assert timedelta(seconds=schedule) + retention.REST_OF_LEASE < MINUTE

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from arena.calls.capabilities import Probed, probe
 from arena.calls.providers.scripted import ScriptedProvider
+from arena.calls.servers import Probed, probe
 from tests.arena.providers import DOWN, KEY, anthropic, openai
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, Answer, FakeServer, Sent, completion, dislikes, fails

@@ -194,10 +194,10 @@ def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
 
 
 def test_one_address_makes_only_so_many_accounts(client, monkeypatch):
-    from arena.accounts import limits
+    from arena.accounts import adapters
 
-    few = limits.Limit(2, 5, 5, limits.HOUR)
-    monkeypatch.setitem(limits.LIMITS, "sign-up", few)
+    few = adapters.Limit(2, 5, 5, adapters.HOUR)
+    monkeypatch.setitem(adapters.LIMITS, "sign-up", few)
     for number in range(3):
         page = client.post("/sign-up/", ADA | {"email": f"a{number}@example.org"})
         client.post("/sign-out/")

@@ -185,9 +185,9 @@ def test_a_link_that_nobody_made_says_so(client):
 
 
 def test_links_cannot_be_tried_without_end(client, monkeypatch):
-    from arena.accounts import limits
+    from arena.accounts import adapters
 
-    monkeypatch.setitem(limits.LIMITS, "invitation", limits.Limit(2, 2, 2, limits.MINUTES))
+    monkeypatch.setitem(adapters.LIMITS, "invitation", adapters.Limit(2, 2, 2, adapters.MINUTES))
     _, secret = invite(make_team())
     link = reverse("invitation", args=[secret])
     for _ in range(3):

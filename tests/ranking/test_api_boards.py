@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Rater, Response
-from ranking.api.serializers import STANDING, STANDINGS, StandingShown, StandingsShown
+from ranking.api.boards import STANDING, STANDINGS, StandingShown, StandingsShown
 from ranking.models import Snapshot
 from ranking.results import VALUES
 from tests.arena.rest import Caller, member_of, team_arena, token_of, undisclosed

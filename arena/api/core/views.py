@@ -18,21 +18,79 @@ from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import generics, serializers
+from rest_framework.exceptions import ParseError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, actor_of
-from arena.api.core import idempotency
-from arena.api.core.errors import PreconditionFailed, TooMany, Unprocessable, is_server_fault
+from arena.api.core.errors import (
+    OtherRequest,
+    PreconditionFailed,
+    StillAtWork,
+    TooMany,
+    Unprocessable,
+    is_server_fault,
+)
 from arena.api.core.serializers import USUAL_BODY, check_names, require
 from arena.files.rows import UploadRow
 from arena.files.tables import Columns, Problem, refuse_repeated
 from arena.models import Arena
-from arena.services import rate_limits
+from arena.services import idempotency, rate_limits
 from arena.services.rate_limits import client_address
 from arena.services.responses import UploadReport
 from arena.validation import InputError, json_type, quoted
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def key_of(request: Request) -> str:
+    """Return the key of a POST, or ''; raises ParseError for an invalid key."""
+    key = request.headers.get(HEADER)
+    if request.method != "POST" or key is None:
+        return ""
+    if not KEY.fullmatch(key):
+        raise ParseError(f"{HEADER} must have 1 to 255 visible ASCII characters, and no spaces.")
+    return key
+
+
+def run_once(
+    request: Request, actor: Actor, key: str, work: Callable[[], HttpResponse]
+) -> HttpResponse:
+    """Return the response of `work`, or the stored one if the request was sent before."""
+    try:
+        reply = idempotency.carry_out_once(
+            owner=actor.key,
+            key=key,
+            fingerprint=fingerprint(request),
+            rights=actor.rights,
+            now=timezone.now(),
+            work=lambda: _stored(work()),
+        )
+    except idempotency.IdempotencyKeyError:
+        raise OtherRequest from None
+    except idempotency.FirstRequestRunningError:
+        raise StillAtWork from None
+    response = HttpResponse(reply.body, status=reply.status, headers=reply.headers)
+    if reply.is_repeated:
+        response.headers[REPLAYED] = "true"
+    return response
+
+
+def fingerprint(request: Request) -> str:
+    """Return a digest of the method, the path with its query, and the body."""
+    _ = request.data  # reads the body, within its limit
+    target = f"{request.method} {request.get_full_path()}\n".encode()
+    return hashlib.sha256(target + getattr(request, "raw_body", b"")).hexdigest()
+
+
+def _stored(response: HttpResponse) -> idempotency.StoredReply:
+    return idempotency.StoredReply(response.status_code, dict(response.headers), response.content)
+
+
+# -- Idempotency keys ------------------------------------------------------------------------------
 
 MINUTE = timedelta(minutes=1)
 # All tokens of a team together get this many times the limit of one token; otherwise a team could
@@ -171,11 +229,9 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         try:
             self.initial(self.request, *args, **kwargs)
             # Requests with unknown methods are not counted, so they must not store keys either.
-            key = idempotency.key_of(self.request) if self.permission is not None else ""
+            key = key_of(self.request) if self.permission is not None else ""
             if key:
-                return idempotency.run_once(
-                    self.request, self.actor, key, self._handle_in_savepoint
-                )
+                return run_once(self.request, self.actor, key, self._handle_in_savepoint)
             response = self._handle()
         except Exception as error:
             response = self.handle_exception(error)

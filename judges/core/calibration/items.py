@@ -7,9 +7,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ranking.stats.agreement import clustered_kappa, krippendorff_alpha
+from ranking.stats.agreement import (
+    clustered_kappa,
+    correlation_lift,
+    krippendorff_alpha,
+    score_correlations,
+)
 from ranking.stats.bootstrap import Correlations, Estimate, clustered_share, share_difference
-from ranking.stats.correlations import correlation_lift, score_correlations
 
 
 class JsonDataclass:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from judges.core.calibration.annotators import LeaveOneOut, leave_one_out_of_pairs
 from judges.core.calibration.items import (
     OUTCOMES,
     PAIR_STATES,
@@ -25,6 +24,7 @@ from judges.core.calibration.items import (
     picks_longer,
     self_agreement,
 )
+from judges.core.calibration.scores import LeaveOneOut, leave_one_out_of_pairs
 from ranking.stats.agreement import mcnemar
 from ranking.stats.bootstrap import Estimate
 

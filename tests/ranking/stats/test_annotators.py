@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from ranking.stats.annotators import annotator_test
+from ranking.stats.agreement import annotator_test
 
 
 def by_hand(excess: list[float]) -> float:

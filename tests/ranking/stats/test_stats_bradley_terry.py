@@ -12,12 +12,12 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import (
     BradleyTerry,
     NotConvergedError,
+    largest_difference,
     maximise,
     observed_shares,
     predicted_shares,
 )
 from ranking.stats.connectivity import Status
-from ranking.stats.cross_check import largest_difference
 from tests.ranking.stats.helpers import SOFT, votes
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.stats.correlations import correlation_lift, score_correlations
+from ranking.stats.agreement import correlation_lift, score_correlations
 
 SCORES = st.sampled_from([1.0, 2.0, 3.0, 4.5])
 

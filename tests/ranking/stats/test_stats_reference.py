@@ -5,8 +5,7 @@ import pytest
 
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.cross_check import largest_difference
+from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.dependence import Dependence
 from ranking.stats.elo import Elo
 from ranking.stats.ranks import rank_intervals
