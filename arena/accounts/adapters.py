@@ -182,11 +182,6 @@ class ProveAddress(EmailVerificationStage):
 
 
 class Accounts(DefaultAccountAdapter):
-    error_messages = DefaultAccountAdapter.error_messages | {
-        "email_taken": "There is already an account with this address. Sign in, or reset your"
-        " password.",
-    }
-
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         if settings.SIGN_UP == "invited":
             return can_sign_up(request)
