@@ -364,12 +364,23 @@ class JudgeStanding:
 
     @property
     def agreement(self) -> Estimate | None:
-        """Decisive agreement with people, or Pearson's correlation for a judge of scores."""
+        """Agreement on all items, or Pearson's correlation for a judge of scores.
+
+        Older reports have the agreement on the pairs that were decided alone.
+        """
         if self.calibration is None:
             return None
-        against: Estimate = self.calibration.report["against_all"]
-        estimate: Estimate = against["decisive" if self.calibration.kind == "pairs" else "pearson"]
+        report = self.calibration.report
+        is_pairs = self.calibration.kind == LabelSet.Kind.PAIRS
+        decided: Estimate = report["against_all"]["decisive" if is_pairs else "pearson"]
+        estimate: Estimate = report.get("on_all", decided)
         return estimate
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of items on which it has a verdict."""
+        coverage = self.calibration.report.get("coverage") if self.calibration else None
+        return coverage["value"] if coverage else None
 
     @property
     def lift(self) -> Estimate | None:
@@ -416,6 +427,11 @@ class EpochReport:
     @property
     def problems(self) -> list[str]:
         return problems_of(self.places)
+
+    @property
+    def places_by_weight(self) -> list[TrustPlace]:
+        """The arenas first, then everywhere else."""
+        return [*self.places[1:], self.places[0]]
 
     @property
     def is_trusted_by_earlier_rule(self) -> bool:

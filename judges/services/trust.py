@@ -118,7 +118,9 @@ def _problems_everywhere(labels: Sequence[Calibration], in_arenas: bool) -> tupl
 
 
 def _failed(calibration: Calibration) -> tuple[str, ...]:
-    return tuple(calibration.report["trust"]["reasons"])
+    """Return why a calibration gives no trust; older ones hold all conditions alone."""
+    trust = calibration.report["trust"]
+    return tuple(trust.get("failed") or trust["reasons"])
 
 
 def _barred(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...]:

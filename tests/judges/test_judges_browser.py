@@ -181,6 +181,13 @@ def test_axe_finds_nothing_serious(boss: Any, pages: dict[str, str], scheme: str
         assert not serious_violations(boss), name
 
 
+def test_a_phone_shows_whether_a_judge_is_trusted(boss: Any, pages: dict[str, str]) -> None:
+    boss.set_viewport_size({"width": 390, "height": 844})
+    for name in ("judges", "judge"):
+        boss.goto(pages[name])
+        expect(boss.locator("table .judge-badge[data-trusted]").first).to_be_visible()
+
+
 def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
     boss.set_viewport_size({"width": 390, "height": 844})
     widths = {}

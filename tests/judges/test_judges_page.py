@@ -70,7 +70,7 @@ def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
 
 def test_what_was_measured_stands_in_the_row(client: Client) -> None:
     epoch = register_used_judge()
-    found = ask_and_measure(epoch, make_labels()).report["against_all"]["decisive"]
+    found = ask_and_measure(epoch, make_labels()).report["on_all"]
     html = judges_page(client)
     assert f"n = {found['n']}" in html
     assert f"{found['value']:.0%}" in html

@@ -45,10 +45,12 @@ class TrustLimits:
 
 @dataclass(frozen=True)
 class Trust(JsonDataclass):
-    """The result of the rule. ``reasons``: a sentence on each condition."""
+    """The result of the rule. ``reasons``: a sentence on each condition; ``failed``: on those that
+    are not met."""
 
     trusted: bool
     reasons: tuple[str, ...]
+    failed: tuple[str, ...] = ()
     rule: int = RULE
 
 
@@ -59,7 +61,7 @@ class CategoryTrust(JsonDataclass):
     category: str
     n_items: int
     trusted: bool
-    reasons: tuple[str, ...]
+    failed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
         checks.append(_check_coverage(scored, report.n_items, limits.coverage))
         checks.append(_check_lift(report.length.lift, _CORRELATION))
     met, reasons = zip(*checks, strict=True)
-    return Trust(all(met), reasons)
+    return Trust(all(met), reasons, tuple(reason for is_met, reason in checks if not is_met))
 
 
 def assess_categories(
@@ -118,7 +120,7 @@ def assess_categories(
     for category, inside in sorted(by_category.items()):
         if len(inside) >= FEWEST_OF_CATEGORY:
             trust = assess_trust(calibrate(inside), limits)
-            found.append(CategoryTrust(category, len(inside), trust.trusted, trust.reasons))
+            found.append(CategoryTrust(category, len(inside), trust.trusted, trust.failed))
     return tuple(found)
 
 
@@ -172,6 +174,8 @@ def _check_lift(lift: Estimate, unit: _Unit) -> tuple[bool, str]:
     if lift.value is None:
         return False, f"Its lift over length alone is not known: {lift.reason}"
     figure = f"Its lift over length alone is {unit.format_difference(lift.value)}"
+    if lift.value <= 0:
+        return False, f"{figure}: no better than length."
     if lift.low is None:
         return False, f"{figure}, without a lower bound: {lift.reason}"
     figure = f"{figure}, at least {unit.format_difference(lift.low)}"
