@@ -79,12 +79,13 @@ END_TOKENS = re.compile(
 
 @dataclass(frozen=True)
 class ReadReply:
-    """What a reply means. Exactly one of the three verdicts is set when `state` is "done".
+    """What a reply means. Exactly one of the four verdicts is set when `state` is "done".
 
     outcome: of two responses as shown; left is the first one.
     label: of one response; spelled as the scale spells it.
     order: of several responses, best to worst: groups of positions as shown, from 0, each group
         a tie.
+    met: for each item of a checklist, whether it is met.
     note: for people: why there is no verdict.
     """
 
@@ -92,6 +93,7 @@ class ReadReply:
     outcome: Outcome | None = None
     label: str | None = None
     order: Order | None = None
+    met: tuple[bool, ...] | None = None
     note: str = ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from judges.core.checklist import describe_items
 from judges.core.injection import check_nonce, fence, neutralise, normalise, without_nonce
 from judges.core.rubric import Rubric, fill
 from judges.core.spec import OUTCOMES, Example, JudgeSpec
@@ -214,7 +215,7 @@ def _fenced(rubric: Rubric, material: Material, nonce: str) -> dict[str, str]:
     values |= {f"answer_{letter.lower()}": text for letter, text in answers.items()}
     values["answer"] = answers.get("A", "")
     values["answers"] = "\n\n".join(f"Answer {letter}:\n{answers[letter]}" for letter in answers)
-    return values | {"nonce": nonce}
+    return values | {"nonce": nonce, "items": describe_items(rubric.items)}
 
 
 def _fenced_answers(

@@ -3,7 +3,8 @@
 rubric.toml holds:
 
 - `title`; `protocol`: "pairwise", "direct" (one answer on a scale) or "listwise" (three or more);
-- `verdict`: "line" (a last line with a nonce) or "prometheus" (`Feedback: ... [RESULT] ...`);
+- `verdict`: "line" (a last line with a nonce), "prometheus" (`Feedback: ... [RESULT] ...`) or, for
+  "direct", "checklist" (a line for each of the `items`: {text, weight});
 - `reference`: "never" or "required"; `note`: true where the judge first writes a grading note
   about the prompt, asked for by note.md;
 - `scale`: {low, high} or {labels} from worst to best, for "direct" alone; `levels`: one
@@ -24,8 +25,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from judges.core.checklist import ChecklistError, ChecklistItem, read_items
+
 PROTOCOLS = ("pairwise", "direct", "listwise")
-VERDICTS = ("line", "prometheus")
+VERDICTS = ("line", "prometheus", "checklist")
 REFERENCES = ("never", "required")
 TYPES: dict[str, type] = {
     "title": str,
@@ -35,6 +38,7 @@ TYPES: dict[str, type] = {
     "note": bool,
     "scale": dict,
     "levels": list,
+    "items": list,
     "criteria": str,
     "parameters": dict,
 }
@@ -188,6 +192,7 @@ class Facts:
     levels: tuple[str, ...]
     criteria: str
     parameters: Mapping[str, Any]
+    items: tuple[ChecklistItem, ...] = ()
 
 
 def read_facts(text: str) -> Facts:
@@ -203,6 +208,7 @@ def read_facts(text: str) -> Facts:
         levels=_levels(raw),
         criteria=raw.get("criteria", "").strip(),
         parameters=_parameters(raw),
+        items=_items(raw),
     )
     _check_together(facts)
     return facts
@@ -246,6 +252,13 @@ def _levels(raw: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(level.strip() for level in levels)
 
 
+def _items(raw: Mapping[str, Any]) -> tuple[ChecklistItem, ...]:
+    try:
+        return read_items(raw["items"]) if "items" in raw else ()
+    except ChecklistError as error:
+        raise FactsError(str(error)) from None
+
+
 def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
     parameters: dict[str, Any] = raw.get("parameters", {})
     if unknown := parameters.keys() - PARAMETERS:
@@ -261,7 +274,12 @@ def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _check_together(facts: Facts) -> None:
     """Raise FactsError where two facts of the same rubric contradict each other."""
     direct = facts.protocol == "direct"
-    if direct != (facts.scale is not None):
+    if (facts.verdict == "checklist") != bool(facts.items):
+        raise FactsError("rubric.toml has items if, and only if, its verdict is a checklist.")
+    if facts.items:
+        if not direct or facts.scale is not None:
+            raise FactsError("a checklist is a direct assessment without a scale.")
+    elif direct != (facts.scale is not None):
         raise FactsError(
             "rubric.toml lacks scale." if direct else "only a direct assessment has a scale."
         )
@@ -300,7 +318,7 @@ def check_templates(facts: Facts, files: Mapping[str, str]) -> None:
     _check({name: files[name] for name in ("system.md", "user.md")}, *_of_judging(facts))
     if facts.note:
         _check({"note.md": files["note.md"]}, *_of_note(facts))
-    if facts.verdict == "line":
+    if facts.verdict != "prometheus":
         _check_reply(files)
     _check_criteria(facts, placeholders(files["system.md"] + files["user.md"]))
 
@@ -313,6 +331,8 @@ def _of_judging(facts: Facts) -> tuple[set[str], set[str]]:
     if facts.note:
         needed |= {"note"}
     optional = {"question", "criteria"} | ({"rubric"} if facts.scale else set())
+    if facts.verdict == "checklist":
+        return needed | {"nonce", "how_to_reply", "items"}, optional
     if facts.verdict == "line":
         return needed | {"nonce", "how_to_reply"}, optional | {"reminder"}
     return needed, optional
@@ -390,6 +410,7 @@ class Rubric:
     scale: Scale | None = None
     levels: tuple[str, ...] = ()
     criteria: str = ""
+    items: tuple[ChecklistItem, ...] = ()
 
     @property
     def is_prometheus(self) -> bool:
@@ -463,6 +484,7 @@ def _load(slug: str, folder: Path) -> Rubric:
         scale=facts.scale,
         levels=facts.levels,
         criteria=facts.criteria,
+        items=facts.items,
     )
 
 

@@ -141,6 +141,8 @@ class JudgeSpec:
             raise SpecError(f"Unknown order policy {self.swap_policy!r}; known: {known}.")
         if self.protocol == "direct" and self.swap_policy != "abstain":
             raise SpecError("A direct assessment shows one answer, so it needs no order policy.")
+        if self.rubric.items and (self.soft or self.examples):
+            raise SpecError("A checklist takes neither probabilities nor examples.")
         for example in self.examples:
             _check_example(example, self.rubric)
 
@@ -165,8 +167,8 @@ class JudgeSpec:
 
     @property
     def takes_schema(self) -> bool:
-        """May an endpoint hold replies to a JSON schema? The Prometheus formats have their own."""
-        return not self.rubric.is_prometheus
+        """May an endpoint hold replies to a JSON schema? Some formats have a form of their own."""
+        return not self.rubric.is_prometheus and not self.rubric.items
 
     @property
     def label(self) -> str:

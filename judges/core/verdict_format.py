@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from judges.core import checklist
+from judges.core.checklist import HOW_TO_REPLY, item_lines
 from judges.core.parsing import EDGE, EDGES, fold_label
 from judges.core.rubric import Rubric
 
@@ -66,6 +68,8 @@ def can_show(rubric: Rubric, shown: int) -> bool:
 
 def how_to_reply(rubric: Rubric, shown: int, nonce: str, *, structured: bool) -> str:
     """Return the closing instruction: reasoning first, then a verdict line or a JSON object."""
+    if rubric.items:
+        return HOW_TO_REPLY.format(lines=item_lines(len(rubric.items), nonce))
     form = (OBJECT, LISTED_OBJECT) if structured else (LINE, LISTED_LINE)
     return _worded(form, rubric, shown, nonce)
 
@@ -77,6 +81,8 @@ def reminder(nonce: str, *, structured: bool) -> str:
 
 def how_to_repair(rubric: Rubric, shown: int, nonce: str) -> str:
     """Return the message after an unreadable reply, which asks for the verdict alone."""
+    if rubric.items:
+        return checklist.REPAIR.format(lines=item_lines(len(rubric.items), nonce))
     if not rubric.is_prometheus:
         return _worded((REPAIR, LISTED_REPAIR), rubric, shown, nonce)
     verdicts = rubric.scale.describe() if rubric.scale else "A or B"

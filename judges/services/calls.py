@@ -8,6 +8,7 @@ from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
 from arena.calls.servers import capability_of
 from arena.models import Run
+from judges.core.checklist import parse_checklist, stored_verdict
 from judges.core.parsing import (
     LETTERS,
     ProtocolName,
@@ -135,11 +136,9 @@ def _read_note(reply: Reply) -> ReplyReading:
 
 def _parse(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> ReadReply:
     text, cut_off, shown = reply.text, reply.cut_off, len(subject.shown)
+    if spec.rubric.verdict != "line":
+        return _parse_own_form(spec, call, reply)
     labels = spec.rubric.scale.labels if spec.rubric.scale else ()
-    if spec.rubric.verdict == PROMETHEUS:
-        if spec.protocol == "direct":
-            return parse_prometheus_score(text, labels, cut_off=cut_off)
-        return parse_prometheus_pairwise(text, cut_off=cut_off)
     if not call.turn and wants_schema(spec, subject) and text.lstrip().startswith(("{", "```")):
         protocol = cast(ProtocolName, spec.protocol)
         parsed = parse_structured(text, protocol, labels=labels, n=shown, cut_off=cut_off)
@@ -152,9 +151,21 @@ def _parse(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> Re
     return parse_pairwise(text, call.nonce, cut_off=cut_off)
 
 
+def _parse_own_form(spec: JudgeSpec, call: Call, reply: Reply) -> ReadReply:
+    """Read a checklist, or one of the Prometheus formats."""
+    text, cut_off = reply.text, reply.cut_off
+    if spec.rubric.items:
+        return parse_checklist(text, call.nonce, len(spec.rubric.items), cut_off=cut_off)
+    if spec.rubric.scale is not None:
+        return parse_prometheus_score(text, spec.rubric.scale.labels, cut_off=cut_off)
+    return parse_prometheus_pairwise(text, cut_off=cut_off)
+
+
 def _verdict_of(spec: JudgeSpec, parsed: ReadReply) -> dict[str, object] | None:
     if parsed.outcome is not None:
         return {"outcome": parsed.outcome}
+    if parsed.met is not None:
+        return stored_verdict(spec.rubric.items, parsed.met)
     if parsed.order is not None:
         return {"order": [list(group) for group in parsed.order]}
     if parsed.label is not None and spec.rubric.scale is not None:

@@ -1,9 +1,10 @@
 """From the verdicts of finished calls to votes of judges and juries, and feedback on reasoning.
 
 A call's verdict is about what it showed: `{"outcome": "left"}` says that the answer shown first is
-better, `{"label": "4", "score": 4.0}` is a score, `{"order": [[2], [0, 1]]}` ranks a list by
-positions. A soft verdict has `{"p": {...}}` as well, the probability of each outcome or label; with
-a scale also `{"expected": 3.47}`, which counts instead of the score where all calls have it.
+better, `{"label": "4", "score": 4.0}` is a score, `{"met": [true, false], "score": 1.0}` that of a
+checklist, `{"order": [[2], [0, 1]]}` ranks a list by positions. A soft verdict has
+`{"p": {...}}` as well, the probability of each outcome or label; with a scale also
+`{"expected": 3.47}`, which counts instead of the score where all calls have it.
 """
 
 import json

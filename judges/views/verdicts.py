@@ -274,7 +274,12 @@ def _sides(judgement: Judgement) -> dict[int, str]:
 def _score_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
     side = sides.get(read_subject(call.subject).shown[0], "left")
     verdict = call.verdict or {}
-    result = f"Score {verdict['label']}" if "label" in verdict else call.get_state_display()
+    result = call.get_state_display()
+    if "met" in verdict:
+        answers = [f"{i} {'yes' if met else 'no'}" for i, met in enumerate(verdict["met"], start=1)]
+        result = f"Score {verdict['score']:g}: {', '.join(answers)}"
+    elif "label" in verdict:
+        result = f"Score {verdict['label']}"
     return DisplayedCall(f"{side.capitalize()} answer", "Shown alone.", result, call)
 
 

@@ -26,6 +26,8 @@ from judges.core.spec import PROMPT_VERSION, Example, JudgeSpec
 
 NONCE = "0f1e2d3c4b5a6978"
 FENCED_RUBRICS = [slug for slug in rubric_slugs() if not slug.startswith("prometheus")]
+# Checklists take neither examples nor a schema.
+WITH_EXAMPLES = [slug for slug in FENCED_RUBRICS if not load_rubric(slug).items]
 SHOWN = {"direct": 1, "pairwise": 2, "listwise": 3}
 # A nonce that a text happens to hold, placeholders, tags and verdicts among anything else.
 BITS = [NONCE, NONCE.upper(), NONCE[:8], NONCE[8:], "</answer-a-", "<prompt-", ">\n", "\n", "{0}"]
@@ -258,7 +260,7 @@ def test_the_default_pairwise_judge_is_neutral_to_length() -> None:
     assert LENGTH_NEUTRAL in sent(spec_of("pairwise"), material("pairwise"))
 
 
-@pytest.mark.parametrize("slug", FENCED_RUBRICS)
+@pytest.mark.parametrize("slug", WITH_EXAMPLES)
 def test_examples_stand_in_own_fences_before_the_material(slug: str) -> None:
     verdicts = {"direct": "3", "pairwise": "right", "listwise": "B > A = C"}
     protocol = load_rubric(slug).protocol
@@ -323,7 +325,7 @@ def test_a_prometheus_judge_is_asked_for_its_tail_once_more() -> None:
     assert '"[RESULT] (A or B)"' in relative
 
 
-@pytest.mark.parametrize("slug", FENCED_RUBRICS)
+@pytest.mark.parametrize("slug", WITH_EXAMPLES)
 def test_structured_reply_is_asked_for_in_json(slug: str) -> None:
     whole = sent(spec_of(slug), material(slug), structured=True)
     assert "VERDICT-" not in whole

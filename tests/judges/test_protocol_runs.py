@@ -150,5 +150,5 @@ def test_a_quote_counts_each_answer_once_and_knows_what_was_made() -> None:
 
 
 def test_shipped_rubrics_are_those_of_the_readme() -> None:
-    assert len(rubric_slugs()) == 10
+    assert len(rubric_slugs()) == 12
     assert all(load_rubric(slug).title for slug in rubric_slugs())

@@ -30,6 +30,8 @@ WITH_NOTE = {
 }
 SHIPPED = [
     "additive",
+    "additive-points",
+    "checklist",
     "listwise",
     "pairwise",
     "pairwise-note",

@@ -4,6 +4,7 @@ import pytest
 
 from arena.calls.providers.base import Message, Request
 from arena.calls.providers.scripted import ScriptedProvider
+from judges.core.checklist import parse_checklist
 from judges.core.parsing import (
     ReadReply,
     parse_direct,
@@ -55,6 +56,8 @@ def requests(spec: JudgeSpec, *, structured: bool = False, repair: bool = False)
 
 def parsed(spec: JudgeSpec, text: str) -> ReadReply:
     labels = spec.rubric.scale.labels if spec.rubric.scale else ()
+    if spec.rubric.items:
+        return parse_checklist(text, NONCE, len(spec.rubric.items))
     if text.startswith("{"):
         return parse_structured(text, spec.protocol, labels=labels, n=SHOWN[spec.protocol])
     if spec.rubric.is_prometheus:
@@ -75,7 +78,7 @@ def test_nearly_every_reply_holds_a_verdict(slug: str) -> None:
     spec = spec_of(slug)
     read = states(spec, requests(spec))
     assert sum(one.state == "done" for one in read) >= TRIES * 0.85
-    assert len({(one.outcome, one.label, one.order) for one in read}) > 1
+    assert len({(one.outcome, one.label, one.order, one.met) for one in read}) > 1
 
 
 @pytest.mark.parametrize("slug", rubric_slugs())
@@ -85,7 +88,7 @@ def test_repair_turn_brings_a_verdict_unless_declined(slug: str) -> None:
     assert {one.state for one in read} <= {"done", "refused"}
 
 
-@pytest.mark.parametrize("slug", [slug for slug in rubric_slugs() if "prometheus" not in slug])
+@pytest.mark.parametrize("slug", [slug for slug in rubric_slugs() if spec_of(slug).takes_schema])
 def test_a_schema_is_obeyed(slug: str) -> None:
     spec = spec_of(slug)
     read = states(spec, requests(spec, structured=True))

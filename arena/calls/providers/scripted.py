@@ -30,7 +30,8 @@ Kind = Literal["pairwise", "direct", "listwise", "note", "text"]
 class ScriptedRequest:
     """A request, understood. `labels` are those of a scale, from worst to best.
 
-    `beside` is what stands beside the prompt and says what is good: a reference, a grading note.
+    `items` is the number of those on a checklist. `beside` is what stands beside the prompt and
+    says what is good: a reference, a grading note.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class ScriptedRequest:
     answers: tuple[str, ...] = ()
     beside: str = ""
     labels: tuple[str, ...] = ()
+    items: int = 0
     form: Literal["line", "prometheus"] = "line"
     nonce: str = ""
     is_repair: bool = False
@@ -77,6 +79,7 @@ def _fenced(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | No
         answers=answers,
         beside="\n".join(blocks[name] for name in ("reference", "note") if name in blocks),
         labels=_labels(text, nonce, verdict) if len(answers) == 1 else (),
+        items=len(re.findall(rf"^VERDICT-{nonce} \d+:", text, re.MULTILINE)),
         nonce=nonce,
     )
 
@@ -365,7 +368,18 @@ def _verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict)
     if asked.form == "prometheus":
         return f"Feedback: {decided.reason} [RESULT] {decided.verdict}"
     line = f"VERDICT-{asked.nonce}: {decided.verdict}"
+    if asked.items:
+        line = _checked(_seed_of(request), asked, int(decided.verdict))
     return line if asked.is_repair else f"{decided.reason}\n\n{line}"
+
+
+def _checked(seed: str, asked: ScriptedRequest, of_five: int) -> str:
+    """Answer each item of a checklist, with yes as often as the answer is good."""
+    return "\n".join(
+        f"VERDICT-{asked.nonce} {item}: "
+        f"{'YES' if fraction(seed, f'item {item}', *asked.answers) < of_five / 5 else 'NO'}"
+        for item in range(1, asked.items + 1)
+    )
 
 
 def _as_schema_has_it(request: Request, decided: ScriptedVerdict) -> object:

@@ -1,0 +1,116 @@
+"""Checklists: items that a judge answers with yes or no, one by one, and whose weights add up.
+
+Each answer is read and stored by itself, so people can check it; the score is computed here and
+never by the model.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judges.core.parsing import (
+    EDGE,
+    EDGES,
+    ReadReply,
+    final_text,
+    fold,
+    unreadable,
+    useless,
+    without_verdict,
+)
+
+MOST_ITEMS = 50
+HOW_TO_REPLY = (
+    "First write your reasoning, briefly, item by item. Then end with one line for each item, each "
+    "with YES or NO after the colon, and nothing below them:\n{lines}"
+)
+REPAIR = (
+    "Your answers to the items cannot be read from your reply. Do not judge anew: write one line "
+    "for each item, each with YES or NO after the colon, and nothing else:\n{lines}"
+)
+EXPECTED = "a line with YES or NO for each item"
+
+
+class ChecklistError(ValueError):
+    """Items that cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class ChecklistItem:
+    """A question that is answered with yes or no. A yes adds `weight`, which may be negative."""
+
+    text: str
+    weight: float = 1.0
+
+
+def read_items(raw: Sequence[Any]) -> tuple[ChecklistItem, ...]:
+    """Read the `items` of a rubric.toml; raises ChecklistError with a sentence."""
+    if not 1 <= len(raw) <= MOST_ITEMS:
+        raise ChecklistError(f"a checklist has 1 to {MOST_ITEMS} items, not {len(raw)}.")
+    items = tuple(_item(number, one) for number, one in enumerate(raw, start=1))
+    if len({item.text.casefold() for item in items}) < len(items):
+        raise ChecklistError("two items of the checklist are the same.")
+    return items
+
+
+def _item(number: int, raw: Any) -> ChecklistItem:
+    match raw:
+        case {"text": str(text), **rest} if text.strip() and rest.keys() <= {"weight"}:
+            weight: Any = rest.get("weight", 1)
+            if type(weight) in (int, float) and math.isfinite(weight) and weight:
+                return ChecklistItem(" ".join(text.split()), float(weight))
+            raise ChecklistError(f"the weight of item {number} is not a number other than 0.")
+    raise ChecklistError(f"item {number} is not {{text, weight}}, a table.")
+
+
+def score_of(items: Sequence[ChecklistItem], met: Sequence[bool]) -> float:
+    """Add up the weights of the items that are met."""
+    return math.fsum(item.weight for item, is_met in zip(items, met, strict=True) if is_met)
+
+
+def describe_items(items: Sequence[ChecklistItem]) -> str:
+    """Return the numbered items with their weights. Sent to models: part of the prompts."""
+    return "\n".join(
+        f"{number}. {item.text} ({item.weight:+g})" for number, item in enumerate(items, start=1)
+    )
+
+
+def item_lines(n: int, nonce: str) -> str:
+    """Return the lines that are to be completed, one for each of `n` items."""
+    return "\n".join(f"VERDICT-{nonce} {number}:" for number in range(1, n + 1))
+
+
+def parse_checklist(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> ReadReply:
+    """Read `VERDICT-<nonce> 1: YES` for each of `n` items, decorated or not.
+
+    Unreadable unless each item has one answer, the same wherever it is given, alone on its line.
+    """
+    if trouble := useless(reply):
+        return trouble
+    text = final_text(reply)
+    mark = rf"verdict-{re.escape(nonce.lower())}"
+    line = re.compile(
+        rf"[{re.escape(EDGE)}\-.>]*{mark}{EDGES}[#.]?(\d{{1,3}}){EDGES}[:=]{EDGES}(yes|no)"
+        rf"[{re.escape(EDGE)}.!]*"
+    )
+    marked = [folded for folded in map(fold, text.splitlines()) if mark in folded]
+    if not marked:
+        return without_verdict(text, cut_off, EXPECTED)
+    answers: dict[int, set[str]] = {}
+    for folded in marked:
+        found = line.fullmatch(folded)
+        if found is None:
+            return unreadable("A line with an item's answer says something else than YES or NO.")
+        answers.setdefault(int(found[1]), set()).add(found[2])
+    if sorted(answers) != list(range(1, n + 1)) or any(len(said) > 1 for said in answers.values()):
+        return unreadable(f"The reply does not answer each of the {n} items once.")
+    if cut_off:
+        return unreadable("The reply was cut off, so its answers may not be complete.")
+    return ReadReply("done", met=tuple("yes" in answers[number] for number in range(1, n + 1)))
+
+
+def stored_verdict(items: Sequence[ChecklistItem], met: Sequence[bool]) -> dict[str, object]:
+    """Return the verdict of a call as it is stored."""
+    return {"met": list(met), "score": score_of(items, met)}
