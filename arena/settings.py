@@ -39,6 +39,7 @@ with stop_on_bad_value():
     HOME = home_folder(env, BASE_DIR / "var")
     SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
     VOTE_LOG_KEY = conf.vote_log_key(env, HOME, SECRET_KEY, production=PRODUCTION)
+    VOTE_LOG_HEADS = env.str("VOTE_LOG_HEADS", "off", validate=OneOf(["off", "daily"]))
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
     HOST = env.str("HOST", "127.0.0.1")

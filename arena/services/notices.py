@@ -41,12 +41,14 @@ def notify(
     path: str,
     arena: Arena | None = None,
     details: Mapping[str, Any] | None = None,
+    by_email: bool = True,
     now: datetime,
 ) -> Notice | None:
     """Write a notice to `team` and queue it for its webhooks and for members who want e-mail.
 
     `key` names the cause: if the team already has a notice with it, nothing is written and None is
     returned. `path` is the page with more; `details` are sent to webhooks.
+    Without `by_email`, nobody is sent an e-mail.
     """
     fields = {
         "kind": kind,
@@ -61,7 +63,7 @@ def notify(
         return None
     webhooks = team.webhooks.live().order_by("pk")
     members = team.memberships.filter(notices_by_email=True, user__is_active=True)
-    members = members.exclude(user__email="").order_by("pk")
+    members = members.exclude(user__email="").order_by("pk") if by_email else members.none()
     Delivery.objects.bulk_create(
         [
             *(Delivery(notice=notice, webhook=webhook, due_at=now) for webhook in webhooks),
@@ -310,7 +312,7 @@ def delivery_body(notice: Notice) -> bytes:
     """Return the JSON that a webhook receives.
 
     It always has `id`, `type`, `created_at`, `team`, `arena`, `sentence` and `url`; depending on
-    the kind of notice, also `candidate`, `baseline` and `numbers`.
+    the kind of notice, also `candidate`, `baseline` and `numbers`, or `head`.
     """
     common = {
         "id": f"notice-{notice.pk}",

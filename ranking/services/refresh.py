@@ -23,7 +23,7 @@ from ranking.models import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.services import cluster_tallies, findings, intervals, leases, pair_weights
+from ranking.services import cluster_tallies, findings, intervals, leases, pair_weights, vote_log
 from ranking.services import elo as elo_service
 from ranking.services import fit as fit_service
 from ranking.services import fold as fold_service
@@ -113,6 +113,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
         Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
     pair_weights.publish(arena=arena, evidence=tallies.evidence(boards[ALL_HUMAN]))
+    if published:
+        vote_log.send_head(arena=arena, now=timezone.now())
     return published, _next_recheck(current.values())
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
+from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -22,6 +23,7 @@ from arena.models import Arena, Import, Vote
 from arena.models.voting import VoteQuerySet
 from arena.outcomes import OUTCOMES
 from arena.services import audit
+from arena.services.notices import notify
 from arena.services.voting import UNDONE
 from ranking import vote_log
 from ranking.models import LogLink, Snapshot, VoteLog
@@ -38,6 +40,7 @@ KIND_NUMBERS = {kind: number for number, kind in enumerate(vote_log.RATER_KINDS)
 REASON_NUMBERS = {reason: number for number, reason in enumerate(REASONS)} | {
     UNDONE: REASONS.index("undone by the rater")
 }
+HEAD_NOTICE = "log.head"
 REPAIR_REASONS = ("backup restored", "new key", "mistake corrected", "other")
 
 
@@ -199,6 +202,32 @@ def rows_of(row: LogLink) -> Columns:
     """The rows of a link. Raises RowBytesError."""
     names = REMOVAL_COLUMNS if row.kind in LogLink.REMOVES else VOTE_COLUMNS
     return vote_log.from_bytes(vote_log.decompress(row.rows), names)
+
+
+def send_head(*, arena: Arena, now: datetime) -> bool:
+    """Send the newest head to the webhooks of the arena's team, once a day; return whether.
+
+    Only if the operator has turned that on. Whoever keeps it can prove a log that was rewritten.
+    """
+    team = arena.team
+    if settings.VOTE_LOG_HEADS == "off" or team is None or not team.webhooks.live().exists():
+        return False
+    newest = head(arena.pk)
+    if newest is None:
+        return False
+    link = f"link {newest['number']} of the log of votes is {newest['digest']}"
+    notice = notify(
+        team=team,
+        key=f"log-head:{arena.pk}:{now.astimezone(UTC):%Y-%m-%d}",
+        kind=HEAD_NOTICE,
+        sentence=f"{arena.name}: {link}.",
+        path=reverse("methodology", args=[arena.slug]),
+        arena=arena,
+        details={"head": newest},
+        by_email=False,
+        now=now,
+    )
+    return notice is not None
 
 
 # -- Verifying -------------------------------------------------------------------------------------

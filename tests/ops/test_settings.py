@@ -43,6 +43,7 @@ BAD = [
     ("MODEL_ENDPOINTS", '{"a": {"provider": "openai", "base_url": "http://x", "timeout": "9"}}'),
     ("SECRET_KEY_FILE", "/nowhere/key"),
     ("VOTE_LOG_KEY", "c2hvcnQ="),
+    ("VOTE_LOG_HEADS", "hourly"),
     ("VOTE_LOG_KEY", "not Base64 at all"),
     ("RINGSIDE_HOME", "/proc/ringside"),
 ]

@@ -1,7 +1,9 @@
 """The log of votes: what is rewritten behind its back is found, in words, and never adopted."""
 
+import json
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +12,18 @@ from django.db import connection
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, AuditEntry, Comparison, Prompt, Rater, Vote
+from arena.models import (
+    Arena,
+    AuditEntry,
+    Comparison,
+    Membership,
+    Notice,
+    Prompt,
+    Rater,
+    Vote,
+    Webhook,
+)
+from arena.services.notices import delivery_body
 from arena.services.voting import undo_vote, void_rater, void_vote
 from ranking.models import LogLink, Snapshot, Tally, VoteLog
 from ranking.services import fold as fold_service
@@ -357,3 +370,31 @@ def test_every_snapshot_names_the_head_that_it_counts(arena: Arena) -> None:
     assert (second["digest"], second["signature"]) == (link.digest, link.signature)
     assert counted(arena) == Snapshot.objects.current().get(board__category="").n_votes
     assert Prompt.objects.exists()
+
+
+@pytest.mark.parametrize("heads", ["off", "daily"])
+def test_heads_are_sent_to_webhooks_once_a_day_if_the_operator_wants(
+    arena: Arena, settings: Any, heads: str
+) -> None:
+    settings.VOTE_LOG_HEADS = heads
+    team = make_team()
+    Membership.objects.filter(team=team).update(notices_by_email=True)
+    Arena.objects.filter(pk=arena.pk).update(team=team)
+    publish(arena)
+    assert not Notice.objects.exists()  # nobody would get it
+    Webhook.objects.create(team=team, url="https://example.org/hook", salt="s")
+    for _ in range(2):
+        cast(arena)
+        publish(arena)
+    if heads == "off":
+        assert not Notice.objects.exists()
+        return
+    notice = Notice.objects.get(kind="log.head")
+    content = json.loads(delivery_body(notice))
+    assert content["head"]["digest"] == LogLink.objects.get(number=3).digest
+    assert [delivery.webhook.url for delivery in notice.deliveries.all()] == [
+        "https://example.org/hook"
+    ]
+    cast(arena)
+    tomorrow = timezone.now() + timedelta(days=1)
+    assert vote_log.send_head(arena=Arena.objects.get(pk=arena.pk), now=tomorrow)
