@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from ranking.models import (
     ArenaRefresh,
+    Backup,
     Board,
     BoardPage,
     ClusterTally,
@@ -161,3 +162,8 @@ class SnapshotMatricesAdmin(PublishedAdmin):
 class ResponseStyleAdmin(PublishedAdmin):
     list_display = ["response", "words", "headings", "list_items", "bold"]
     list_select_related = ["response"]
+
+
+@admin.register(Backup)
+class BackupAdmin(PublishedAdmin):
+    list_display = ["made_at", "size", "is_encrypted"]

@@ -27,11 +27,12 @@ from arena.models import Delivery, Import, RateLimit, Run, Vote
 from arena.models.voting import TO_ADD, TO_TAKE_OUT
 from arena.services.notices import PAUSES
 from arena.validation import NANO
-from ranking.models import ArenaRefresh, Snapshot
+from ranking.models import ArenaRefresh, Backup, Snapshot
 
 RECORD_EVERY = 10.0  # seconds: one small write, where a sweep runs every second
 SILENT_AFTER = timedelta(minutes=1)
 STALE_AFTER = timedelta(minutes=2)
+BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all
 PING_SECONDS = 1.0
 SWEEP = "sweep:"
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -60,6 +61,7 @@ class Health:
     seconds_since_sweep: dict[str, float | None] = field(default_factory=dict)
     stale_boards: list[dict[str, Any]] = field(default_factory=list)
     future_times: list[dict[str, Any]] = field(default_factory=list)
+    seconds_since_backup: float | None = None
 
 
 def check_health(now: datetime) -> Health:
@@ -69,6 +71,7 @@ def check_health(now: datetime) -> Health:
         _check_sweeps(health, now)
         _check_boards(health, now)
         _check_times(health, now)
+        _check_backup(health, now)
     except (DatabaseError, InterfaceError):
         health.findings.append("The database is not reachable.")
     return health
@@ -191,11 +194,26 @@ def _check_times(health: Health, now: datetime) -> None:
                 )
 
 
+# -- Backups ---------------------------------------------------------------------------------------
+
+
+def last_backup_at() -> datetime | None:
+    """When the last good backup was made."""
+    return Backup.objects.order_by("-made_at").values_list("made_at", flat=True).first()
+
+
+def _check_backup(health: Health, now: datetime) -> None:
+    if made_at := last_backup_at():
+        health.seconds_since_backup = round((now - made_at).total_seconds(), 1)
+        if now - made_at > BACKUP_LATE_AFTER:
+            health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
+
+
 # -- Metrics ---------------------------------------------------------------------------------------
 
 
 class DatabaseCollector(Collector):
-    """What the database says at `now`, in six queries."""
+    """What the database says at `now`, in seven queries."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -210,6 +228,12 @@ class DatabaseCollector(Collector):
             "Since when the leaderboards that are out of date longest have been so; 0 if none is.",
             self._age(stale[0][1] if stale else None),
         )
+        if made_at := last_backup_at():
+            yield GaugeMetricFamily(
+                "ringside_backup_age_seconds",
+                "How long ago the last good backup was made; missing if none was.",
+                self._age(made_at),
+            )
 
     def _votes(self) -> Iterator[GaugeMetricFamily]:
         votes = Vote.objects.aggregate(

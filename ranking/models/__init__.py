@@ -13,6 +13,7 @@ from ranking.models.boards import (
 from ranking.models.log import LogLink, VoteLog
 from ranking.models.tallies import (
     ArenaRefresh,
+    Backup,
     BoardPage,
     ClusterTally,
     EloCheckpoint,
@@ -28,6 +29,7 @@ from ranking.models.tallies import (
 
 __all__ = [
     "ArenaRefresh",
+    "Backup",
     "Board",
     "BoardPage",
     "BothBad",

@@ -405,3 +405,14 @@ class HomePage(models.Model):
 
     def __str__(self) -> str:
         return f"home page of {self.n_arenas} arenas"
+
+
+class Backup(models.Model):
+    """A backup of the whole database that was made, so that its age can be watched."""
+
+    made_at = models.DateTimeField()
+    size = models.PositiveBigIntegerField(help_text="Bytes of the file.")
+    is_encrypted = models.BooleanField()
+
+    def __str__(self) -> str:
+        return f"{self.made_at:%Y-%m-%d %H:%M}"

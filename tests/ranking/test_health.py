@@ -16,7 +16,7 @@ from arena.calls.models import EndpointPace
 from arena.models import Arena, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
 from ranking import health
-from ranking.models import ArenaRefresh
+from ranking.models import ArenaRefresh, Backup
 from ranking.services import leases
 from tests.factories import make_call, make_user, make_vote
 from tests.ranking.helpers import publish, seconds
@@ -312,3 +312,17 @@ def test_a_time_that_only_a_wrong_clock_wrote_is_a_finding(
     in_future(name, timezone.now() + timedelta(days=2))
     assert f"A clock was wrong: 1 of the {rows} have a time ({name})" in findings(client)
     assert full(client).json()["future_times"] == [{"rows": rows, "time": name, "count": 1}]
+
+
+# -- Backups ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("days", "is_late"), [(2, False), (4, True)])
+def test_a_late_backup_is_a_finding_where_backups_are_made(days: int, is_late: bool) -> None:
+    now = timezone.now()
+    assert health.check_health(now).seconds_since_backup is None
+    Backup.objects.create(made_at=now - timedelta(days=days), size=1, is_encrypted=False)
+    checked = health.check_health(now)
+    assert checked.seconds_since_backup == days * 86400
+    assert any("last backup" in finding for finding in checked.findings) is is_late

@@ -10,13 +10,13 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from arena.models import Arena, Import, Vote
-from ranking.models import ArenaRefresh
+from ranking.models import ArenaRefresh, Backup
 from tests.factories import DOLLAR, make_call, make_run, make_user, make_vote
 from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a-token-for-monitoring"
-QUERIES = 6  # whatever the database holds
+QUERIES = 7  # whatever the database holds
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +73,13 @@ def test_votes_wait_until_a_refresh_has_folded_them(client: Client, arena: Arena
     ArenaRefresh.objects.update(recheck_at=None)
     found = scrape(client)
     assert (found["ringside_votes_unfolded"], found["ringside_board_age_seconds"]) == (0, 0)
+
+
+def test_the_age_of_the_last_backup(client: Client) -> None:
+    for hours in (50, 2):
+        made_at = timezone.now() - timedelta(hours=hours)
+        Backup.objects.create(made_at=made_at, size=1, is_encrypted=False)
+    assert scrape(client)["ringside_backup_age_seconds"] == pytest.approx(7200, abs=20)
 
 
 def test_votes_of_a_file_wait_once_they_are_revealed(client: Client, arena: Arena) -> None:

@@ -1,0 +1,187 @@
+"""Backups hold everything, are checked before they are trusted, and replace nothing."""
+
+import json
+import os
+import tarfile
+from collections.abc import Callable
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from arena.models import Arena, Vote
+from ranking.management.commands.backup import VARIABLE
+from ranking.models import Backup
+from ranking.services import backups
+from ranking.services.backups import BackupError
+from tests.ranking.helpers import publish
+
+pytestmark = pytest.mark.django_db
+committed = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def voted(arena: Arena) -> Arena:
+    publish(arena)
+    return arena
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A backup of a database without rows."""
+    return back_up(tmp_path / "backup")
+
+
+def back_up(target: Path, passphrase: str = "") -> Path:
+    backups.make_backup(target=target, passphrase=passphrase, now=timezone.now())
+    return target
+
+
+def check(source: Path, passphrase: str = "") -> None:
+    backups.check_backup(source=source, passphrase=passphrase, report=str)
+
+
+@committed
+def test_what_it_holds_is_counted_and_its_boards_have_digests(voted: Arena, tmp_path: Path) -> None:
+    with backups.open_backup(back_up(tmp_path / "backup"), "") as (manifest, _):
+        assert manifest.tables["arena_vote"] == Vote.objects.count()
+        assert list(manifest.boards) == [voted.slug]
+
+
+@committed
+def test_it_is_its_owners_alone_and_remembered(voted: Arena, tmp_path: Path) -> None:
+    path = back_up(tmp_path / "backup")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Backup.objects.get().size == path.stat().st_size
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "backup").write_text("mine")
+    with pytest.raises(BackupError, match="exists"):
+        back_up(tmp_path / "backup")
+    assert (tmp_path / "backup").read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match="nowhere"):
+        back_up(tmp_path / "nowhere" / "backup")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(stream: Any, *_: Any) -> None:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), stream.fileno())
+        stream.write(b"x")
+
+    monkeypatch.setattr(backups, "_write_archive", write)
+    with pytest.raises(BackupError, match="The disk is full"):
+        back_up(tmp_path / "backup")
+    assert not list(tmp_path.iterdir())
+    assert not Backup.objects.exists()
+
+
+def test_a_database_with_tables_is_not_replaced(voted: Arena, made: Path) -> None:
+    with pytest.raises(BackupError, match="not empty"):
+        backups.restore_backup(source=made, passphrase="")
+    assert Vote.objects.exists()
+
+
+# -- Files that are not what they should be --------------------------------------------------------
+
+
+def test_every_short_file_is_refused_in_words(made: Path) -> None:
+    whole = made.read_bytes()
+    short = made.with_name("short")
+    for length in [0, 10, 500, len(whole) // 2, len(whole) - 9, len(whole) - 1]:
+        short.write_bytes(whole[:length])
+        with pytest.raises(BackupError, match="cut short or damaged"):
+            check(short)
+
+
+def test_an_encrypted_one_needs_its_passphrase(tmp_path: Path) -> None:
+    path = back_up(tmp_path / "backup", "correct horse")
+    with pytest.raises(BackupError, match="Give its passphrase"):
+        check(path)
+    with pytest.raises(BackupError, match="The passphrase is wrong"):
+        check(path, "battery staple")
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """Change a backup's manifest."""
+    with tarfile.open(path, "r:gz") as archive:
+        contents = [(member, archive.extractfile(member)) for member in archive.getmembers()]
+        (first, text), (second, database) = contents
+        manifest = json.load(text)  # type: ignore[arg-type]
+        change(manifest)
+        encoded = json.dumps(manifest).encode()
+        first.size = len(encoded)
+        with tarfile.open(path.with_name("changed"), "w:gz") as changed:
+            changed.addfile(first, BytesIO(encoded))
+            changed.addfile(second, database)
+    return path.with_name("changed")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda manifest: manifest.update(format=2), "format 2"),
+        (lambda manifest: manifest["migrations"].append("arena.9999_later"), "newer Ringside"),
+        (lambda manifest: manifest.update(engine="oracle"), "The backup is of oracle"),
+        (lambda manifest: manifest["tables"].update({'x"; --': 1}), "impossible table"),
+        (
+            lambda manifest: manifest["tables"].update(arena_vote=7),
+            "arena_vote has 0 rows instead of 7",
+        ),
+        (lambda manifest: manifest["boards"].update(support="0"), "leaderboards of support differ"),
+        (lambda manifest: manifest.update(more=1), "cut short or damaged"),
+    ],
+)
+def test_a_backup_that_is_not_what_it_says_is_refused(
+    made: Path, change: Callable[[dict[str, Any]], Any], words: str
+) -> None:
+    with pytest.raises(BackupError, match=words):
+        check(rewrite(made, change))
+
+
+def test_an_archive_cannot_write_anywhere_else(tmp_path: Path) -> None:
+    path = tmp_path / "hostile"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo("../../outside")
+        member.size = 1
+        archive.addfile(member, BytesIO(b"x"))
+    with pytest.raises(BackupError, match="no backup"):
+        check(path)
+    assert not (tmp_path.parent / "outside").exists()
+
+
+# -- Commands --------------------------------------------------------------------------------------
+
+
+def test_the_command_encrypts_with_the_passphrase_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "correct horse")
+    out = StringIO()
+    call_command("backup", tmp_path / "backup", "--encrypt", stdout=out)
+    assert "MB, encrypted." in out.getvalue()
+    with backups.open_backup(tmp_path / "backup", "correct horse") as (manifest, _):
+        assert manifest.engine == connection.vendor
+
+
+def test_the_command_asks_nobody_where_nobody_sits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("sys.stdin", StringIO())
+    with pytest.raises(CommandError, match=VARIABLE):
+        call_command("backup", tmp_path / "backup", "--encrypt")
+
+
+def test_restore_names_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="missing: No such file"):
+        call_command("restore", tmp_path / "missing")
