@@ -268,7 +268,7 @@ def check_backup(*, source: Path, passphrase: str, report: Callable[[str], Any])
             _check_sqlite(manifest, dump)
             url = f"sqlite:///{dump}"
         report(f"{sum(manifest.tables.values()):,} rows and all leaderboards are there.")
-        for command in (["migrate", "--verbosity=0"], ["rebuild_tallies"]):
+        for command in (["migrate", "--verbosity=0"], ["rebuild_tallies"], ["verify_log"]):
             report(_run_command(command, url))
         return manifest
 
