@@ -144,7 +144,8 @@ def _write_archive(stream: IO[bytes], passphrase: str, manifest: Manifest, dump:
     text = json.dumps(asdict(manifest), indent=1).encode()
     with ExitStack() as stack:
         if passphrase:
-            stream = stack.enter_context(closing(EncryptedWriter(stream, passphrase)))
+            writer: Any = EncryptedWriter(stream, passphrase)
+            stream = stack.enter_context(closing(writer))
         archive = stack.enter_context(tarfile.open(fileobj=stream, mode="w|gz"))
         member = tarfile.TarInfo(MANIFEST)
         member.size = len(text)
@@ -175,7 +176,7 @@ def _copy_postgres(path: Path, made_at: str) -> Manifest:
         ((snapshot,),) = reader.execute("SELECT pg_export_snapshot()")
         options = ["--format=custom", "--compress=0", "--no-owner", "--no-privileges"]
         _run_postgres("pg_dump", *options, f"--snapshot={snapshot}", f"--file={path}")
-        return describe(reader.execute, "postgresql", table_names(), made_at)  # type: ignore[arg-type]
+        return describe(reader.execute, "postgresql", table_names(), made_at)
 
 
 # -- Reading one -----------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
     options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     _run_postgres("pg_restore", *options, str(dump), database=name)
     with _connect_postgres(name) as reader:
-        _compare(manifest, reader.execute)  # type: ignore[arg-type]
+        _compare(manifest, reader.execute)
 
 
 def _compare(manifest: Manifest, execute: Execute) -> None:
@@ -339,7 +340,7 @@ def move_to_postgres(*, url: str, report: Callable[[str], Any]) -> Manifest:
                     _copy_rows(model, target)
             engine = connection.vendor
             before = describe(source.execute, engine, table_names(), timezone.now().isoformat())
-            after = describe(target.execute, engine, table_names(), before.made_at)  # type: ignore[arg-type]
+            after = describe(target.execute, engine, table_names(), before.made_at)
             if differences := before.differences(after):
                 raise BackupError("The copy is not the same: " + " ".join(differences))
     return before
