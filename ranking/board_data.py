@@ -44,10 +44,11 @@ SORTS = (
 RISING = {"rank", "name", "price", "seconds", "lead"}
 PAGES = {
     "board": "Leaderboard",
+    "categories": "Categories",
     "win_matrix": "Win matrix",
-    "compare": "Head-to-head",
-    "side_by_side": "Side by side",
-    "history": "Score history",
+    "compare": "Head to head",
+    "history": "History",
+    "side_by_side": "People and judges",
     "entries": "Entry log",
     "methodology": "Methodology",
 }
@@ -305,13 +306,16 @@ class BoardLinks:
 def page_links(
     slug: str, query: BoardQuery, snapshots: Iterable[Snapshot], here: str
 ) -> list[Link]:
-    """Links to the pages about the same votes; "side by side" only if two boards have votes."""
-    query = replace(query, sort="rank")
+    """Links to the pages about the same votes; people beside judges only if two boards have votes,
+    categories only if there are two."""
+    query, snapshots = replace(query, sort="rank"), list(snapshots)
+    voted = {s.board.category for s in snapshots if s.n_votes and s.board.category}
     with_votes = [s for s in snapshots if s.board.category == query.category and s.n_votes]
+    offered = {"side_by_side": len(with_votes) > 1, "categories": len(voted) > 1}
     links = [
         Link(label, query.address(slug, page), page == here)
         for page, label in PAGES.items()
-        if page != "side_by_side" or page == here or len(with_votes) > 1
+        if page == here or offered.get(page, True)
     ]
     return [*links, Link("Judge runs", reverse("judge_runs", args=[slug]), chosen=False)]
 

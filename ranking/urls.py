@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ranking.views import boards, candidates, embeds, health, home, methodology, raters
+from ranking.views import boards, candidates, categories, embeds, health, home, methodology, raters
 
 urlpatterns = [
     path("", home.index, name="index"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("a/<slug:slug>/compare/", boards.compare, name="compare"),
     path("a/<slug:slug>/side-by-side/", boards.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", boards.history, name="history"),
+    path("a/<slug:slug>/categories/", categories.categories, name="categories"),
     path("a/<slug:slug>/entries/", boards.entries, name="entries"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
@@ -21,6 +22,7 @@ urlpatterns = [
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
     path("a/<slug:slug>/vote/<uuid:key>/facts/", raters.vote_facts, name="vote_facts"),
     path("a/<slug:slug>/my-votes/", raters.my_votes, name="my_votes"),
+    path("sitemap.xml", health.sitemap, name="sitemap"),
     path("robots.txt", health.robots, name="robots"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -126,6 +126,18 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
     return Collecting(headline, " ".join([*clear, missing]))
 
 
+def description(
+    question: str, snapshot: Snapshot | None, verdict: "Collecting | LeadSummary | None"
+) -> str:
+    """What a search engine or a chat says about a leaderboard, in a few sentences."""
+    parts = [question]
+    if verdict:
+        parts += [verdict.headline, verdict.says]
+    if snapshot and snapshot.n_votes:
+        parts.append(f"{_count(snapshot.n_votes, 'blind vote')}.")
+    return " ".join(parts)
+
+
 # -- Number one ------------------------------------------------------------------------------------
 
 

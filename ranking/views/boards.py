@@ -57,6 +57,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "groups": wording.groups(view.unranked),
         "lead": lead,
         "collecting": collecting,
+        "description": wording.description(view.arena.question, snapshot, collecting or lead),
         "waiting": sort_rows(view.ranked, "name") if collecting else [],
         **table_context(view, table, lead.candidate if lead and lead.clear else None),
         **_findings_context(view, findings, names),

@@ -10,6 +10,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
@@ -17,6 +18,8 @@ from django.views.decorators.http import require_safe
 from django.views.defaults import server_error
 from prometheus_client.exposition import choose_encoder
 
+from arena.actors import ANONYMOUS
+from arena.models import Arena
 from ranking.health import check_health, registry
 
 BEARER = "Bearer "
@@ -77,7 +80,20 @@ def metrics(request: HttpRequest) -> HttpResponse:
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
     """Keep crawlers off the voting pages, where each visit would take a pair from a rater."""
-    return HttpResponse("User-agent: *\nDisallow: /*/vote/\n", content_type="text/plain")
+    address = f"{settings.SITE_URL}{reverse('sitemap')}"
+    content = f"User-agent: *\nDisallow: /*/vote/\nSitemap: {address}\n"
+    return HttpResponse(content, content_type="text/plain")
+
+
+@require_safe
+def sitemap(request: HttpRequest) -> HttpResponse:
+    """The home page and the leaderboards that everybody finds there."""
+    pages = [reverse("index")]
+    for slug in Arena.objects.listed_for(ANONYMOUS).order_by("pk").values_list("slug", flat=True):
+        pages += [reverse(name, args=[slug]) for name in ("board", "methodology")]
+    context = {"addresses": [f"{settings.SITE_URL}{page}" for page in pages]}
+    content = render_to_string("ranking/sitemap.xml", context)
+    return HttpResponse(content, content_type="application/xml")
 
 
 def fault(request: HttpRequest) -> HttpResponse:

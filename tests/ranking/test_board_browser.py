@@ -31,6 +31,7 @@ def addresses(published: Arena, live_server: Any) -> dict[str, str]:
     return {
         "index": base + "/",
         "board": f"{base}/a/support/",
+        "entries": f"{base}/a/support/entries/",
         "candidate": f"{base}/a/support/candidates/{candidate.pk}/",
         "comparison": f"{base}/a/support/comparisons/{comparison.key}/",
         "sign-in": f"{base}/sign-in/",
@@ -88,24 +89,48 @@ def test_standings_with_costs_and_seconds_fit_a_laptop(
     page.goto(addresses["board"])
     assert page.get_by_text("$ per 1,000").count()
     assert page.evaluate(
-        "[...document.querySelectorAll('.table-scroll')].every(e => e.scrollWidth <= e.clientWidth)"
+        "[...document.querySelectorAll('.board-scroll')].every(e => e.scrollWidth <= e.clientWidth)"
     )
 
 
-def test_the_tokens_of_answers_make_the_table_no_wider(
-    page: Any, published: Arena, live_server: Any
+def test_more_columns_scroll_inside_their_box(page: Any, addresses: dict[str, str]) -> None:
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.goto(addresses["board"] + "?columns=lead,win_rate,elo,both_bad,votes")
+    assert page.evaluate("document.documentElement.scrollWidth") == 700
+    box = page.locator(".board-scroll")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert not serious_violations(page)
+
+
+def test_a_search_filters_rows_and_stays_in_the_address(
+    page: Any, addresses: dict[str, str]
 ) -> None:
-    page.set_viewport_size({"width": 1280, "height": 900})
-    widths = []
-    for tokens in ({}, {"tokens_in": 1203, "tokens_out": 412}):
-        Response.objects.update(cost=1_840_000, seconds=2.35, **tokens)
-        cast(published)
-        publish(published)
-        page.goto(f"{live_server.url}/a/support/")
-        table = page.locator(".table-scroll[aria-labelledby=standings]")
-        assert ("tokens sent" in table.text_content()) == bool(tokens)
-        widths.append(table.evaluate("box => box.scrollWidth"))
-    assert widths[0] == widths[1]
+    page.goto(addresses["board"])
+    page.get_by_role("searchbox").fill("DATE-2")
+    rows = page.locator("table.board tbody tr:visible")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("candidate-2")
+    expect(page.locator("[data-found]")).to_contain_text("1 of 4 candidates match")
+    assert page.url.endswith("?q=DATE-2")
+    page.reload()
+    expect(page.locator("table.board tbody tr")).to_have_count(1)
+
+
+def test_a_menu_closes_by_escape(page: Any, addresses: dict[str, str]) -> None:
+    page.goto(addresses["board"])
+    summary = page.locator("details.menu summary", has_text="Columns")
+    summary.press("Enter")
+    expect(page.get_by_label("Elo", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Elo", exact=True)).to_be_hidden()
+    assert summary.evaluate("one => one === document.activeElement")
+
+
+def test_first_number_of_the_table_is_on_a_phones_first_screen(
+    phone: Any, addresses: dict[str, str]
+) -> None:
+    phone.goto(addresses["board"])
+    assert phone.locator("table.board td.rank").first.bounding_box()["y"] < 500
 
 
 def test_the_table_is_sorted_by_keyboard_alone(page: Any, addresses: dict[str, str]) -> None:

@@ -96,6 +96,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("compare", "get"): Row(ALL),
     ("side_by_side", "get"): Row(ALL),
     ("history", "get"): Row(ALL),
+    ("categories", "get"): Row(ALL),
     ("entries", "get"): Row(ALL),
     ("methodology", "get"): Row(ALL),
     ("candidate", "get"): Row(ALL),
@@ -197,6 +198,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("account_reset_password_from_key_done", "get"): Row(ALL, arena=""),
     # What operators and programs ask
     ("robots", "get"): Row(ALL, arena=""),
+    ("sitemap", "get"): Row(ALL, arena=""),
     ("healthz", "get"): Row(ALL, arena=""),
     ("readyz", "get"): Row(ALL, arena=""),
     ("metrics", "get"): Row("403 403 403 403 403 200", arena=""),

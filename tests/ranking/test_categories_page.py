@@ -1,0 +1,85 @@
+"""Ranks by category, and what search engines and chats are told of leaderboards."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena
+from ranking.models import Snapshot
+from tests.factories import make_arena
+from tests.ranking.helpers import make_voted_arena, publish, rank_anyway, words
+
+pytestmark = pytest.mark.django_db
+
+
+def rows_of(page: str) -> list[list[str]]:
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    return [
+        [words(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
+        for row in body.split("<tr>")[1:]
+    ]
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """Three candidates; two categories with four prompts each, which is too few for a ranking."""
+    arena = make_voted_arena()
+    publish(arena)
+    return arena
+
+
+def test_each_candidate_has_its_rank_in_each_category(client: Client, arena: Arena) -> None:
+    too_few = rows_of(client.get("/a/support/categories/").text)
+    assert [row[2:] for row in too_few] == [["few prompts", "few prompts"]] * 3
+    rank_anyway(arena)
+    rows = rows_of(client.get("/a/support/categories/").text)
+    for column, category in enumerate(("", "category-0", "category-1"), 1):
+        current = Snapshot.objects.current().get(board__raters="people", board__category=category)
+        ranks = {str(s.candidate): s.rank for s in current.standings.all()}
+        places = {row[0]: row[column].split()[0] for row in rows}
+        assert places == {name: str(rank or "not") for name, rank in ranks.items()}, category
+
+
+def test_the_page_is_offered_where_there_are_two_categories(client: Client, arena: Arena) -> None:
+    link = 'href="/a/support/categories/?raters=people"'
+    assert link in client.get("/a/support/").text
+    arena.prompts.update(category="")
+    other = make_arena(slug="plain")
+    publish(other)
+    assert "/categories/" not in client.get("/a/plain/").text
+    assert "No votes to score yet" in client.get("/a/plain/categories/").text
+
+
+def test_a_stored_page_costs_one_query(
+    client: Client, arena: Arena, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    client.get("/a/support/categories/")
+    with django_assert_num_queries(1):
+        client.get("/a/support/categories/?category=ignored")
+
+
+# -- For other sites -------------------------------------------------------------------------------
+
+
+def test_a_leaderboard_describes_itself(client: Client, arena: Arena, settings: Any) -> None:
+    settings.SITE_URL = "https://arena.example"
+    page = client.get("/a/support/?sort=votes").text
+    assert '<link rel="canonical" href="https://arena.example/a/support/">' in page
+    (said,) = re.findall(r'<meta name="description" content="([^"]*)"', page)
+    assert said.startswith("Which answer helps more? No clear leader yet.")
+    assert said.endswith("24 blind votes.")
+
+
+def test_the_sitemap_lists_what_everybody_finds(
+    client: Client, arena: Arena, settings: Any
+) -> None:
+    settings.SITE_URL = "https://arena.example"
+    make_arena(slug="hidden", visibility="unlisted")
+    sitemap = client.get("/sitemap.xml")
+    assert sitemap["Content-Type"] == "application/xml"
+    assert "<loc>https://arena.example/a/support/</loc>" in sitemap.text
+    assert "hidden" not in sitemap.text
+    assert "Sitemap: https://arena.example/sitemap.xml" in client.get("/robots.txt").text
