@@ -54,7 +54,10 @@ def count_reasons(arena: Arena) -> list[NamedReason]:
     """All reasons that people named about the arena's candidates, the most striking first."""
     strengths, faults = set(arena.strengths.splitlines()), set(arena.faults.splitlines())
     live = Reason.objects.exclude(tag="").filter(
-        vote__arena=arena, vote__voided_at=None, vote__rater__kind="person"
+        vote__arena=arena,
+        vote__voided_at=None,
+        vote__uncounted=None,
+        vote__rater__kind="person",
     )
     keys = (
         "vote__comparison__left",

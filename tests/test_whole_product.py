@@ -13,6 +13,7 @@ import pytest
 from tests.ops.running import Up, eventually, manage, up
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
+SAMPLE_VOTES = 2016
 QUIET_MOMENT = 5.0  # seconds in which votes reach the board
 LOADED_MACHINE = 3.0  # this test shares its two cores with the browser it drives
 
@@ -57,6 +58,7 @@ def cast(found: dict[str, Any]) -> int:
 
 
 def vote_ten_times(page: Any, url: str) -> None:
+    page.add_init_script("localStorage.setItem('vote-at-once', 'on')")
     page.goto(f"{url}a/sample/vote/")
     for key in ["ArrowLeft", "ArrowRight", "t", "b", "ArrowLeft"] * 2:
         pair = page.locator("#ballot .pair").get_attribute("data-key")
@@ -70,16 +72,17 @@ def test_from_the_first_start_to_a_judged_board(
 ) -> None:
     running, services = installation
     url = running.url()
-    eventually(lambda: cast(results(url)) == 400)
+    eventually(lambda: cast(results(url)) == SAMPLE_VOTES)
     before = results(url)
 
     vote_ten_times(page, url)
     began = time.monotonic()
-    eventually(lambda: cast(results(url)) == 410, patience=QUIET_MOMENT * LOADED_MACHINE)
+    patience = QUIET_MOMENT * LOADED_MACHINE
+    eventually(lambda: cast(results(url)) == SAMPLE_VOTES + 10, patience=patience)
     print(f"ten votes reached the board after {time.monotonic() - began:.1f} s")
     assert results(url)["standings"] != before["standings"]
 
-    command = ["judge", "sample", "--judge=scripted", "--per-pair=4", "--max-calls=100"]
+    command = ["judge", "sample", "--judge=scripted", "--per-pair=2", "--max-calls=120"]
     judged = manage(*command, home=tmp_path, **services)
     assert judged.returncode == 0, judged.stderr
     eventually(lambda: cast(results(url, "judges")) > 20)

@@ -31,8 +31,11 @@ PROMPT: Schema[PromptRow] = Schema(
     PromptRow, {"external_id": "id"} | {name: name for name in PROMPT_COLUMNS}
 )
 CANDIDATE: Schema[CandidateRow] = Schema(CandidateRow)
+COSTS = ("tokens_in", "tokens_out", "seconds", "cost")
 RESPONSE: Schema[ResponseRow] = Schema(
-    ResponseRow, {"candidate": "candidate", "prompt_id": "prompt", "text": "text"}
+    ResponseRow,
+    {"candidate": "candidate", "prompt_id": "prompt", "text": "text"}
+    | {name: name for name in COSTS},
 )
 VOTE_COLUMNS = {"left": "a", "right": "b", "prompt": "prompt", "cast_at": "cast_at"}
 VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "rater"})

@@ -1,42 +1,89 @@
-"""Writes the sample arena's ``votes.jsonl``.
+"""Writes the sample arena's ``votes.jsonl`` and ``jury_votes.jsonl``.
 
 These votes are made by a seeded script and are nobody's opinion. They exist so that a fresh
-installation has a leaderboard to look at. Fourteen invented raters judge each answer by the quality
-given below, each with their own strictness, their own idea of a tie and some noise.
+installation has a leaderboard to look at. Forty invented raters judge each answer by the quality
+given below, each with their own taste, their own strictness, their own idea of a tie and some
+noise; some say why. A scripted jury judges half of the prompts by quality alone.
 
-``python arena/sample/make_votes.py`` writes the same file, byte for byte, everywhere: all random
+``python arena/sample/make_votes.py`` writes the same files, byte for byte, everywhere: all random
 numbers come from SHA-256, so neither the version of Python nor the machine matters.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-SEED = "ringside sample 1"
-VOTES_PER_PAIR = 40
-TARGET = Path(__file__).with_name("votes.jsonl")
+SEED = "ringside sample 2"
+VOTES_PER_PAIR = 72
+RATERS_INVENTED = 40
+SHARE_EXPLAINED = 0.4
+JURY = "scripted-sample-jury"
+FOLDER = Path(__file__).parent
+Row = dict[str, Any]
 
-CANDIDATES = ("plain", "concise", "step-by-step", "friendly", "expert")
+CANDIDATES = (
+    *("plain", "concise", "step-by-step", "friendly", "expert"),
+    *("double-checked", "mini", "guarded"),
+)
 
 # The quality of each answer, 0 to 10, in the order of CANDIDATES. An answer below 4 has a fault
 # that a reader can name: a wrong figure, a lost fact, a missed question, code that does not work.
 QUALITY: dict[str, tuple[float, ...]] = {
-    "refund-angry": (5.0, 3.6, 6.2, 7.0, 5.8),
-    "thread-summary": (4.2, 7.0, 4.6, 3.4, 6.4),
-    "new-phone": (5.0, 3.8, 7.4, 5.2, 6.4),
-    "plan-table": (3.6, 6.6, 4.8, 2.6, 7.0),
-    "release-note": (3.4, 6.0, 5.8, 7.0, 5.0),
-    "polite-no": (5.4, 4.8, 2.6, 3.8, 7.0),
-    "shorten-notice": (5.6, 7.0, 4.8, 3.6, 5.4),
-    "soften-reply": (5.2, 5.8, 4.8, 7.0, 6.0),
-    "monthly-revenue": (4.0, 6.4, 6.8, 2.8, 7.2),
-    "leaking-tags": (3.4, 6.4, 7.0, 5.8, 6.4),
-    "compound-interest": (5.6, 5.2, 6.6, 3.0, 6.6),
-    "order-regex": (3.2, 6.8, 6.4, 5.2, 6.4),
+    "refund-angry": (5.0, 3.6, 6.2, 7.0, 5.8, 7.2, 2.8, 2.4),
+    "thread-summary": (4.2, 7.0, 4.6, 3.4, 6.4, 7.4, 2.6, 3.2),
+    "new-phone": (5.0, 3.8, 7.4, 5.2, 6.4, 7.4, 3.6, 4.0),
+    "plan-table": (3.6, 6.6, 4.8, 2.6, 7.0, 6.8, 2.4, 4.4),
+    "release-note": (3.4, 6.0, 5.8, 7.0, 5.0, 7.0, 3.0, 2.8),
+    "polite-no": (5.4, 4.8, 2.6, 3.8, 7.0, 6.2, 4.0, 2.4),
+    "shorten-notice": (5.6, 7.0, 4.8, 3.6, 5.4, 6.4, 2.8, 3.4),
+    "soften-reply": (5.2, 5.8, 4.8, 7.0, 6.0, 6.8, 4.6, 2.6),
+    "monthly-revenue": (4.0, 6.4, 6.8, 2.8, 7.2, 6.8, 1.8, 5.2),
+    "leaking-tags": (3.4, 6.4, 7.0, 5.8, 6.4, 7.2, 1.8, 5.0),
+    "compound-interest": (5.6, 5.2, 6.6, 3.0, 6.6, 6.8, 2.6, 3.8),
+    "order-regex": (3.2, 6.8, 6.4, 5.2, 6.4, 6.8, 2.2, 5.0),
+    "locked-account": (4.6, 6.8, 6.6, 5.8, 5.8, 6.8, 2.0, 2.4),
+    "migraine-spray": (5.6, 6.2, 6.2, 1.6, 6.8, 6.4, 1.4, 3.6),
+    "subject-lines": (5.2, 6.4, 5.8, 3.4, 6.8, 6.0, 2.4, 2.8),
+    "meeting-minutes": (4.4, 6.6, 6.6, 2.6, 7.0, 7.2, 2.2, 3.2),
+    "csv-total": (2.8, 6.8, 7.0, 5.2, 7.2, 7.0, 1.8, 4.8),
+    "percent-trap": (5.8, 6.6, 6.6, 1.8, 6.8, 6.8, 1.6, 3.6),
+    "team-lunch": (5.8, 6.8, 6.6, 2.2, 7.0, 6.8, 2.0, 3.2),
+    "three-cities": (5.0, 6.4, 7.0, 1.8, 7.0, 6.8, 1.6, 4.2),
+    "training-budget": (5.8, 6.6, 6.4, 2.2, 7.0, 6.6, 2.4, 3.4),
+    "patch-window": (5.8, 6.8, 6.8, 1.8, 7.2, 6.8, 3.4, 3.4),
+    "office-move": (3.4, 5.6, 6.8, 1.8, 7.2, 6.8, 2.4, 3.2),
+    "trade-fair": (5.4, 6.6, 6.2, 2.0, 7.0, 6.2, 2.4, 3.8),
+}
+# What raters' tastes are about: short answers, warm ones, and lists, tables and steps.
+TASTES: dict[str, tuple[float, ...]] = {
+    "short": (0.2, 1.0, -0.4, -0.8, -0.9, -0.2, 0.8, -0.4),
+    "warm": (-0.3, -0.5, 0.0, 1.0, 0.0, 0.2, -0.2, -1.0),
+    "structured": (-0.5, 0.2, 1.0, -0.8, 0.8, 0.7, -0.6, -0.8),
+}
+# What is said for and against the answers of a candidate, the more often the earlier.
+STRENGTHS: dict[str, tuple[str, ...]] = {
+    "plain": ("clear", "right length"),
+    "concise": ("right length", "clear"),
+    "step-by-step": ("clear", "complete"),
+    "friendly": ("good tone", "clear"),
+    "expert": ("complete", "correct"),
+    "double-checked": ("correct", "complete"),
+    "mini": ("right length", "clear"),
+    "guarded": ("correct", "complete"),
+}
+FAULTS: dict[str, tuple[str, ...]] = {
+    "plain": ("wrong", "wrong tone"),
+    "concise": ("missing step", "wrong tone"),
+    "step-by-step": ("too long", "unclear"),
+    "friendly": ("wrong", "too long"),
+    "expert": ("too long", "unclear"),
+    "double-checked": ("too long", "wrong tone"),
+    "mini": ("wrong", "missing step"),
+    "guarded": ("unclear", "wrong tone"),
 }
 
 
@@ -48,6 +95,11 @@ class SampleRater:
     standard: float  # two answers that both seem worse than this are both bad
     tie_width: float  # two answers that seem closer than this are a tie
     activity: float  # how readily this rater accepts a comparison, 0.5 to 1.5
+    tastes: Mapping[str, float]
+
+    def taste_for(self, candidate: str) -> float:
+        place = CANDIDATES.index(candidate)
+        return sum(weight * TASTES[name][place] for name, weight in self.tastes.items())
 
 
 class Slot(NamedTuple):
@@ -74,18 +126,23 @@ def noise(*key: str) -> float:
     return sum(draw(*key, str(part)) for part in range(12)) - 6
 
 
+def quality(prompt: str, candidate: str) -> float:
+    return QUALITY[prompt][CANDIDATES.index(candidate)]
+
+
 def make_rater(number: int) -> SampleRater:
     """Return the rater with this number, always the same."""
     name = f"sample-rater-{number:02}"
     return SampleRater(
         name=name,
-        standard=2.8 + 2.0 * draw(name, "standard"),
-        tie_width=0.4 + 1.7 * draw(name, "tie"),
+        standard=2.4 + 1.4 * draw(name, "standard"),
+        tie_width=0.3 + 1.2 * draw(name, "tie"),
         activity=0.5 + draw(name, "activity"),
+        tastes={taste: 0.6 * noise(name, taste) for taste in TASTES},
     )
 
 
-RATERS = tuple(make_rater(number) for number in range(1, 15))
+RATERS = tuple(make_rater(number) for number in range(1, RATERS_INVENTED + 1))
 
 
 def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
@@ -105,8 +162,8 @@ def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
 
 def impression(slot: Slot, candidate: str) -> float:
     """Return how good the answer seems to the rater, whatever it is compared with."""
-    quality = QUALITY[slot.prompt][CANDIDATES.index(candidate)]
-    return quality + 1.6 * noise(slot.prompt, candidate, slot.rater.name)
+    chance = 1.4 * noise(slot.prompt, candidate, slot.rater.name)
+    return quality(slot.prompt, candidate) + slot.rater.taste_for(candidate) + chance
 
 
 def verdict(slot: Slot, left: str, right: str) -> str:
@@ -126,7 +183,7 @@ def seated(slots: Iterable[Slot]) -> Iterator[tuple[Slot, str, str]]:
         yield (slot, first, second) if index % 2 == 0 else (slot, second, first)
 
 
-def make_votes() -> list[dict[str, str]]:
+def make_votes() -> list[Row]:
     """Return all votes, in the order of casting."""
     pairs = combinations(CANDIDATES, 2)
     rows = [row for pair in pairs for row in seated(slots_of_pair(pair))]
@@ -134,22 +191,53 @@ def make_votes() -> list[dict[str, str]]:
     return [vote_row(*row) for row in rows]
 
 
-def vote_row(slot: Slot, left: str, right: str) -> dict[str, str]:
+def vote_row(slot: Slot, left: str, right: str) -> Row:
     """Return one line of the file; ``a`` is the left side and ``b`` the right one."""
-    return {
+    outcome = verdict(slot, left, right)
+    row = {
         "prompt": slot.prompt,
         "a": left,
         "b": right,
-        "outcome": verdict(slot, left, right),
+        "outcome": outcome,
         "rater": slot.rater.name,
         "kind": "person",
     }
+    return row | reasons(slot, {"a": left, "b": right}, outcome)
 
 
-def as_jsonl(rows: Iterable[dict[str, str]]) -> bytes:
+def reasons(slot: Slot, sides: Mapping[str, str], outcome: str) -> Row:
+    """Return what the rater says for the better answer and against the other, if anything."""
+    if outcome == "tie" or draw(slot.key, "explained") >= SHARE_EXPLAINED:
+        return {}
+    better = {"left": "a", "right": "b"}.get(outcome)
+    said = {}
+    for side, candidate in sides.items():
+        tags = (STRENGTHS if side == better else FAULTS)[candidate]
+        chance = draw(slot.key, side, "reason")
+        if chance < 0.75:
+            said[f"reasons_{side}"] = [tags[0] if chance < 0.5 else tags[1]]
+    return said
+
+
+def make_jury_votes() -> list[Row]:
+    """Return the jury's votes on every second prompt, by quality and little noise."""
+    rows = []
+    for number, (first, second) in enumerate(combinations(CANDIDATES, 2)):
+        for index, prompt in enumerate(list(QUALITY)[number % 2 :: 2]):
+            left, right = (first, second) if index % 2 == 0 else (second, first)
+            lead = quality(prompt, left) - quality(prompt, right)
+            lead += 0.8 * noise("jury", prompt, left, right)
+            outcome = "tie" if abs(lead) < 0.5 else "left" if lead > 0 else "right"
+            row = {"prompt": prompt, "a": left, "b": right, "outcome": outcome}
+            rows.append(row | {"rater": JURY, "kind": "jury"})
+    return rows
+
+
+def as_jsonl(rows: Iterable[Row]) -> bytes:
     """Return the rows as JSON Lines in UTF-8, with the same line ends on every system."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 if __name__ == "__main__":
-    TARGET.write_bytes(as_jsonl(make_votes()))
+    (FOLDER / "votes.jsonl").write_bytes(as_jsonl(make_votes()))
+    (FOLDER / "jury_votes.jsonl").write_bytes(as_jsonl(make_jury_votes()))

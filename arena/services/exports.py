@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from arena.models import Arena, Candidate, Rater, Reason, Response, Vote
-from arena.outcomes import LEFT, RIGHT
+from arena.services.voting import REASONS_IN_FILES
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
 VOTE_KEYS = {
     *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
     *("rater", "judge", "kind", "cast_at"),
 }
-REASONS = {LEFT: "reasons_a", RIGHT: "reasons_b"}
+REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
 Line = dict[str, Any]

@@ -39,6 +39,7 @@ MODELS: dict[str, type[Any]] = {
     "votes": Vote,
 }
 PROMPT = ("external_id", "category", "text", "reference", "rubric", "variables")
+ANSWER = ("text", "tokens_in", "tokens_out", "seconds", "cost")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),
     *("names_itself", "source", "source_row"),
@@ -149,7 +150,7 @@ class Writer:
                 candidate_id=candidate,
                 prompt_id=prompt,
                 names_itself=row.number in self.self_identifying,
-                **self._common(row, ("text",)),
+                **self._common(row, ANSWER),
             )
             for row, (candidate, prompt) in zip(rows, keys, strict=True)
             if (candidate, prompt) not in self.responses

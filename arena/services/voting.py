@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from arena.actors import Actor
 from arena.db import sql
@@ -29,13 +29,14 @@ from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, allow_rater
 from arena.signals import announce, votes_changed
-from arena.validation import COMMENT_LIMIT, InputError, clean_name, clean_paragraphs
+from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, clean_paragraphs
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
 UNDONE = "undone by the rater"
 VOIDED_AT_ONCE = 1000
+REASONS_IN_FILES = {"reasons_a": LEFT, "reasons_b": RIGHT}
 
 
 class RaterError(ServiceError):
@@ -358,6 +359,24 @@ def give_reasons(
         reasons.append(Reason(vote=voted, side=Reason.BOTH, comment=comment))
     voted.reasons.all().delete()
     return Reason.objects.bulk_create(reasons)
+
+
+def read_reasons(*, votes: QuerySet[Vote]) -> int:
+    """Store the reasons that a file gave with its votes, in `reasons_a`, `reasons_b` and `comment`;
+    return how many are new. Running it again adds none."""
+    reasons = []
+    given = Q(details__has_any_keys=[*REASONS_IN_FILES, "comment"])
+    for vote in votes.filter(given, reasons=None).iterator(chunk_size=VOIDED_AT_ONCE):
+        details = vote.details or {}
+        for name, side in REASONS_IN_FILES.items():
+            tags = details.get(name)
+            for tag in dict.fromkeys(tags if isinstance(tags, list) else []):
+                if isinstance(tag, str) and 0 < len(tag) <= TAG_LIMIT:
+                    reasons.append(Reason(vote=vote, side=side, tag=tag))
+        comment = details.get("comment")
+        if isinstance(comment, str) and 0 < len(comment) <= COMMENT_LIMIT:
+            reasons.append(Reason(vote=vote, side=Reason.BOTH, comment=comment))
+    return len(Reason.objects.bulk_create(reasons, batch_size=500))
 
 
 # -- Voiding ---------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
             for side, candidate, response in sides
         ],
         # A comment may quote an answer, so whoever may read the answers reads it.
-        "comments": Reason.objects.filter(vote__in=shown.votes.live(), side=Reason.BOTH)
+        "comments": Reason.objects.filter(vote__in=shown.votes.revealed(), side=Reason.BOTH)
         if named
         else [],
         "votes": shown.votes.revealed().select_related("rater").order_by("pk"),

@@ -90,5 +90,5 @@ def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
 def _votes_of(rater: Rater | None, arena: Arena) -> QuerySet[Vote]:
     if rater is None:
         return Vote.objects.none()
-    votes = Vote.objects.live().filter(arena=arena, rater=rater).order_by("-pk")
+    votes = Vote.objects.revealed().filter(arena=arena, rater=rater).order_by("-pk")
     return votes.select_related("comparison__prompt", "comparison__left", "comparison__right")

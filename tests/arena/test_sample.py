@@ -3,22 +3,28 @@
 import json
 import re
 import runpy
+import time
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
+from arena.models import Arena, Reason, Response
+from arena.models.arenas import FAULTS, STRENGTHS
 from arena.sample import make_votes
 
 FOLDER = Path(make_votes.__file__).parent
 FIELDS = {
     "prompts": {"id", "category", "text"},
     "candidates": {"name", "model", "variant", "system_prompt", "user_template", "notes"},
-    "responses": {"candidate", "prompt", "text"},
+    "responses": {"candidate", "prompt", "text", "tokens_in", "tokens_out", "seconds", "cost"},
     "votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
+    "jury_votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
 }
+OPTIONAL = {"reference", "reasons_a", "reasons_b"}
 KINDS_OF_MARKUP = {
     "code": r"(?m)^```(python|sql|javascript)\n",
     "table": r"(?m)^\|(\s*:?-+:?\s*\|)+$",
@@ -41,34 +47,36 @@ def read(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_line_has_the_fields_of_its_file(name):
     for row in read(name):
-        assert set(row) - {"reference"} == FIELDS[name]
-        assert all(isinstance(value, str) and value.strip() for value in row.values())
+        assert set(row) - OPTIONAL == FIELDS[name]
+        assert all(value.strip() if isinstance(value, str) else value for value in row.values())
 
 
 def test_every_candidate_answers_every_prompt_once():
     answered = Counter((row["candidate"], row["prompt"]) for row in read("responses"))
     wanted = {(c["name"], p["id"]) for c in read("candidates") for p in read("prompts")}
     assert set(answered) == wanted
-    assert len(wanted) == 60
+    assert len(wanted) == 24 * 8
     assert set(answered.values()) == {1}
 
 
 def test_prompts_are_spread_over_their_categories():
     per_category = Counter(row["category"] for row in read("prompts"))
-    assert per_category == {"support": 4, "writing": 4, "data and code": 4}
+    assert per_category == dict.fromkeys(["support", "writing", "data and code", "planning"], 6)
 
 
 def test_variants_share_a_model_and_differ_in_what_they_send():
     candidates = read("candidates")
-    assert len({row["model"] for row in candidates}) == 1
-    assert len({(row["system_prompt"], row["user_template"]) for row in candidates}) == 5
+    assert len({row["model"] for row in candidates[:5]}) == 1
+    assert len({row["model"] for row in candidates}) == 3
+    assert len({(row["system_prompt"], row["user_template"]) for row in candidates}) == 8
     assert all(row["user_template"].count("{{ prompt }}") == 1 for row in candidates)
 
 
 def test_answers_are_of_readable_length_and_all_different():
     texts = [row["text"] for row in read("responses")]
-    assert all(40 <= len(text.split()) <= 350 for text in texts)
-    assert len(set(texts)) == 60
+    assert all(len(text.split()) <= 350 for text in texts)
+    assert sum(len(text.split()) >= 40 for text in texts) >= 120
+    assert len(set(texts)) == 24 * 8
 
 
 def test_no_answer_gives_its_candidate_away():
@@ -94,7 +102,8 @@ def test_the_script_writes_the_same_bytes_again(monkeypatch):
     written = {}
     monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.update({path: data}))
     runpy.run_path(str(FOLDER / "make_votes.py"), run_name="__main__")
-    assert written == {FOLDER / "votes.jsonl": (FOLDER / "votes.jsonl").read_bytes()}
+    files = [FOLDER / "votes.jsonl", FOLDER / "jury_votes.jsonl"]
+    assert written == {path: path.read_bytes() for path in files}
 
 
 def test_the_script_judges_exactly_the_answers_there_are():
@@ -105,10 +114,10 @@ def test_the_script_judges_exactly_the_answers_there_are():
 def test_votes_reach_every_prompt_every_rater_and_every_pair():
     votes = read("votes")
     per_pair = Counter(frozenset((vote["a"], vote["b"])) for vote in votes)
-    assert len(votes) == 400
-    assert per_pair == {frozenset(p): 40 for p in combinations(make_votes.CANDIDATES, 2)}
+    assert len(votes) == 2016
+    assert per_pair == {frozenset(p): 72 for p in combinations(make_votes.CANDIDATES, 2)}
     assert {vote["prompt"] for vote in votes} == set(make_votes.QUALITY)
-    assert len({vote["rater"] for vote in votes}) == 14
+    assert len({vote["rater"] for vote in votes}) == 40
     assert {vote["kind"] for vote in votes} == {"person"}
 
 
@@ -144,6 +153,40 @@ def test_better_answers_win_more_often_than_not():
         for v in votes
     )
     assert 0.65 <= upheld / len(votes) <= 0.95
+
+
+def test_the_jury_is_one_and_says_that_it_is_a_script():
+    votes = read("jury_votes")
+    assert {(vote["rater"], vote["kind"]) for vote in votes} == {("scripted-sample-jury", "jury")}
+    assert len(votes) == 28 * 12
+
+
+def test_reasons_are_offered_by_the_arena_and_given_by_some():
+    votes = read("votes")
+    offered = {True: set(STRENGTHS), False: set(FAULTS)}
+    for vote in votes:
+        for side, outcome in (("a", "left"), ("b", "right")):
+            assert set(vote.get(f"reasons_{side}", [])) <= offered[vote["outcome"] == outcome]
+    explained = [vote for vote in votes if OPTIONAL & set(vote)]
+    assert 0.2 <= len(explained) / len(votes) <= 0.4
+
+
+@pytest.mark.django_db
+def test_loading_it_fills_every_view_in_time(no_doorbell):
+    start = time.perf_counter()
+    call_command("load_sample", quiet=True)
+    seconds = time.perf_counter() - start
+    arena = Arena.objects.get(slug="sample")
+    assert arena.is_sample
+    assert arena.votes.of_people().count() == 2016
+    assert arena.votes.count() == 2016 + 336
+    assert Reason.objects.filter(vote__arena=arena).count() >= 500
+    assert not Response.objects.filter(cost=None).exists()
+    assert not Response.objects.filter(seconds=None).exists()
+    assert seconds < 10
+    before = Reason.objects.count()
+    call_command("load_sample", quiet=True)
+    assert (Reason.objects.count(), arena.votes.count()) == (before, 2016 + 336)
 
 
 def test_readme_and_script_say_the_votes_are_nobodys_opinion():

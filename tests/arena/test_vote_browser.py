@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from arena.models import Comparison, Response, Vote
+from arena.models import Comparison, Reason, Response, Vote
 from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -282,8 +282,15 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, long
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("button", name="B is better").tap()
     page.get_by_text("You chose").wait_for()
+    page.locator(".reasons .chip").last.wait_for()  # the reasons widen nothing, hide no button
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.locator(".reasons .chip").first.tap()
+    page.get_by_text("Saved. Thank you.").wait_for()
+    page.get_by_role("button", name="Next pair").tap()
+    expect(page.get_by_role("button", name="B is better")).to_be_visible()
     context.close()
     assert Vote.objects.get().outcome == "right"
+    assert Reason.objects.count() == 1
 
 
 def test_long_answers_end_at_the_same_place_until_both_are_unfolded(page, live_server):
