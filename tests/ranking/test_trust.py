@@ -10,7 +10,7 @@ from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import set_arena_trust, void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import fold as fold_service
-from ranking.services import rebuild
+from ranking.services import rebuild, vote_log
 from ranking.services.leases import RefreshLeaseLostError
 from ranking.tallies import VoteCounts
 from tests.ranking.helpers import (
@@ -165,8 +165,9 @@ def test_fold_after_a_flip_follows_what_tallies_count(
     for _ in range(3):
         cast(arena, rater=judge)
     token, before = claim(arena), rebuild.tallied_trust(arena.pk)
+    log = vote_log.open_log(arena_id=arena.pk, token=token)
     for _ in range(26):
-        fold_service._add_cast(arena.pk, token, before)
+        fold_service._add_cast(log, token, before)
     set_trusted(judge)
     fold_service.fold(arena_id=arena.pk, token=token)
     assert counted(arena, "trusted_judges") == 3
