@@ -26,7 +26,7 @@ NOW = timezone.now()
 def calibrated(folder: Path, judge: str, n: int = 40) -> Any:
     labels_in, epoch = store_labels(folder, [pair_row(i) for i in range(n)]), epoch_of(judge)
     ask_about(epoch, labels_in)
-    return measure_labels(epoch=epoch, labels_in=labels_in, now=NOW)
+    return measure_labels(epoch=epoch, labels_in=labels_in, now=NOW, everywhere=True)
 
 
 def row_of(judge: str) -> JudgeStanding:
@@ -47,10 +47,10 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
     row = row_of(epoch.judge.name)
     assert row.is_trusted
     assert (row.calibration, row.honeypots) == (calibration, traps)
-    assert row.agreement == calibration.report["against_all"]["decisive"]
+    assert (row.agreement, row.coverage) == (calibration.report["on_all"], 1)
     assert row.lift == calibration.report["longer"]["lift_decisive"]
     assert row.false_wins == traps.report["false_wins"]
-    assert (row.verdicts, row.flip_rate, row.first_position_rate) == (64, 0, 0.5)
+    assert (row.verdicts, row.flip_rate, row.first_position_rate) == (100, 0, 0.5)
     assert (row.cost_per_verdict, row.seconds_per_call is not None) == (0, True)
     assert [mark.share for mark in row.marks] == [1, None, None]
 
