@@ -3,7 +3,7 @@
 The page and the API build it with `decision_context`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from django.utils.text import get_text_list
 
 from arena.models import Arena, Candidate, Response, Run, Team, Vote
 from judges.models import Baseline, Decision, Judgement, JuryVerdict, RunJudge
-from judges.services.decisions import TOLD, default_baseline, name_for
+from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
 from judges.wording import (
     MOST_WORTHWHILE,
     Share,
@@ -253,6 +253,12 @@ class DecisionCandidates:
         others = [entry for entry in self.own if self.baseline and entry.pk != self.baseline.pk]
         return sorted(others, key=lambda entry: (entry.is_retired, -entry.pk))
 
+    def family(self, alone: bool = False) -> list[int]:
+        """The ids of those compared with the baseline at once: the active ones, and the focus."""
+        focus = [self.focus.pk] if self.focus else []
+        active = [entry.pk for entry in self.others if not entry.is_retired]
+        return focus if alone else list(dict.fromkeys([*active, *focus]))
+
 
 def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionCandidates:
     """Read the arena's candidates and the team's baseline in one query.
@@ -354,9 +360,12 @@ class LostVotes:
     older: str
 
 
-def decision_context(team: Team, arena: Arena, query: DecisionQuery) -> dict[str, Any]:
+def decision_context(
+    team: Team, arena: Arena, query: DecisionQuery, alone: bool = False
+) -> dict[str, Any]:
     """Build the context of `judges/decision.html` in a fixed number of queries.
 
+    `alone`: the candidate in focus is a question of its own, not one of the team's candidates.
     Raises Http404 for candidates that are not there.
     """
     candidates = read_candidates(team, arena, query)
@@ -379,7 +388,9 @@ def decision_context(team: Team, arena: Arena, query: DecisionQuery) -> dict[str
     if candidates.focus is None or candidates.baseline is None:
         return context
     focus, baseline = candidates.focus, candidates.baseline
-    difference = board.difference(focus.pk, baseline.pk) if board else NO_BOARD
+    family = candidates.family(alone)
+    found = compare_family(board, family, baseline.pk) if board else {}
+    difference = found.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
     scripted = SCRIPTED_NOTICE if counts_scripts(board.snapshot if board else None) else ""
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
@@ -401,10 +412,12 @@ def decision_context(team: Team, arena: Arena, query: DecisionQuery) -> dict[str
         "counts_judges": query.raters in (Raters.JUDGES, Raters.JURIES),
         "order_url": "" if is_closed else order_url(pair, arena, needed),
         "rows": [
-            _candidate_row(entry, baseline, board, query, is_chosen=entry.pk == focus.pk)
+            _candidate_row(entry, baseline, found, board, query, entry.pk == focus.pk)
             for entry in candidates.others
         ],
-        "categories": [_category_row(focus, baseline, query, board) for board in boards.boards],
+        "categories": [
+            _category_row(focus, baseline, query, board, family) for board in boards.boards
+        ],
         "last_decision": _find_last_decision(team, focus, baseline, board),
         "lost": _lost_votes(focus, baseline, query),
         "confidence": f"{100 * board.snapshot.settings['confidence']:g}%" if board else "",
@@ -453,12 +466,14 @@ def _needed(
 def _candidate_row(
     entry: NamedCandidate,
     baseline: NamedCandidate,
+    family: Mapping[int, CandidateDifference],
     board: DifferenceBoard | None,
     query: DecisionQuery,
-    *,
     is_chosen: bool,
 ) -> DecisionRow:
-    difference = board.difference(entry.pk, baseline.pk) if board else NO_BOARD
+    difference = family.get(entry.pk, NO_BOARD)
+    if board and entry.pk not in family:
+        difference = board.difference(entry.pk, baseline.pk)
     return DecisionRow(
         entry.name,
         query.link(candidate=entry.pk),
@@ -471,9 +486,13 @@ def _candidate_row(
 
 
 def _category_row(
-    focus: NamedCandidate, baseline: NamedCandidate, query: DecisionQuery, board: DifferenceBoard
+    focus: NamedCandidate,
+    baseline: NamedCandidate,
+    query: DecisionQuery,
+    board: DifferenceBoard,
+    family: Collection[int],
 ) -> DecisionRow:
-    difference = board.difference(focus.pk, baseline.pk, forecast=False)
+    difference = compare_family(board, family, baseline.pk, forecast=False)[focus.pk]
     return DecisionRow(
         board.category or ALL_PROMPTS,
         query.link(category=board.category),

@@ -182,6 +182,7 @@ class Findings:
     ties: Mapping[str, Any] = field(default_factory=dict)
     style: Mapping[str, Any] = field(default_factory=dict)
     combined: Mapping[str, Any] = field(default_factory=dict)
+    groups: Sequence[Sequence[Mapping[str, Any]]] = ()
     style_scores: Mapping[int, StyleScore] = field(default_factory=dict)
     tiers: Sequence[Sequence[int]] = ()
 
@@ -195,6 +196,7 @@ class Findings:
         return cls(
             leader=stored.get("leader"),
             tiers=stored.get("tiers") or (),
+            groups=stored.get("groups") or (),
             neighbours={
                 pair["upper"]: AdjacentCandidates(
                     pair["upper"],

@@ -222,6 +222,8 @@ class CandidateDifference:
     elo, low, high : the difference, in Elo, and its interval
     wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
     chance : the probability that the candidate is better, from 0 to 1
+    log_evidence : the logarithm of the e-value of a difference
+    family : how many candidates are compared with the baseline at once
     votes, between : counted votes of the candidate on the board, and between the two
     both_bad : "both bad" votes between the two that do not count
     votes_to_go : how many more between the two until the lead is conclusive, if the difference
@@ -243,6 +245,8 @@ class CandidateDifference:
     wins_low: float | None = None
     wins_high: float | None = None
     chance: float | None = None
+    log_evidence: float = -math.inf
+    family: int = 1
     votes: int = 0
     between: int = 0
     both_bad: int = 0
@@ -278,18 +282,25 @@ class DifferenceBoard:
         return Findings.of(self.snapshot)
 
     def difference(
-        self, candidate: int, baseline: int, *, forecast: bool = True, once: bool = False
+        self,
+        candidate: int,
+        baseline: int,
+        *,
+        forecast: bool = True,
+        once: bool = False,
+        burden: float = 1.0,
     ) -> CandidateDifference:
         """Compare the candidates with these two different ids; `forecast`: also the votes to go.
 
         Intervals hold at every check, as the decision does; with `once`, for a single check only.
+        `burden`: of proof, as `ranking.stats.sequential.burdens` has it.
         """
         if unscored := self._unscored(candidate, baseline):
-            result = self._complete_separation(candidate, baseline) or unscored
+            result = self._complete_separation(candidate, baseline, burden) or unscored
         elif self.pairs is None:
             result = CandidateDifference(Lead.NOT_COMPARABLE, reason=STILL_COUNTING)
         else:
-            result = self._measured(self.pairs, candidate, baseline, forecast, once)
+            result = self._measured(self.pairs, candidate, baseline, forecast, once, burden)
         counted, both_bad = self._count_between(candidate, baseline)
         return replace(
             result,
@@ -382,12 +393,14 @@ class DifferenceBoard:
                 return CandidateDifference(Lead.NOT_COMPARABLE, reason=reason, blamed=side)
         return None
 
-    def _complete_separation(self, candidate: int, baseline: int) -> CandidateDifference | None:
+    def _complete_separation(
+        self, candidate: int, baseline: int, burden: float
+    ) -> CandidateDifference | None:
         """The result if one side won every vote between the two (at least one); else None."""
         prompts = self._separated_prompts.get((min(candidate, baseline), max(candidate, baseline)))
         if prompts is None or self.pairs is None:
             return None
-        test = CompleteSeparation(prompts, self.snapshot.settings["confidence"])
+        test = CompleteSeparation(prompts, self.snapshot.settings["confidence"], burden)
         has_won = self.record(candidate, baseline).wins > 0
         side = Lead.AHEAD if has_won else Lead.BEHIND
         return CandidateDifference(
@@ -395,6 +408,7 @@ class DifferenceBoard:
             test.is_decided,
             wins=1.0 if has_won else 0.0,
             chance=test.chance if has_won else 1 - test.chance,
+            log_evidence=test.log_evidence,
             votes_to_go=test.prompts_to_go,
             groups_to_go=test.prompts_to_go,
             is_shut_out=True,
@@ -407,7 +421,13 @@ class DifferenceBoard:
         return {(low, high): prompts for low, high, prompts in stored}
 
     def _measured(
-        self, pairs: PublishedPairs, candidate: int, baseline: int, forecast: bool, once: bool
+        self,
+        pairs: PublishedPairs,
+        candidate: int,
+        baseline: int,
+        forecast: bool,
+        once: bool,
+        burden: float,
     ) -> CandidateDifference:
         settings = self.snapshot.settings
         i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
@@ -437,7 +457,7 @@ class DifferenceBoard:
             return replace(result, reason=difference.lead.reason)
         variance = pairs.independent_variance(i, j) or 0.0
         independent = variance if math.isfinite(variance) and variance > 0 else 0.0
-        test = self._sequential_test(difference, independent, n_groups)
+        test = self._sequential_test(difference, independent, n_groups, burden)
         votes_to_go = None
         if forecast and independent:
             votes = test.votes_to_go(independent)
@@ -446,6 +466,7 @@ class DifferenceBoard:
         return replace(
             result if once else self._at_every_check(result, test),
             chance=test.chance_ahead,
+            log_evidence=test.log_evidence,
             votes_to_go=votes_to_go,
             groups_to_go=test.clusters_to_go,
             n_groups=test.n_clusters,
@@ -480,7 +501,7 @@ class DifferenceBoard:
         return min((n for n in stored if n is not None), default=None)
 
     def _sequential_test(
-        self, difference: Difference, independent: float, n_groups: int | None
+        self, difference: Difference, independent: float, n_groups: int | None, burden: float
     ) -> SequentialTest:
         """A sequential test of the difference in natural log-odds."""
         return SequentialTest.measured(
@@ -489,6 +510,7 @@ class DifferenceBoard:
             independent,
             n_groups,
             self.snapshot.settings["confidence"],
+            burden,
         )
 
     def _style(self, candidate: int, baseline: int) -> StyleDifference | None:

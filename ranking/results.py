@@ -20,6 +20,9 @@ FIELDS = (
     "low",
     "high",
     "standard_error",
+    "shrunk",
+    "shrunk_low",
+    "shrunk_high",
     "elo",
     "votes",
     "wins",
@@ -101,6 +104,10 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
         "transitivity": findings.transitivity or None,
         "ties": findings.ties or None,
         "combined": combined or None,
+        "groups": [
+            [dict(row) | {"candidate": named.get(row["candidate"])} for row in group]
+            for group in findings.groups
+        ],
         # Style scores are in the standings, as `style_score`.
         "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
     }

@@ -61,6 +61,9 @@ LEFT_OUT = {
     "tier": "by raters whose votes do not count here",
     "channel": "cast by programs with the team’s token",
 }
+
+
+PLACE = ("rank", "score", "low", "high")
 CLEAR = (
     "Its lead over every other candidate is statistically significant, corrected for multiple"
     " comparisons."
@@ -245,6 +248,31 @@ def groups(rows: Iterable[BoardStanding]) -> list[Group]:
     return [
         Group(*GROUPS.get(status, ("Not comparable", "")), by_status[status]) for status in order
     ]
+
+
+@dataclass(frozen=True)
+class GroupPlace:
+    """A candidate's place in a group that is ranked on its own, with the score on its own scale."""
+
+    row: BoardStanding
+    rank: int
+    score: float
+    low: float | None
+    high: float | None
+
+
+def rankings(findings: Findings, unranked: Iterable[BoardStanding]) -> list[list[GroupPlace]]:
+    """The rankings of groups that are not connected to the rest, of those still without a rank."""
+    rows = {row.standing.candidate_id: row for row in unranked}
+    found = [
+        [
+            GroupPlace(rows[place["candidate"]], *(place[name] for name in PLACE))
+            for place in group
+            if place["candidate"] in rows
+        ]
+        for group in findings.groups
+    ]
+    return [group for group in found if len(group) > 1]
 
 
 def freshness(snapshot: Snapshot | None) -> Freshness | None:

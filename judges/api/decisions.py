@@ -65,6 +65,7 @@ SHOWN: dict[str, Any] = {
     "votes": 640,
     "between": 320,
     "these_raters": 0,
+    "family": 1,
     "votes_to_go": None,
     "cost_to_go": None,
     "known_since": "2026-11-21T17:30:00Z",
@@ -126,6 +127,10 @@ class DecisionShown(serializers.Serializer[Any]):
     these_raters = serializers.IntegerField(
         help_text="If the result holds for the raters who voted only, their number; else 0."
     )
+    family = serializers.IntegerField(
+        help_text="How many candidates are compared with the baseline at once, so that few"
+        " conclusive results are false; 1 for a candidate that the request names."
+    )
     votes_to_go = serializers.IntegerField(
         allow_null=True,
         help_text="Votes still needed if the difference stays the same; null for none or unknown.",
@@ -180,7 +185,7 @@ class OneDecision(ArenaEndpoint):
         run = self._run(parameters.get("run", ""))
         is_up_to_date = not behind.exists()
         query = DecisionQuery.of(parameters | self._pair(team, parameters))
-        context = decision_context(team, self.arena, query)
+        context = decision_context(team, self.arena, query, alone="candidate" in parameters)
         if (category := parameters.get("category", "")) != context["query"].category:
             context = self._without_votes(context, category)
         found = self._decision(team, context, is_up_to_date)

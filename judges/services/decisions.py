@@ -1,11 +1,11 @@
 """Decisions: a team's baseline, and which of its candidates are conclusively better or worse.
 
 A difference is conclusive by `ranking.stats.sequential.SequentialTest`, which may be applied to
-every snapshot.
+every snapshot. The active candidates of a team are compared with its baseline as one family.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from ranking.comparison import (
     load_difference_boards,
 )
 from ranking.models import Raters, Snapshot
+from ranking.stats.sequential import burdens
 
 KNOWN = "decision.known"
 # Not the combined board, whose decisions are those of people.
@@ -39,6 +40,24 @@ SeenBoards = dict[int, tuple[int, frozenset[int], datetime]]  # board: snapshot,
 
 class BaselineError(ServiceError):
     """The candidate cannot be the baseline; the message is a sentence for people."""
+
+
+def compare_family(
+    board: DifferenceBoard, candidates: Iterable[int], baseline: int, *, forecast: bool = True
+) -> dict[int, CandidateDifference]:
+    """Compare several candidates with a baseline, so that few conclusive results are false.
+
+    The family are those of them with votes.
+    """
+    alone = {pk: board.difference(pk, baseline, forecast=forecast) for pk in candidates}
+    voted = [pk for pk, difference in alone.items() if difference.votes]
+    confidence = board.snapshot.settings["confidence"]
+    needed = burdens([alone[pk].log_evidence for pk in voted], confidence)
+    for pk, burden in zip(voted, needed, strict=True):
+        if len(voted) > 1:
+            found = board.difference(pk, baseline, forecast=forecast, burden=burden)
+            alone[pk] = replace(found, family=len(voted))
+    return alone
 
 
 @transaction.atomic
@@ -167,12 +186,15 @@ def _conclusive_results(
     baseline = next(chosen_baseline, default_baseline(own))
     if baseline is None:
         return []
-    results = [
-        ConclusiveResult(
-            team, candidate, baseline, board.difference(candidate.pk, baseline.pk, forecast=False)
-        )
+    active = {
+        candidate.pk: candidate
         for candidate in own
         if candidate.pk != baseline.pk and candidate.retired_at is None
+    }
+    differences = compare_family(board, active, baseline.pk, forecast=False)
+    results = [
+        ConclusiveResult(team, candidate, baseline, differences[pk])
+        for pk, candidate in active.items()
     ]
     return [result for result in results if result.difference.is_decided]
 
@@ -228,6 +250,6 @@ def numbers_of(difference: CandidateDifference) -> dict[str, Any]:
     """Return the figures of a difference for the API and webhooks."""
     names = (
         *("elo", "low", "high", "wins", "wins_low", "wins_high"),
-        *("chance", "votes", "between", "these_raters"),
+        *("chance", "votes", "between", "these_raters", "family"),
     )
     return {"lead": difference.lead.value} | {name: getattr(difference, name) for name in names}

@@ -50,6 +50,9 @@ STANDING: dict[str, Any] = {
     "low": 1025.4,
     "high": 1061.1,
     "standard_error": 9.1,
+    "shrunk": 1041.8,
+    "shrunk_low": 1024.2,
+    "shrunk_high": 1059.4,
     "elo": 1021.7,
     "votes": 160,
     "wins": 98,
@@ -155,6 +158,13 @@ class StandingShown(serializers.Serializer[Any]):
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
     standard_error = serializers.FloatField(allow_null=True)
+    shrunk = serializers.FloatField(
+        allow_null=True,
+        help_text="The score shrunk towards the average, for everybody with votes. No statement"
+        " about ranks or leads is based on it.",
+    )
+    shrunk_low = serializers.FloatField(allow_null=True)
+    shrunk_high = serializers.FloatField(allow_null=True)
     elo = serializers.FloatField(allow_null=True)
     votes = serializers.IntegerField()
     wins = serializers.IntegerField()

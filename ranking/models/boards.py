@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
 
@@ -209,6 +209,11 @@ class Standing(models.Model):
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     standard_error = models.FloatField(null=True)
+    shrunk = models.FloatField(
+        null=True, help_text="Shrunk towards the average; no statement is based on it."
+    )
+    shrunk_low = models.FloatField(null=True)
+    shrunk_high = models.FloatField(null=True)
     elo = models.FloatField(null=True)
     votes = models.PositiveIntegerField(default=0)
     wins = models.PositiveIntegerField(default=0)
@@ -227,6 +232,11 @@ class Standing(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=True) | Q(rank__isnull=False),
                 name="standing_with_a_score_is_ranked",
+            ),
+            models.CheckConstraint(
+                condition=Q(shrunk=None, shrunk_low=None, shrunk_high=None)
+                | Q(shrunk_low__lte=F("shrunk"), shrunk_high__gte=F("shrunk")),
+                name="standing_shrunk_inside_its_interval",
             ),
         ]
 

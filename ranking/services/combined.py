@@ -23,6 +23,7 @@ from ranking.services.intervals import (
     cluster_settings,
     groups_met,
     interval_reason,
+    measured_effects,
     pairs_of,
     spreads_of,
 )
@@ -138,7 +139,10 @@ def combine(
         | cluster_settings(groups, model.people_.n_clusters_, evidence.candidates)
         | {"groups_met": pairs_of(evidence.candidates, met)},
         findings=_findings(evidence, model, theta, groups, met)
-        | {"combined": _combined_finding(evidence, model, judged)},
+        | {
+            "combined": _combined_finding(evidence, model, judged),
+            "shrinkage": measured_effects(evidence.candidates, groups, crossed),
+        },
     )
 
 

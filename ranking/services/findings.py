@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -22,7 +22,7 @@ from ranking.stats.dependence import Dependence
 from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import known_among
 from ranking.stats.places import Places, clear_number_one
-from ranking.stats.ranks import clear_leader
+from ranking.stats.ranks import clear_leader, ranks
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
@@ -159,7 +159,33 @@ def build_findings(
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),
         "style": _style(estimate) if with_style else None,
+        "groups": _other_groups(estimate),
     }
+
+
+def _other_groups(estimate: ClusteredEstimate) -> list[list[dict[str, Any]]]:
+    """The rankings of groups that wins connect only among themselves, each on its own scale."""
+    found, components = [], estimate.model.components_
+    for label in range(1, int(components.max(initial=0)) + 1):
+        members = components == label
+        if members.sum() < 2:  # the largest groups come first
+            break
+        inside = tuple(grouping.among(members) for grouping in estimate.groups.groupings)
+        fit = Sandwich(CONFIDENCE, jackknifed=True).fit(*inside)
+        enough = replace(estimate.groups, groupings=inside).measurable
+        ids, placed = estimate.evidence.candidates[members].tolist(), ranks(fit.ratings_)
+        rows = [
+            {
+                "candidate": ids[i],
+                "rank": int(placed[i]),
+                "score": float(fit.ratings_[i]),
+                "low": _number(fit.low_[i]) if enough[i] else None,
+                "high": _number(fit.high_[i]) if enough[i] else None,
+            }
+            for i in np.argsort(-fit.ratings_, kind="stable").tolist()
+        ]
+        found.append(rows)
+    return found
 
 
 def neighbour_findings(

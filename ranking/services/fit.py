@@ -18,6 +18,7 @@ from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.places import Places, place
 from ranking.stats.ranks import tiers
+from ranking.stats.shrinkage import Shrinkage
 from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance
 
@@ -81,6 +82,7 @@ def compose(
     evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
 ) -> FittedBoard:
     """Put scores, intervals and Elo ratings together."""
+    shrinkage = _shrink(evidence, measured)
     fields = {
         "digest": evidence.digest(),
         "n_votes": evidence.n_votes,
@@ -96,6 +98,7 @@ def compose(
         | {
             "capped": [list(pair) for pair in evidence.capped.weights.items()],
             "tiers": _tiers(evidence, scores, measured),
+            "shrinkage": {**_shrinkage(measured), "deviation": shrinkage.deviation_},
         },
         **measured.fields,
     }
@@ -106,6 +109,11 @@ def compose(
     standings = _standings(evidence, scores, measured, elo)
     if measured.findings.get("leader") is None:
         _share_first_place(standings)
+    standings = _standings(evidence, scores, measured, elo)
+    for i, standing in enumerate(standings):
+        standing.shrunk = _number(shrinkage.ratings_[i])
+        standing.shrunk_low = _number(shrinkage.low_[i])
+        standing.shrunk_high = _number(shrinkage.high_[i])
     return FittedBoard(fields, standings, matrices)
 
 
@@ -135,6 +143,18 @@ def _tiers(evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals)
     if len(found) > 1 and len(found[0]) == 1 and measured.findings.get("leader") is None:
         found[:2] = [found[0] + found[1]]
     return found
+
+
+def _shrink(evidence: BoardEvidence, measured: MeasuredIntervals) -> Shrinkage:
+    """Shrunk scores; design effects, and the deviation of older intervals, are as measured."""
+    stored = _shrinkage(measured)
+    effects = dict(stored.get("effects", []))
+    known = np.array([effects.get(pk, np.nan) for pk in evidence.candidates.tolist()], np.float64)
+    return Shrinkage(CONFIDENCE, stored.get("deviation")).fit(evidence.battles, known)
+
+
+def _shrinkage(measured: MeasuredIntervals) -> dict[str, Any]:
+    return dict(measured.findings.get("shrinkage", {}))
 
 
 def _share_first_place(standings: list[Standing]) -> None:

@@ -17,6 +17,7 @@ from ranking.stats.intervals import NoInterval
 from ranking.stats.places import Places, independent_groups, place
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
+from ranking.stats.shrinkage import design_effects
 from ranking.tallies import VoteCounts, dependence
 from ranking.votes import Bools, Floats, Ints, unpack_covariance
 
@@ -107,10 +108,18 @@ def measure(
         },
         settings=cluster_settings(groups, sandwich.n_clusters_, candidates)
         | {"groups_met": pairs_of(candidates, groups_met(clustered, candidates, groups))},
-        findings=build_findings(estimate, _places(bootstrap, estimate), with_style=with_style),
+        findings=build_findings(estimate, _places(bootstrap, estimate), with_style=with_style)
+        | {"shrinkage": measured_effects(candidates, groups, sandwich)},
     )
     measured.fields["measured_seconds"] = time.monotonic() - started
     return measured
+
+
+def measured_effects(candidates: Ints, groups: Dependence, sandwich: Sandwich) -> dict[str, Any]:
+    """What the shrinkage of later votes needs: [candidate id, design effect] where it is known."""
+    effects = np.where(groups.measurable, design_effects(sandwich), np.nan)
+    pairs = zip(candidates.tolist(), effects.tolist(), strict=True)
+    return {"effects": [[pk, effect] for pk, effect in pairs if not np.isnan(effect)]}
 
 
 def groups_met(counts: VoteCounts, candidates: Ints, groups: Dependence) -> Ints:

@@ -6,6 +6,7 @@ after every vote.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +31,14 @@ class SequentialTest:
     error : its robust standard error, above 0 and finite
     n_clusters : G, clusters behind the error; None for practically infinitely many
     confidence : probability that, without a difference, the test never decides
+    burden : how many times as large L must be, in a family of tests (`burdens`)
     """
 
     gap: float
     error: float
     n_clusters: int | None = None
     confidence: float = 0.95
+    burden: float = 1.0
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
@@ -52,6 +55,7 @@ class SequentialTest:
         independent: float,
         n_clusters: int | None,
         confidence: float = 0.95,
+        burden: float = 1.0,
     ) -> "SequentialTest":
         """A test of a difference estimated from votes, of which a new candidate may have few.
 
@@ -61,7 +65,7 @@ class SequentialTest:
         """
         if n_clusters is not None and n_clusters < SCATTER:
             error = max(error, math.sqrt(independent))
-        return cls(gap, error, n_clusters, confidence)
+        return cls(gap, error, n_clusters, confidence, burden)
 
     @property
     def chance_ahead(self) -> float:
@@ -90,8 +94,12 @@ class SequentialTest:
         uncertain, and a candidate that nearly always wins would be decided before one that always
         does.
         """
-        enough = -math.log(1 - self.confidence)
-        return not self.clusters_to_go and self._log_ratio(1.0) >= enough
+        return self.log_evidence >= _enough(self)
+
+    @property
+    def log_evidence(self) -> float:
+        """log L, the e-value of "a difference"; minus infinity where nothing can be decided."""
+        return -math.inf if self.clusters_to_go else self._log_ratio(1.0)
 
     @property
     def clusters_to_go(self) -> int:
@@ -114,7 +122,7 @@ class SequentialTest:
         p = float(expected_score(np.array([self.gap]))[0])
         gained = p * (1 - p) * independent  # by the first vote
         low, high = 1.0, 1 + (most + 1) * gained
-        enough = -math.log(1 - self.confidence)
+        enough = _enough(self)
         if self._log_ratio(high) < enough:
             return None
         for _ in range(HALVINGS):
@@ -132,7 +140,7 @@ class SequentialTest:
         difference (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021).
         """
         spread = TYPICAL**2 / self.error**2
-        enough = math.log1p(spread) - 2 * math.log(1 - self.confidence)
+        enough = math.log1p(spread) + 2 * _enough(self)
         z = math.sqrt(enough * (1 + spread) / spread)
         if self.n_clusters is None:
             return z * self.error
@@ -160,10 +168,12 @@ class CompleteSeparation:
     ----------
     n_prompts : the number of independent prompts, 0 or more
     confidence : probability that, without a difference, the test never decides
+    burden : as of a `SequentialTest`
     """
 
     n_prompts: int
     confidence: float = 0.95
+    burden: float = 1.0
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
@@ -188,12 +198,17 @@ class CompleteSeparation:
         all shares: if all n prompts go to one side, the likelihood ratio is L = 2^n / (n + 1)
         (Robbins 1970), and the winner is decided if L >= 1 / (1 - confidence).
         """
-        return self._log_ratio(self.n_prompts) >= -math.log(1 - self.confidence)
+        return self.log_evidence >= _enough(self)
+
+    @property
+    def log_evidence(self) -> float:
+        """log L, the e-value of "a difference"."""
+        return self._log_ratio(self.n_prompts)
 
     @property
     def prompts_to_go(self) -> int:
         """The number of further prompts that the winner must win for a decision."""
-        enough, n = -math.log(1 - self.confidence), self.n_prompts
+        enough, n = _enough(self), self.n_prompts
         while self._log_ratio(n) < enough:
             n += 1
         return n - self.n_prompts
@@ -201,3 +216,30 @@ class CompleteSeparation:
     @staticmethod
     def _log_ratio(n: int) -> float:
         return n * math.log(2) - math.log1p(n)
+
+
+# -- Families of tests -----------------------------------------------------------------------------
+
+
+def _enough(test: SequentialTest | CompleteSeparation) -> float:
+    """The log L from which a test decides."""
+    return math.log(test.burden) - math.log(1 - test.confidence)
+
+
+def burdens(log_evidence: Sequence[float], confidence: float = 0.95) -> list[float]:
+    """The burden of each of m tests so that few of those they decide are false (e-BH).
+
+    With E the e-values in descending order, the k tests are decided with the largest k for which
+    E_k >= m / (k (1 - confidence)). Their burden is m / k, and that of the others, of which none
+    would be decided with it, m / (k + 1). The expected share of false ones among those decided is
+    at most 1 - confidence, however the tests depend on one another and whenever they are checked.
+
+    Intervals of these burdens hold 0 exactly where a test is not decided (e-BY). References: Wang
+    and Ramdas 2022; Xu, Wang and Ramdas 2024.
+    """
+    m, enough = len(log_evidence), -math.log(1 - confidence)
+    order = sorted(log_evidence, reverse=True)
+    decided = [k for k in range(1, m + 1) if order[k - 1] >= enough + math.log(m / k)]
+    k = max(decided, default=0)
+    least = enough + math.log(m / k) if k else math.inf
+    return [m / k if evidence >= least else m / (k + 1) for evidence in log_evidence]

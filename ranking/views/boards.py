@@ -55,6 +55,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",
         "freshness": wording.freshness(snapshot),
         "groups": wording.groups(view.unranked),
+        "rankings": wording.rankings(findings, view.unranked),
         "lead": lead,
         "collecting": collecting,
         "description": wording.description(view.arena.question, snapshot, collecting or lead),

@@ -91,6 +91,11 @@ def _style(line: TableRow) -> Cell:
     return Cell(elo(style.score), ends)
 
 
+def _shrunk(line: TableRow) -> Cell:
+    low, high = line.row.standing.shrunk_low, line.row.standing.shrunk_high
+    return Cell(elo(line.row.standing.shrunk), "" if low is None else f"{elo(low)}–{elo(high)}")
+
+
 def _price(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_priced:
@@ -145,6 +150,13 @@ COLUMNS = {
         has=lambda view: view.has_style,
         shown=True,
     ),
+    "shrunk": TableColumn(
+        "Shrunk score",
+        "Score drawn towards the average, the more so the fewer votes there are; everybody with"
+        " votes has one. No rank or lead is based on it. Below it, its 95 % interval",
+        _shrunk,
+        has=lambda view: any(row.standing.shrunk is not None for row in view.rows),
+    ),
     "price": TableColumn(
         "$ per 1,000",
         "Mean cost of 1,000 answers in dollars; below it, the number of answers measured",
@@ -194,7 +206,7 @@ COLUMNS = {
         shown=True,
     ),
 }
-UNSORTED = {"tokens"}
+UNSORTED = {"shrunk", "tokens"}
 FIXED = {
     "rank": ("Rank", "1 + the number of candidates placed higher; below it, the possible ranks"),
     "name": ("Candidate", ""),

@@ -26,6 +26,16 @@ def decision(caller: Caller, arena: Arena, **asked: Any) -> dict[str, Any]:
     return found
 
 
+def test_a_candidate_that_is_named_is_a_family_of_one(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.54, 0.0, 0.0))
+    publish(arena)
+    old, new = candidates_of(arena)[:2]
+    caller = token_of(team, "read")
+    named = decision(caller, arena, candidate=new.pk, baseline=old.pk)
+    assert (named["verdict"], named["family"]) == ("better", 1)
+    assert decision(caller, arena, baseline=old.pk)["family"] == 3
+
+
 def test_the_verdict_is_about_the_candidate_that_is_named(team: Team, clear_lead: Arena) -> None:
     old, new = candidates_of(clear_lead)
     caller = token_of(team, "read")

@@ -15,6 +15,7 @@ from judges.services.decisions import (
     BaselineError,
     SeenBoards,
     choose_baseline,
+    compare_family,
     write_decisions,
 )
 from judges.services.registry import register_judge, spec_named
@@ -58,6 +59,28 @@ def test_the_worse_one_is_known_too(team: Team) -> None:
     publish(team_arena(team, (1.5, 0.0)))
     assert decide() == 1
     assert Decision.objects.get().lead == "behind"
+
+
+def test_the_more_candidates_the_more_evidence_each_needs(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.54, 0.0, 0.0))
+    publish(arena)
+    old, new, *others = candidates_of(arena)
+    board = read_difference_boards(arena, BoardQuery()).chosen
+    assert board
+    alone = board.difference(new.pk, old.pk)
+    family = compare_family(board, [new.pk, *(other.pk for other in others)], old.pk)
+    assert alone.is_decided
+    assert not family[new.pk].is_decided  # one of three needs three times the evidence
+    assert (alone.family, family[new.pk].family) == (1, 3)
+    low = family[new.pk].low
+    assert alone.low is not None
+    assert low is not None
+    assert low < 0 < alone.low
+    assert decide() == 0
+    for other in others:
+        other.retired_at = timezone.now()
+        other.save()
+    assert decide() == 1
 
 
 def test_it_is_written_once_however_often_one_looks(team: Team) -> None:

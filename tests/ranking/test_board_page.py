@@ -206,8 +206,9 @@ def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, are
     assert "A score without an interval" not in client.get("/a/support/").text
     first = arena.candidates.order_by("pk").first()
     new = Candidate.objects.create(arena=arena, name="newcomer")
+    voter = arena.votes.all()[0].rater
     for outcome in ("left", "right", "left"):
-        make_vote(arena, new, first, outcome, arena.prompts.first())
+        make_vote(arena, new, first, outcome, arena.prompts.first(), voter)
     publish(arena)
     page = client.get("/a/support/").text
     assert "A score without an interval" in page

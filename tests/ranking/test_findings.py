@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.test import Client
 
 from arena.actors import CLI
 from arena.models import Arena, Rater, Response
@@ -17,7 +18,7 @@ from ranking.services.intervals import borrow
 from ranking.stats.connectivity import Status
 from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import fill, make_voted_arena, publish
+from tests.ranking.helpers import fill, make_voted_arena, publish, words
 
 pytestmark = pytest.mark.django_db
 
@@ -171,6 +172,51 @@ def test_a_rater_who_casts_most_votes_is_capped(monkeypatch: pytest.MonkeyPatch)
     points = 400 * np.log10(55 / 26) / 2
     assert free.standings.get(candidate=left).score == pytest.approx(1000 + points, abs=0.01)
     assert capped(free.settings) == ""
+
+
+def test_everybody_with_votes_has_a_shrunk_score_and_a_second_group_its_ranking(
+    client: Client,
+) -> None:
+    arena = make_arena(n_candidates=7, n_prompts=10, slug="two-groups")
+    a, b, best, c, d, e, nobody = arena.candidates.order_by("pk")
+    raters = cycle([make_person() for _ in range(6)])
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        make_vote(arena, a, b, "left" if turn % 3 else "right", prompt, next(raters))
+        make_vote(arena, c, d, "left" if turn % 3 else "right", prompt, next(raters))
+        make_vote(arena, d, e, "left" if turn % 4 else "right", prompt, next(raters))
+        if turn < 3:  # too few to be placed
+            make_vote(arena, best, c, "left", prompt, next(raters))
+    snapshot = publish(arena)
+    rows = {row.candidate_id: row for row in snapshot.standings.all()}
+    assert rows[best.pk].rank is None
+    assert rows[best.pk].shrunk > max(rows[pk].shrunk for pk in (c.pk, d.pk, e.pk))
+    assert rows[nobody.pk].shrunk is None
+    assert rows[a.pk].rank is None
+    (group,) = snapshot.findings["groups"]
+    assert [(row["candidate"], row["rank"]) for row in group] == [(a.pk, 1), (b.pk, 2)]
+    assert group[0]["score"] == pytest.approx(1000 + 200 * math.log10(6 / 4), abs=0.01)
+    assert group[0]["low"] < group[0]["score"] < group[0]["high"]
+    page = words(client.get("/a/two-groups/").text)
+    assert "A group with a ranking of its own" in page
+    found = client.get("/a/two-groups/results.json").json()
+    assert found["findings"]["groups"][0][0]["candidate"]["candidate"] == a.name
+    shrunk = {row["candidate"]: row["shrunk"] for row in found["standings"]}
+    assert shrunk[best.name] == pytest.approx(rows[best.pk].shrunk, abs=1e-6)
+
+
+def test_shrunk_scores_follow_votes_while_intervals_are_borrowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arena = contest(n_rounds=2)
+    first = publish(arena)
+    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    Snapshot.objects.update(measured_seconds=60.0)
+    best, other = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, best, other, "left", arena.prompts.first(), make_person())
+    second = publish(arena)
+    assert second.findings["shrinkage"] == first.findings["shrinkage"]
+    before, after = (one.standings.get(candidate=best).shrunk for one in (first, second))
+    assert after > before
 
 
 def test_a_judge_is_never_capped() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, t
 
 from ranking.stats.intervals import critical_value
-from ranking.stats.sequential import TYPICAL, CompleteSeparation, SequentialTest
+from ranking.stats.sequential import TYPICAL, CompleteSeparation, SequentialTest, burdens
 
 gaps = st.floats(-3, 3)
 errors = st.floats(0.01, 3)
@@ -186,3 +186,52 @@ def test_the_sign_test_asked_once_needs_six() -> None:
     assert [CompleteSeparation(n).is_beyond_chance for n in (5, 6)] == [False, True]
     with pytest.raises(ValueError, match="n_prompts"):
         CompleteSeparation(-1)
+
+
+# -- Families --------------------------------------------------------------------------------------
+
+log_evidence = st.lists(st.floats(-5, 12) | st.just(-math.inf), min_size=1, max_size=9)
+
+
+@given(log_evidence)
+def test_a_family_decides_what_e_bh_decides(logs: list[float]) -> None:
+    m, e_values = len(logs), np.exp(logs)
+    chosen: set[int] = set()
+    for size in range(1, m + 1):  # the largest set whose members are all large enough
+        above = {i for i in range(m) if e_values[i] >= 20 * m / size}
+        if len(above) >= size:
+            chosen = above
+    needed = burdens(logs)
+    assert {i for i in range(m) if logs[i] >= math.log(20 * needed[i])} == chosen
+    assert burdens(logs[:1]) == [1.0]
+
+
+@given(st.lists(st.tuples(gaps, errors), min_size=2, max_size=9), clusters)
+def test_intervals_of_a_family_hold_0_where_nothing_is_decided(
+    pairs: list[tuple[float, float]], n_clusters: int | None
+) -> None:
+    alone = [SequentialTest(gap, error, n_clusters) for gap, error in pairs]
+    needed = burdens([test.log_evidence for test in alone])
+    for (gap, error), burden in zip(pairs, needed, strict=True):
+        test = SequentialTest(gap, error, n_clusters, burden=burden)
+        if not test.clusters_to_go and abs(abs(gap) - test.radius) > 1e-9:
+            assert test.is_decided == (abs(gap) > test.radius)
+
+
+def test_one_against_nine_equals_is_rarely_wrong_when_watched() -> None:
+    rng = np.random.default_rng(3)
+    votes = np.arange(40, 1001, 40)
+    steps = rng.normal(0, 1, (200, 10, 1000)).cumsum(axis=2)[:, :, votes - 1] / votes
+    gaps = (steps[:, 1:] - steps[:, :1]).transpose(0, 2, 1)  # all share their baseline's chance
+    errors = np.sqrt(2 / votes)
+    alone, family = 0, 0
+    for looks in gaps.tolist():
+        tests = [
+            [SequentialTest(gap, error) for gap in nine]
+            for nine, error in zip(looks, errors.tolist(), strict=True)
+        ]
+        alone += any(test.is_decided for nine in tests for test in nine)
+        evidence = [[test.log_evidence for test in nine] for nine in tests]
+        family += any(max(nine) >= math.log(20 * min(burdens(nine))) for nine in evidence)
+    assert alone / 200 > 0.08
+    assert family / 200 < 0.05
