@@ -1,5 +1,5 @@
 # Two stages: the first installs, the second only runs, as a user without rights.
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11-slim-trixie AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /app
 RUN python -m venv /venv
@@ -11,8 +11,12 @@ RUN RINGSIDE_ENV=production RINGSIDE_HOME=/tmp/build SECRET_KEY=only-for-the-bui
     ALLOWED_HOSTS=localhost /venv/bin/python manage.py collectstatic --noinput --verbosity 0 \
     && /venv/bin/python -m compileall -q arena ranking judges
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-trixie
 ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_ENV=production RINGSIDE_HOME=/data HOST=0.0.0.0
+# pg_dump and pg_restore for backups, of the version that compose.yaml runs.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends postgresql-client-17 \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --create-home --home-dir /data ringside
 WORKDIR /app
 COPY --from=build /venv /venv
