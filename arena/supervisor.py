@@ -135,6 +135,8 @@ class Child:
         self.process = subprocess.Popen(  # noqa: S603  (our own module, no shell)
             [sys.executable, "-m", "arena.server", self.role, *map(str, self.files)],
             cwd=Path(__file__).parent.parent,
+            # With more arenas, threads that fit boards leave memory behind in each of them.
+            env={"MALLOC_ARENA_MAX": "2"} | os.environ,
             pass_fds=self.files,
             start_new_session=True,  # the terminal's Ctrl-C must reach the parent only
         )

@@ -50,17 +50,25 @@ def ballot() -> int:
     return on_fresh_database("measure_ballot")
 
 
-def statistics() -> int:
+def clients() -> int:
+    return on_fresh_database("measure_clients")
+
+
+def statistics(part: str = "statistics") -> int:
     """Measure against the published packages, with one thread for all linear algebra."""
     if not BENCH_PYTHON.exists():
         raise SystemExit("The published packages are not installed: run `make bench`.")
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [BENCH_PYTHON, "-m", "benchmarks.statistics"],
+        [BENCH_PYTHON, "-m", "benchmarks.statistics", part],
         cwd=REPOSITORY,
         env=environment,
         check=False,
     ).returncode
+
+
+def names() -> int:
+    return statistics("names")
 
 
 def boards() -> int:
@@ -82,7 +90,9 @@ def api() -> int:
 PARTS: dict[str, Callable[[], int]] = {
     "votes": votes,
     "ballot": ballot,
+    "clients": clients,
     "statistics": statistics,
+    "names": names,
     "boards": boards,
     "judging": judging,
     "api": api,

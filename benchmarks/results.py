@@ -15,7 +15,9 @@ Written by `make bench`; `python -m benchmarks PART` runs a single part. Ratios 
 TITLES = {
     "votes": "Votes and pages",
     "ballot": "The vote page",
+    "clients": "Slow clients",
     "statistics": "Statistics",
+    "names": "Statistics from names and files",
     "boards": "Leaderboards",
     "judging": "Judging",
     "api": "The API",

@@ -1,4 +1,8 @@
-"""Run all contests, write the section of RESULTS.md, fail if a target is missed."""
+"""`python -m benchmarks.statistics PART`: run its contests, write its section of RESULTS.md.
+
+The part `names` has the contests in which everybody is given the same names or file, `statistics`
+all others. Fails if a target is missed.
+"""
 
 import sys
 from importlib import import_module
@@ -16,25 +20,31 @@ PACKAGES = ("numpy", "scipy", "arena-rank", "evalica", "choix", "jax")
 LARGEST_FIT = 100.0  # megabytes above the arrays
 
 
-def main() -> int:
-    """Run all contests; return 0 if all targets are met."""
+IN_NAMES = ("b_names", "h_files")
+
+
+def main(part: str) -> int:
+    """Run the contests of a part; return 0 if all targets are met."""
     measured = {}
-    for module in modules():
+    for module in modules(part):
         for contest in import_module(module).CONTESTS:
             print(contest.what, file=sys.stderr, flush=True)
             measured[contest] = compete(module, contest)
     found = [line for contest, rounds in measured.items() for line in lines(contest, rounds)]
-    found += [memory(next(iter(measured.values()))[0]), imports.line()]
+    if part == "statistics":
+        found += [memory(next(iter(measured.values()))[0]), imports.line()]
     text = section(found, measured)
-    results.keep("statistics", text)
+    results.keep(part, text)
     print(text)
     print(missed := results.missed(found), file=sys.stderr)
     return bool(missed)
 
 
-def modules() -> list[str]:
-    """The modules of contests, in the order of their names."""
-    return [f"{contests.__name__}.{module.name}" for module in iter_modules(contests.__path__)]
+def modules(part: str) -> list[str]:
+    """The modules of a part's contests, in the order of their names."""
+    names = [module.name for module in iter_modules(contests.__path__)]
+    chosen = [name for name in names if (name in IN_NAMES) == (part == "names")]
+    return [f"{contests.__name__}.{name}" for name in chosen]
 
 
 def memory(fit: Measured) -> Line:
@@ -78,4 +88,4 @@ def rows(contest: Contest, measured: list[Measured]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

@@ -1,6 +1,8 @@
 """A refresh: which votes are on which board, and who may publish."""
 
+import ctypes
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -345,3 +347,26 @@ def test_a_refresh_queues_the_elo_intervals_of_what_it_published(
     leases.open_arena(arena_id=arena.pk)
     tasks.refresh_arena(arena.pk)
     assert asked == list(Board.objects.order_by("category").values_list("pk", flat=True))
+
+
+def resident_megabytes() -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_a_long_refresh_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refresh_much(**_: object) -> list[int]:
+        blocks = [b"x" * 60_000 for _ in range(2_000)]
+        pinned.append(blocks[-1])  # keeps the C library from giving back what is below it
+        return []
+
+    pinned: list[bytes] = []
+    monkeypatch.setattr("ranking.tasks.refresh.refresh_arena", refresh_much)
+    before = resident_megabytes()
+    tasks.refresh_arena(1)
+    kept = resident_megabytes() - before
+    monkeypatch.setattr("ranking.tasks.LONG_REFRESH", 0.0)
+    tasks.refresh_arena(1)
+    assert kept > 80
+    assert resident_megabytes() - before < 40

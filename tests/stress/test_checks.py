@@ -90,8 +90,8 @@ def test_fifty_checks_beside_constant_refreshes_end_with_the_right_code(
 
     found, expected = [], []
     with ExitStack() as stack:
-        stack.enter_context(again_and_again(judge, pause=0.01))
-        stack.enter_context(again_and_again(refresh, pause=0.05))
+        stack.enter_context(again_and_again(judge, pause=0.02))
+        stack.enter_context(again_and_again(refresh, pause=0.1))
         for number in range(CHECKS):
             arena = make_arena(2, PROMPTS, team=team)
             candidate, baseline = number % 2, 1 - number % 2

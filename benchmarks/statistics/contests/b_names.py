@@ -1,11 +1,13 @@
-"""One fit from columns of strings: left, right and winner."""
+"""One fit from the same input for everybody: columns or lists of names."""
 
+import evalica
 import numpy as np
 import pandas as pd
 from arena_rank.models.bradley_terry import BradleyTerry as ArenaRank
 from arena_rank.utils.data_utils import PairDataset
 
 from benchmarks.statistics.contest import Call, Contest, Contestant, Rival
+from benchmarks.statistics.contests.a_fit import winners
 from benchmarks.statistics.votes import N_CANDIDATES, votes
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
@@ -13,7 +15,22 @@ from ranking.stats.bradley_terry import BradleyTerry
 SCORES = {"model_a": 1.0, "tie": 0.5, "model_b": 0.0}
 
 
-def ours() -> Call:
+def frame() -> pd.DataFrame:
+    left, right, winner = votes().names()
+    return pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
+
+
+def our_columns() -> Call:
+    data = frame()
+
+    def fit() -> BradleyTerry:
+        score = data["winner"].map(SCORES).to_numpy(np.float64)
+        return BradleyTerry().fit(Battles.from_names(data["model_a"], data["model_b"], score)[0])
+
+    return fit
+
+
+def our_lists() -> Call:
     left, right, winner = votes().names()
 
     def fit() -> BradleyTerry:
@@ -24,15 +41,35 @@ def ours() -> Call:
 
 
 def arena_rank() -> Call:
-    left, right, winner = votes().names()
-    frame = pd.DataFrame({"model_a": left, "model_b": right, "winner": winner})
-    return lambda: ArenaRank(N_CANDIDATES).fit(PairDataset.from_pandas(frame))
+    data = frame()
+    return lambda: ArenaRank(N_CANDIDATES).fit(PairDataset.from_pandas(data))
+
+
+def evalica_columns() -> Call:
+    """evalica takes outcomes only as objects of its own, so they are turned into those untimed."""
+    data, winner = frame(), pd.Series(winners(votes()))
+    return lambda: evalica.bradley_terry(data["model_a"], data["model_b"], winner)
+
+
+def evalica_lists() -> Call:
+    left, right, _ = votes().names()
+    winner = winners(votes())
+    return lambda: evalica.bradley_terry(left, right, winner)
 
 
 CONTESTS = [
     Contest(
-        "One fit from columns of strings",
-        Contestant("Battles.from_names, BradleyTerry.fit", ours),
-        (Rival("arena-rank: PairDataset.from_pandas, BradleyTerry.fit", arena_rank, faster=10),),
-    )
+        "One fit from pandas columns of names",
+        Contestant("Battles.from_names, BradleyTerry.fit", our_columns),
+        (
+            Rival("arena-rank: PairDataset.from_pandas, BradleyTerry.fit", arena_rank, faster=10),
+            Rival("evalica: bradley_terry, with its own outcomes", evalica_columns, faster=10),
+            Rival("our own fit from lists of names", our_lists, faster=1 / 1.5),
+        ),
+    ),
+    Contest(
+        "One fit from lists of names",
+        Contestant("Battles.from_names, BradleyTerry.fit", our_lists),
+        (Rival("evalica: bradley_terry, with its own outcomes", evalica_lists, faster=2),),
+    ),
 ]
