@@ -239,6 +239,7 @@ def test_undo_by_key_voids_the_vote(open_vote_page):
 
 def test_a_skip_leaves_no_vote(open_vote_page):
     press(open_vote_page, "s")
+    open_vote_page.get_by_text("Skipped. No vote recorded.").wait_for()
     assert not Vote.objects.exists()
     assert Comparison.objects.filter(skipped_at__isnull=False).count() == 1
 
