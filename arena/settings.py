@@ -106,6 +106,7 @@ else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
+    "ranking.tasks.examine_votes": 60.0,
     "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_calls": 5.0,
     "arena.tasks.disclose_candidates": 60.0,

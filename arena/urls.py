@@ -14,6 +14,7 @@ urlpatterns = [
     # Routes are tried from the top, so the most frequent ones and prefixes come first.
     path("a/<slug:slug>/vote/", voting.vote, name="vote"),
     path("a/<slug:slug>/vote/next/", voting.next_pair, name="next_pair"),
+    path("a/<slug:slug>/vote/objection/", voting.object_to_hold, name="object_to_hold"),
     path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/reasons/", voting.give_reasons, name="give_reasons"),

@@ -7,8 +7,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from ranking.models import ArenaRefresh
+from ranking.services import anomalies, leases, refresh
 from ranking.services import elo as elo_service
-from ranking.services import leases, refresh
 
 LONG_REFRESH = 1.0  # seconds
 
@@ -44,3 +44,10 @@ def sweep_boards() -> None:
         refresh_arena.delay(refreshing.arena_id)
     for board_id in elo_service.boards_without_intervals(now):
         add_elo_intervals.delay(board_id)
+
+
+@shared_task
+def examine_votes() -> None:
+    """Hold votes that look rigged, in the arenas with votes that nobody has examined."""
+    for arena_id in anomalies.arenas_to_examine():
+        anomalies.examine(arena_id=arena_id, now=timezone.now())

@@ -12,8 +12,18 @@ from django.core.management import call_command
 
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AuditEntry, Rater, Role, Run, Vote
-from arena.services import arenas, candidates, comparisons, notices, prompts, responses, runs, teams
+from arena.models import AuditEntry, Hold, Rater, Role, Run, Vote
+from arena.services import (
+    arenas,
+    candidates,
+    comparisons,
+    holds,
+    notices,
+    prompts,
+    responses,
+    runs,
+    teams,
+)
 from judges.services import decisions
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
@@ -100,6 +110,32 @@ ACTS |= {
         "run", "cancel", comparisons.order_people_run(arena=on.arena, per_pair=1, by=on.by)
     ),
     "voided votes": lambda on: on.choose("vote", "void", on.vote()),
+}
+
+
+def held(on: Stage) -> Hold:
+    vote = on.vote()
+    made = holds.hold(
+        arena=on.arena,
+        rater=vote.rater,
+        network="",
+        test="speed",
+        evidence={},
+        votes=[vote.pk],
+        now=on.now,
+    )
+    assert made is not None
+    return made
+
+
+ACTS |= {
+    "held votes": held,
+    "released held votes": lambda on: holds.release(
+        hold=held(on), by=on.by, reason="a mistake", now=on.now
+    ),
+    "voided held votes": lambda on: holds.void(
+        hold=held(on), by=on.by, reason="bought", now=on.now
+    ),
 }
 
 
@@ -246,7 +282,7 @@ BY = {
         "deleted an arena",
         "repaired the log of votes",
     },
-    "a rule of the arena": {"disclosed a candidate"},
+    "a rule of the arena": {"disclosed a candidate", "held votes"},
 }
 
 

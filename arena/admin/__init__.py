@@ -1,5 +1,5 @@
 """The Django admin of this app."""
 
-from arena.admin import catalog, teams
+from arena.admin import catalog, holds, teams
 
-__all__ = ["catalog", "teams"]
+__all__ = ["catalog", "holds", "teams"]

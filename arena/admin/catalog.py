@@ -22,7 +22,6 @@ from arena.models import (
     Capability,
     Comparison,
     EndpointPace,
-    Hold,
     Import,
     NetworkKey,
     Pair,
@@ -340,13 +339,6 @@ class ReasonAdmin(ReadOnly):
     list_display = ["vote", "side", "tag", "comment"]
     list_filter = ["tag"]
     list_select_related = ["vote"]
-
-
-@admin.register(Hold)
-class HoldAdmin(ReadOnly):
-    list_display = ["__str__", "arena", "state", "n_votes", "held_at", "objected_at"]
-    list_filter = ["state", "test", "arena"]
-    list_select_related = ["arena", "rater"]
 
 
 # -- Runs and model calls --------------------------------------------------------------------------

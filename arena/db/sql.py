@@ -116,6 +116,12 @@ APPLY_RULES = f"""
         AND coalesce(uncounted, '') <> coalesce({RULING}, '')
     RETURNING id
 """  # noqa: S608  (made of constants alone)
+# Held votes count again, unless the rules leave them out.
+RELEASE = f"""
+    UPDATE arena_vote SET hold_id = NULL, uncounted = {RULING}
+    WHERE hold_id = %s AND voided_at IS NULL
+    RETURNING id
+"""  # noqa: S608  (made of constants alone)
 
 # -- Issuing ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,7 +22,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from arena.actors import actor_of
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
-from arena.services import comparisons, voting
+from arena.services import comparisons, holds, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
@@ -93,6 +94,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         "arena": arena,
         "ballot": _ballot(comparison),
         "done": done,
+        "hold": holds.holds_of(rater=rater, arena=arena) if done else None,
         "guide": guide_html(arena),
         "run": arena.runs.of_people().unfinished().order_by("pk").first(),
         "notice": NOTICES.get(request.GET.get("notice", "")),
@@ -194,6 +196,20 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     if request.htmx:
         return HttpResponse("Saved. Thank you.")
     return redirect("my_votes", comparison.arena.slug)
+
+
+@require_POST
+def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
+    """Keep the rater's objection to the hold of their votes."""
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    rater = raters.find_rater(request)
+    if rater is not None:
+        text = request.POST.get("objection", "")
+        try:
+            holds.object_to(rater=rater, arena=arena, text=text, now=timezone.now())
+        except holds.HoldError as error:
+            messages.error(request, error.message)
+    return redirect("vote", arena.slug)
 
 
 # -- Comparisons and their raters ------------------------------------------------------------------

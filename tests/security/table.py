@@ -84,6 +84,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("next_pair", "get"): Row(NOTHING_MORE),
     ("cast_vote", "post"): Row(LED_ON, {"outcome": "left"}),
     ("undo_vote", "post"): Row(LED_ON),
+    ("object_to_hold", "post"): Row(LED_ON, {"objection": "A mistake."}),
     ("give_reasons", "post"): Row(LED_ON),
     ("vote_facts", "get"): Row("404 404 404 404 404 404"),
     ("my_votes", "get"): Row(ALL),

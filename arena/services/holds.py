@@ -1,0 +1,132 @@
+"""Holding votes for review, and what becomes of them: released, or voided with a reason.
+
+Held votes stay and count nowhere. A release makes them count again exactly as before, unless the
+arena's rules leave them out; the tests then begin anew with the votes cast after it.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from arena.actors import SYSTEM, Actor
+from arena.db import sql
+from arena.errors import ServiceError
+from arena.models import Arena, Hold, Rater, Uncounted, Vote
+from arena.services import audit, voting
+from arena.signals import announce, votes_changed
+from arena.validation import InputError, clean_name, clean_paragraphs
+
+OBJECTION_LIMIT = 2_000
+REASON_LIMIT = 200
+
+
+class HoldError(ServiceError):
+    """A decision or an objection that cannot be taken."""
+
+
+@transaction.atomic
+def hold(
+    *,
+    arena: Arena,
+    rater: Rater | None,
+    network: str,
+    test: str,
+    evidence: dict[str, Any],
+    votes: Collection[int],
+    now: datetime,
+) -> Hold | None:
+    """Hold these votes of a rater or a network; add them to its open hold, if there is one.
+
+    Votes that are voided, held or left out already stay as they are; None if no vote is left.
+    """
+    live = Vote.objects.filter(pk__in=votes, arena=arena, voided_at=None, uncounted=None)
+    if not live.exists():
+        return None
+    found, is_new = (
+        Hold.objects.open()
+        .select_for_update()
+        .get_or_create(
+            arena=arena,
+            rater=rater,
+            network=network,
+            defaults={
+                "test": test,
+                "evidence": evidence,
+                "last_vote_id": max(votes),
+                "held_at": now,
+            },
+        )
+    )
+    held = live.update(hold=found, uncounted=Uncounted.HELD)
+    newest = max(found.last_vote_id, *votes)
+    Hold.objects.filter(pk=found.pk).update(n_votes=F("n_votes") + held, last_vote_id=newest)
+    found.refresh_from_db()
+    announce(votes_changed, arena_id=arena.pk, reason="hold")
+    if is_new:
+        _record(found, SYSTEM, "held votes", test=test)
+    return found
+
+
+def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
+    """Let the held votes count again. Raises HoldError."""
+    with transaction.atomic():
+        decided = _decide(hold, Hold.State.RELEASED, by, reason, now)
+        sql.rows(sql.RELEASE, decided.pk)
+        announce(votes_changed, arena_id=decided.arena_id, reason="release")
+        _record(decided, by, "released held votes", reason=decided.reason)
+    return decided
+
+
+def void(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
+    """Void the held votes for good. Raises HoldError."""
+    with transaction.atomic():
+        decided = _decide(hold, Hold.State.VOIDED, by, reason, now)
+        held = decided.votes.filter(voided_at=None).values_list("pk", "arena")
+        voting.void(votes=dict(held), reason=decided.reason, now=now)
+        _record(decided, by, "voided held votes", reason=decided.reason)
+    return decided
+
+
+def holds_of(*, rater: Rater, arena: Arena) -> Hold | None:
+    """Return the open hold of this rater's votes in the arena, by rater or by network."""
+    return Hold.objects.open().filter(arena=arena, votes__rater=rater).order_by("pk").first()
+
+
+@transaction.atomic
+def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
+    """Keep what a rater says about their held votes, for whoever decides. Raises HoldError."""
+    found = holds_of(rater=rater, arena=arena)
+    if found is None:
+        raise HoldError("None of your votes in this arena is on hold.")
+    try:
+        words = clean_paragraphs(text, limit=OBJECTION_LIMIT)
+    except InputError as error:
+        raise HoldError(f"The objection {error.reason}.", field="objection") from None
+    Hold.objects.filter(pk=found.pk).update(objection=words, objected_at=now)
+    return found
+
+
+def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:
+    try:
+        reason = clean_name(reason, limit=REASON_LIMIT)
+    except InputError as error:
+        raise HoldError(f"The reason {error.reason}.", field="reason") from None
+    decided = {"state": state, "decided_at": now, "decided_by": by.name[:200], "reason": reason}
+    if not Hold.objects.open().filter(pk=hold.pk).update(**decided):
+        raise HoldError("Somebody has decided on these votes already.")
+    return Hold.objects.select_related("arena", "rater").get(pk=hold.pk)
+
+
+def _record(hold: Hold, by: Actor, action: str, **details: Any) -> None:
+    audit.record(
+        team=hold.arena.team,
+        by=by,
+        action=action,
+        subject=hold,
+        arena=hold.arena.slug,
+        votes=hold.n_votes,
+        **details,
+    )

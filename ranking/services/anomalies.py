@@ -1,0 +1,192 @@
+"""The examination of an arena's votes, after they were counted: what looks rigged is held."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db.models import Exists, OuterRef, Q
+
+from arena.models import Arena, Comparison, Hold, Rater, Uncounted, Vote, VoteChannel
+from arena.outcomes import BOTH_BAD, PREFERENCES
+from arena.services import holds
+from ranking.models import ArenaRefresh
+from ranking.stats import anomalies
+from ranking.stats.anomalies import Cast, Suspicion
+from ranking.votes import Bools, Ints
+
+LEAST_RATERS = 10  # with fewer, taste cannot be told from fraud
+NEWEST = 20_000  # votes that are read; older ones were examined before
+OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)
+COLUMNS = ("pk", "rater", "network", "comparison__left", "comparison__right", "outcome")
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """The votes of an arena as the tests read them, with the ids behind their numbers."""
+
+    cast: Cast
+    pk: Ints
+    is_counted: Bools
+    raters: Ints
+    networks: Sequence[str]
+    candidates: Ints
+
+    def votes_of(self, raters: Sequence[int]) -> list[int]:
+        chosen = np.isin(self.cast.rater, list(raters)) & self.is_counted
+        return [int(pk) for pk in self.pk[chosen]]
+
+
+def arenas_to_examine() -> list[int]:
+    """The arenas with open votes that nobody has examined; those of members are never examined."""
+    newer = Vote.objects.filter(
+        arena=OuterRef("arena"), pk__gt=OuterRef("examined_vote_id"), channel__in=OPEN
+    )
+    rows = ArenaRefresh.objects.exclude(arena__voters=Arena.Voters.MEMBERS).filter(Exists(newer))
+    return list(rows.values_list("arena", flat=True))
+
+
+def examine(*, arena_id: int, now: datetime) -> list[Hold]:
+    """Test the arena's votes, and hold those that look rigged; running it twice holds no more."""
+    arena = Arena.objects.get(pk=arena_id)
+    newest = Vote.objects.filter(arena=arena).order_by("-pk").values_list("pk", flat=True).first()
+    examined = read(arena)
+    found = []
+    if arena.voters != Arena.Voters.MEMBERS and len(examined.raters) >= LEAST_RATERS:
+        suspicions = suspicions_of(arena, examined)
+        found = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
+    ArenaRefresh.objects.filter(arena=arena).update(examined_vote_id=newest or 0)
+    return [hold for holds_made in found for hold in holds_made]
+
+
+def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
+    found = anomalies.find(examined.cast, len(examined.candidates))
+    return found + _skips(arena, examined)
+
+
+def read(arena: Arena) -> Examined:
+    """Read the newest votes that people cast here on their own.
+
+    Those that an operator has released are left out, and so is what the arena's rules leave out.
+    """
+    released = Hold.objects.filter(
+        Q(rater=OuterRef("rater")) | Q(network=OuterRef("network")) & ~Q(network=""),
+        arena=arena,
+        state=Hold.State.RELEASED,
+        last_vote_id__gte=OuterRef("pk"),
+    )
+    seen = [Uncounted.RUSHED, Uncounted.HELD]
+    votes = Vote.objects.filter(
+        Q(uncounted=None) | Q(uncounted__in=seen), arena=arena, channel__in=OPEN, voided_at=None
+    ).exclude(outcome=BOTH_BAD)
+    votes = votes.filter(~Exists(released)).order_by("-pk")
+    rows = list(votes.values_list(*COLUMNS, "preference", "uncounted", "rushed")[:NEWEST])[::-1]
+    columns = list(zip(*rows, strict=True)) or [()] * (len(COLUMNS) + 3)
+    pk, rater, network, left, right, outcome, preference, uncounted, rushed = columns
+    raters, rater_number = np.unique(np.array(rater, np.int64), return_inverse=True)
+    names = sorted({name for name in network if name})
+    numbers = {name: number for number, name in enumerate(names)}
+    candidates, sides = np.unique(np.array([left, right], np.int64), return_inverse=True)
+    sides = sides.reshape(2, -1)
+    score = [PREFERENCES[o] if p is None else p for o, p in zip(outcome, preference, strict=True)]
+    return Examined(
+        cast=Cast(
+            rater=rater_number.reshape(-1),
+            network=np.array([numbers.get(name, -1) for name in network], np.int64),
+            left=sides[0],
+            right=sides[1],
+            score=np.array(score, np.float64),
+            rushed=np.array(rushed, np.bool_),
+        ),
+        pk=np.array(pk, np.int64),
+        is_counted=np.array([reason is None for reason in uncounted], np.bool_),
+        raters=raters,
+        networks=names,
+        candidates=candidates,
+    )
+
+
+def _skips(arena: Arena, examined: Examined) -> list[Suspicion]:
+    """Test which pairs raters skip; only raters who have skipped any are read."""
+    skipped = Comparison.objects.filter(
+        arena=arena, skipped_at__isnull=False, rater=OuterRef("rater")
+    )
+    shown = Comparison.objects.filter(Exists(skipped), arena=arena, rater__in=_ids(examined.raters))
+    shown = shown.filter(Q(skipped_at__isnull=False) | Q(votes__isnull=False))
+    rows = [
+        (rater, left, right, skipped_at is None)
+        for rater, left, right, skipped_at in shown.values_list(
+            "rater", "left", "right", "skipped_at"
+        )
+        if {left, right} <= set(examined.candidates.tolist())
+    ]
+    if not rows:
+        return []
+    rater, left, right, voted = (np.array(column) for column in zip(*rows, strict=True))
+    return anomalies.skips(
+        np.searchsorted(examined.raters, rater),
+        np.searchsorted(examined.candidates, left),
+        np.searchsorted(examined.candidates, right),
+        voted,
+        len(examined.candidates),
+    )
+
+
+def _ids(numbers: Ints) -> list[int]:
+    return [int(number) for number in numbers]
+
+
+def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime) -> list[Hold]:
+    """Hold the votes that a test speaks of: one hold per network, else one per rater."""
+    if suspicion.network >= 0:
+        groups: list[tuple[Rater | None, str, Sequence[int]]] = [
+            (None, examined.networks[suspicion.network], suspicion.raters)
+        ]
+    else:
+        known = Rater.objects.in_bulk(_ids(examined.raters[list(suspicion.raters)]))
+        groups = [
+            (known[int(examined.raters[number])], "", [number]) for number in suspicion.raters
+        ]
+    made = []
+    for rater, network, members in groups:
+        votes = examined.votes_of(members)
+        if votes and (
+            found := holds.hold(
+                arena=arena,
+                rater=rater,
+                network=network,
+                test=suspicion.test,
+                evidence=evidence_of(examined, suspicion, members),
+                votes=votes,
+                now=now,
+            )
+        ):
+            made.append(found)
+    return made
+
+
+def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]) -> dict[str, Any]:
+    """What the review page explains: the test's numbers, and the candidate's share of wins."""
+    cast, candidate = examined.cast, suspicion.candidate
+    own = np.isin(cast.rater, list(members))
+    wins = []
+    for number, pk in enumerate(examined.candidates.tolist()):
+        on_left, on_right = cast.left == number, cast.right == number
+        won = np.where(on_left, cast.score, 1 - cast.score)
+        with_it = on_left | on_right
+        wins.append(
+            {
+                "candidate": pk,
+                "own": [float(won[with_it & own].sum()), int((with_it & own).sum())],
+                "others": [float(won[with_it & ~own].sum()), int((with_it & ~own).sum())],
+            }
+        )
+    return {
+        "e_value": suspicion.evidence,
+        "n": suspicion.n,
+        "k": suspicion.k,
+        "raters": len(suspicion.raters),
+        "candidate": int(examined.candidates[candidate]) if candidate >= 0 else None,
+        "wins": wins,
+    }

@@ -1,0 +1,272 @@
+"""Sequential tests for votes that are cast to move one candidate, or without reading.
+
+Each test yields an e-value: a likelihood ratio of what a rigged ballot would look like against what
+an honest one may look like, averaged over what is not known beforehand. Among honest raters it
+exceeds 1000 with a probability of at most 1/1000, whenever one looks (Ville's inequality; Ramdas,
+Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid inference").
+
+Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
+shift with the standard deviation `TASTE`. So a rater who disagrees with everybody, now and then,
+is not suspicious; one candidate that wins nearly always, wherever it is shown, may be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, xlog1py
+from scipy.stats import hypergeom
+
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+LIMIT = 1000.0  # the e-value from which votes are held
+TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
+ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
+SHARES = (0.02, 0.1, 0.3, 0.7, 0.95)  # of a group, how many may be rigged
+SURE = 0.9  # the probability from which a member of a rigged group is taken to be rigged
+ALWAYS_WON = 4  # votes on one candidate, all won
+PRIOR = 0.1
+REFITS = 4
+LEAST_VOTES = 10  # of one rater, before a test of the rater alone can hold
+HONEST_RUSHED, RIGGED_RUSHED = 0.1, 0.6
+NEWCOMERS = (16, 32, 64, 128)  # sizes of the groups of raters who came one after the other
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+
+
+@dataclass(frozen=True, eq=False)
+class Cast:
+    """N votes in the order in which they were cast.
+
+    Attributes
+    ----------
+    rater, network : (N,) numbers from 0; -1 for an unknown network
+    left, right : (N,) numbers of candidates from 0
+    score : (N,) 1 if the left answer won, 0 if the right one did, a half for a tie
+    rushed : (N,) whether it was cast faster than anybody can read
+    """
+
+    rater: Ints
+    network: Ints
+    left: Ints
+    right: Ints
+    score: Floats
+    rushed: Bools
+
+    @property
+    def n_raters(self) -> int:
+        return int(self.rater.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What a test found: its e-value, whom it concerns, and the votes behind it.
+
+    ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins, or
+    whose pairs alone are voted on. ``n``, ``k``: of n votes, k were as the test says.
+    """
+
+    test: str
+    evidence: float
+    raters: tuple[int, ...]
+    network: int = -1
+    candidate: int = -1
+    n: int = 0
+    k: int = 0
+
+
+def find(votes: Cast, n_candidates: int) -> list[Suspicion]:
+    """Test raters, networks, bursts of newcomers and everybody; the strongest evidence first."""
+    theta = honest_scores(votes, n_candidates)
+    ratios, wins, met = favour_ratios(votes, theta)
+    found = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
+    found += _group("board", np.unique(votes.rater), ratios, wins, met)
+    for number in np.unique(votes.network[votes.network >= 0]).tolist():
+        members = np.unique(votes.rater[votes.network == number])
+        found += _group("network", members, ratios, wins, met, network=number)
+    found += _bursts(votes, ratios, wins, met)
+    return sorted(found, key=lambda suspicion: -suspicion.evidence)
+
+
+def honest_scores(votes: Cast, n_candidates: int) -> Floats:
+    """(K,) log-odds of the candidates, without those raters' votes that look rigged.
+
+    Rigged votes hide in the scores that they have raised. So the first fit leaves out all raters
+    with whom a candidate always wins; each later one, those who look rigged by the last one.
+    """
+    shape = (votes.n_raters, n_candidates)
+    ratios, wins, met = favour_ratios(votes, np.zeros(n_candidates))
+    is_rigged = (wins == met) & (met >= ALWAYS_WON)
+    for _ in range(REFITS):
+        own = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
+        theta = _fit(votes, ~own, n_candidates)
+        ratios, *_ = favour_ratios(votes, theta)
+        odds = np.log(PRIOR) + ratios
+        is_rigged = (odds > 0).reshape(shape)
+    return theta
+
+
+def _fit(votes: Cast, chosen: Bools, n_candidates: int) -> Floats:
+    """(K,) Bradley-Terry scores; those that the votes cannot tell are 0."""
+    n = int(chosen.sum())
+    battles = Battles(
+        n_candidates=n_candidates,
+        first=votes.left[chosen],
+        second=votes.right[chosen],
+        score=votes.score[chosen],
+        weight=np.ones(n),
+        count=np.ones(n, np.int64),
+    )
+    return np.nan_to_num(BradleyTerry().fit(battles).theta_)
+
+
+# -- One candidate nearly always wins --------------------------------------------------------------
+
+
+def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
+    """(R, K) log likelihood ratios that a rater has a candidate win, its wins, and its votes."""
+    shape = (votes.n_raters, len(theta))
+    rater = np.concatenate([votes.rater, votes.rater])
+    own = np.concatenate([votes.left, votes.right])
+    other = np.concatenate([votes.right, votes.left])
+    won = np.concatenate([votes.score, 1 - votes.score])
+    place = rater * shape[1] + own
+    gap = (theta[own] - theta[other])[:, None] + TASTE * _NODES
+    honest = np.zeros((shape[0] * shape[1], len(_NODES)))
+    np.add.at(honest, place, won[:, None] * gap - np.logaddexp(0, gap))
+    weights = np.log(_WEIGHTS / _WEIGHTS.sum())
+    log_honest = logsumexp(honest + weights, axis=1).reshape(shape)
+    wins = np.bincount(place, won, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
+    rigged = wins * np.log(ALWAYS) + (met - wins) * np.log1p(-ALWAYS)
+    return rigged - log_honest, wins, met
+
+
+def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
+    """Raters with whom one candidate wins nearly always; any candidate may be the one."""
+    if not ratios.size:
+        return []
+    evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
+    found = []
+    for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
+        candidate = int(ratios[rater].argmax())
+        n, k = int(met[rater, candidate]), int(wins[rater, candidate])
+        if n >= LEAST_VOTES:
+            suspicion = Suspicion("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k)
+            found.append(suspicion)
+    return found
+
+
+def _group(
+    test: str,
+    members: Ints,
+    ratios: Floats,
+    wins: Floats,
+    met: Ints,
+    network: int = -1,
+    tries: int = 1,
+) -> list[Suspicion]:
+    """A share of the group's raters, whoever they are, has one candidate win nearly always."""
+    if len(members) < 2:
+        return []
+    own = ratios[members]
+    shares = np.array(SHARES)[:, None, None]
+    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, candidates
+    total = mixed.sum(axis=1)
+    evidence = logsumexp(total) - np.log(total.size * tries)
+    if evidence < np.log(LIMIT):
+        return []
+    best, candidate = np.unravel_index(int(total.argmax()), total.shape)
+    share = SHARES[int(best)]
+    odds = np.log(share) + own[:, candidate]
+    is_rigged = odds - np.logaddexp(np.log1p(-share), odds) >= np.log(SURE)
+    raters = members[is_rigged]
+    n, k = int(met[raters, candidate].sum()), int(wins[raters, candidate].sum())
+    if not len(raters):
+        return []
+    who = tuple(raters.tolist())
+    return [Suspicion(test, _e(evidence), who, network, int(candidate), n, k)]
+
+
+def _bursts(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
+    """Groups of raters who came one after the other."""
+    raters, first = np.unique(votes.rater, return_index=True)
+    arrived = raters[np.argsort(first, kind="stable")]
+    groups = [
+        arrived[start : start + size]
+        for size in NEWCOMERS
+        for start in range(0, max(len(arrived) - size // 2, 1), size // 2)
+    ]
+    return [
+        suspicion
+        for members in groups
+        for suspicion in _group("burst", members, ratios, wins, met, tries=len(groups))
+    ]
+
+
+# -- Other habits ----------------------------------------------------------------------------------
+
+
+def _sides(votes: Cast) -> list[Suspicion]:
+    """Raters who nearly always choose one side, which a coin has assigned."""
+    decided = votes.score != 0.5
+    n = np.bincount(votes.rater[decided], minlength=votes.n_raters)
+    left = np.bincount(votes.rater[decided], votes.score[decided], votes.n_raters)
+    sides = np.stack([left, n - left])
+    rigged = sides * np.log(ALWAYS) + (n - sides) * np.log1p(-ALWAYS)
+    evidence = logsumexp(rigged, axis=0) - np.log(2) - n * np.log(0.5)
+    return [
+        Suspicion("sides", _e(evidence[r]), (r,), -1, -1, int(n[r]), int(sides[:, r].max()))
+        for r in np.flatnonzero((evidence >= np.log(LIMIT)) & (n >= LEAST_VOTES)).tolist()
+    ]
+
+
+def _speeds(votes: Cast) -> list[Suspicion]:
+    """Raters much of whose votes were cast faster than anybody can read."""
+    n = np.bincount(votes.rater, minlength=votes.n_raters)
+    k = np.bincount(votes.rater, votes.rushed, votes.n_raters)
+    evidence = k * np.log(RIGGED_RUSHED / HONEST_RUSHED) + xlog1py(n - k, -RIGGED_RUSHED)
+    evidence -= xlog1py(n - k, -HONEST_RUSHED)
+    return [
+        Suspicion("speed", _e(evidence[r]), (r,), -1, -1, int(n[r]), int(k[r]))
+        for r in np.flatnonzero((evidence >= np.log(LIMIT)) & (n >= LEAST_VOTES)).tolist()
+    ]
+
+
+def skips(rater: Ints, left: Ints, right: Ints, voted: Bools, n_candidates: int) -> list[Suspicion]:
+    """Raters who skip all pairs but those of one candidate.
+
+    ``voted``: (M,) whether each pair shown was voted on. If it does not depend on the candidates,
+    the number of a candidate's pairs among those voted on is hypergeometric; its p-value becomes an
+    e-value by 1 / (2 sqrt(p)) (Vovk and Wang 2021, "E-values: calibration, combination and
+    applications").
+    """
+    found = []
+    for number in np.unique(rater).tolist():
+        own = rater == number
+        shown, taken = int(own.sum()), int((own & voted).sum())
+        if taken < LEAST_VOTES or taken == shown:
+            continue
+        has = np.zeros((n_candidates, shown), np.bool_)
+        has[left[own], np.arange(shown)] = has[right[own], np.arange(shown)] = True
+        of, hits = has.sum(axis=1), (has & voted[own]).sum(axis=1)
+        p = np.maximum(hypergeom.sf(hits - 1, shown, of, taken), 1e-300)
+        values = 0.5 / np.sqrt(p)
+        evidence = float(values.mean())
+        if evidence >= LIMIT:
+            best = int(values.argmax())
+            found.append(Suspicion("skips", evidence, (number,), -1, best, taken, int(hits[best])))
+    return found
+
+
+def _e(log_evidence: float) -> float:
+    return float(np.exp(min(log_evidence, 700.0)))
+
+
+def held_raters(found: Sequence[Suspicion]) -> set[int]:
+    return {rater for suspicion in found for rater in suspicion.raters}

@@ -1,0 +1,85 @@
+"""E-values of rigged voting: found where votes are rigged, and not where raters merely differ."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+
+from ranking.stats import anomalies
+from tests.ranking.stats.attacks import Attack, cast_board, found_in
+
+ONE = np.array([0])
+
+
+def by_one_rater(scores: list[float], left: int = 0, n_candidates: int = 2) -> anomalies.Cast:
+    n = len(scores)
+    return anomalies.Cast(
+        rater=np.zeros(n, np.int64),
+        network=np.full(n, -1),
+        left=np.full(n, left),
+        right=np.arange(n) % (n_candidates - 1) + 1,
+        score=np.array(scores),
+        rushed=np.zeros(n, np.bool_),
+    )
+
+
+def test_the_likelihood_of_honest_votes_is_the_integral_over_tastes() -> None:
+    scores = [1.0, 1.0, 0.0, 1.0, 0.5]
+    ratios, wins, met = anomalies.favour_ratios(by_one_rater(scores), np.array([0.3, -0.4]))
+
+    def likelihood(shift: float) -> float:
+        p = expit(0.7 + shift)
+        return float(p**3.5 * (1 - p) ** 1.5 * norm.pdf(shift, scale=anomalies.TASTE))
+
+    honest, _ = quad(likelihood, -10, 10)
+    rigged = 3.5 * np.log(anomalies.ALWAYS) + 1.5 * np.log(1 - anomalies.ALWAYS)
+    assert ratios[0, 0] == pytest.approx(rigged - np.log(honest), abs=1e-4)
+    assert (wins[0].tolist(), met[0].tolist()) == ([3.5, 1.5], [5, 5])
+
+
+def test_e_values_of_honest_raters_average_at_most_one() -> None:
+    rng = np.random.default_rng(3)
+    n_raters, each = 4000, 12
+    theta = np.array([0.0, 0.5, -0.5])
+    shift = rng.normal(0, anomalies.TASTE, n_raters).repeat(each)
+    rater = np.arange(n_raters).repeat(each)
+    right = rng.integers(1, 3, len(rater))
+    score = (rng.random(len(rater)) < expit(theta[0] - theta[right] + shift)).astype(float)
+    zeros = np.zeros(len(rater), np.int64)
+    votes = anomalies.Cast(rater, zeros - 1, zeros, right, score, zeros > 0)
+    ratios, *_ = anomalies.favour_ratios(votes, theta)
+    values = np.exp(ratios[:, 0])
+    assert values.mean() < 1.35
+    assert (values > 100).mean() <= 0.01
+
+
+@pytest.mark.parametrize(("n_left", "n", "is_found"), [(30, 30, True), (18, 30, False)])
+def test_whoever_chooses_one_side_only_is_found(n_left: int, n: int, is_found: bool) -> None:
+    votes = by_one_rater([1.0] * n_left + [0.0] * (n - n_left))
+    assert bool(anomalies._sides(votes)) == is_found
+
+
+def test_votes_without_reading_are_found_and_a_slip_is_not() -> None:
+    for n_rushed, is_found in ((15, True), (2, False)):
+        votes = by_one_rater([0.5] * 20)
+        votes.rushed[:n_rushed] = True
+        assert bool(anomalies._speeds(votes)) == is_found
+
+
+def test_whoever_skips_all_but_one_candidate_s_pairs_is_found() -> None:
+    rng = np.random.default_rng(1)
+    left, right = np.array([rng.choice(8, 2, replace=False) for _ in range(80)]).T
+    with_it = (left == 3) | (right == 3)
+    rater = np.zeros(80, np.int64)
+    found = anomalies.skips(rater, left, right, with_it, 8)
+    assert [(s.test, s.candidate) for s in found] == [("skips", 3)]
+    assert anomalies.skips(rater, left, right, rng.permutation(with_it), 8) == []
+
+
+@pytest.mark.parametrize("attack", Attack)
+def test_attacks_are_held_and_honest_raters_are_not(attack: Attack) -> None:
+    held, honest = np.mean([found_in(cast_board(attack, seed)) for seed in range(3)], axis=0)
+    assert honest <= 0.02
+    if attack.is_concentrated:
+        assert held >= 0.85

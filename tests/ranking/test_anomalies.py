@@ -1,0 +1,172 @@
+"""Votes that look rigged are held with their evidence, reviewed, and released or voided."""
+
+import random
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from arena.actors import CLI
+from arena.models import Arena, AuditEntry, Comparison, Hold, Rater, Vote
+from arena.services import holds
+from ranking.services import anomalies, cluster_tallies
+from ranking.tallies import VoteCounts
+from tests.factories import make_arena, make_person, make_team, make_vote
+from tests.ranking.helpers import publish
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+HONEST, RIGGED = 12, 40
+
+
+def attacked(n_honest: int = HONEST, **fields: Any) -> tuple[Arena, Rater]:
+    """An arena whose last candidate wins all votes of one rater, and few of the others'."""
+    arena = make_arena(4, 60, team=make_team(), **fields)
+    candidates, chance = list(arena.candidates.order_by("pk")), random.Random(4)
+    prompts = list(arena.prompts.order_by("pk"))
+    for _ in range(n_honest):
+        rater = make_person()
+        for number in range(20):
+            a, b = sorted(chance.sample(range(4), 2))
+            outcome = "left" if chance.random() < 0.75 else "right"
+            make_vote(arena, candidates[a], candidates[b], outcome, prompts[number], rater)
+    fan = make_person()
+    for number in range(RIGGED):
+        pair = [candidates[3], candidates[number % 3]]
+        left, right = pair if number % 2 else pair[::-1]
+        make_vote(arena, left, right, "left" if number % 2 else "right", prompts[number], fan)
+    Vote.objects.update(channel="browser")
+    return arena, fan
+
+
+def counts_of(arena: Arena) -> VoteCounts:
+    return cluster_tallies.count_by_prompt(Vote.objects.live().filter(arena=arena)).per_pair()
+
+
+def test_rigged_votes_are_held_count_nowhere_and_the_leaderboard_says_how_many() -> None:
+    arena, fan = attacked()
+    publish(arena)
+    made = anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert [(hold.rater, hold.test) for hold in made if hold.test == "favours"] == [
+        (fan, "favours")
+    ]
+    assert {hold.rater for hold in made} == {fan}
+    assert Vote.objects.filter(rater=fan, uncounted="held", hold=made[0]).count() == RIGGED
+    assert not Vote.objects.exclude(rater=fan).filter(uncounted="held").exists()
+    snapshot = publish(arena)
+    assert snapshot.settings["left_out"] == {"held": RIGGED}
+    assert snapshot.n_votes == HONEST * 20
+    page = " ".join(Client().get(reverse("board", args=[arena.slug])).text.split())
+    assert f"{RIGGED} votes not counted: {RIGGED} held for review." in page
+    assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+    assert arena.pk not in anomalies.arenas_to_examine()
+    held = AuditEntry.objects.get(action="held votes")
+    assert (held.details["votes"], held.by) == (RIGGED, "a rule of the arena")
+
+
+@pytest.mark.parametrize("fields", [{"n_honest": 8}, {"voters": "members"}])
+def test_few_raters_and_members_are_never_held(fields: dict[str, Any]) -> None:
+    arena, _ = attacked(**fields)
+    assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+
+
+def test_released_votes_count_as_before_and_are_not_held_again_for_the_same() -> None:
+    arena, _ = attacked()
+    before = counts_of(arena)
+    (hold,) = anomalies.examine(arena_id=arena.pk, now=NOW)[:1]
+    assert counts_of(arena) != before
+    holds.release(hold=hold, by=CLI, reason="a colleague of ours", now=NOW)
+    assert counts_of(arena) == before
+    assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+    with pytest.raises(holds.HoldError, match="already"):
+        holds.void(hold=hold, by=CLI, reason="late", now=NOW)
+
+
+def test_an_operator_reads_the_evidence_and_voids(admin_client: Client) -> None:
+    arena, fan = attacked()
+    (hold,) = anomalies.examine(arena_id=arena.pk, now=NOW)[:1]
+    address = reverse("admin:arena_hold_change", args=[hold.pk])
+    page = admin_client.get(address).text
+    assert f"candidate-3 won {RIGGED} of {RIGGED} votes of this rater." in page
+    assert "<svg" in page
+    admin_client.post(address, {"decision": "void", "reason": ""})
+    assert Hold.objects.get(pk=hold.pk).state == "held"
+    admin_client.post(address, {"decision": "void", "reason": "bought votes"})
+    hold.refresh_from_db()
+    assert (hold.state, hold.reason) == ("voided", "bought votes")
+    assert set(fan.votes.values_list("void_reason", flat=True)) == {"bought votes"}
+    assert AuditEntry.objects.filter(action="voided held votes").exists()
+
+
+def test_the_rater_is_told_and_can_object() -> None:
+    arena, _ = attacked()
+    user = get_user_model().objects.create_user("mary", password="s3cret-words")
+    fan = Rater.objects.filter(votes__arena=arena).order_by("-pk").first()
+    Rater.objects.filter(pk=fan.pk).update(user=user)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    client = Client()
+    client.force_login(user)
+    vote = reverse("vote", args=[arena.slug])
+    assert "Your votes here are on hold" in client.get(vote).text
+    address = reverse("object_to_hold", args=[arena.slug])
+    client.post(address, {"objection": "I like it better."})
+    hold = Hold.objects.get(rater=fan)
+    assert hold.objection == "I like it better."
+    assert "We have received your objection" in client.get(vote).text
+    assert "on hold" not in Client().get(vote).text
+
+
+@pytest.mark.parametrize("n_histories", [40, pytest.param(2000, marks=pytest.mark.slow)])
+def test_histories_of_hold_release_and_void_leave_counts_identical(n_histories: int) -> None:
+    arena, _ = attacked(n_honest=2)
+    votes = list(Vote.objects.values_list("pk", "rater"))[:24]
+    Vote.objects.exclude(pk__in=[pk for pk, _ in votes]).delete()
+    raters = Rater.objects.in_bulk({rater for _, rater in votes})
+    before, chance = counts_of(arena), random.Random(1)
+    publish(arena)
+    tallied = bytes(arena.tallies.get(raters="people", category="").cells)
+    for number in range(n_histories):
+        for _ in range(chance.randint(1, 4)):
+            pk, rater = chance.choice(votes)
+            holds.hold(
+                arena=arena,
+                rater=raters[rater],
+                network="",
+                test="favours",
+                evidence={},
+                votes=[*chance.sample([v for v, of in votes if of == rater], 3), pk],
+                now=NOW,
+            )
+            if chance.random() < 0.5 and (held := Hold.objects.open().first()):
+                holds.release(hold=held, by=CLI, reason="fine", now=NOW)
+        if chance.random() < 0.3 and (held := Hold.objects.open().last()):
+            gone = list(held.votes.values_list("pk", flat=True))
+            with transaction.atomic():
+                save = transaction.savepoint()
+                holds.void(hold=held, by=CLI, reason="bad", now=NOW)
+                assert not Vote.objects.live().filter(pk__in=gone).exists()
+                transaction.savepoint_rollback(save)
+        for held in Hold.objects.open():
+            holds.release(hold=held, by=CLI, reason="fine", now=NOW)
+        assert counts_of(arena) == before, number
+        if number % 20 == 0:
+            publish(arena)
+            assert bytes(arena.tallies.get(raters="people", category="").cells) == tallied
+
+
+def test_the_database_refuses_a_second_open_hold_and_one_without_a_reason() -> None:
+    arena, fan = attacked(n_honest=1)
+    fields = {"test": "favours", "evidence": {}, "last_vote_id": 1, "held_at": NOW}
+    Hold.objects.create(arena=arena, rater=fan, **fields)
+    for more, constraint in (
+        ({"rater": fan}, "hold_one_open_per_rater|arena_id, arena_hold.rater_id"),
+        ({}, "hold_of_rater_or_network"),
+        ({"network": "ab", "state": "voided", "decided_at": NOW}, "hold_decided_with_a_reason"),
+    ):
+        with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+            Hold.objects.create(arena=arena, **fields | more)
+    assert Comparison.objects.exists()
