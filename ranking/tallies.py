@@ -248,22 +248,47 @@ class CappedRaters:
     counts : their votes per rater and pair
     weights : the weight of one vote, from 0 to 1, by rater
     share : the share of all votes that each of them is capped at
+    n_raters : how many of them cast too many votes themselves
+    n_networks : how many networks sent too many anonymous votes
     """
 
     counts: VoteCounts = field(default_factory=VoteCounts.none)
     weights: Mapping[int, float] = field(default_factory=dict)
     share: float = 1.0
+    n_raters: int = 0
+    n_networks: int = 0
 
     @classmethod
-    def of(cls, by_rater: VoteCounts, share: float, both_bad_is_tie: bool) -> "CappedRaters":
-        """Who exceeds the share, or twice the average rater; `by_rater`: counts per rater."""
+    def of(
+        cls,
+        by_rater: VoteCounts,
+        share: float,
+        both_bad_is_tie: bool,
+        networks: Mapping[int, str] | None = None,
+        network_share: float = 1.0,
+    ) -> "CappedRaters":
+        """Who exceeds the share, or twice the average rater; `by_rater`: counts per rater.
+
+        `networks`, of anonymous raters: together, those of one network weigh at most
+        `network_share`, or twice the average of networks and all other raters.
+        """
         raters, place = np.unique(by_rater.key("rater"), return_inverse=True)
         votes = by_rater.votes if both_bad_is_tie else by_rater.decided
         cast = summed(place.reshape(-1), votes, len(raters))
         most = largest_share(int((cast > 0).sum()), share)
         weights = capped_weights(cast, most)
+        n_raters, n_networks = int((weights < 1).sum()), 0
+        if networks and len(set(networks.values())) > 1:
+            names = [networks.get(rater, f"rater {rater}") for rater in raters.tolist()]
+            distinct, group = np.unique(names, return_inverse=True)
+            sent = summed(group.reshape(-1), cast * weights, len(distinct))
+            of_group = capped_weights(sent, largest_share(len(distinct), network_share))
+            of_group[~np.isin(distinct, list(networks.values()))] = 1.0
+            weights, n_networks = weights * of_group[group.reshape(-1)], int((of_group < 1).sum())
         pairs = zip(raters.tolist(), weights.tolist(), strict=True)
-        return cls.read(by_rater, {rater: weight for rater, weight in pairs if weight < 1}, most)
+        below = {rater: weight for rater, weight in pairs if weight < 1}
+        capped = cls.read(by_rater, below, most)
+        return replace(capped, n_raters=n_raters, n_networks=n_networks)
 
     @classmethod
     def read(

@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models import Count
 from numpy.typing import NDArray
 
-from arena.models import Rater, Vote
+from arena.models import Rater, Vote, VoteChannel
 from arena.models.voting import VoteQuerySet
 from arena.outcomes import COUNTED, OUTCOMES
 from ranking.models import SnapshotMatrices, Tallied, TallyMember
@@ -155,13 +155,24 @@ def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
     return sorted(str(rater) for rater in Rater.objects.filter(pk__in=voted.values("rater")))
 
 
-def left_out(arena_id: int, raters: str, category: str) -> dict[str, int]:
-    """How many votes of a question do not count, by reason; voided ones are not among them."""
+def networks_of(arena_id: int) -> dict[int, str]:
+    """The network that most of an anonymous rater's counted votes came from, by rater."""
+    votes = Vote.objects.filter(arena=arena_id, tallied=True, channel=VoteChannel.BROWSER)
+    rows = votes.exclude(network="").values_list("rater", "network").annotate(n=Count("pk"))
+    return {rater: network for rater, network, _ in rows.order_by("n", "network")}
+
+
+def left_out(arena_id: int) -> dict[tuple[str, str], dict[str, int]]:
+    """How many votes of each question do not count, by reason; voided ones are not among them."""
     votes = Vote.objects.filter(arena=arena_id, uncounted__isnull=False, voided_at=None)
-    votes = votes.filter(rater__kind=KINDS[TRUSTED.get(raters, raters)])
-    if category:
-        votes = votes.filter(comparison__prompt__category=category)
-    return dict(votes.values_list("uncounted").annotate(n=Count("pk")).order_by("uncounted"))
+    columns = ("rater__kind", "comparison__prompt__category", "uncounted")
+    raters_of = {kind: raters for raters, kind in KINDS.items()}
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for kind, category, reason, n in votes.values_list(*columns).annotate(n=Count("pk")):
+        for name in {"", category or ""}:
+            of_question = counts.setdefault((raters_of[kind], name), {})
+            of_question[reason] = of_question.get(reason, 0) + n
+    return counts
 
 
 # -- The covariance that a snapshot keeps ----------------------------------------------------------

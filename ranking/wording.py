@@ -95,8 +95,14 @@ def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
 
 
 def capped(settings: Mapping[str, Any]) -> str:
-    """Which raters weigh less than their votes; '' if none does."""
-    return capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
+    """Which raters and networks weigh less than their votes; '' if none does."""
+    note = capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
+    n_networks = settings.get("capped_networks", 0)
+    if not n_networks:
+        return note
+    share = _percent(settings["network_share"])
+    whose = "1 network" if n_networks == 1 else f"{n_networks:,} networks each"
+    return f"{note} Anonymous votes from {whose} are capped at {share} of the weight.".strip()
 
 
 # -- Enough votes --------------------------------------------------------------------------------

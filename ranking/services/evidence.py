@@ -1,7 +1,7 @@
 """The input of fits: the tallies of an arena, and the candidates of a board."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
 from ranking.services import vote_log
 from ranking.stats.battles import Battles
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts, pair_battles
-from ranking.votes import Ints
+from ranking.votes import Ints, left_out, networks_of
 
 Question = tuple[str, str]  # raters, category
 
@@ -29,7 +29,8 @@ class BoardEvidence:
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
     juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`: of
     the log of votes that the counts stand on. `rater_share`: of human votes, the share that one
-    rater may weigh; `capped`: the raters that it affects.
+    rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
+    affects.
     """
 
     board: Board
@@ -42,6 +43,9 @@ class BoardEvidence:
     narrowing: str = ""
     log_head: Mapping[str, Any] | None = None
     rater_share: float = 1.0
+    network_share: float = 1.0
+    networks: Callable[[], Mapping[int, str]] = dict
+    left_out: Callable[[], Mapping[str, int]] = dict
     capped: CappedRaters = NOBODY
 
     @cached_property
@@ -50,8 +54,13 @@ class BoardEvidence:
         return pair_battles(self.counts, self.candidates, self.both_bad_is_tie, self.capped)
 
     def capping(self, by_rater: VoteCounts) -> "BoardEvidence":
-        """The same with a cap on the weight of each rater; `by_rater`: the votes per rater."""
-        capped = CappedRaters.of(by_rater, self.rater_share, self.both_bad_is_tie)
+        """The same with a cap on the weight of each rater, and of each anonymous network.
+
+        `by_rater`: the votes per rater.
+        """
+        capped = CappedRaters.of(
+            by_rater, self.rater_share, self.both_bad_is_tie, self.networks(), self.network_share
+        )
         return replace(self, capped=capped)
 
     @property
@@ -71,7 +80,7 @@ class BoardEvidence:
         """A fingerprint of all that the fit depends on: equal digests mean equal numbers."""
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
-        digest = hashlib.sha256(repr((*settings, self.rater_share)).encode())
+        digest = hashlib.sha256(repr((*settings, self.rater_share, self.network_share)).encode())
         digest.update(self.candidates.tobytes())
         return digest.hexdigest()
 
@@ -79,12 +88,24 @@ class BoardEvidence:
 @dataclass(frozen=True, eq=False)
 class ArenaTallies:
     """The tallies of an arena by question, the ids of its active candidates, its log's head, and
-    the share of human votes that one rater may weigh."""
+    the shares of human votes that one rater and one network may weigh."""
 
     tallies: Mapping[Question, Tally]
     active: Sequence[int]
     log_head: Mapping[str, Any] | None
     rater_share: float
+    network_share: float
+    arena_id: int
+
+    @cached_property
+    def networks(self) -> dict[int, str]:
+        """The networks of anonymous raters; read once for all boards, and only if one needs it."""
+        return networks_of(self.arena_id)
+
+    @cached_property
+    def left_out(self) -> dict[Question, dict[str, int]]:
+        """How many votes of each question do not count, by reason."""
+        return left_out(self.arena_id)
 
     def questions(self) -> set[Question]:
         """Each (raters, category) with votes, whether or not the raters are trusted."""
@@ -118,6 +139,9 @@ class ArenaTallies:
             narrowing=narrowing.raters if narrowing else "",
             log_head=self.log_head,
             rater_share=self.rater_share if scored == Raters.PEOPLE else 1.0,
+            network_share=self.network_share if scored == Raters.PEOPLE else 1.0,
+            networks=lambda: self.networks,
+            left_out=lambda: self.left_out.get((scored, board.category), {}),
         )
 
     def _narrowing(self, category: str) -> Tally | None:
@@ -134,4 +158,6 @@ def load_tallies(arena: Arena) -> ArenaTallies:
         list(active.values_list("pk", flat=True)),
         vote_log.head(arena.pk),
         arena.rater_cap / 100,
+        arena.network_share / 100,
+        arena.pk,
     )

@@ -180,7 +180,9 @@ def _settings(evidence: BoardEvidence) -> dict[str, Any]:
         "n_resamples": evidence.board.n_resamples,
         "seed": evidence.board.seed,
         "both_bad": evidence.board.both_bad,
-        "capped_raters": len(evidence.capped.weights),
+        "capped_raters": evidence.capped.n_raters,
+        "capped_networks": evidence.capped.n_networks,
+        "network_share": evidence.network_share,
         "capped_at": evidence.capped.share,
         "versions": _versions(),
     }

@@ -13,12 +13,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import F, Q
 from django.utils import timezone
 
 from arena.models import Import, Vote
-from arena.models.voting import VoteQuerySet
 from ranking.models import EloCheckpoint, LogLink, Tallied, Tally, TallyDelta, TallyMember, VoteLog
 from ranking.services import rebuild, vote_log
 from ranking.services.evidence import Question
@@ -38,7 +36,7 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
     """
     total, trusted = 0, rebuild.tallied_trust(arena_id)
     log = vote_log.open_log(arena_id=arena_id, token=token)
-    for step in (_add_imported, _add_cast, _remove_voided, _remove_uncounted):
+    for step in (_add_imported, _add_cast, _remove):
         while folded := step(log, token, trusted):
             total += folded
     rebuild.sync_trust(arena_id=arena_id, token=token)
@@ -63,35 +61,23 @@ def _add_cast(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
     return len(votes)
 
 
-def _remove_voided(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
-    voided = Vote.objects.to_take_out().filter(voided_at__isnull=False)
-    return _remove(log, token, trusted, voided, Kind.VOIDED, ("voided_at", "void_reason"))
-
-
-def _remove_uncounted(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
-    """Remove votes that are held, or that the arena's rules no longer count."""
-    uncounted = Vote.objects.to_take_out().filter(voided_at=None)
-    return _remove(
-        log, token, trusted, uncounted.annotate(at=Now()), Kind.HELD, ("at", "uncounted")
-    )
-
-
-def _remove(
-    log: VoteLog,
-    token: uuid.UUID,
-    trusted: frozenset[int],
-    rows: VoteQuerySet,
-    kind: str,
-    others: tuple[str, str],
-) -> int:
-    """Remove the first of these votes; `others` names their columns of time and reason."""
-    waiting = rows.filter(arena=log.arena_id).order_by("pk")
-    votes, (at, reasons) = read_votes_with(others, waiting, BATCH, trusted)
+def _remove(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
+    """Remove votes that were voided, then those that are held or ruled out by the arena."""
+    waiting = Vote.objects.to_take_out().filter(arena=log.arena_id)
+    ordered = waiting.order_by(F("voided_at").asc(nulls_last=True), "pk")
+    names = ("voided_at", "void_reason", "uncounted")
+    votes, (at, reasons, uncounted) = read_votes_with(names, ordered, BATCH, trusted)
     if not len(votes):
         return 0
+    kind = Kind.VOIDED if at[0] is not None else Kind.HELD
+    n = sum((time is not None) == (at[0] is not None) for time in at)
+    chosen = np.arange(len(votes)) < n
+    votes, times, why = votes.where(chosen), at[:n], reasons[:n]
+    if kind == Kind.HELD:
+        times, why = (timezone.now(),) * n, uncounted[:n]
     with transaction.atomic():
         _apply(log.arena_id, token, votes, sign=-1)
-        columns = vote_log.removal_columns(votes.pk, at, reasons)
+        columns = vote_log.removal_columns(votes.pk, times, why)
         vote_log.append(log=log, kind=kind, columns=columns)
         Vote.objects.filter(pk__in=votes.pk.tolist()).update(tallied=False)
     return len(votes)

@@ -40,7 +40,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import left_out, rater_names
+from ranking.votes import rater_names
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this m
 SHORTEST_GAP = timedelta(seconds=1)
 LONGEST_GAP = timedelta(seconds=15)
 AFTER_A_FAILURE = timedelta(seconds=15)
+CAPPED = ("n_raters", "n_networks")
 HISTORY_EVERY = timedelta(minutes=10)
 
 
@@ -159,10 +160,9 @@ def _refresh_board(
         logger.error("Board %s is not published: %s", board, error)
         Board.objects.filter(pk=board.pk).update(problem=str(error))
         return None
-    scored = Raters.PEOPLE.value if board.raters == Counted.COMBINED else board.raters
     fitted.fields["settings"] |= {
         "prompts_met": prompts_met(evidence, fitted.standings),
-        "left_out": left_out(board.arena_id, scored, board.category),
+        "left_out": evidence.left_out(),
         "log": evidence.log_head,
     }
     if board.raters in (Raters.JUDGES, Raters.JURIES):
@@ -214,7 +214,9 @@ def _capped_as(evidence: BoardEvidence, lender: Snapshot, token: uuid.UUID) -> B
     cluster_tallies.merge_deltas(arena_id=board.arena_id, raters=board.raters, token=token)
     own = cluster_tallies.stored_raters(board.arena_id, board.category, weights)
     share = lender.settings["capped_at"]
-    return replace(evidence, capped=CappedRaters.read(own, weights, share))
+    capped = CappedRaters.read(own, weights, share)
+    counts = {name: lender.settings.get(f"capped_{name[2:]}", 0) for name in CAPPED}
+    return replace(evidence, capped=replace(capped, **counts))
 
 
 def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCounts:

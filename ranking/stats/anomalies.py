@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
-SHARES = (0.02, 0.1, 0.3, 0.7, 0.95)  # of a group, how many may be rigged
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)  # of a group, how many may be rigged
 SURE = 0.9  # the probability from which a member of a rigged group is taken to be rigged
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
@@ -61,6 +61,9 @@ class Cast:
     @property
     def n_raters(self) -> int:
         return int(self.rater.max(initial=-1)) + 1
+
+    def where(self, chosen: Bools) -> "Cast":
+        return Cast(*(column[chosen] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -104,24 +107,16 @@ def honest_scores(votes: Cast, n_candidates: int) -> Floats:
     is_rigged = (wins == met) & (met >= ALWAYS_WON)
     for _ in range(REFITS):
         own = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
-        theta = _fit(votes, ~own, n_candidates)
+        theta = fit_scores(votes.where(~own), n_candidates)
         ratios, *_ = favour_ratios(votes, theta)
         odds = np.log(PRIOR) + ratios
         is_rigged = (odds > 0).reshape(shape)
     return theta
 
 
-def _fit(votes: Cast, chosen: Bools, n_candidates: int) -> Floats:
+def fit_scores(votes: Cast, n_candidates: int) -> Floats:
     """(K,) Bradley-Terry scores; those that the votes cannot tell are 0."""
-    n = int(chosen.sum())
-    battles = Battles(
-        n_candidates=n_candidates,
-        first=votes.left[chosen],
-        second=votes.right[chosen],
-        score=votes.score[chosen],
-        weight=np.ones(n),
-        count=np.ones(n, np.int64),
-    )
+    battles = Battles.from_arrays(votes.left, votes.right, votes.score, n_candidates=n_candidates)
     return np.nan_to_num(BradleyTerry().fit(battles).theta_)
 
 

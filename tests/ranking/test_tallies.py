@@ -169,3 +169,22 @@ def test_bytes_that_are_something_else_are_refused(spoil):
     packed = VoteCounts.count(*[np.array([v]) for v in (3, 5, 0, np.nan, 1, 1)]).pack()
     with pytest.raises(PackError):
         VoteCounts.of_bytes(spoil(packed))
+
+
+def test_anonymous_raters_of_one_network_weigh_no_more_than_its_share():
+    n = 400  # 100 raters of one network with 3 votes each, and 25 of as many others with 4
+    rater = np.r_[np.repeat(np.arange(1, 101), 3), np.repeat(np.arange(101, 126), 4)]
+    left, right = np.full(n, 3), np.full(n, 5)
+    counts = VoteCounts.count(
+        left, right, np.zeros(n, np.int64), np.full(n, np.nan), np.zeros(n, np.int64), rater
+    )
+    networks = dict.fromkeys(range(1, 101), "one") | {pk: f"n{pk}" for pk in range(101, 113)}
+    capped = CappedRaters.of(counts, 1.0, False, networks, 0.1)
+    weight = capped.weight_of(rater)
+    assert weight[rater <= 100].sum() == pytest.approx(0.1 * weight.sum())
+    assert set(weight[rater > 100]) == {1.0}
+    assert (capped.n_raters, capped.n_networks) == (0, 1)
+    alone = dict.fromkeys(range(1, 126), "one")
+    assert CappedRaters.of(counts, 1.0, False, alone, 0.1).n_networks == 0
+    battles = pair_battles(counts, IDS, False, capped)
+    assert (battles.weight * battles.count).sum() == pytest.approx(weight.sum())

@@ -81,6 +81,33 @@ def test_nothing_served_to_a_stranger_tells_who_wrote_an_answer(
     assert met == 3
 
 
+def identified(arena: Arena, client: Client) -> float:
+    """The share of pairs whose authors everything served tells; a coin decides the rest."""
+    everything = "".join(served(client, arena))
+    rater, shares = make_person(), []
+    while pair := comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now()):
+        shown = Comparison.objects.with_texts().get(pk=pair.pk)
+        texts = (shown.left_response.text, shown.right_response.text)
+        shares.append(1.0 if any(text in everything for text in texts) else 0.5)
+        Comparison.objects.filter(pk=pair.pk).update(skipped_at=timezone.now())
+    assert len(shares) == 36
+    return sum(shares) / len(shares)
+
+
+def test_matching_all_that_a_stranger_is_served_identifies_no_more_than_chance(
+    blind_arena: Arena, client: Client
+) -> None:
+    assert identified(blind_arena, client) <= 0.55
+    update_arena(arena=blind_arena, by=CLI, open_answers=True, held_out=20)
+    assert identified(blind_arena, client) > 0.6  # what an open arena's leaderboard says
+
+
+def test_where_nobody_can_vote_answers_are_open(blind_arena: Arena, client: Client) -> None:
+    blind_arena.pairs.update(shared_prompts=0)
+    Arena.objects.filter(pk=blind_arena.pk).update(held_out=0)
+    assert len(answers_in(served(client, blind_arena))) == 36
+
+
 def test_the_team_reads_the_authors(blind_arena: Arena) -> None:
     assert len(answers_in(served(join(blind_arena.team), blind_arena))) == 36
     battles = token_of(blind_arena.team).get(f"arenas/{blind_arena.slug}/battles/?texts=true")

@@ -1,0 +1,87 @@
+"""Attack a copy of an arena's human votes in memory: what would it cost, and what is held?"""
+
+from argparse import ArgumentParser
+from typing import Any
+
+import numpy as np
+from django.core.management.base import BaseCommand, CommandError
+
+from arena.models import Arena, Candidate
+from ranking.services.anomalies import read
+from ranking.stats.anomalies import Cast, find, held_raters
+from ranking.stats.drills import ATTACKS, fewest_votes, rank_of, with_attack
+
+SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("arena", help="the arena's address")
+        parser.add_argument("--target", help="the candidate to raise; by default the last one")
+        parser.add_argument("--seed", type=int, default=0)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        arena = Arena.objects.filter(slug=options["arena"]).first()
+        if arena is None:
+            raise CommandError(f"There is no arena {options['arena']!r}.")
+        examined = read(arena)
+        names = Candidate.objects.in_bulk(examined.candidates.tolist())
+        labels = [str(names[pk]) for pk in examined.candidates.tolist()]
+        if len(labels) < 2:
+            raise CommandError("People have not compared two candidates here yet.")
+        target = self._target(labels, options["target"], examined.cast)
+        self.stdout.write(
+            f"{len(examined.pk):,} votes by {len(examined.raters):,} raters; the target is"
+            f" {labels[target]}. Nothing is written."
+        )
+        rng = np.random.default_rng(options["seed"])
+        for attack in ATTACKS:
+            self._attack(attack, examined.cast, target, len(labels), rng)
+        self._fragility(examined.cast, labels)
+
+    def _target(self, labels: list[str], name: str | None, cast: Cast) -> int:
+        if name is None:
+            ranks = [rank_of(number, cast, len(labels)) for number in range(len(labels))]
+            return int(np.argmax(ranks))
+        if name not in labels:
+            raise CommandError(f"There is no candidate {name!r}.")
+        return labels.index(name)
+
+    def _attack(
+        self, attack: str, cast: Cast, target: int, n_candidates: int, rng: np.random.Generator
+    ) -> None:
+        """Print the smallest attack that makes the target number one, and what is held of it."""
+        for n_votes in SIZES:
+            attacked = with_attack(attack, cast, target, n_candidates, n_votes, rng)
+            if rank_of(target, attacked, n_candidates) == 1:
+                break
+        else:
+            self.stdout.write(f"{attack}: {n_votes:,} votes are not enough for number one.")
+            return
+        held = held_raters(find(attacked, n_candidates))
+        is_rigged = attacked.rater >= cast.n_raters
+        is_held = np.isin(attacked.rater, list(held))
+        n_honest = sum(rater < cast.n_raters for rater in held)
+        rank = rank_of(target, attacked.where(~is_held), n_candidates)
+        n_raters = attacked.n_raters - cast.n_raters
+        self.stdout.write(
+            f"{attack}: {n_votes:,} votes by {n_raters:,} raters make it number one."
+            f" {100 * is_held[is_rigged].mean():.0f} % of them are held, and {n_honest:,} honest"
+            f" raters; it then has rank {rank}."
+        )
+
+    def _fragility(self, cast: Cast, labels: list[str]) -> None:
+        ranks = [rank_of(number, cast, len(labels)) for number in range(len(labels))]
+        first, second = int(np.argmin(ranks)), ranks.index(2) if 2 in ranks else None
+        if second is None:
+            self.stdout.write("Two candidates share the first rank, so one vote decides.")
+            return
+        for change in ("dropping", "adding", "flipping"):
+            n = fewest_votes(change, cast, first, second, len(labels))
+            number = f"{n:,} vote{'' if n == 1 else 's'}" if n else "no number of votes"
+            self.stdout.write(
+                f"By {change}, {number} between {labels[first]} and {labels[second]} would put"
+                f" {labels[second]} first."
+            )
