@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('ranking', '0011_home_page'),
+        ('ranking', '0012_backups'),
     ]
 
     operations = [
