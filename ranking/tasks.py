@@ -48,6 +48,7 @@ def sweep_boards() -> None:
 
 @shared_task
 def examine_votes() -> None:
-    """Hold votes that look rigged, in the arenas with votes that nobody has examined."""
-    for arena_id in anomalies.arenas_to_examine():
-        anomalies.examine(arena_id=arena_id, now=timezone.now())
+    """Hold votes that look rigged, in the arenas where people voted a moment ago."""
+    now = timezone.now()
+    for arena_id in anomalies.arenas_to_examine(now=now):
+        anomalies.examine(arena_id=arena_id, now=now)

@@ -311,9 +311,6 @@ class ArenaRefresh(models.Model):
     seconds = models.FloatField(default=0)
     problem = models.TextField(blank=True, help_text="What broke the last refresh.")
     page_epoch = models.PositiveIntegerField(default=0, editable=False)
-    examined_vote_id = models.BigIntegerField(
-        default=0, editable=False, help_text="The newest vote that anomalies were looked for in."
-    )
 
     objects = ArenaRefreshQuerySet.as_manager()
 

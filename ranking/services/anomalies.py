@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ from django.db.models import Exists, OuterRef, Q
 from arena.models import Arena, Comparison, Hold, Rater, Uncounted, Vote, VoteChannel
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.services import holds
-from ranking.models import ArenaRefresh
 from ranking.stats import anomalies
 from ranking.stats.anomalies import Cast, Suspicion
 from ranking.votes import Bools, Ints
 
 LEAST_RATERS = 10  # with fewer, taste cannot be told from fraud
+RECENT = timedelta(minutes=3)  # an examination is due every minute
+LATEST = 5_000  # votes of the whole site, among which the recent ones are
 NEWEST = 20_000  # votes that are read; older ones were examined before
 OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)
 COLUMNS = ("pk", "rater", "network", "comparison__left", "comparison__right", "outcome")
@@ -38,25 +39,23 @@ class Examined:
         return [int(pk) for pk in self.pk[chosen]]
 
 
-def arenas_to_examine() -> list[int]:
-    """The arenas with open votes that nobody has examined; those of members are never examined."""
-    newer = Vote.objects.filter(
-        arena=OuterRef("arena"), pk__gt=OuterRef("examined_vote_id"), channel__in=OPEN
-    )
-    rows = ArenaRefresh.objects.exclude(arena__voters=Arena.Voters.MEMBERS).filter(Exists(newer))
-    return list(rows.values_list("arena", flat=True))
+def arenas_to_examine(*, now: datetime) -> list[int]:
+    """The arenas with open votes of the last minutes; those of members are never examined."""
+    latest = Vote.objects.order_by("-pk").values("pk")[:LATEST]
+    votes = Vote.objects.filter(pk__in=list(latest.values_list("pk", flat=True)))
+    recent = votes.filter(channel__in=OPEN, cast_at__gte=now - RECENT)
+    by_others = recent.exclude(arena__voters=Arena.Voters.MEMBERS)
+    return sorted(set(by_others.values_list("arena", flat=True)))
 
 
 def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     """Test the arena's votes, and hold those that look rigged; running it twice holds no more."""
     arena = Arena.objects.get(pk=arena_id)
-    newest = Vote.objects.filter(arena=arena).order_by("-pk").values_list("pk", flat=True).first()
     examined = read(arena)
     found = []
     if arena.voters != Arena.Voters.MEMBERS and len(examined.raters) >= LEAST_RATERS:
         suspicions = suspicions_of(arena, examined)
         found = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
-    ArenaRefresh.objects.filter(arena=arena).update(examined_vote_id=newest or 0)
     return [hold for holds_made in found for hold in holds_made]
 
 

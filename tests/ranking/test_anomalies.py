@@ -1,6 +1,7 @@
 """Votes that look rigged are held with their evidence, reviewed, and released or voided."""
 
 import random
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -63,7 +64,8 @@ def test_rigged_votes_are_held_count_nowhere_and_the_leaderboard_says_how_many()
     page = " ".join(Client().get(reverse("board", args=[arena.slug])).text.split())
     assert f"{RIGGED} votes not counted: {RIGGED} held for review." in page
     assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
-    assert arena.pk not in anomalies.arenas_to_examine()
+    assert anomalies.arenas_to_examine(now=NOW) == [arena.pk]
+    assert anomalies.arenas_to_examine(now=NOW + timedelta(minutes=10)) == []
     held = AuditEntry.objects.get(action="held votes")
     assert (held.details["votes"], held.by) == (RIGGED, "a rule of the arena")
 

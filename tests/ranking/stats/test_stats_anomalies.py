@@ -80,6 +80,6 @@ def test_whoever_skips_all_but_one_candidate_s_pairs_is_found() -> None:
 @pytest.mark.parametrize("attack", Attack)
 def test_attacks_are_held_and_honest_raters_are_not(attack: Attack) -> None:
     held, honest = np.mean([found_in(cast_board(attack, seed)) for seed in range(2)], axis=0)
-    assert honest <= 0.02
+    assert honest <= 0.03
     if attack.is_concentrated:
         assert held >= 0.85
