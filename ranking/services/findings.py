@@ -267,7 +267,8 @@ def _ties(pairs: Battles) -> dict[str, Any] | None:
 
 def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
     """Style-controlled scores; None without votes on answers whose style is counted."""
-    counts = estimate.clustered.where(estimate.clustered.key("prompt") > 0)
+    has_prompt = estimate.clustered.key("prompt") > 0
+    counts = estimate.clustered.where(has_prompt)
     answers, features = read_styles(estimate.evidence.board.arena_id)
     first, second = (_places(answers, counts, side) for side in ("first", "second"))
     is_counted = (first >= 0) & (second >= 0)
@@ -275,7 +276,10 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
         return None
     counts, first, second = counts.where(is_counted), first[is_counted], second[is_counted]
     is_tie, capped = estimate.evidence.both_bad_is_tie, estimate.evidence.capped
-    rows = outcome_rows(counts, is_tie)
+    rows, weight = outcome_rows(counts, is_tie), None
+    if capped.weights:  # the discounts are shares of all votes, also of those on unknown prompts
+        discounts = capped.discounts(estimate.clustered, is_tie)[has_prompt][is_counted]
+        weight = discounts[rows.place, rows.kind]
     candidates = estimate.evidence.candidates
     differences = style_differences(features[first], features[second])
     model = StyledBradleyTerry(confidence=CONFIDENCE)
@@ -285,7 +289,7 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
             np.searchsorted(candidates, counts.key("second"))[rows.place],
             rows.score,
             differences[rows.place],
-            weight=rows.weight(counts, is_tie, capped),
+            weight=weight,
             cluster=prompt_codes(counts)[rows.place],
             n_candidates=len(candidates),
             count=rows.count,
