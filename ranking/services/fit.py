@@ -109,7 +109,6 @@ def compose(
     standings = _standings(evidence, scores, measured, elo)
     if measured.findings.get("leader") is None:
         _share_first_place(standings)
-    standings = _standings(evidence, scores, measured, elo)
     for i, standing in enumerate(standings):
         standing.shrunk = _number(shrinkage.ratings_[i])
         standing.shrunk_low = _number(shrinkage.low_[i])
