@@ -179,7 +179,7 @@ def test_everybody_with_votes_has_a_shrunk_score_and_a_second_group_its_ranking(
 ) -> None:
     arena = make_arena(n_candidates=7, n_prompts=10, slug="two-groups")
     a, b, best, c, d, e, nobody = arena.candidates.order_by("pk")
-    raters = cycle([make_person() for _ in range(6)])
+    raters = cycle([make_person() for _ in range(7)])
     for turn, prompt in enumerate(arena.prompts.order_by("pk")):
         make_vote(arena, a, b, "left" if turn % 3 else "right", prompt, next(raters))
         make_vote(arena, c, d, "left" if turn % 3 else "right", prompt, next(raters))
