@@ -14,6 +14,7 @@ from ranking.models import (
     EloCheckpoint,
     EloInterval,
     HomePage,
+    LogLink,
     RaterTally,
     ResponseStyle,
     Snapshot,
@@ -23,6 +24,7 @@ from ranking.models import (
     Tally,
     TallyDelta,
     TallyMember,
+    VoteLog,
 )
 
 
@@ -167,3 +169,16 @@ class ResponseStyleAdmin(PublishedAdmin):
 @admin.register(Backup)
 class BackupAdmin(PublishedAdmin):
     list_display = ["made_at", "size", "is_encrypted"]
+
+
+# -- The log of votes ------------------------------------------------------------------------------
+
+
+@admin.register(VoteLog)
+class VoteLogAdmin(StoredAdmin):
+    list_display = ["__str__"]
+
+
+@admin.register(LogLink)
+class LogLinkAdmin(StoredAdmin):
+    list_display = ["__str__"]

@@ -264,4 +264,5 @@ def _e(log_evidence: float) -> float:
 
 
 def held_raters(found: Sequence[Suspicion]) -> set[int]:
+    """The raters whose votes a suspicion is about."""
     return {rater for suspicion in found for rater in suspicion.raters}

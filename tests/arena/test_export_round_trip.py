@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from arena.actors import Actor
 from arena.api.prompts import KIND as PROMPTS_OF_REQUESTS
-from arena.api.prompts import KIND as RESPONSES_OF_REQUESTS
+from arena.api.prompts import RESPONSE_KIND as RESPONSES_OF_REQUESTS
 from arena.files.tables import PROMPTS, RESPONSES, read_table
 from arena.models import Arena, Prompt, Rater, Response, Team
 from arena.services.arenas import create_arena

@@ -80,15 +80,15 @@ def test_it_takes_as_many_rows_at_once_as_the_api() -> None:
      *(2**31 - 1, 2**31, 10**6, 10**6 + 1, "1e99", "0x1", "NaN", "inf", "1_0", "\u0663")],
 )  # fmt: skip
 def test_it_takes_the_numbers_that_the_api_takes(name: str, value: Any) -> None:
-    from arena.api.prompts import KIND
+    from arena.api.prompts import RESPONSE_KIND
 
     row = {"prompt_id": "p1", "text": "x", name: value}
-    _, problems = KIND.read([row])
+    _, problems = RESPONSE_KIND.read([row])
     assert bool(ringside._wrong_with(row)) == bool(problems)
 
 
 def test_an_answer_has_the_members_that_the_api_takes() -> None:
-    from arena.api.prompts import KIND
+    from arena.api.prompts import RESPONSE_KIND
 
     # Exports name the candidate in each row; a program names it in the address.
-    assert {*ringside.ANSWER} == {*KIND.columns.names} - {"candidate"}
+    assert {*ringside.ANSWER} == {*RESPONSE_KIND.columns.names} - {"candidate"}

@@ -44,12 +44,12 @@ def as_shown(body: dict[str, Any]) -> Sent:
 
 def test_list_ranked_as_shown_prefers_the_first_position(local: FakeServer) -> None:
     local.otherwise = as_shown
-    arena = make_arena(4, 6)
+    arena = make_arena(4, 5)
     for judgement in judged_run(arena, f"{LOCAL}@listwise").judgements.all():
         vote_like(judgement)
     epoch = Epoch.objects.get()
     items = arena_items(epoch, arena)
-    assert len(items) == 36
+    assert len(items) == 30
     assert {(item.forward, item.reverse) for item in items} == {("left", "right")}
     report = measure_arena(epoch=epoch, arena=arena, now=timezone.now()).report
     assert (report["first_position"]["value"], report["flips"]["value"]) == (1, 1)
