@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import choix
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
@@ -429,6 +428,8 @@ def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9)
     (I-LSR, Maystre and Grossglauser 2015), which shares only the maximum with Newton's method.
     Raises NotConvergedError if choix does not converge.
     """
+    import choix  # noqa: PLC0415  (it loads scipy.stats: half a second that few callers need)
+
     if not model.ranked_.any():
         return 0.0
     wins = battles.among(model.ranked_).wins()
