@@ -83,7 +83,7 @@ def test_an_arena_offers_its_own_reasons(arena):
         {"side": "left", "comment": "A comment on one side."},
         {"side": "both", "tag": "clear"},
         {"side": "both"},
-        {"side": "middle", "tag": "clear"},
+        {"side": "mid", "tag": "clear"},
     ],
 )
 def test_the_database_refuses_what_is_neither_tag_nor_comment(arena, fields):
