@@ -191,7 +191,7 @@
     isQuestioned = true;
     event.preventDefault();
     event.stopImmediatePropagation();
-    tell("That was faster than anyone can read. If you mean it, press again.", "notice warn");
+    tell("That was fast. Press again to confirm.", "notice warn");
   }, true);
 
   // Without its query, a reload shows no notice about an earlier pair.
