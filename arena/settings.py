@@ -56,6 +56,7 @@ with stop_on_bad_value():
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
     API_REQUESTS_PER_MINUTE = conf.read_limits(env)
     TRUST_LIMITS = conf.read_trust_limits(env)
+    STOP_HOPELESS_JUDGES = env.bool("STOP_HOPELESS_JUDGES", True)
     METRICS_TOKEN: str = (
         env.str("METRICS_TOKEN", "") or conf.text_of_file(env, "METRICS_TOKEN_FILE") or ""
     )

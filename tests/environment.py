@@ -47,6 +47,7 @@ OPERATORS_SETTINGS = [
     "RINGSIDE_ENV",
     "SECRET_KEY_FILE",
     "SIGN_UP",
+    "STOP_HOPELESS_JUDGES",
     "TRUSTED_PROXIES",
     "VOTES_PER_MINUTE",
     "VOTE_LOG_HEADS",
@@ -66,6 +67,7 @@ def enter(home: Path, database: str) -> None:
         "DJANGO_SETTINGS_MODULE": "arena.settings",
         "RINGSIDE_HOME": str(home),
         "SECRET_KEY": "tests-only-" + "k" * 50,
+        "STOP_HOPELESS_JUDGES": "no",  # the fake server's judges need not agree with themselves
         "DATABASE_URL": POSTGRES_URL if database == "postgres" else sqlite,
     }
     from django.conf import settings

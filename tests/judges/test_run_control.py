@@ -206,7 +206,10 @@ def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
 # -- A hopeless judge ------------------------------------------------------------------------------
 
 
-def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(local: FakeServer) -> None:
+def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(
+    local: FakeServer, settings: Any
+) -> None:
+    settings.STOP_HOPELESS_JUDGES = True
     local.otherwise = better_is("A")
     run = work_off(order(make_arena(2, 40), LOCAL, per_pair=40))
     assert run.state == "paused"
@@ -216,7 +219,8 @@ def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(local: FakeServ
     assert work_off(run).state == "done"  # whoever resumes it has decided
 
 
-def test_a_judge_at_the_ceiling_of_flips_goes_on(local: FakeServer) -> None:
+def test_a_judge_at_the_ceiling_of_flips_goes_on(local: FakeServer, settings: Any) -> None:
+    settings.STOP_HOPELESS_JUDGES = True
     steady, biased, asked = prefers("-0 of"), better_is("A"), count()
 
     def flips_often(body: Any) -> Any:
