@@ -1,9 +1,14 @@
 """The form of an arena's settings."""
 
+from typing import Any
+
 from django import forms
 
 from arena.models import Arena
 from arena.models.arenas import FAULTS, STRENGTHS, length_limit
+
+# Settings that stay as they are, or get their default, if a form leaves them out.
+KEPT = {"held_out", "rater_cap", "self_identifying", "counts", "network_share"}
 
 
 class ArenaForm(forms.Form):
@@ -51,6 +56,7 @@ class ArenaForm(forms.Form):
     )
     held_out = forms.IntegerField(
         label="Prompts held out",
+        required=False,
         min_value=0,
         max_value=100,
         initial=20,
@@ -58,6 +64,7 @@ class ArenaForm(forms.Form):
     )
     rater_cap = forms.IntegerField(
         label="Weight of one rater",
+        required=False,
         min_value=1,
         max_value=100,
         initial=10,
@@ -87,12 +94,14 @@ class ArenaForm(forms.Form):
     )
     self_identifying = forms.ChoiceField(
         label="Answers that reveal their author (“As Claude, …”)",
+        required=False,
         choices=Arena.SelfIdentifying.choices,
         initial=Arena.SelfIdentifying.DROP,
         widget=forms.RadioSelect,
     )
     counts = forms.ChoiceField(
         label="Whose votes count",
+        required=False,
         choices=Arena.Counts.choices,
         initial=Arena.Counts.ANYONE,
         widget=forms.RadioSelect,
@@ -104,6 +113,7 @@ class ArenaForm(forms.Form):
     )
     network_share = forms.IntegerField(
         label="Share of one network",
+        required=False,
         min_value=1,
         max_value=100,
         initial=10,
@@ -117,6 +127,14 @@ class ArenaForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="What makes an answer better. If empty, judges use the criteria of their rubric.",
     )
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        return {
+            name: value
+            for name, value in given.items()
+            if name not in KEPT or value not in (None, "")
+        }
 
     @classmethod
     def of(cls, arena: Arena) -> "ArenaForm":

@@ -163,7 +163,7 @@ def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
 ) -> None:
     add_endpoint(settings, "local")
     run_drift_checks(now=NOW + timedelta(days=1))
-    assert "The price of judge-7b-2024-07-01 at local is not known" in caplog.text
+    assert "judge-7b-2024-07-01 at local has no " in caplog.text
     assert drift_reasons() == ["baseline"]
 
 
