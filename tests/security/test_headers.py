@@ -19,7 +19,9 @@ from tests.security.world import make_world
 pytestmark = pytest.mark.slow
 IN_FRAMES = {"embed_board", "badge"}
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(?!\s*</script>)|\son\w+=\"|\sstyle=\"|<style")
-ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//")
+# A canonical address is a statement, not a request.
+LINK = r"link(?! rel=\"canonical\")"
+ELSEWHERE = re.compile(rf"<(?:script|{LINK}|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//")
 DATA = re.compile(r'<script[^>]*type="application/json"[^>]*>')
 
 
