@@ -62,7 +62,7 @@ def vote_ten_times(page: Any, url: str) -> None:
     page.goto(f"{url}a/sample/vote/")
     for key in ["ArrowLeft", "ArrowRight", "t", "b", "ArrowLeft"] * 2:
         pair = page.locator("#ballot .pair").get_attribute("data-key")
-        page.wait_for_timeout(1500)  # or the page asks whether that was meant
+        page.wait_for_timeout(3100)  # or the page asks whether that was meant
         page.keyboard.press(key)
         page.locator(f'#ballot .pair:not([data-key="{pair}"])').wait_for()
 
