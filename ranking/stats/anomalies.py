@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlog1py
-from scipy.stats import hypergeom
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
@@ -241,6 +240,8 @@ def skips(rater: Ints, left: Ints, right: Ints, voted: Bools, n_candidates: int)
     e-value by 1 / (2 sqrt(p)) (Vovk and Wang 2021, "E-values: calibration, combination and
     applications").
     """
+    from scipy.stats import hypergeom  # noqa: PLC0415  (half a second; only a task needs it)
+
     found = []
     for number in np.unique(rater).tolist():
         own = rater == number

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control, norm
+from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +42,8 @@ def over_named(
     named, explained : (N,) votes of each group that name the reason, and that name any
     named_elsewhere, explained_elsewhere : (N,) the same of the votes it is compared with
     """
+    from scipy.stats import false_discovery_control  # noqa: PLC0415  (half a second to load)
+
     if not len(named):
         return OverNamed(np.empty(0), np.empty(0), np.empty(0))
     everywhere = np.maximum(explained + explained_elsewhere, 1)
@@ -51,4 +53,4 @@ def over_named(
     no_elsewhere = explained_elsewhere - named_elsewhere + PRIOR * (1 - rate)
     log_odds = np.log(yes / no) - np.log(yes_elsewhere / no_elsewhere)
     error = np.sqrt(1 / yes + 1 / no + 1 / yes_elsewhere + 1 / no_elsewhere)
-    return OverNamed(log_odds, error, false_discovery_control(norm.sf(log_odds / error)))
+    return OverNamed(log_odds, error, false_discovery_control(ndtr(-log_odds / error)))
