@@ -280,7 +280,8 @@ def _pause_if_hopeless(run_id: int, asker: str, now: datetime) -> None:
     if not settings.STOP_HOPELESS_JUDGES:
         return
     own = Judgement.objects.filter(run=run_id, epoch__asker=asker)
-    ended = list(own.settled().values_list("state", "flipped")[:MOST_LOOKED_AT])
+    first = own.settled().order_by("settled_at", "pk")
+    ended = list(first.values_list("state", "flipped")[:MOST_LOOKED_AT])
     flips = sum(flipped is True for _, flipped in ended)
     unreadable = sum(state == State.UNREADABLE for state, _ in ended)
     if len(ended) < FEWEST_TO_DESPAIR or flips + unreadable < USELESS * len(ended):
