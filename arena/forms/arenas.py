@@ -52,7 +52,7 @@ class ArenaForm(forms.Form):
         label="Everyone can read who wrote which answer",
         required=False,
         help_text="Otherwise only the team and those who have voted on a pair can, until its prompt"
-        " is archived. Whoever knows the authors cannot vote blind; the leaderboard says so.",
+        " is archived. Anyone who knows the authors can’t vote blind; the leaderboard says so.",
     )
     held_out = forms.IntegerField(
         label="Prompts held out",
@@ -83,14 +83,14 @@ class ArenaForm(forms.Form):
         required=False,
         initial="\n".join(STRENGTHS),
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What raters can name after a vote about the better answer, one per line.",
+        help_text="What raters can name in favour of the better answer after a vote, one per line.",
     )
     faults = forms.CharField(
         label="Reasons against an answer",
         required=False,
         initial="\n".join(FAULTS),
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="The same about the other answer, one per line. Empty both to ask for none.",
+        help_text="What they can name against the other one, one per line. Leave both empty to ask for none.",
     )
     self_identifying = forms.ChoiceField(
         label="Answers that reveal their author (“As Claude, …”)",

@@ -49,7 +49,7 @@ ANOTHER_KEY = "A" * 43 + "="
 
 @pytest.fixture
 def arena(db: None) -> Arena:
-    """Three candidates, eight prompts, 24 votes of one person."""
+    """Three candidates, four prompts, 24 votes of one person."""
     return make_voted_arena(n_prompts=4, rounds=2)
 
 
