@@ -90,7 +90,7 @@ class ArenaForm(forms.Form):
         required=False,
         initial="\n".join(FAULTS),
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What they can name against the other one, one per line. Leave both empty to ask for none.",
+        help_text="What they can name against the other one. Leave both empty to ask for none.",
     )
     self_identifying = forms.ChoiceField(
         label="Answers that reveal their author (“As Claude, …”)",
