@@ -380,7 +380,7 @@ def fill_with(arena: Arena, n: int) -> None:
     asked, pair = arena.prompts.order_by("pk")[0], arena.candidates.order_by("pk")[:2]
     answers = [Response.objects.get(prompt=asked, candidate=one) for one in pair]
     rater = make_person()
-    for _ in range(n // 5000):
+    for _ in range(n // 2000):  # PostgreSQL takes 65,535 parameters at once
         made = Comparison.objects.bulk_create(
             Comparison(
                 arena=arena,
@@ -391,7 +391,7 @@ def fill_with(arena: Arena, n: int) -> None:
                 left_response=answers[0],
                 right_response=answers[1],
             )
-            for _ in range(5000)
+            for _ in range(2000)
         )
         Vote.objects.bulk_create(
             Vote(arena=arena, comparison=one, rater=rater, outcome="left", cast_at=timezone.now())
