@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Avg, Count, F, Max, Min, Q, QuerySet, Sum
+from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunAsker
@@ -23,6 +23,7 @@ from judges.models import (
     Judgement,
     JuryVerdict,
     LabelSet,
+    RunJudge,
 )
 from judges.services.trust import TrustPlace, problems_of, trust_profile
 from judges.services.verdicts import FeedbackShare, count_feedback, feedback_shares, orient_outcome
@@ -496,10 +497,14 @@ def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
 
 
 def _listed_runs(actor: Actor) -> QuerySet[Run]:
-    """Trials, and the runs of arenas that are listed for `actor`."""
+    """Runs on labels, and in arenas, that are listed for `actor`."""
     if actor.is_operator:
         return Run.objects.all()
-    return Run.objects.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
+    hidden = RunJudge.objects.filter(run=OuterRef("pk"), labels_in__isnull=False).exclude(
+        labels_in__in=LabelSet.objects.listed_for(actor)
+    )
+    listed = Q(arena__in=Arena.objects.listed_for(actor))
+    return Run.objects.filter(listed | Q(arena=None) & ~Exists(hidden))
 
 
 def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding]:

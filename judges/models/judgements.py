@@ -8,18 +8,20 @@ from django.db.models.functions import Now
 from arena import outcomes
 from arena.models import Call, Comparison, Run
 from judges.models.judges import Epoch
-from judges.models.labels import LabelItem
+from judges.models.labels import LabelItem, LabelSet
 
 
 class RunJudge(models.Model):
     """A judge of a run, in one epoch; a jury is listed besides its members.
 
-    `own_family`: it judges answers of its own model family too. `hopeless_at`: it was paused as
-    most of its first verdicts were of no use; once resumed, it is not paused for that again.
+    `labels_in`: the labels that a run outside any arena is about. `own_family`: it judges answers
+    of its own model family too. `hopeless_at`: it was paused as most of its first verdicts were of
+    no use; once resumed, it is not paused for that again.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="run_judges")
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="run_judges")
+    labels_in = models.ForeignKey(LabelSet, models.PROTECT, null=True, blank=True, related_name="+")
     own_family = models.BooleanField(default=False)
     hopeless_at = models.DateTimeField(null=True, blank=True)
 

@@ -19,13 +19,17 @@ SCRIPTED = "scripted"
 
 class JudgeQuerySet(models.QuerySet["Judge"]):
     def listed_for(self, actor: "Actor") -> "JudgeQuerySet":
-        """Judges used in a label run, or in an arena that is listed for `actor`.
+        """Judges used on labels, or in an arena, that are listed for `actor`.
 
-        A judge that was used only in private arenas is not listed for anybody else.
+        A judge that was used only in private arenas, or on their votes and answers, is not listed
+        for anybody else.
         """
         if actor.is_operator:
             return self.all()
-        in_label_run = Q(run_judges__run__isnull=False, run_judges__run__arena=None)
+        in_label_run = Q(run_judges__run__isnull=False, run_judges__run__arena=None) & (
+            Q(run_judges__labels_in=None)
+            | Q(run_judges__labels_in__in=LabelSet.objects.listed_for(actor))
+        )
         listed = Q(run_judges__run__arena__in=Arena.objects.listed_for(actor))
         return self._with_epochs(in_label_run | listed)
 
@@ -163,10 +167,11 @@ def asker_of(digest: str, number: int) -> str:
 
 class CalibrationQuerySet(models.QuerySet["Calibration"]):
     def listed_for(self, actor: "Actor") -> "CalibrationQuerySet":
-        """Calibrations on labelled items, or in an arena that is listed for `actor`."""
+        """Calibrations on labels, or in an arena, that are listed for `actor`."""
         if actor.is_operator:
             return self.all()
-        return self.filter(Q(arena=None) | Q(arena__in=Arena.objects.listed_for(actor)))
+        on_labels = Q(label_set__in=LabelSet.objects.listed_for(actor))
+        return self.filter(on_labels | Q(arena__in=Arena.objects.listed_for(actor)))
 
 
 class Calibration(models.Model):

@@ -1,5 +1,7 @@
 """Human labels, against which judges are calibrated."""
 
+from typing import TYPE_CHECKING
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -8,9 +10,24 @@ from django.db.models.functions import Now
 from arena import outcomes
 from arena.models import Arena, Candidate, Team
 
+if TYPE_CHECKING:
+    from arena.actors import Actor
+
+
+class LabelSetQuerySet(models.QuerySet["LabelSet"]):
+    def listed_for(self, actor: "Actor") -> "LabelSetQuerySet":
+        """Files of labels, and what was made from an arena that is listed for `actor`."""
+        if actor.is_operator:
+            return self.all()
+        listed = Arena.objects.listed_for(actor)
+        return self.filter(Q(from_arena=False) | Q(arena__in=listed))
+
 
 class LabelSet(models.Model):
-    """A file of labels, or honeypots made from an arena's answers; identified by its content."""
+    """A file of labels, or an arena's human votes or honeypots; identified by its content.
+
+    What was made from an arena is listed where the arena is; once it is deleted, for operators.
+    """
 
     class Kind(models.TextChoices):
         PAIRS = "pairs", "Which of two answers is better"
@@ -20,12 +37,19 @@ class LabelSet(models.Model):
     name = models.CharField(max_length=200, unique=True)
     kind = models.CharField(max_length=10, choices=Kind)
     digest = models.CharField(max_length=64, unique=True)
+    from_arena = models.BooleanField(default=False, db_default=False)
+    arena = models.ForeignKey(Arena, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
+
+    objects = LabelSetQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind__in=["pairs", "scores", "honeypots"]), name="label_set_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(arena=None) | Q(from_arena=True), name="label_set_arena_is_its_source"
             ),
         ]
 

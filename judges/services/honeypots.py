@@ -71,7 +71,7 @@ def make_honeypots(
     drafts = draft_honeypots(arena=arena, seed=seed, prompts=prompts, reply_form=reply_form)
     digest = hashlib.sha256(json.dumps(sorted(item.key for item in drafts)).encode()).hexdigest()
     try:
-        return _stored(digest) or _store(f"Honeypots from {arena.slug}", digest, drafts)
+        return _stored(digest) or _store(arena, digest, drafts)
     except IntegrityError:  # somebody else made the same ones at the same moment
         label_set = _stored(digest)
         if label_set is None:
@@ -84,9 +84,14 @@ def _stored(digest: str) -> LabelSet | None:
 
 
 @transaction.atomic
-def _store(name: str, digest: str, drafts: list[LabelItem]) -> LabelSet:
-    kind = LabelSet.Kind.HONEYPOTS
-    label_set = LabelSet.objects.create(name=free_name(name), kind=kind, digest=digest)
+def _store(arena: Arena, digest: str, drafts: list[LabelItem]) -> LabelSet:
+    label_set = LabelSet.objects.create(
+        name=free_name(f"Honeypots from {arena.slug}"),
+        kind=LabelSet.Kind.HONEYPOTS,
+        digest=digest,
+        from_arena=True,
+        arena=arena,
+    )
     for item in drafts:
         item.labels_in = label_set
     LabelItem.objects.bulk_create(drafts, batch_size=BATCH)

@@ -97,7 +97,8 @@ class LabelRunHandler(JudgementRunHandler):
         return Run(kind=Run.Kind.JUDGE, per_pair=1, votes_wanted=votes)
 
     def begin(self, order: LabelOrder, run: Run, now: datetime) -> "LabelRunWriter":
-        add_judge(run=run, epoch=order.epoch, own_family=True)
+        labels_in = order.items[0].labels_in
+        add_judge(run=run, epoch=order.epoch, labels_in=labels_in, own_family=True)
         return LabelRunWriter(order, run, now)
 
 

@@ -227,13 +227,14 @@ def _nobody(taken: Iterable[str]) -> str:
 BATCH = 500
 
 
-def add_labels(*, file: LabelFile, name: str) -> LabelSet:
+def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> LabelSet:
     """Store the labels of a file in one transaction; the same content is stored only once.
 
-    `name` is for people; where another set has it, a number is appended.
+    `name` is for people; where another set has it, a number is appended. `arena` is the one whose
+    votes they are, if they are.
     """
     try:
-        return stored_labels(file) or _store(file, name)
+        return stored_labels(file) or _store(file, name, arena)
     except IntegrityError:  # somebody else stored the same at the same moment
         label_set = stored_labels(file)
         if label_set is None:
@@ -271,8 +272,14 @@ def _draw(seed: str, key: str) -> bytes:
 
 
 @transaction.atomic
-def _store(file: LabelFile, name: str) -> LabelSet:
-    labels_in = LabelSet.objects.create(name=free_name(name), kind=file.kind, digest=file.digest)
+def _store(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
+    labels_in = LabelSet.objects.create(
+        name=free_name(name),
+        kind=file.kind,
+        digest=file.digest,
+        from_arena=arena is not None,
+        arena=arena,
+    )
     drafts = [_item(labels_in, item) for item in file.items]
     items = LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
     Label.objects.bulk_create(

@@ -20,7 +20,7 @@ from arena.services import runs
 from arena.services.locks import exclusive_lock, lock_arena, retry_on_deadlock
 from arena.services.pairs import take_side
 from judges.core.injection import find_suspicious
-from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
+from judges.models import Epoch, Judgement, JuryVerdict, LabelSet, RunJudge
 from judges.services import subjects
 from judges.services.calls import JudgeCallHandler
 from judges.services.planning import JudgeOrder, Member, PlannedComparison, answer_orders, calls_for
@@ -323,10 +323,12 @@ def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
     return exclusive_lock(f"order-{arena.pk}", busy=JudgeError(BUSY))
 
 
-def add_judge(*, run: Run, epoch: Epoch, own_family: bool = False) -> None:
-    """Record that a run asks this judge."""
+def add_judge(
+    *, run: Run, epoch: Epoch, own_family: bool = False, labels_in: LabelSet | None = None
+) -> None:
+    """Record that a run asks this judge, about these labels where it is not in an arena."""
     judge = epoch.judge
-    RunJudge.objects.create(run=run, epoch=epoch, own_family=own_family)
+    RunJudge.objects.create(run=run, epoch=epoch, own_family=own_family, labels_in=labels_in)
     RunAsker.objects.create(run=run, asker=epoch.asker, endpoint=judge.endpoint, model=judge.model)
 
 

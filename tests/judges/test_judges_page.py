@@ -1,20 +1,28 @@
 """The judges' leaderboard, and the page of one judge."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.actors import CLI
+from arena.models import Arena, Team
+from arena.services.arenas import delete_arena
 from judges.models import (
     Calibration,
     DriftCheck,
     DriftCheckSet,
+    Epoch,
     Judge,
     Judgement,
     LabelSet,
+    RunJudge,
 )
+from judges.reports import report_on_judge
 from judges.services.calibration import measure_labels
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
@@ -23,14 +31,20 @@ from judges.services.registry import (
     register_jury,
 )
 from judges.services.verdicts import give_feedback
-from tests.factories import make_arena
+from tests.factories import make_arena, make_person
+from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (
+    LOCAL,
+    answer_verdicts,
     ask_and_measure,
+    issue_pair,
     make_labels,
     order,
     page_text,
     register_used_judge,
+    run_command,
     signed_in,
+    vote_on,
     with_run,
     work_off,
 )
@@ -263,3 +277,63 @@ def test_a_jury_leads_to_its_judges(client: Client) -> None:
 
 def test_there_is_no_page_of_nobody(client: Client) -> None:
     assert client.get(reverse("judge", args=[999])).status_code == 404
+
+
+# -- Private arenas --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def private(local: FakeServer, team: Team) -> Arena:
+    """An arena that nobody but its team and the operators may see, with votes on five pairs."""
+    arena, ann = make_arena(2, 6, slug="hush", visibility="private", team=team), make_person()
+    arena.candidates.filter(name="candidate-0").update(model="judge-7b-2024")
+    for number in range(5):
+        vote_on(issue_pair(arena, ann, number), ann, "right")
+    local.otherwise = answer_verdicts(prefers("-0 of"))
+    return arena
+
+
+@pytest.mark.usefixtures("worker", "quick")
+@pytest.mark.parametrize("measured", [["--arena=hush", "--no-votes"], ["--honeypots=hush"]])
+def test_what_was_measured_on_a_private_arena_is_shown_to_nobody_else(
+    private: Arena, measured: list[str], client: Client
+) -> None:
+    run_command("calibrate", LOCAL, *measured)
+    used_there_alone = Judge.objects.get()
+    assert client.get(used_there_alone.get_absolute_url()).status_code == 404
+    assert "judge-7b" not in judges_page(client)
+    judge = ask_and_measure(Epoch.objects.get(), make_labels()).epoch.judge
+    assert "hush" not in judge_page(client, judge) + judges_page(client)
+    standing = report_on_judge(judge).standing
+    assert standing is not None
+    assert standing.calibration is not None
+    assert standing.calibration.label_set is not None
+    assert standing.calibration.label_set.from_arena is False
+    assert standing.honeypots is None
+    public = Judgement.objects.filter(item__labels_in__from_arena=False).count()
+    assert (standing.judgements, standing.cost) == (public, 0)
+    assert standing.decisive <= 2 * public
+    assert len(report_on_judge(judge, CLI).epochs[0].calibrations) == 2
+    assert len(report_on_judge(judge).epochs[0].calibrations) == 1
+    delete_arena(arena=private, by=CLI)
+    assert "hush" not in judge_page(client, judge)
+
+
+@pytest.mark.usefixtures("worker", "quick")
+def test_what_was_measured_on_a_public_arena_is_shown(private: Arena, client: Client) -> None:
+    run_command("calibrate", LOCAL, "--arena=hush", "--no-votes")
+    Arena.objects.update(visibility="public")
+    assert "Human votes in hush" in judge_page(client, Judge.objects.get())
+
+
+@pytest.mark.usefixtures("worker", "quick")
+def test_sets_of_before_are_given_to_their_arenas(private: Arena, client: Client) -> None:
+    run_command("calibrate", LOCAL, "--arena=hush", "--no-votes")
+    LabelSet.objects.create(name="Honeypots from gone (2)", kind="honeypots", digest="g")
+    LabelSet.objects.create(name="labels.jsonl", kind="pairs", digest="f")
+    LabelSet.objects.update(arena=None, from_arena=False)
+    RunJudge.objects.update(labels_in=None)
+    import_module("judges.migrations.0015_label_sets_of_arenas").find_arenas(apps, None)
+    sets = LabelSet.objects.order_by("pk").values_list("arena__slug", "from_arena")
+    assert list(sets) == [("hush", True), (None, True), (None, False)]
+    assert RunJudge.objects.get().labels_in == LabelSet.objects.first()

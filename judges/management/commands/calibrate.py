@@ -138,9 +138,9 @@ class Command(BaseCommand):
         """The label set, and which of its items to judge; None while no set is saved."""
         if options["honeypots"]:
             return self._honeypots(spec, options)
-        if options["no_votes"]:
-            name = f"Human votes in {options['arena']}"
-            file = labels_of_votes(_find_arena(options["arena"]))
+        arena = _find_arena(options["arena"]) if options["no_votes"] else None
+        if arena is not None:
+            name, file = f"Human votes in {arena.slug}", labels_of_votes(arena)
         else:
             name = options["labels"].name
             file = read_labels(options["labels"], skip_bad=options["skip_bad"])
@@ -151,7 +151,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Note: {note}")
         stored = stored_labels(file)
         if stored is None and not options["dry_run"]:
-            stored = add_labels(file=file, name=name)
+            stored = add_labels(file=file, name=name, arena=arena)
         items = items_of(file) if stored is None else list(stored.items.all())
         return stored, drawn(items, options["limit"], options["seed"])
 
