@@ -14,7 +14,7 @@ from arena.models import Arena, Comparison, Outcome, Rater, Vote
 from benchmarks.results import Line, machine, targets
 from benchmarks.stored import CANDIDATES, PROMPTS
 from ranking.models import ArenaRefresh, Board, Snapshot, Tally
-from ranking.services import cluster_tallies, intervals, rebuild, refresh
+from ranking.services import cluster_tallies, fold, intervals, refresh
 from ranking.services.evidence import load_tallies
 from ranking.services.leases import LEASE
 
@@ -68,7 +68,7 @@ def _claim(arena: Arena) -> Any:
 
 def _rebuild(arena: Arena) -> None:
     token = _claim(arena)
-    rebuild.rebuild(arena_id=arena.pk, token=token)
+    fold.rebuild(arena_id=arena.pk, token=token)
     cluster_tallies.merge_deltas(arena_id=arena.pk, raters="people", token=token)
     refresh.release(token, look_again=True)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)

@@ -21,7 +21,7 @@ from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteCol
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError
 from ranking.models import Raters
-from ranking.stats.dependence import capped_note, vote_weights
+from ranking.stats.intervals import capped_note, vote_weights
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

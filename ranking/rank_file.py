@@ -23,10 +23,9 @@ from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import transitivity
-from ranking.stats.dependence import Dependence
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
-from ranking.stats.intervals import MIN_CLUSTERS, NoInterval, known_among
+from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, known_among
 from ranking.stats.places import Places, clear_number_one, independent_groups, place
 from ranking.stats.ranks import leader_among, rank_intervals
 from ranking.stats.robustness import Robustness, Stability, measure_robustness

@@ -9,7 +9,7 @@ from django.db.models import Count
 
 from arena.models import Arena, Reason
 from arena.outcomes import LEFT, RIGHT, TIE
-from ranking.stats.reasons import over_named
+from ranking.stats.agreement import over_named
 
 FALSE_DISCOVERIES = 0.1  # the share of findings that may be chance
 FEWEST = 3  # a reason that fewer votes name is no finding

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ranking.stats.arrays import summed
 from ranking.stats.battles import Battles
-from ranking.stats.dependence import Dependence, capped_weights, largest_share
+from ranking.stats.intervals import Dependence, capped_weights, largest_share
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
 from ranking.services.intervals import interval_due_at
-from ranking.stats.dependence import capped_note
 from ranking.stats.differences import Lead
+from ranking.stats.intervals import capped_note
 from ranking.templatetags.ranking_tags import signed
 
 BOTH_BAD_SENTENCES = {

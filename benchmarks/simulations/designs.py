@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.dependence import RATER_SHARE, Dependence
+from ranking.stats.intervals import RATER_SHARE, Dependence
 from ranking.tallies import CappedRaters, VoteCounts, dependence
 
 Floats = NDArray[np.float64]

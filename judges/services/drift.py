@@ -23,12 +23,12 @@ from arena.errors import ServiceError
 from arena.models import Run
 from arena.outcomes import BOTH_BAD, TIE
 from arena.services.runs import cancel_run
-from judges.core.calibration.drift import DriftMonitor, drift_alarm, verdict_drift
 from judges.core.calibration.items import majority
+from judges.core.calibration.trust import DriftMonitor, drift_alarm, verdict_drift
 from judges.core.rubric import RubricError
 from judges.core.spec import SpecError
 from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelItem, LabelSet
-from judges.services.calibration_data import DRIFT_CHECK_SAMPLES, labels_of, settled_judgements
+from judges.services.calibration import DRIFT_CHECK_SAMPLES, labels_of, settled_judgements
 from judges.services.label_runs import order_label_run
 from judges.services.labels import drawn
 from judges.services.registry import JudgeError, begin_next_epoch

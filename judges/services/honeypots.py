@@ -15,8 +15,7 @@ from judges.core.calibration.items import JsonDataclass
 from judges.core.honeypots import HONEYPOT_KINDS, Honeypot, ReplyForm, honeypots, is_false_win
 from judges.core.parsing import Outcome
 from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
-from judges.services.calibration import summarise_costs
-from judges.services.calibration_data import SettledJudgement, settled_judgements
+from judges.services.calibration import SettledJudgement, settled_judgements, summarise_costs
 from judges.services.labels import BATCH, free_name
 from judges.services.registry import JudgeError
 from judges.services.subjects import answers_in

@@ -26,7 +26,7 @@ from arena.validation import InputError, quoted
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
 from judges.models import Epoch, Label, LabelItem, LabelSet
-from judges.services.calibration_data import ids_of, people_in, voted_on
+from judges.services.calibration import ids_of, people_in, voted_on
 from judges.services.planning import (
     JudgeOrder,
     Member,

@@ -10,7 +10,6 @@ from ranking.models.boards import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.models.log import LogLink, VoteLog
 from ranking.models.tallies import (
     ArenaRefresh,
     Backup,
@@ -18,6 +17,7 @@ from ranking.models.tallies import (
     ClusterTally,
     EloCheckpoint,
     HomePage,
+    LogLink,
     RaterTally,
     ResponseStyle,
     Tallied,
@@ -25,6 +25,7 @@ from ranking.models.tallies import (
     Tally,
     TallyDelta,
     TallyMember,
+    VoteLog,
 )
 
 __all__ = [

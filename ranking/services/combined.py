@@ -27,9 +27,8 @@ from ranking.services.intervals import (
     pairs_of,
     spreads_of,
 )
-from ranking.stats.dependence import Dependence
 from ranking.stats.differences import neighbours
-from ranking.stats.intervals import known_among
+from ranking.stats.intervals import Dependence, known_among
 from ranking.stats.places import clear_number_one, place
 from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
 from ranking.stats.ranks import clear_leader, rank_intervals

@@ -18,9 +18,8 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
-from ranking.stats.dependence import Dependence
 from ranking.stats.differences import Neighbours, neighbours
-from ranking.stats.intervals import known_among
+from ranking.stats.intervals import Dependence, known_among
 from ranking.stats.places import Places, clear_number_one
 from ranking.stats.ranks import clear_leader, ranks
 from ranking.stats.robustness import measure_robustness

@@ -12,8 +12,7 @@ from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.dependence import Dependence
-from ranking.stats.intervals import NoInterval
+from ranking.stats.intervals import Dependence, NoInterval
 from ranking.stats.places import Places, independent_groups, place
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena.rendering import render_markdown
-from arena.rendering.math import to_mathml
+from arena.rendering.markdown import to_mathml
 from arena.rendering.stylesheet import DARK, LIGHT, code_css, contrast
 
 STYLESHEET = Path(__file__).resolve().parents[2] / "static/css/code.css"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.rendering import MATH_TAGS, MAX_TEXT_BYTES, TEXT_TAGS, render_markdown, sanitize
-from arena.rendering.math import to_mathml
+from arena.rendering.markdown import to_mathml
 
 ATTRIBUTES_THAT_RUN_OR_LOAD = {"src", "srcset", "style", "id", "name", "action", "xlink:href"}
 

@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import binomtest
 
-from judges.core.calibration.drift import drift_alarm, verdict_drift
+from judges.core.calibration.trust import drift_alarm, verdict_drift
 
 
 def right(wrong, n=40):

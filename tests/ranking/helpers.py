@@ -14,7 +14,7 @@ from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import set_trust
 from ranking.models import ArenaRefresh, Snapshot, Standing, Tally
 from ranking.services import fold as fold_service
-from ranking.services import leases, rebuild, refresh
+from ranking.services import leases, refresh
 from ranking.tallies import VoteCounts
 from tests.factories import make_arena, make_person, make_vote
 
@@ -191,7 +191,7 @@ def fold(arena: Arena) -> int:
 
 def drift(arena: Arena) -> list[str]:
     """What a count of the votes, made by the database, finds wrong with the tallies."""
-    return rebuild.rebuild(arena_id=arena.pk, token=claim(arena))
+    return fold_service.rebuild(arena_id=arena.pk, token=claim(arena))
 
 
 def counted(arena: Arena, raters: str = "people", category: str = "") -> int:

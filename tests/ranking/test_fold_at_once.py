@@ -17,8 +17,8 @@ from arena.actors import CLI
 from arena.models import Arena, Rater, Vote
 from arena.services.voting import set_trust, void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, TallyMember
+from ranking.services import fold, leases
 from ranking.services import fold as fold_service
-from ranking.services import leases, rebuild
 from ranking.services.leases import RefreshLeaseLostError
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import make_voted_arena
@@ -56,7 +56,7 @@ def settle_and_check(arena: Arena) -> None:
     fold_service.fold(arena_id=arena.pk, token=token)
     live = Vote.objects.live().filter(arena=arena)
     assert set(Vote.objects.in_tallies().values_list("pk")) == set(live.values_list("pk"))
-    assert rebuild.rebuild(arena_id=arena.pk, token=token) == []
+    assert fold.rebuild(arena_id=arena.pk, token=token) == []
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Rater, Vote
 from ranking.board_data import rank_correlation, scores_of_raters
-from ranking.rank_agreement import compare_orders
+from ranking.raters import compare_orders
 from tests.factories import make_arena, make_person, make_vote
 
 pytestmark = pytest.mark.django_db

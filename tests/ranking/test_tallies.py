@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
-from ranking.stats.dependence import Dependence
+from ranking.stats.intervals import Dependence
 from ranking.stats.sandwich import Sandwich
 from ranking.tallies import (
     CappedRaters,
@@ -126,9 +126,10 @@ def test_capped_raters_weigh_as_much_as_their_votes_would_one_by_one(columns, ti
     true = weighted_battles(columns, tie, weight)
     assert ours.n_votes == true.n_votes
     assert ours.wins() == pytest.approx(true.wins(), abs=1e-8)
-    groups = dependence(counts.per_prompt(), by_rater, IDS, tie, capped).groupings
-    for grouping in groups:  # by prompt, soft verdicts weigh as the pair's do on average
-        soft = not np.isnan(preference).all() and len(groups) > 1 and grouping is groups[0]
+    ways = dependence(counts.per_prompt(), by_rater, IDS, tie, capped)
+    by_prompt = ways.groupings[0] if ways.rule.startswith("prompt") else None
+    for grouping in ways.groupings:  # by prompt, soft verdicts weigh as the pair's do on average
+        soft = not np.isnan(preference).all() and grouping is by_prompt
         found = grouping.wins() + grouping.wins().T if soft else grouping.wins()
         wanted = true.wins() + true.wins().T if soft else true.wins()
         assert found == pytest.approx(wanted, abs=1e-8)

@@ -10,7 +10,7 @@ from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import set_arena_trust, void_vote
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import fold as fold_service
-from ranking.services import rebuild, vote_log
+from ranking.services import vote_log
 from ranking.services.leases import RefreshLeaseLostError
 from ranking.tallies import VoteCounts
 from tests.ranking.helpers import (
@@ -51,7 +51,7 @@ def test_new_votes_of_the_trusted_are_added_as_they_come(
 ) -> None:
     cast(arena, rater=trusted_judge)
     fold(arena)
-    monkeypatch.setattr(rebuild, "_recount", None)  # from here on nothing is counted anew
+    monkeypatch.setattr(fold_service, "_recount", None)  # from here on nothing is counted anew
     cast(arena, "right", rater=trusted_judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 2
@@ -137,13 +137,13 @@ def test_trust_that_changes_during_a_fold_waits_and_is_found(
     cast(arena, rater=judge)
     fold(arena)
     assert not is_behind(arena)
-    sync_trust = rebuild.sync_trust
+    sync_trust = fold_service.sync_trust
 
     def follow_then_trust(**named: Any) -> None:
         sync_trust(**named)
         set_trusted(judge)
 
-    monkeypatch.setattr(rebuild, "sync_trust", follow_then_trust)
+    monkeypatch.setattr(fold_service, "sync_trust", follow_then_trust)
     fold(arena)
     monkeypatch.undo()
     assert counted(arena, "trusted_judges") == 0
@@ -164,7 +164,7 @@ def test_fold_after_a_flip_follows_what_tallies_count(
     monkeypatch.setattr(fold_service, "BATCH", 1)
     for _ in range(3):
         cast(arena, rater=judge)
-    token, before = claim(arena), rebuild.tallied_trust(arena.pk)
+    token, before = claim(arena), fold_service.tallied_trust(arena.pk)
     log = vote_log.open_log(arena_id=arena.pk, token=token)
     for _ in range(26):
         fold_service._add_cast(log, token, before)
@@ -180,13 +180,13 @@ def test_a_recount_that_is_killed_has_changed_nothing(
     cast(arena, rater=judge)
     fold(arena)
     set_trusted(judge)
-    correct_tallies = rebuild.correct_tallies
+    correct_tallies = fold_service.correct_tallies
 
     def die(**named: Any) -> None:
         correct_tallies(**named)
         raise RefreshLeaseLostError
 
-    monkeypatch.setattr(rebuild, "correct_tallies", die)
+    monkeypatch.setattr(fold_service, "correct_tallies", die)
     with pytest.raises(RefreshLeaseLostError):
         fold(arena)
     monkeypatch.undo()

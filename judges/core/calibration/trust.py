@@ -12,17 +12,23 @@ still ranks as they do. So the rule asks for correlation, not for equal scores: 
 Pearson with all labels is at least 0.75, or at least 95 % of the correlation between people, where
 that is significantly above 0; and the lower bound of the lift over length is above 0.
 
+Drift: is a judge still the one that was calibrated? The same labelled items, judged again. An alarm
+says that the judge has *changed*, not that it got worse: one that improved is another judge too,
+and its votes belong to a new epoch. So McNemar's test is two-sided. It cannot see changes that fix
+as much as they break; `verdict_drift` can.
+
 A bound that cannot be computed is not reached. Trust given before rule 2 counted only the items on
 which the judge had decided; it stands until the judge is measured again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from judges.core.calibration.items import JsonDataclass, PairItem, ScoreItem
 from judges.core.calibration.pairs import PairReport
 from judges.core.calibration.scores import ScoreReport
+from ranking.stats.agreement import binomial_excess, mcnemar
 from ranking.stats.bootstrap import Estimate
 
 ENOUGH = 0.75
@@ -182,3 +188,82 @@ def _check_lift(lift: Estimate, unit: _Unit) -> tuple[bool, str]:
     if lift.low > 0:
         return True, f"{figure}: significantly better than length."
     return False, f"{figure}: not significantly better than length."
+
+
+ALPHA = 0.01  # of drift
+
+
+@dataclass(frozen=True)
+class DriftMonitor(JsonDataclass):
+    """Agreement with people at the baseline and now.
+
+    ``n``: items decided both times; ``missing``: decided in the baseline and not now
+    ``only_before``, ``only_now``: agreed with people only then, only now
+    ``p``: McNemar's; ``alarm``: whether it is below alpha
+    """
+
+    n: int
+    missing: int
+    only_before: int
+    only_now: int
+    p: float
+    alarm: bool
+
+
+@dataclass(frozen=True)
+class Drift(JsonDataclass):
+    """Verdicts at the baseline and now.
+
+    ``n``: items judged both times; ``changed``: with another verdict, or with one only once
+    ``share``: changed per item, None without items
+    ``p``: probability of so many changes or more at the usual share, None where that is not known;
+    ``alarm``: whether it is below alpha
+    """
+
+    n: int
+    changed: int
+    share: float | None
+    p: float | None
+    alarm: bool
+
+
+def drift_alarm(
+    baseline: Mapping[str, bool], now: Mapping[str, bool], alpha: float = ALPHA
+) -> DriftMonitor:
+    """Compare the items on which a judge agreed with people at the baseline and now.
+
+    The mappings leave out items without a verdict. Those that went missing are counted but raise
+    no alarm: an outage is no drift. Raises ValueError for an alpha that is not between 0 and 1.
+    """
+    _check_share("alpha", alpha)
+    both = [(baseline[key], now[key]) for key in baseline if key in now]
+    only_before, only_now = both.count((True, False)), both.count((False, True))
+    p = mcnemar(only_before, only_now)
+    return DriftMonitor(len(both), len(baseline) - len(both), only_before, only_now, p, p < alpha)
+
+
+def verdict_drift(
+    baseline: Mapping[str, str | None],
+    now: Mapping[str, str | None],
+    usual_share: float | None = None,
+    alpha: float = ALPHA,
+) -> Drift:
+    """Compare the verdicts themselves, labelled or not; None for an item without a verdict.
+
+    ``usual_share`` is how often this judge's verdicts change when nothing else has, measured by
+    judging twice (take an upper bound). Without it there is no alarm: a judge that samples its
+    replies changes some verdicts every time. Raises ValueError for shares out of range.
+    """
+    _check_share("alpha", alpha)
+    both = [(baseline[key], now[key]) for key in baseline if key in now]
+    changed = sum(before != after for before, after in both)
+    share = changed / len(both) if both else None
+    if usual_share is None:
+        return Drift(len(both), changed, share, None, False)
+    p = binomial_excess(changed, len(both), usual_share)
+    return Drift(len(both), changed, share, p, p < alpha)
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 < share < 1:
+        raise ValueError(f"{name} must be between 0 and 1, not {share}")

@@ -23,8 +23,7 @@ from judges.management.reports import (
     wait_for_runs,
 )
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
-from judges.services.calibration import measure_arena, measure_labels
-from judges.services.calibration_data import voted_on
+from judges.services.calibration import measure_arena, measure_labels, voted_on
 from judges.services.honeypots import PROMPTS, draft_honeypots, make_honeypots, measure_honeypots
 from judges.services.label_runs import (
     Outstanding,

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from arena.models import Arena, Candidate
 from ranking.services.anomalies import read
 from ranking.stats.anomalies import Cast, find, held_raters
-from ranking.stats.drills import ATTACKS, fewest_votes, rank_of, with_attack
+from ranking.stats.robustness import ATTACKS, fewest_votes, rank_of, with_attack
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from arena.models import Arena
 from ranking.models import ArenaRefresh
-from ranking.services import leases, rebuild, vote_log
+from ranking.services import fold, leases, vote_log
 from ranking.services.refresh import release
 
 LEASE = timedelta(minutes=5)
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         started = time.monotonic()
         with leased(arena, wait) as token:
             try:
-                differences = rebuild.rebuild(arena_id=arena.pk, token=token)
+                differences = fold.rebuild(arena_id=arena.pk, token=token)
             except vote_log.BrokenLogError as error:
                 for line in list_faults(error.args):
                     self.stdout.write(f"{arena.slug}: {line}")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from ranking.stats.dependence import capped_note, capped_weights, largest_share, vote_weights
+from ranking.stats.intervals import capped_note, capped_weights, largest_share, vote_weights
 
 CAST = st.lists(st.integers(0, 1000), min_size=1, max_size=30)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranking.stats.reasons import over_named
+from ranking.stats.agreement import over_named
 
 CANDIDATES, CATEGORIES, TAGS = 8, 5, 10
 SHAPE = (CANDIDATES, CATEGORIES, TAGS)

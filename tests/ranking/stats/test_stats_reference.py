@@ -6,8 +6,8 @@ import pytest
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
-from ranking.stats.dependence import Dependence
 from ranking.stats.elo import Elo
+from ranking.stats.intervals import Dependence
 from ranking.stats.ranks import rank_intervals
 from ranking.stats.sandwich import Sandwich
 

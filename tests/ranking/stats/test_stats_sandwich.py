@@ -9,8 +9,7 @@ from scipy.special import stdtrit
 from ranking.stats import sandwich as module
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.dependence import Dependence
-from ranking.stats.intervals import NoInterval
+from ranking.stats.intervals import Dependence, NoInterval
 from ranking.stats.sandwich import Sandwich
 from tests.ranking.stats.helpers import SOFT, votes
 
