@@ -207,6 +207,8 @@ def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear_lead: Arena) ->
         ("baseline=%00", 400),
         ("category=%00", 400),
         ("category=nope", 400),
+        ("team=a%00b", 400),
+        ("run=%00", 400),
     ],
 )
 def test_what_is_asked_for_and_not_there_is_told(

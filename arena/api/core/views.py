@@ -25,6 +25,7 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, actor_of
 from arena.api.core.errors import (
+    BadParameter,
     OtherRequest,
     PreconditionFailed,
     StillAtWork,
@@ -228,6 +229,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         self.headers = self.default_response_headers
         try:
             self.initial(self.request, *args, **kwargs)
+            self._refuse_null_characters()
             # Requests with unknown methods are not counted, so they must not store keys either.
             key = key_of(self.request) if self.permission is not None else ""
             if key:
@@ -236,6 +238,12 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         except Exception as error:
             response = self.handle_exception(error)
         return self._finish(response)
+
+    def _refuse_null_characters(self) -> None:
+        """Raise BadParameter for a parameter with NUL, which PostgreSQL cannot compare."""
+        for name, values in self.request.query_params.lists():
+            if any("\0" in value for value in values):
+                raise BadParameter(name.replace("\0", ""), "Null characters are not allowed.")
 
     def _handle(self) -> HttpResponse:
         method = str(self.request.method).lower()
