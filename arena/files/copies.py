@@ -1,10 +1,16 @@
-"""Copies of files in UTF-16 and Parquet as UTF-8 and CSV, so that one reader reads all. Pure."""
+"""Copies of files in UTF-16, Parquet and zip as UTF-8, CSV and a folder. Pure."""
 
 import io
+import json
 import os
+import stat
 import tempfile
 import weakref
-from pathlib import Path
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 PARQUET = b"PAR1"  # the first bytes of a file
@@ -51,7 +57,7 @@ def write_csv(path: Path, copy: BinaryIO) -> None:
             schema = pyarrow.schema([_cells(pyarrow, column) for column in file.schema_arrow])
             with csv.CSVWriter(copy, schema) as writer:
                 for batch in file.iter_batches():
-                    writer.write_batch(batch.cast(schema))
+                    writer.write_batch(_flat(pyarrow, batch).cast(schema))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ParquetError(f"cannot be read: {reason}") from None
@@ -65,5 +71,90 @@ def _cells(pyarrow: Any, column: Any) -> Any:
     if types.is_timestamp(column.type):
         return column.with_type(pyarrow.timestamp("us", column.type.tz))
     if types.is_nested(column.type):
-        raise ParquetError(f"the column {column.name} holds lists or objects, not single values")
+        return column.with_type(pyarrow.string())
     return column
+
+
+def _flat(pyarrow: Any, batch: Any) -> Any:
+    """The batch with its lists and objects written as JSON."""
+    columns = [
+        pyarrow.array(
+            [
+                None if value is None else json.dumps(value, default=str)
+                for value in column.to_pylist()
+            ],
+            pyarrow.string(),
+        )
+        if pyarrow.types.is_nested(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+# -- Archives --------------------------------------------------------------------------------------
+
+MOST_MEMBERS = 10_000
+# Texts and votes are packed to a fifth or a fiftieth; more is meant to fill the disk.
+MOST_RATIO = 200
+SMALL = 50_000_000  # bytes that may come of any archive
+
+
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+class ArchiveError(Exception):
+    """An archive that is not unpacked; the message continues a sentence."""
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder with the files of a zip archive. Raises ArchiveError."""
+    with tempfile.TemporaryDirectory(prefix="ringside-") as name:
+        folder = Path(name)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _unpack(archive, folder, max(SMALL, path.stat().st_size * MOST_RATIO))
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
+            raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
+        inside = list(folder.iterdir())
+        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+def _unpack(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) > MOST_MEMBERS:
+        raise ArchiveError(f"has {len(members):,} files; at most {MOST_MEMBERS:,} are allowed")
+    for member in members:
+        _check_member(member)
+    if (size := sum(member.file_size for member in members)) > most:
+        raise ArchiveError(
+            f"would become {size:,} bytes, more than {MOST_RATIO} times its size; unpack "
+            "it yourself if you trust it"
+        )
+    left = most
+    for member in members:
+        target = folder / member.filename
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(member) as packed, target.open("xb") as copy:
+            while chunk := packed.read(1 << 20):
+                left -= len(chunk)
+                if left < 0:
+                    raise ArchiveError(f"is larger than it says: more than {most:,} bytes")
+                copy.write(chunk)
+
+
+def _check_member(member: zipfile.ZipInfo) -> None:
+    name, mode = PurePosixPath(member.filename.replace("\\", "/")), member.external_attr >> 16
+    if name.is_absolute() or ".." in name.parts or ":" in member.filename:
+        raise ArchiveError(f"has a file with the path {member.filename[:100]!r}, outside of it")
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise ArchiveError(f"has {member.filename[:100]!r}, a link or device; pack the file itself")
+    if member.flag_bits & 1:
+        raise ArchiveError("is encrypted; pack it without a password")

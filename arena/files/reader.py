@@ -580,9 +580,14 @@ def _object_in(line: bytes) -> Values | InputError:
 
 def _elements(source: Source) -> Iterator[Row]:
     with source.open() as stream:
-        text = stream.read().decode().removeprefix(BOM)
+        data = stream.read()
     try:
-        elements = decode_json(text)
+        elements = decode_json(data.decode().removeprefix(BOM))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{source.subject}: line {line:,} is not UTF-8. Save the file as UTF-8."
+        ) from None
     except InputError as error:
         raise FileError(f"{source.subject} {error.reason}.") from None
     for number, element in enumerate(elements, start=1):

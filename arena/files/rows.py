@@ -3,6 +3,7 @@
 A schema checks the values passed to it; rows constructed directly are not checked.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping
@@ -21,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from arena.conversations import Message, clean_messages
 from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT
 from arena.validation import (
     CATEGORY_LIMIT,
@@ -62,6 +64,7 @@ Text = Annotated[str, AfterValidator(clean_text)]
 Time = Annotated[datetime | None, PlainValidator(clean_time)]
 Variables = Annotated[dict[str, str], PlainValidator(clean_variables)]
 Parameters = Annotated[dict[str, Any], PlainValidator(clean_parameters)]
+Messages = Annotated[list[Message] | None, PlainValidator(clean_messages)]
 Flag = Annotated[bool, PlainValidator(clean_flag)]
 Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
 NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
@@ -183,6 +186,26 @@ def _reason(details: ErrorDetails) -> str:
     return reasons.get(details["type"]) or f"is {quoted(value)}: {details['msg']}"
 
 
+def texts_of(cells: Values, fields_of: Callable[[list[Message]], Values]) -> Values:
+    """Return `text` and `messages` for a row with messages, which a cell may hold as JSON."""
+    messages = cells.get("messages")
+    if isinstance(messages, str):
+        try:
+            messages = json.loads(messages) if messages.strip() else None
+        except (ValueError, RecursionError):
+            raise InputError("is not a JSON list of messages", "messages") from None
+    try:
+        clean = clean_messages(messages)
+    except InputError as error:
+        raise InputError(error.reason, "messages") from None
+    if clean is None:
+        return {"messages": None} if "messages" in cells else {}
+    fields = fields_of(clean)
+    if cells.get("text") not in (None, "", fields["text"]):
+        raise InputError("stands beside messages; give one of the two", "text")
+    return fields
+
+
 # -- Prompts, candidates, responses, votes ---------------------------------------------------------
 
 
@@ -199,6 +222,7 @@ class PromptRow:
     rubric: Text = ""
     variables: Variables = field(default_factory=dict)
     retired: Flag = False
+    messages: Messages = None
 
     @property
     def key(self) -> tuple[str, Hashable]:
@@ -239,6 +263,7 @@ class ResponseRow:
     seconds: Annotated[float | None, PlainValidator(clean_seconds)] = None
     cost: Annotated[int | None, PlainValidator(clean_cost)] = None
     candidate: CandidateOrNone = ""
+    messages: Messages = None
 
     @property
     def key(self) -> tuple[str, Hashable]:

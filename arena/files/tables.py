@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Generic
 
+from arena.conversations import answer_fields, prompt_fields
 from arena.files.reader import (
     MOST_VALUES,
     FileError,
@@ -22,7 +23,7 @@ from arena.files.reader import (
     is_json,
     json_rows,
 )
-from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values
+from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values, texts_of
 from arena.validation import (
     PROMPT_LIMIT,
     InputError,
@@ -128,6 +129,7 @@ def _check_filled(fields: Values) -> None:
 
 def parse_prompt(number: int, fields: Values, others: Values) -> PromptRow:
     """Return the prompt of one row; `others` are its variables, by name."""
+    fields |= texts_of(fields, prompt_fields)
     _check_filled(fields)
     variables = fields.pop("variables", others)
     if isinstance(variables, dict):
@@ -143,6 +145,7 @@ def parse_prompt(number: int, fields: Values, others: Values) -> PromptRow:
 
 def parse_response(number: int, fields: Values, others: Values) -> ResponseRow:
     """Return the answer of one row."""
+    fields |= texts_of(fields, answer_fields)
     _check_filled(fields)
     column = "prompt" if "prompt" in fields else "prompt_id"
     response = _RESPONSE.take(fields, row=number)

@@ -1,37 +1,101 @@
-"""Import formats: one module per format, and their list."""
+"""Import formats: Ringside's own, votes as CSV, and the layouts of other tools."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, unreadable
-from arena.formats import native, pairs
+from arena.formats import battles, native, pairs, traces
 from arena.formats.base import KINDS, Format, ImportFile
+from arena.formats.records import SUFFIXES, Foreign, recognise, unknown_layout
 
-FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)}
+LAYOUTS = {layout.name: layout for layout in (*battles.LAYOUTS, *traces.LAYOUTS)}
+FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
+    name: Foreign(layout) for name, layout in LAYOUTS.items()
+}
+DEEPEST = 3  # folders within a folder
 
 
-def find_files(paths: Sequence[Path], format_name: str = "auto") -> list[ImportFile]:
+def find_files(
+    paths: Sequence[Path], format_name: str = "auto", columns: Mapping[str, str] | None = None
+) -> list[ImportFile]:
     """Return the files to import, prompts and candidates before the rows that refer to them.
 
-    Raises FileError with a sentence about the first unusable path.
+    `columns` maps fields of a layout to columns of the file. Raises FileError with a sentence about
+    the first unusable path.
     """
-    files = [file for path in paths for file in _files_at(path, format_name)]
+    files = [file for path in paths for file in _files_at(path, format_name, columns or {})]
     for file in files:
-        Source.at(file.path)
+        if not file.format.repeats:
+            Source.at(file.path)
     return sorted(files, key=lambda file: KINDS.index(file.kind))
 
 
-def _files_at(path: Path, format_name: str) -> list[ImportFile]:
-    formats = [*FORMATS.values()] if format_name == "auto" else [FORMATS[format_name]]
+@contextmanager
+def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
+    """Yield where the content of each path is: of a zip archive, in a temporary folder."""
+    with ExitStack() as stack:
+        places = {}
+        for path in paths:
+            try:
+                is_zip = path.suffix.lower() == ".zip" and path.is_file()
+                places[path] = stack.enter_context(unpacked(path)) if is_zip else path
+            except ArchiveError as error:
+                raise FileError(f"{path} {error}.") from None
+            except OSError as error:
+                raise unreadable(path, error) from None
+        yield places
+
+
+def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     try:
         path.stat()
+        formats = _formats_of(path, format_name, columns)
         for format_ in formats:
             if files := format_.sniff(path):
                 return [ImportFile(file, kind, format_) for file, kind in files]
+        if path.is_dir() and format_name not in (native.NAME, pairs.NAME):
+            return _files_within(path, format_name, columns)
     except OSError as error:
         raise unreadable(path, error) from None
     if path.is_file():
         Source.at(path)
-    known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in formats)
+    known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
     has = "has no file" if path.is_dir() else "is not a file"
-    raise FileError(f"{path} {has} of a known format. {known}.")
+    why = (
+        ""
+        if path.is_dir() or path.suffix.lower() not in SUFFIXES
+        else unknown_layout(path, LAYOUTS)
+    )
+    raise FileError(f"{path} {has} of a known format. {why or known + '.'}")
+
+
+def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> list[Format]:
+    """Return the formats to try: the content comes before the name."""
+    if format_name in LAYOUTS:
+        return [Foreign(LAYOUTS[format_name], columns)]
+    if format_name != "auto":
+        return [FORMATS[format_name]]
+    layout = None if path.is_dir() else recognise(path, LAYOUTS.values())
+    return [*([Foreign(layout, columns)] if layout else []), native, pairs]
+
+
+def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
+    """Return the files of other tools in a folder; those with names like theirs must be known."""
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if len(path.relative_to(folder).parts) <= DEEPEST
+        and path.is_file()
+        and not path.name.startswith(".")
+        and ".rejects" not in path.name
+        and path.suffix.lower() in SUFFIXES[:-3]
+        and path.suffix.lower() != ".txt"
+    ]
+    if not any(recognise(path, LAYOUTS.values()) for path in paths):
+        paths = []
+    if not paths:
+        known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
+        raise FileError(f"{folder} has no file of a known format. {known}.")
+    return [file for path in paths for file in _files_at(path, format_name, columns)]

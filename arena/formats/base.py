@@ -59,7 +59,9 @@ class Format(Protocol):
     """A format is a module. To add a format, copy `pairs.py` and list the copy in `__init__.py`."""
 
     NAME: str
+    TITLE: str  # what such a file is called, for people
     FILES: str  # the names of files in this format, for people
+    repeats: bool  # whether the same row may stand in many records
 
     def sniff(self, path: Path) -> list[tuple[Path, str]]:
         """Return the files at `path` in this format, each with the kind of its rows (of KINDS)."""
@@ -153,11 +155,13 @@ class Checker:
 
     def __init__(self, known: Known) -> None:
         self.known = known
-        self.prompts: set[str] = set()
-        self.candidates: set[str] = set()
+        # Contents by name: files of other tools name the same thing in many records.
+        self.prompts: dict[str, bytes] = {}
+        self.candidates: dict[str, bytes] = {}
         # Numbers stand for names, to save memory: answers are as many as prompts times candidates.
         self.numbers: dict[tuple[str, str], int] = {}
-        self.answered: set[tuple[int, int]] = set()
+        self.answered: dict[tuple[int, int], bytes] = {}
+        self.repeats = False
         self._checks: dict[type, Callable[[Any], None]] = {
             PromptRow: self._check_prompt,
             CandidateRow: self._check_candidate,
@@ -165,9 +169,17 @@ class Checker:
             VoteRow: self._check_vote,
         }
 
-    def check(self, row: ImportRow) -> None:
-        """Raise InputError if `row` contradicts the arena or an earlier row."""
+    def check(self, row: ImportRow, *, repeats: bool = False) -> bool:
+        """Return whether `row` is new; raise InputError if it contradicts the arena or another row.
+
+        With `repeats`, a row may be there already, if its content is the same; and a candidate of
+        the arena is not changed by a row that only names it.
+        """
+        self.repeats = repeats
+        before = len(self.prompts), len(self.candidates), len(self.answered)
         self._checks[type(row)](row)
+        after = len(self.prompts), len(self.candidates), len(self.answered)
+        return after != before or isinstance(row, VoteRow)
 
     def _check_prompt(self, prompt: PromptRow) -> None:
         known = self.known.prompts.get(prompt.external_id)
@@ -175,18 +187,22 @@ class Checker:
         self._check_new("id", prompt.external_id, self.prompts, known, content)
 
     def _check_candidate(self, candidate: CandidateRow) -> None:
-        known = self.known.candidates.get(candidate.name)
+        known = None if self.repeats else self.known.candidates.get(candidate.name)
         content = content_digest(CandidateRow, candidate)
         self._check_new("name", candidate.name, self.candidates, known, content)
 
     def _check_new(
-        self, column: str, name: str, seen: set[str], known: bytes | None, content: bytes
+        self, column: str, name: str, seen: dict[str, bytes], known: bytes | None, content: bytes
     ) -> None:
-        if name in seen:
+        if name in seen and not self.repeats:
             raise InputError(f"{quoted(name)} is in an earlier row already", column)
+        if seen.get(name, content) != content:
+            raise InputError(
+                f"{quoted(name)} is in an earlier row already, with other content", column
+            )
         if known is not None and known != content:
             raise InputError(f"{quoted(name)} is in the arena already, with other content", column)
-        seen.add(name)
+        seen[name] = content
 
     def _check_response(self, response: ResponseRow) -> None:
         self._must_have("candidate", response.candidate)
@@ -194,14 +210,16 @@ class Checker:
         names = (("candidate", response.candidate), ("prompt", response.prompt_id))
         candidate, prompt = (self.numbers.setdefault(name, len(self.numbers)) for name in names)
         key = candidate, prompt
-        if key in self.answered:
+        content = digest(response.text, response.messages)
+        is_repeated = self.repeats and self.answered.get(key) == content
+        if key in self.answered and not is_repeated:
             raise InputError(
                 f"{quoted(response.candidate)} has answered this prompt before", "candidate"
             )
         known = self.known.responses.get((response.candidate, response.prompt_id))
-        if known is not None and known != digest(response.text):
+        if known is not None and known != content:
             raise InputError("differs from this candidate's answer in the arena", "text")
-        self.answered.add(key)
+        self.answered[key] = content
 
     def _check_vote(self, vote: VoteRow) -> None:
         if vote.left == vote.right:

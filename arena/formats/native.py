@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from arena.conversations import answer_fields, prompt_fields
 from arena.files.reader import Row, Source, json_lines
 from arena.files.rows import (
     CandidateRow,
@@ -17,16 +18,19 @@ from arena.files.rows import (
     Schema,
     Values,
     VoteRow,
+    texts_of,
 )
 from arena.formats.base import KINDS, check_size, parsed
 from arena.outcomes import LEFT, RIGHT, outcome_of_lead
 from arena.validation import InputError, clean_outcome, clean_preference, quoted
 
 NAME = "native"
+TITLE = "Ringside"
 SUFFIXES = (".jsonl", ".ndjson")
+repeats = False
 FILES = "prompts.jsonl, candidates.jsonl, responses.jsonl and *votes*.jsonl"
 RATERS = ("person", "judge", "jury")
-PROMPT_COLUMNS = ("text", "category", "reference", "rubric", "variables", "retired")
+PROMPT_COLUMNS = ("text", "messages", "category", "reference", "rubric", "variables", "retired")
 PROMPT: Schema[PromptRow] = Schema(
     PromptRow, {"external_id": "id"} | {name: name for name in PROMPT_COLUMNS}
 )
@@ -34,7 +38,7 @@ CANDIDATE: Schema[CandidateRow] = Schema(CandidateRow)
 COSTS = ("tokens_in", "tokens_out", "seconds", "cost")
 RESPONSE: Schema[ResponseRow] = Schema(
     ResponseRow,
-    {"candidate": "candidate", "prompt_id": "prompt", "text": "text"}
+    {"candidate": "candidate", "prompt_id": "prompt", "text": "text", "messages": "messages"}
     | {name: name for name in COSTS},
 )
 VOTE_COLUMNS = {"left": "a", "right": "b", "prompt": "prompt", "cast_at": "cast_at"}
@@ -74,14 +78,14 @@ def blocks(path: Path, kind: str) -> Iterator[list[Row]]:
 
 
 def _prompt(fields: Values, row: Row) -> PromptRow:
-    prompt = PROMPT.take(fields, row=row.number)
+    prompt = PROMPT.take(fields | texts_of(fields, prompt_fields), row=row.number)
     if not prompt.external_id:
         raise InputError("is missing", "id")
     return prompt
 
 
 def _response(fields: Values, row: Row) -> ResponseRow:
-    response = RESPONSE.take(fields, row=row.number)
+    response = RESPONSE.take(fields | texts_of(fields, answer_fields), row=row.number)
     for name, column in ((response.candidate, "candidate"), (response.prompt_id, "prompt")):
         if not name:
             raise InputError("is missing", column)

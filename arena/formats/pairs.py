@@ -17,6 +17,8 @@ from arena.outcomes import BOTH_BAD, LEFT, OUTCOMES, RIGHT, TIE
 from arena.validation import NAME_LIMIT, InputError, clean_details
 
 NAME = "pairs"
+TITLE = "votes as a table"
+repeats = False
 FILES = "a .csv, .tsv, .txt or .parquet file"
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 NEEDED = ("left", "right", "winner")

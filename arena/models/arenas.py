@@ -385,6 +385,9 @@ class Prompt(Sourced):
     text = models.TextField(
         blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)]
     )
+    messages = models.JSONField(
+        null=True, blank=True, help_text="The conversation of which the text is the transcript."
+    )
     variables = models.JSONField(
         default=dict,
         blank=True,
@@ -514,6 +517,9 @@ class Response(Sourced):
     candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="responses")
     prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="responses")
     text = models.TextField(blank=True, validators=[Check(clean_text)])
+    messages = models.JSONField(
+        null=True, blank=True, help_text="The steps of an answer whose text is the model's words."
+    )
     call = models.OneToOneField(
         "arena.Call", models.SET_NULL, null=True, blank=True, related_name="response"
     )

@@ -94,6 +94,8 @@ def _write(path: Path, lines: Iterable[Line]) -> int:
 def prompts(arena: Arena) -> Iterator[Line]:
     for prompt in arena.prompts.revealed().order_by("pk").defer("html").iterator():
         line = {"id": prompt.external_id, "category": prompt.category, "text": prompt.text}
+        if prompt.messages:
+            line["messages"] = prompt.messages
         rest = {name: getattr(prompt, name) for name in ("reference", "rubric", "variables")}
         rest["retired"] = prompt.retired_at is not None
         yield line | {name: value for name, value in rest.items() if value}
@@ -113,10 +115,11 @@ def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     """Yield the answers of disclosed candidates."""
     disclosed = Response.objects.revealed().exclude(candidate__disclosed_at=None)
     rows = disclosed.filter(candidate__in=names).order_by("pk")
-    for candidate, prompt, text in rows.values_list(
-        "candidate_id", "prompt__external_id", "text"
+    for candidate, prompt, text, messages in rows.values_list(
+        "candidate_id", "prompt__external_id", "text", "messages"
     ).iterator():
-        yield {"candidate": names[candidate], "prompt": prompt, "text": text}
+        line = {"candidate": names[candidate], "prompt": prompt, "text": text}
+        yield line | ({"messages": messages} if messages else {})
 
 
 def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:

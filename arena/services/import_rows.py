@@ -38,8 +38,8 @@ MODELS: dict[str, type[Any]] = {
     "responses": Response,
     "votes": Vote,
 }
-PROMPT = ("external_id", "category", "text", "reference", "rubric", "variables")
-ANSWER = ("text", "tokens_in", "tokens_out", "seconds", "cost")
+PROMPT = ("external_id", "category", "text", "messages", "reference", "rubric", "variables")
+ANSWER = ("text", "messages", "tokens_in", "tokens_out", "seconds", "cost")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),
     *("names_itself", "source", "source_row"),
@@ -128,18 +128,21 @@ class Writer:
         known = self.prompts.of(row.content.external_id for row in rows)
         Prompt.objects.bulk_create(
             Prompt(arena_id=self.arena.pk, **self._common(row, PROMPT))
-            for row in rows
+            for row in _first_of_each(rows, lambda content: content.external_id)
             if row.content.external_id not in known
         )
 
     def _candidates(self, rows: list[Row]) -> None:
         Candidate.objects.bulk_create(
             Candidate(arena_id=self.arena.pk, **self._common(row, ("name", *Candidate.IN_FILES)))
-            for row in rows
+            for row in _first_of_each(rows, lambda content: content.name)
             if row.content.name not in self.candidates
         )
+        for candidate in self.arena.candidates.all():
+            self.candidates[candidate.own_name] = candidate
 
     def _responses(self, rows: list[Row]) -> None:
+        rows = _first_of_each(rows, lambda content: (content.candidate, content.prompt_id))
         prompts = self.prompts.of(row.content.prompt_id for row in rows)
         keys = [
             (self.candidates[row.content.candidate].pk, prompts[row.content.prompt_id])
@@ -253,6 +256,11 @@ class Writer:
             if name not in self.candidates
         )
         self.candidates |= {candidate.name: candidate for candidate in created}
+
+
+def _first_of_each(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]:
+    """Drop rows that repeat an earlier one, as those of other tools' files may."""
+    return list({key(row.content): row for row in reversed(rows)}.values())[::-1]
 
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:

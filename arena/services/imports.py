@@ -7,9 +7,9 @@ a file that was imported before is recognised by its SHA-256 and adds nothing.
 import hashlib
 import time
 from array import array
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -20,9 +20,10 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from arena.actors import CLI, Actor
 from arena.files.reader import FileError, Row, Source, unreadable
 from arena.files.rows import CandidateRow, PromptRow
-from arena.formats import find_files
+from arena.formats import find_files, opened
 from arena.formats.base import (
     Checker,
     ImportFile,
@@ -32,6 +33,7 @@ from arena.formats.base import (
     content_digest,
     digest,
 )
+from arena.formats.records import Foreign
 from arena.models import Arena, Import, Prompt, Response
 from arena.models.arenas import DELETED, REVEALED
 from arena.services.import_rows import Writer, discard
@@ -71,6 +73,8 @@ class Options:
     is_sample: bool = False
     skip_bad: bool = False
     rejects_folder: Path | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
+    by: Actor = CLI
     progress: Progress = lambda *told: None
 
 
@@ -122,13 +126,10 @@ def import_files(
     options = options or Options()
     arena = _arena(slug, options)
     try:
-        with exclusive_import(slug):
-            files = [
-                ImportedFile(**vars(file), **_fingerprint(file.path))
-                for file in find_files(paths, options.format_name)
-            ]
-            # Files with the same content count once.
-            files = list({file.sha256: file for file in reversed(files)}.values())[::-1]
+        with exclusive_import(slug), _opened(paths) as places:
+            files = _found(places, options)
+            if any(path != place for path, place in places.items()) and not options.rejects_folder:
+                options = replace(options, rejects_folder=paths[0].parent)
             # Looked up again under the lock: another import may just have created it.
             arena = Arena.objects.filter(slug=slug).first() or arena
             return _import(arena, files, options, now)
@@ -137,6 +138,111 @@ def import_files(
             f"The database stopped the import: {str(error).strip()}. What was written stays "
             "hidden; run the same import again to resume it."
         ) from error
+
+
+@contextmanager
+def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
+    """Yield the places of the paths' contents; errors name the paths as they were given."""
+    with opened(paths) as places:
+        names = {f"{place}/": f"{path.name}/" for path, place in places.items() if place != path}
+        try:
+            yield places
+        except FileError as error:
+            raise FileError(_renamed(str(error), names)) from None
+        except BadRowsError as error:
+            error.rejected.first = [_renamed(line, names) for line in error.rejected.first]
+            raise BadRowsError(error.rejected) from None
+
+
+def _renamed(sentence: str, names: Mapping[str, str]) -> str:
+    for place, name in names.items():
+        sentence = sentence.replace(place, name)
+    return sentence
+
+
+def _found(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
+    """Return the files to import; those with the same content count once."""
+    found = find_files([*places.values()], options.format_name, options.columns)
+    files = [ImportedFile(**vars(file), **_fingerprint(file)) for file in found]
+    return list({file.sha256: file for file in reversed(files)}.values())[::-1]
+
+
+# -- Previews --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PreviewedFile:
+    """What a file was taken for: how its columns were read, its rows by kind, and its bad rows.
+
+    `columns` maps the fields of its layout to the file's columns, '' for none; `names` are all
+    columns of the file. Both are empty where columns cannot be chosen.
+    """
+
+    name: str
+    format_name: str
+    title: str
+    columns: dict[str, str]
+    names: list[str]
+    rows: dict[str, int]
+    bad: int
+
+
+@dataclass(frozen=True)
+class ImportPreview:
+    """What an import would add, file by file; nothing was written."""
+
+    files: list[PreviewedFile]
+    rejected: RejectedRows
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The number of rows by kind."""
+        counts: dict[str, int] = {}
+        for file in self.files:
+            for kind, n_rows in file.rows.items():
+                counts[kind] = counts.get(kind, 0) + n_rows
+        return counts
+
+
+def preview_files(
+    *, slug: str, paths: Sequence[Path], options: Options | None = None
+) -> ImportPreview:
+    """Check the files as an import would, and write nothing.
+
+    Raises FileError or ArenaImportError with a sentence for people.
+    """
+    options = options or Options()
+    arena = _arena(slug, options)
+    with _opened(paths) as places:
+        files = _found(places, options)
+        checker, rejected = Checker(_known(arena, files)), RejectedRows()
+        for file in files:
+            _check_file(file, checker, rejected, options.progress)
+        if not any(file.good or file.bad for file in files):
+            raise FileError(f"{files[0].path} has no rows.")
+        names = {f"{place}/": f"{path.name}/" for path, place in places.items() if place != path}
+        rejected.first = [_renamed(line, names) for line in rejected.first]
+        by_path: dict[Path, list[ImportedFile]] = {}
+        for file in files:
+            by_path.setdefault(file.path, []).append(file)
+        return ImportPreview([_previewed(group) for group in by_path.values()], rejected)
+
+
+def _previewed(files: list[ImportedFile]) -> PreviewedFile:
+    """Describe one file, given once for each kind of its rows."""
+    first = files[0]
+    columns, names = (
+        first.format.mapping(first.path) if isinstance(first.format, Foreign) else ({}, [])
+    )
+    return PreviewedFile(
+        name=first.path.name,
+        format_name=first.format.NAME,
+        title=first.format.TITLE,
+        columns=columns,
+        names=names,
+        rows={file.kind: file.good for file in files if file.good},
+        bad=sum(len(file.bad) for file in files),
+    )
 
 
 def exclusive_import(slug: str) -> AbstractContextManager[None]:
@@ -166,16 +272,19 @@ def _arena(slug: str, options: Options) -> Arena:
     return arena
 
 
-def _fingerprint(path: Path) -> dict[str, Any]:
-    """Return `sha256` and `lines` (their number) of a file."""
-    sha, lines = hashlib.sha256(), 0
+def _fingerprint(file: ImportFile) -> dict[str, Any]:
+    """Return `sha256` and `lines` (their number) of a file.
+
+    A file that is read once for each kind of row counts as one file for each.
+    """
+    sha, lines = hashlib.sha256(file.kind.encode() if file.format.repeats else b""), 0
     try:
-        with path.open("rb") as stream:
+        with file.path.open("rb") as stream:
             while chunk := stream.read(CHUNK):
                 sha.update(chunk)
                 lines += chunk.count(b"\n")
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(file.path, error) from None
     return {"sha256": sha.hexdigest(), "lines": lines}
 
 
@@ -236,7 +345,7 @@ def _check_file(
             if row.number % 1000 == 0:
                 progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
-    if not file.good and not file.bad:
+    if not file.good and not file.bad and not file.format.repeats:
         raise FileError(f"{file.path} has no rows.")
 
 
@@ -244,8 +353,7 @@ def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: Rejecte
     try:
         if isinstance(row.content, InputError):
             raise row.content
-        checker.check(row.content)
-        file.good += 1
+        file.good += checker.check(row.content, repeats=file.format.repeats)
     except InputError as error:
         file.bad.append(row.number)
         rejected.add(file.path, row.line, error)
@@ -265,24 +373,30 @@ def _known(arena: Arena, files: list[ImportedFile]) -> Known:
     if "responses" in {file.kind for file in files}:
         rows = Response.objects.filter(stays, prompt__arena=arena)
         for row in rows.select_related("candidate", "prompt").iterator(chunk_size=500):
-            known.responses[row.candidate.own_name, row.prompt.external_id] = digest(row.text)
+            known.responses[row.candidate.own_name, row.prompt.external_id] = digest(
+                row.text, row.messages
+            )
     return known
 
 
-def _write_rejects(file: ImportedFile, folder: Path | None) -> Path:
+def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
     """Copy the bad rows unchanged to `<file>.rejects.<ext>` beside the file or in `folder`.
 
-    The copy has the same header, so that it can be corrected and imported by itself.
+    The copy has the same header, so that it can be corrected and imported by itself. Records inside
+    a JSON or YAML document are not copied: then the result is None.
     """
     path, bad = file.path, set(file.bad)
+    if not any(row.end for row in file.rows() if row.number in bad):
+        return None
     suffix = ".csv" if path.suffix.lower() == ".parquet" else path.suffix
-    target = (folder or path.parent) / f"{path.stem}.rejects{suffix}"
+    kind = f".{file.kind}" if file.format.repeats else ""
+    target = (folder or path.parent) / f"{path.stem}{kind}.rejects{suffix}"
     draft = target.with_name(f"{target.name}.draft")
     try:
         with Source.at(path).open() as stream, draft.open("wb") as copy:
             place = _copy(stream, copy, file.format.preamble(path))
             for row in file.rows():
-                if row.number in bad:
+                if row.number in bad and row.start >= place:
                     _copy(stream, None, row.start - place)
                     place = row.start + _copy(stream, copy, row.end - row.start)
         draft.replace(target)
@@ -360,7 +474,7 @@ def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Prog
         progress("writing", file.path, done, file.good)
     file.added, _ = writer.rows_written(file.kind)
     is_short = file.kind == "votes" and file.added != file.good
-    if is_short or _fingerprint(file.path)["sha256"] != file.sha256:
+    if is_short or _fingerprint(file)["sha256"] != file.sha256:
         raise _changed(file.path)
     source.rows_added, source.rows_rejected = file.added, len(file.bad)
     source.save(update_fields=["rows_added", "rows_rejected"])

@@ -157,12 +157,17 @@ def test_parquet_is_read_like_csv(tmp_path: Path, kind: str) -> None:
     assert last.cast_at.isoformat() == "1970-01-01T00:00:08+00:00"
 
 
-def test_parquet_that_is_no_table_of_cells_is_refused(tmp_path: Path) -> None:
+def test_lists_and_objects_in_parquet_are_read_as_json(tmp_path: Path) -> None:
     path = tmp_path / "votes.parquet"
-    parquet.write_table(pyarrow.table({"left": [["A"]]}), path)
+    table = {"left": ["A"], "right": ["B"], "winner": ["left"], "note": [[{"x": 1}]]}
+    parquet.write_table(pyarrow.table(table), path)
     [file] = find_files([path])
-    with pytest.raises(FileError, match="the column left holds lists or objects"):
-        list(file.rows())
+    [row] = file.rows()
+    assert row.content.details == {"note": '[{"x": 1}]'}
+
+
+def test_parquet_that_is_broken_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "votes.parquet"
     path.write_bytes(b"PAR1" + b"\0" * 100)
     [file] = find_files([path])
     with pytest.raises(FileError, match=r"is Parquet, but cannot be read: .*\.$"):

@@ -191,6 +191,6 @@ def test_a_quoted_line_break_does_not_shift_the_lines_below(tmp_path):
 
 def test_every_importer_is_listed_under_its_name():
     assert {name: format_.NAME for name, format_ in FORMATS.items()} == {
-        "native": "native",
-        "pairs": "pairs",
+        name: name for name in FORMATS
     }
+    assert {"native", "pairs", "lmarena", "promptfoo", "langfuse"} <= FORMATS.keys()

@@ -1,5 +1,6 @@
 """`manage.py import_arena SLUG PATH...`: import files into an arena."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from arena.services.imports import (
     ArenaImportError,
     BadRowsError,
     ImportedFile,
+    ImportPreview,
     ImportReport,
     Options,
     Progress,
     import_files,
+    preview_files,
 )
+from arena.validation import join_names
 
 INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
 
@@ -42,24 +46,67 @@ class Command(BaseCommand):
         parser.add_argument(
             "--rejects", type=Path, metavar="DIR", help="folder for the rejected rows"
         )
+        parser.add_argument(
+            "--preview",
+            "--dry-run",
+            action="store_true",
+            help="say what the files were taken for and which rows are bad; write nothing",
+        )
+        parser.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            type=_column,
+            metavar="FIELD=NAME",
+            help="read a field from another column, as in --column prompt=question; with --format",
+        )
         parser.add_argument("--quiet", action="store_true", help="no progress bar, no report")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = run_import(
-            options["slug"],
-            options["paths"],
-            Options(
-                format_name=options["format"],
-                name=options["name"],
-                skip_bad=options["skip_bad"],
-                rejects_folder=options["rejects"],
-            ),
-            quiet=options["quiet"],
+        chosen = Options(
+            format_name=options["format"],
+            name=options["name"],
+            skip_bad=options["skip_bad"],
+            rejects_folder=options["rejects"],
+            columns=dict(options["column"]),
         )
+        if options["preview"]:
+            self._preview(options["slug"], options["paths"], chosen)
+            return
+        report = run_import(options["slug"], options["paths"], chosen, quiet=options["quiet"])
         if not options["quiet"]:
             self.stdout.write(format_report(report))
         if report.rejected.count:
             self.stderr.write(str(report.rejected))
+
+    def _preview(self, slug: str, paths: list[Path], options: Options) -> None:
+        try:
+            preview = preview_files(slug=slug, paths=paths, options=options)
+        except (FileError, ArenaImportError, OSError) as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(format_preview(preview))
+        if preview.rejected.count:
+            self.stderr.write(str(preview.rejected))
+
+
+def _column(written: str) -> tuple[str, str]:
+    name, equals, column = written.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"must be FIELD=NAME; not {written!r}")
+    return name, column
+
+
+def format_preview(preview: ImportPreview) -> str:
+    lines = []
+    for file in preview.files:
+        rows = ", ".join(f"{n_rows:,} {kind}" for kind, n_rows in file.rows.items())
+        bad = f"; {file.bad:,} bad rows" if file.bad else ""
+        lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
+        used = {name: column for name, column in file.columns.items() if column}
+        lines += [f"    {name} = {column}" for name, column in used.items()]
+        if unused := [name for name in file.names if name not in used.values()]:
+            lines.append(f"    not used: {join_names(unused)}")
+    return "\n".join(["Nothing was written. An import would add:", *lines])
 
 
 def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -> ImportReport:
@@ -103,7 +150,8 @@ def _format_file(file: ImportedFile) -> str:
         return f"  {file.path.name}: already imported, nothing to add"
     line = f"  {file.path.name}: {file.added:,} {file.kind} added"
     if file.bad:
-        line += f", {len(file.bad):,} rows rejected (copied to {file.rejects})"
+        copied = f" (copied to {file.rejects})" if file.rejects else ""
+        line += f", {len(file.bad):,} rows rejected{copied}"
     return line
 
 

@@ -1,0 +1,153 @@
+"""Conversations: lists of messages beside the text of a prompt or an answer. Pure.
+
+A message is an object in the form of OpenAI's chat API: `role` (one of ROLES), `content` (text),
+and where present `name`, `tool_calls` and `tool_call_id`. One text is no conversation: the messages
+of a prompt that is one question, and of an answer that is one text, are None.
+
+The text beside the messages is for everything that reads one text: of a prompt it is the
+transcript, of an answer the assistant's own words.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from arena.validation import TEXT_LIMIT, InputError, clean_text, json_type, quoted
+
+Message = dict[str, Any]
+ROLES = ("system", "user", "assistant", "tool")
+OTHER_ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant"}
+TITLES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}
+MOST_MESSAGES = 1_000
+NAME_LIMIT = 200
+_CONTENT_PARTS = ("text", "input_text", "output_text")
+
+
+def clean_messages(value: Any) -> list[Message] | None:
+    """Return the messages as they are stored; None for null. Raises InputError."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise InputError(f"is {json_type(value)}, not a list of messages")
+    if not value:
+        raise InputError("has no message")
+    if len(value) > MOST_MESSAGES:
+        raise InputError(f"has {len(value):,} messages; at most {MOST_MESSAGES:,} are allowed")
+    messages = [_message(number, one) for number, one in enumerate(value, start=1)]
+    if (size := len(json.dumps(messages, ensure_ascii=False).encode())) > TEXT_LIMIT:
+        raise InputError(f"is {size:,} bytes long; the limit is {TEXT_LIMIT:,}")
+    return messages
+
+
+def _message(number: int, value: Any) -> Message:
+    """Return one message; `number` counts from 1."""
+    try:
+        if not isinstance(value, dict):
+            raise InputError(f"is {json_type(value)}, not an object")
+        role = value.get("role")
+        role = OTHER_ROLES.get(role, role) if isinstance(role, str) else role
+        if role not in ROLES:
+            raise InputError(f"has the role {quoted(role)}, which is none of {', '.join(ROLES)}")
+        message: Message = {"role": role, "content": text_of(value.get("content"))}
+        if calls := value.get("tool_calls"):
+            message["tool_calls"] = _tool_calls(calls)
+        for name in ("name", "tool_call_id"):
+            if (text := value.get(name)) is not None:
+                message[name] = clean_text(text, limit=NAME_LIMIT)
+        if not message["content"].strip() and not calls and role in ("user", "assistant"):
+            raise InputError("is empty")
+        return message
+    except InputError as error:
+        raise InputError(f"has a message {number:,} that {error.reason}") from None
+
+
+def text_of(content: Any) -> str:
+    """Return the content of a message as text: null is empty, and parts of text are joined."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return clean_text(content)
+    if not isinstance(content, list):
+        raise InputError(f"has {json_type(content)} for its content, not text")
+    return "\n\n".join(map(_part, content))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return clean_text(part)
+    kind = part.get("type", "text") if isinstance(part, dict) else json_type(part)
+    if kind not in _CONTENT_PARTS:
+        raise InputError(f"has a part of the type {quoted(kind)}; only text can be compared")
+    return clean_text(part.get("text"))
+
+
+def _tool_calls(value: Any) -> list[Message]:
+    if not isinstance(value, list):
+        raise InputError(f"has {json_type(value)} for its tool_calls, not a list")
+    return [_tool_call(call) for call in value]
+
+
+def _tool_call(call: Any) -> Message:
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise InputError("has a tool call without a function's name")
+    arguments = function.get("arguments", function.get("args", ""))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    name = clean_text(function["name"], limit=NAME_LIMIT)
+    made: Message = {
+        "type": "function",
+        "function": {"name": name, "arguments": clean_text(arguments)},
+    }
+    if isinstance(call.get("id"), str):
+        made["id"] = clean_text(call["id"], limit=NAME_LIMIT)
+    return made
+
+
+def prompt_fields(messages: Sequence[Message]) -> dict[str, Any]:
+    """Return `text` and `messages` of a prompt with these clean messages."""
+    if len(messages) == 1 and messages[0]["role"] == "user" and "name" not in messages[0]:
+        return {"text": messages[0]["content"], "messages": None}
+    return {"text": transcript(messages), "messages": list(messages)}
+
+
+def answer_fields(messages: Sequence[Message]) -> dict[str, Any]:
+    """Return `text` and `messages` of an answer with these clean messages."""
+    if len(messages) == 1 and messages[0]["role"] == "assistant" and len(messages[0]) == 2:
+        return {"text": messages[0]["content"], "messages": None}
+    return {"text": own_words(messages), "messages": list(messages)}
+
+
+def own_words(messages: Sequence[Message]) -> str:
+    """Return what the assistant itself says, without tool calls and their results."""
+    own = (message["content"] for message in messages if message["role"] == "assistant")
+    return "\n\n".join(content for content in own if content.strip())
+
+
+def transcript(messages: Sequence[Message]) -> str:
+    """Return a conversation as one text, each message under its role."""
+    return "\n\n".join(f"{title_of(message)}:\n{_written(message)}" for message in messages)
+
+
+def title_of(message: Message) -> str:
+    """Return the role of a message in words, with the name of a tool."""
+    name = message.get("name")
+    return TITLES[message["role"]] + (f" ({name})" if name else "")
+
+
+def _written(message: Message) -> str:
+    calls = [
+        f"Calls {call['function']['name']}({call['function']['arguments']})"
+        for call in message.get("tool_calls", [])
+    ]
+    return "\n".join(filter(None, [message["content"], *calls]))
+
+
+def split_answer(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """Split a conversation before the first message of the assistant's last turn.
+
+    The last turn begins after the last message of a user; it is empty if that message is the last.
+    """
+    users = [number for number, message in enumerate(messages) if message["role"] == "user"]
+    place = users[-1] + 1 if users else 0
+    return list(messages[:place]), list(messages[place:])

@@ -1,0 +1,335 @@
+"""Layouts with votes: battles, annotations, judgments and preference pairs of other tools.
+
+Each names the documentation it follows.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from arena.conversations import Message
+from arena.files.rows import Values
+from arena.formats.pairs import SPELLINGS
+from arena.formats.records import (
+    INPUTS,
+    OUTPUTS,
+    Made,
+    SourceRecord,
+    answer_row,
+    candidate_row,
+    content_id,
+    decoded,
+    filled,
+    layout,
+    messages_between,
+    prompt_id,
+    prompt_row,
+    read_conversation,
+    read_messages,
+    read_name,
+    read_text,
+    read_time,
+    read_turns,
+    user_messages,
+    written,
+)
+from arena.outcomes import LEFT, OUTCOMES, RIGHT, TIE
+from arena.validation import InputError, quoted
+
+# -- LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles --
+
+_BATTLE_TEXTS = ("response_a", "response_b", "conversation_a", "conversation_b")
+
+
+def _battle_kinds(fields: set[str]) -> tuple[str, ...]:
+    has_texts = fields.issuperset(_BATTLE_TEXTS[:2]) or fields.issuperset(_BATTLE_TEXTS[2:])
+    return ("prompts", "candidates", "responses", "votes") if has_texts else ("votes",)
+
+
+def _battle(record: SourceRecord) -> Iterator[Made]:
+    left, right = (read_name(record.need(side)) for side in ("model_a", "model_b"))
+    vote: Values = {"a": left, "b": right, "outcome": _winner(record)}
+    if any(record.get(name) is not None for name in _BATTLE_TEXTS):
+        questions, answers = _sides(record)
+        vote["prompt"] = prompt = prompt_id(record, questions, left, right, answers)
+        yield prompt_row(questions, id=prompt, category=record.get("language"))
+        for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
+            yield candidate_row(model)
+            field = (
+                f"response_{side}" if f"response_{side}" in record.cells else f"conversation_{side}"
+            )
+            yield answer_row(model, prompt, messages, field)
+    elif record.get("id") is not None:
+        vote["prompt"] = read_name(record.get("id"))
+    vote |= filled({"rater": record.get("judge"), "cast_at": read_time(record.get("time"))})
+    turn = record.get("turn")
+    names = {
+        "a": "model_a",
+        "b": "model_b",
+        "outcome": "winner",
+        "rater": "judge",
+        "cast_at": "time",
+    }
+    yield Made("votes", vote | filled({"turn": turn}), names)
+
+
+def _winner(record: SourceRecord) -> str:
+    written = record.get("winner")
+    if written is not None:
+        name = str(written).strip().lower()
+        outcome = SPELLINGS.get(name, name)
+        if outcome not in OUTCOMES:
+            raise InputError(
+                f"is {quoted(written)}, which is none of model_a, model_b, tie and tie (bothbad)",
+                "winner",
+            )
+        return outcome
+    flags = {
+        outcome: record.get(name)
+        for outcome, name in ((LEFT, "winner_a"), (RIGHT, "winner_b"), (TIE, "winner_tie"))
+    }
+    chosen = [
+        outcome for outcome, flag in flags.items() if str(flag).lower() in ("1", "1.0", "true")
+    ]
+    if len(chosen) != 1:
+        raise InputError(
+            "and its neighbours mark no winner, or several; exactly one of winner_model_a, "
+            "winner_model_b and winner_tie is 1",
+            "winner_a" if "winner_a" in record.cells else "winner",
+        )
+    return chosen[0]
+
+
+def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
+    """Return the user's messages, and each side's messages from its first answer on."""
+    if record.get("conversation_a") is not None:
+        whole = [
+            read_messages(record.decoded(name), name)
+            for name in ("conversation_a", "conversation_b")
+        ]
+        first = next((n for n, one in enumerate(whole[0]) if one["role"] == "assistant"), 0)
+        if not first:
+            raise InputError("must begin with the user's message", "conversation_a")
+        return [one for one in whole[0] if one["role"] in ("system", "user")], [
+            one[first:] for one in whole
+        ]
+    questions = read_turns(record.need("prompt"), "prompt")
+    answers = [read_turns(record.need(name), name) for name in ("response_a", "response_b")]
+    return user_messages(questions), [messages_between(questions, one) for one in answers]
+
+
+# -- AlpacaEval: github.com/tatsu-lab/alpaca_eval, README, "Data Release" and "Annotations" --------
+
+
+def _annotation(record: SourceRecord) -> Iterator[Made]:
+    question = read_text(record, "prompt")
+    prompt = prompt_id(record, question)
+    models = [read_name(record.need(name)) for name in ("generator_1", "generator_2")]
+    yield prompt_row(user_messages([question]), id=prompt, category=record.get("category"))
+    for model, field in zip(models, ("output_1", "output_2"), strict=True):
+        yield candidate_row(model)
+        if record.get(field) is not None:
+            answer = [{"role": "assistant", "content": read_text(record, field)}]
+            yield answer_row(model, prompt, answer, field)
+    names = {"a": "generator_1", "b": "generator_2", "preference_b": "preference"}
+    vote = {"a": models[0], "b": models[1], "prompt": prompt, "preference_b": _preference(record)}
+    judge = record.get("annotator") or "AlpacaEval annotator"
+    yield Made("votes", vote | {"judge": written(judge)}, names)
+
+
+def _preference(record: SourceRecord) -> float:
+    """Return the preference for the second answer; 1 is the first, 2 the second, 0 a draw."""
+    given = record.need("preference")
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(given, bool) or not (number == 0 or 1 <= number <= 2):
+        raise InputError(f"is {quoted(given)}, not a number from 1 to 2", "preference")
+    return number - 1 if number else 0.5
+
+
+# -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
+
+
+def _question(record: SourceRecord) -> Iterator[Made]:
+    turns = read_turns(record.need("turns"), "turns")
+    references = read_turns(record.get("reference") or [""], "reference")
+    yield Made(
+        "prompts",
+        dict(prompt_row(user_messages(turns)).fields)
+        | {"id": read_name(record.need("id"))}
+        | filled({"category": record.get("category"), "reference": "\n\n".join(references)}),
+        {"text": "turns", "messages": "turns"},
+    )
+
+
+def _model_answer(record: SourceRecord) -> Iterator[Made]:
+    model = read_name(record.need("model"))
+    choices = record.decoded("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    turns = first.get("turns") if isinstance(first, dict) else None
+    if not isinstance(turns, list):
+        raise InputError("has no turns in its first choice", "choices")
+    answers = read_turns(turns, "choices")
+    yield candidate_row(model)
+    messages = [{"role": "assistant", "content": answer} for answer in answers]
+    yield answer_row(model, read_name(record.need("id")), messages, "choices")
+
+
+def _judgment(record: SourceRecord) -> Iterator[Made]:
+    judge = decoded(record.need("judge"))
+    judge = judge[0] if isinstance(judge, list) and judge else judge
+    if record.get("score") is not None:
+        raise InputError(
+            "is a grade of one answer, which is no vote; import the pairwise judgments", "score"
+        )
+    models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
+    games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))
+    for game, left, right in games:
+        winner = record.get(game)
+        if winner is None or winner == "error":
+            continue
+        outcome = {left: LEFT, right: RIGHT, "tie": TIE}.get(str(winner))
+        if outcome is None:
+            raise InputError(f"is {quoted(winner)}, none of model_1, model_2 and tie", game)
+        vote = {"a": models[left], "b": models[right], "outcome": outcome}
+        vote |= {"prompt": read_name(record.need("id")), "judge": read_name(judge)}
+        vote |= filled({"cast_at": read_time(record.get("time")), "turn": record.get("turn")})
+        yield Made("votes", vote, {"a": left, "b": right, "judge": "judge", "cast_at": "time"})
+
+
+# -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench: its dataset card ---
+
+
+def _preferred(record: SourceRecord) -> Iterator[Made]:
+    sides = {}
+    for name in ("chosen", "rejected"):
+        sides[name] = read_conversation(record.need(name), "assistant", OUTPUTS, name)
+    if record.get("prompt") is not None:
+        question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
+        answers = {
+            name: side[len(question) :] if side[: len(question)] == question else side
+            for name, side in sides.items()
+        }
+    else:
+        shared = _shared(sides["chosen"], sides["rejected"])
+        question = sides["chosen"][:shared]
+        answers = {name: side[shared:] for name, side in sides.items()}
+    if not question or not all(answers.values()):
+        raise InputError(
+            "is missing, and the answers do not begin with the same question", "prompt"
+        )
+    prompt = prompt_id(record, question, answers)
+    yield prompt_row(question, id=prompt, category=record.get("category"))
+    names = {}
+    for name, answer in answers.items():
+        names[name] = read_name(record.get(f"{name}_model") or name)
+        yield candidate_row(names[name])
+        yield answer_row(names[name], prompt, answer, name)
+    pair = [names["chosen"], names["rejected"]]
+    is_left = _side(prompt)
+    left, right = pair if is_left else pair[::-1]
+    vote = {"a": left, "b": right, "prompt": prompt, "outcome": LEFT if is_left else RIGHT}
+    labels = {"a": "chosen_model", "b": "rejected_model"}
+    yield Made("votes", vote, labels if is_left else {"a": "rejected_model", "b": "chosen_model"})
+
+
+def _shared(one: list[Message], other: list[Message]) -> int:
+    """The number of messages with which both conversations begin."""
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return len(list(pairs))
+
+
+def _side(*names: str) -> bool:
+    """Whether the first of two answers goes left; settled by the names, evenly."""
+    return int(content_id(*names), 16) % 2 == 0
+
+
+# -- Prometheus: huggingface.co/prometheus-eval, Preference-Collection -----------------------------
+
+
+def _prometheus(record: SourceRecord) -> Iterator[Made]:
+    question = read_text(record, "prompt")
+    texts = [read_text(record, name) for name in ("response_a", "response_b")]
+    label = str(record.need("preference")).strip().upper()
+    if label not in ("A", "B", "TIE"):
+        raise InputError(
+            f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
+        )
+    reference, rubric = record.get("reference"), record.get("rubric")
+    prompt = prompt_id(record, question, texts, rubric)
+    yield prompt_row(user_messages([question]), id=prompt, reference=reference, rubric=rubric)
+    for name, text, field in zip("AB", texts, ("response_a", "response_b"), strict=True):
+        yield candidate_row(f"Response {name}")
+        answer = [{"role": "assistant", "content": text}]
+        yield answer_row(f"Response {name}", prompt, answer, field)
+    outcome = {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
+    vote = {"a": "Response A", "b": "Response B", "prompt": prompt, "outcome": outcome}
+    yield Made("votes", vote | {"judge": "Prometheus feedback"})
+
+
+# -- The list ------------------------------------------------------------------------------------
+
+LAYOUTS = (
+    layout(
+        "mt-bench-questions",
+        "MT-Bench questions",
+        "id=question_id turns category reference",
+        "id turns",
+        _question,
+        ("prompts",),
+    ),
+    layout(
+        "mt-bench-answers",
+        "MT-Bench answers",
+        "id=question_id model=model_id choices",
+        "id model choices",
+        _model_answer,
+        ("candidates", "responses"),
+    ),
+    layout(
+        "mt-bench-judgments",
+        "MT-Bench judgments",
+        "id=question_id judge model_1 model_2 model g1_winner g2_winner score turn time=tstamp",
+        "id judge g1_winner|score",
+        _judgment,
+        ("votes",),
+    ),
+    layout(
+        "lmarena",
+        "LMArena battles",
+        "id=question_id,id,evaluation_session_id model_a model_b winner "
+        "winner_a=winner_model_a winner_b=winner_model_b winner_tie "
+        "prompt response_a response_b conversation_a "
+        "conversation_b judge=judge,judge_hash,evaluator language turn time=tstamp,timestamp",
+        "model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a",
+        _battle,
+        _battle_kinds,
+    ),
+    layout(
+        "alpaca-annotations",
+        "AlpacaEval annotations",
+        "prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference "
+        "annotator category=dataset",
+        "prompt generator_1 generator_2 preference",
+        _annotation,
+    ),
+    layout(
+        "prometheus",
+        "Prometheus preferences",
+        "prompt=orig_instruction,instruction response_a=orig_response_a,response_a "
+        "response_b=orig_response_b,response_b preference=orig_preference,preference "
+        "reference=orig_reference_answer,reference_answer rubric=orig_criteria,rubric id",
+        "prompt response_a response_b preference",
+        _prometheus,
+    ),
+    layout(
+        "preferences",
+        "preference pairs",
+        "prompt=prompt,question,instruction chosen rejected chosen_model rejected_model "
+        "category=subset,category id",
+        "chosen rejected",
+        _preferred,
+    ),
+)

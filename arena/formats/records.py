@@ -1,0 +1,563 @@
+"""Files of other tools, told apart by their content: one layout for each kind of file.
+
+A layout turns each record of a file (a row of CSV or Parquet, an object of JSON or YAML) into rows
+in the native format, which are then checked like any other. One file has rows of several kinds, so
+it is read once for each kind, and a record with an error is reported in the first of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
+from arena.files.reader import (
+    FileError,
+    Row,
+    Source,
+    csv_header,
+    csv_rows,
+    decode_json,
+    folded,
+    is_json,
+    json_rows,
+)
+from arena.files.rows import Values, VoteRow
+from arena.formats.base import KINDS
+from arena.formats.native import PARSERS
+from arena.validation import InputError, join_names, json_type, quoted
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
+SAMPLE = 20  # records that are read to tell the layout
+DOCUMENT_BYTES = 500_000_000
+YAML_BYTES = 5_000_000
+YAML_VALUES = 200_000  # with every alias written out
+
+
+@dataclass(frozen=True)
+class Made:
+    """A row in the native format; `names`: the record's fields behind its columns."""
+
+    kind: str
+    fields: Values
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """One record: its known cells by field, and the others as written.
+
+    `stem` is the file's name without its ending; `document` is what surrounds the records.
+    """
+
+    cells: Values
+    others: Values
+    stem: str
+    document: Any = None
+
+    def get(self, name: str) -> Any:
+        """The cell of a field; an empty text is None."""
+        value = self.cells.get(name)
+        return None if isinstance(value, str) and not value.strip() else value
+
+    def need(self, name: str) -> Any:
+        """The cell of a field; raises InputError if it is missing or empty."""
+        value = self.get(name)
+        if value is None:
+            raise InputError("is missing" if name not in self.cells else "is empty", name)
+        return value
+
+    def decoded(self, name: str) -> Any:
+        """The cell of a field, which may be written as JSON; raises InputError if it is missing."""
+        return decoded(self.need(name))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One layout of files.
+
+    `columns`: the names that files use for each field. `needed`: groups of fields, one of each of
+    which a file must have. `inside`: where a JSON document has its records, if not at its top.
+    """
+
+    name: str
+    title: str
+    columns: Mapping[str, tuple[str, ...]]
+    needed: tuple[tuple[str, ...], ...]
+    kinds: Callable[[set[str]], tuple[str, ...]]
+    convert: Callable[[SourceRecord], Iterator[Made]]
+    without: tuple[str, ...] = ()
+    inside: tuple[tuple[str, ...], ...] = ()
+
+    def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
+        """Map each field that the file has to the column's name, as written."""
+        written: dict[str, str] = {}
+        for name in names:
+            written.setdefault(folded(name), name)
+        found = {
+            field: next((written[name] for name in known if name in written), "")
+            for field, known in self.columns.items()
+        }
+        return {field: name for field, name in found.items() if name}
+
+    def fits(self, fields: Mapping[str, str]) -> bool:
+        return all(any(name in fields for name in group) for group in self.needed) and not any(
+            name in fields for name in self.without
+        )
+
+    @property
+    def wanted(self) -> str:
+        """The columns that a file must have, in words."""
+        groups = [" or ".join(self.columns[name][0] for name in group) for group in self.needed]
+        return f"{self.title} ({', '.join(groups)})"
+
+
+def decoded(value: Any) -> Any:
+    """Return the value in a text that is JSON of a list, an object or a text; else the value."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{", '"'):
+        try:
+            return decode_json(value)
+        except InputError:
+            return value
+    return value
+
+
+def content_id(*content: Any) -> str:
+    """Return a prompt's id made from its content, so that the same prompt gets the same id."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+# -- Records of a file -----------------------------------------------------------------------------
+
+
+class Records:
+    """The records of one file, whatever its syntax, numbered as in `files.reader`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.document: Any = None
+        self.elements: list[Any] | None = None
+        if path.suffix.lower() in (".yaml", ".yml"):
+            self.document = _yaml(path)
+            return
+        self.source = Source.at(path)
+        self.is_json = self.source.encoding != "Parquet" and is_json(self.source)
+        if self.is_json and self.source.first_character() == "{" and not self._has_lines():
+            self.document = self._document()
+
+    def _has_lines(self) -> bool:
+        """Whether the file is JSON Lines, which its first line tells."""
+        first = next(json_rows(self.source), None)
+        is_object = first is not None and isinstance(first.content, dict)
+        return is_object and "results" not in first.content  # type: ignore[union-attr]
+
+    def _document(self) -> Any:
+        with self.source.open() as stream:
+            data = stream.read(DOCUMENT_BYTES + 1)
+        if len(data) > DOCUMENT_BYTES:
+            raise FileError(
+                f"{self.path} is one JSON document of more than {DOCUMENT_BYTES // 10**6} MB; "
+                "save it as JSON Lines, with one record a line."
+            )
+        try:
+            return decode_json(data.decode().removeprefix("\ufeff"))
+        except UnicodeDecodeError:
+            raise FileError(f"{self.path} is not UTF-8 throughout. Save it as UTF-8.") from None
+        except InputError as error:
+            raise FileError(
+                f"{self.path} {error.reason}. It must be one JSON document, or one JSON object a "
+                "line."
+            ) from None
+
+    def names(self, layout: Layout) -> list[str]:
+        """The names of the columns, or the keys of the first records."""
+        if self.document is None and not self.is_json:
+            return list(self._header(layout).names)
+        names: dict[str, None] = {}
+        for row in islice(self.rows(layout), SAMPLE):
+            if isinstance(row.content, dict):
+                names |= dict.fromkeys(row.content)
+        return list(names)
+
+    def rows(self, layout: Layout) -> Iterator[Row]:
+        """Yield the records with their columns named as written."""
+        if self.document is not None:
+            elements = _inside(self.document, layout.inside)
+            return (
+                Row(number, number, 0, 0, one if isinstance(one, dict) else _no_object(one))
+                for number, one in enumerate(elements, start=1)
+            )
+        if self.is_json:
+            return json_rows(self.source)
+        return csv_rows(self.source, self._header(layout))
+
+    def _header(self, layout: Layout) -> Any:
+        header = csv_header(
+            self.source,
+            suffices=lambda names: layout.fits(layout.assigned(list(names))),
+            wanted=f"It needs the columns of {layout.wanted}.",
+        )
+        return replace(header, keys=header.names)
+
+
+def _no_object(value: Any) -> InputError:
+    return InputError(f"is {quoted(value)}, not an object")
+
+
+def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
+    """The records of a document: the list at the first of these places, else the document."""
+    for place in places:
+        found = document
+        for name in place:
+            found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, list):
+            return found
+    return document if isinstance(document, list) else [document]
+
+
+def _yaml(path: Path) -> Any:
+    if path.stat().st_size > YAML_BYTES:
+        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB; save it as JSON.")
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not UTF-8. Save it as UTF-8.") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        reason = getattr(error, "problem", None) or "it cannot be read"
+        raise FileError(f"{path}{line} is not YAML: {reason}.") from None
+    waiting, count = [document], 0
+    while waiting:
+        value = waiting.pop()
+        count += 1
+        if count > YAML_VALUES:
+            raise FileError(f"{path} has more than {YAML_VALUES:,} values with its aliases.")
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return document
+
+
+def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
+    """Return the first layout that fits the file, by its columns or keys."""
+    if path.suffix.lower() not in SUFFIXES:
+        return None
+    try:
+        records = Records(path)
+    except FileError:
+        return None
+    for layout in layouts:
+        try:
+            if layout.fits(layout.assigned(records.names(layout))):
+                return layout
+        except FileError:
+            continue
+    return None
+
+
+# -- A file in a layout, as a format ---------------------------------------------------------------
+
+
+class Foreign:
+    """A format for the files of one layout. `chosen` maps fields to columns that a person chose."""
+
+    repeats = True  # the same prompt, candidate or answer may stand in many records
+
+    def __init__(self, layout: Layout, chosen: Mapping[str, str] | None = None) -> None:
+        self.layout = layout
+        self.chosen = dict(chosen or {})
+        self.NAME, self.TITLE, self.FILES = layout.name, layout.title, layout.title
+
+    def sniff(self, path: Path) -> list[tuple[Path, str]]:
+        """Return the file once for each kind of its rows, if it has this layout."""
+        if path.is_dir() or path.suffix.lower() not in SUFFIXES:
+            return []
+        try:
+            fields = self.fields(Records(path))
+        except FileError:
+            return []
+        if not self.layout.fits(fields):
+            return []
+        return [(path, kind) for kind in KINDS if kind in self.layout.kinds(set(fields))]
+
+    def fields(self, records: Records) -> dict[str, str]:
+        """Map the fields to the file's columns, as chosen or by their names."""
+        names = records.names(self._chosen_layout())
+        fields = self.layout.assigned(names)
+        for name, column in self.chosen.items():
+            if name in self.layout.columns:
+                fields.pop(name, None)
+                if column:
+                    fields[name] = column
+        return fields
+
+    def mapping(self, path: Path) -> tuple[dict[str, str], list[str]]:
+        """Return the column of each field, '' for none, and the names of all columns."""
+        records = Records(path)
+        if isinstance(records.document, dict):
+            return {}, []
+        fields = self.fields(records)
+        columns = {name: fields.get(name, "") for name in self.layout.columns}
+        return columns, records.names(self._chosen_layout())
+
+    def _chosen_layout(self) -> Layout:
+        """The layout with the chosen columns as further names of their fields."""
+        names = {
+            name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
+            for name, known in self.layout.columns.items()
+        }
+        return replace(self.layout, columns=names)
+
+    def preamble(self, path: Path) -> int:
+        """Return the length of a CSV file's header in bytes."""
+        records = Records(path)
+        if records.document is not None or records.is_json:
+            return 0
+        return int(records._header(self._chosen_layout()).end)
+
+    def blocks(self, path: Path, kind: str) -> Iterator[list[Row]]:
+        """Yield each row by itself."""
+        return ([row] for row in self.rows(path, kind))
+
+    def rows(self, path: Path, kind: str) -> Iterator[Row]:
+        """Yield the rows of one kind, numbered from 1; a bad record counts as one of its first."""
+        records = Records(path)
+        fields = self.fields(records)
+        is_first = kind == next(k for k in KINDS if k in self.layout.kinds(set(fields)))
+        number = 0
+        for row in records.rows(self._chosen_layout()):
+            made: list[Any]
+            try:
+                made = self._made(row, kind, fields, path.stem, records.document)
+            except InputError as error:
+                column = fields.get(error.column or "", error.column)
+                made = [InputError(error.reason, column)] if is_first else []
+            for content in made:
+                number += 1
+                yield Row(number, row.line, row.start, row.end, content)
+
+    def _made(
+        self, row: Row, kind: str, fields: Mapping[str, str], stem: str, document: Any
+    ) -> list[Any]:
+        """Return the rows of one kind in a record, all of whose rows must be good."""
+        if isinstance(row.content, InputError):
+            raise row.content
+        cells = {
+            name: row.content[column] for name, column in fields.items() if column in row.content
+        }
+        taken = set(fields.values())
+        others = {name: value for name, value in row.content.items() if name not in taken}
+        made = [
+            (one.kind, self._parsed(one, row))
+            for one in self.layout.convert(SourceRecord(cells, others, stem, document))
+        ]
+        return [content for made_kind, content in made if made_kind == kind]
+
+    def _parsed(self, made: Made, row: Row) -> Any:
+        try:
+            content = PARSERS[made.kind](dict(made.fields), replace_size(row))
+        except InputError as error:
+            raise InputError(
+                error.reason, made.names.get(error.column or "", error.column)
+            ) from None
+        if isinstance(content, VoteRow):
+            content.makes_names = True
+        return content
+
+
+def replace_size(row: Row) -> Row:
+    """Return the row without its size: its texts are not a vote's details."""
+    return Row(row.number, row.line, 0, 0, None)
+
+
+def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
+    """Say which columns a file has, and which ones the layouts need."""
+    known = "; ".join(layout.wanted for layout in layouts.values())
+    try:
+        records = Records(path)
+        if records.document is None and not records.is_json:
+            with records.source.open() as stream:
+                first = stream.readline(500).decode("utf-8", "replace").strip()
+            has = f"begins with {quoted(first)}"
+        else:
+            any_layout = next(iter(layouts.values()))
+            names = records.names(any_layout)
+            has = f"has the keys {join_names(map(quoted, names))}" if names else "has no objects"
+    except FileError as error:
+        return str(error)
+    return f"It {has}. Known are: {known}."
+
+
+# -- Pieces that several layouts share -------------------------------------------------------------
+
+
+def written(value: Any) -> str:
+    """Return a value as text: a text unchanged, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def read_messages(value: Any, name: str) -> list[Message]:
+    try:
+        return clean_messages(value) or []
+    except InputError as error:
+        raise InputError(error.reason, name) from None
+
+
+def read_turns(value: Any, name: str) -> list[str]:
+    """Return the turns in a cell: a list of texts, or one text."""
+    value = decoded(value)
+    turns = value if isinstance(value, list) else [value]
+    if not turns or not all(isinstance(turn, str) for turn in turns):
+        odd = next((turn for turn in turns if not isinstance(turn, str)), None)
+        raise InputError(f"has a turn that is {json_type(odd)}, not text", name)
+    return turns
+
+
+def user_messages(turns: Iterable[str]) -> list[Message]:
+    return [{"role": "user", "content": turn} for turn in turns]
+
+
+def messages_between(questions: list[str], answers: list[str]) -> list[Message]:
+    """Return the messages that answer the first question, with the later questions between."""
+    messages: list[Message] = []
+    for number, answer in enumerate(answers):
+        if number and number < len(questions):
+            messages.append({"role": "user", "content": questions[number]})
+        messages.append({"role": "assistant", "content": answer})
+    return messages
+
+
+def prompt_row(messages: list[Message], **fields: Any) -> Made:
+    given = prompt_fields(messages)
+    given = given if given["messages"] is None else {"messages": given["messages"]}
+    return Made("prompts", given | filled(fields), {"text": "prompt", "messages": "prompt"})
+
+
+def answer_row(
+    candidate: str, prompt: str, messages: list[Message], field: str, **figures: Any
+) -> Made:
+    given = answer_fields(messages)
+    given = {"text": given["text"]} if given["messages"] is None else {"messages": messages}
+    row = given | {"candidate": candidate, "prompt": prompt} | filled(figures)
+    return Made("responses", row, {"text": field, "messages": field, "candidate": "model"})
+
+
+def filled(fields: Mapping[str, Any]) -> Values:
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def candidate_row(name: str, **fields: Any) -> Made:
+    return Made("candidates", {"name": name} | filled(fields), {"name": "model"})
+
+
+def read_time(value: Any) -> Any:
+    """Return an ISO time; a number is seconds since 1970."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    if value is None:
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC).isoformat()
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise InputError(f"is {quoted(value)}, not a time", "time") from None
+
+
+def read_name(value: Any) -> str:
+    """Return a candidate's or prompt's id as text."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip() if isinstance(value, str | int | float) else written(value)
+
+
+def read_text(record: SourceRecord, field: str) -> str:
+    value = record.need(field)
+    if not isinstance(value, str):
+        raise InputError(f"is {json_type(value)}, not text", field)
+    return value
+
+
+def prompt_id(record: SourceRecord, *content: Any) -> str:
+    given = record.get("id")
+    return content_id(*content) if given is None else read_name(given)
+
+
+INPUTS = ("messages", "question", "prompt", "input", "query", "text", "instruction", "user_input")
+OUTPUTS = (
+    "messages",
+    "message",
+    "answer",
+    "output",
+    "response",
+    "text",
+    "content",
+    "completion",
+    "generations",
+)
+
+
+def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str) -> list[Message]:
+    """Return the messages in a tool's input or output: a text, messages, or an object with one."""
+    value = decoded(value)
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
+        return read_conversation(value[0], role, names, field)
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return read_messages([_langchain(one) for one in value], field)
+    if _is_message(value):
+        return read_messages([_langchain(value)], field)
+    if isinstance(value, dict):
+        name = next((name for name in names if value.get(name) not in (None, "")), "")
+        name = name or (next(iter(value)) if len(value) == 1 else "")
+        if name:
+            return read_conversation(value[name], role, names, field)
+    if value in (None, "", [], {}):
+        raise InputError("is empty", field)
+    return [{"role": role, "content": json.dumps(value, ensure_ascii=False, indent=2)}]
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and ("role" in value or ("type" in value and "content" in value))
+
+
+def _langchain(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with a role; LangChain writes `type` instead."""
+    return dict(message) | {"role": message.get("role") or message.get("type")}
+
+
+# -- Layouts written short -------------------------------------------------------------------------
+
+ALL_KINDS = ("prompts", "candidates", "responses", "votes")
+ANSWER_KINDS = ("prompts", "candidates", "responses")
+IDS = ("question_id", "id", "prompt_id", "instruction_id")
+
+
+def layout(
+    name: str,
+    title: str,
+    columns: str,
+    needed: str,
+    convert: Any,
+    kinds: Any = ALL_KINDS,
+    **more: Any,
+) -> Layout:
+    """Return a layout: `columns` are `field=name,name`, `needed` `field|field`, between blanks."""
+    named = {}
+    for column in columns.split():
+        field, _, names = column.partition("=")
+        named[field] = tuple((names or field).split(","))
+    groups = tuple(tuple(group.split("|")) for group in needed.split())
+    kinds_of = kinds if callable(kinds) else lambda fields: kinds
+    return Layout(name, title, named, groups, kinds_of, convert, **more)

@@ -1,0 +1,427 @@
+"""Layouts without votes: test results, datasets, traces and chats of other tools.
+
+Each names the documentation it follows. Special layouts come before general ones.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from arena.conversations import split_answer
+from arena.formats.records import (
+    ANSWER_KINDS,
+    IDS,
+    INPUTS,
+    OUTPUTS,
+    Made,
+    SourceRecord,
+    answer_row,
+    candidate_row,
+    content_id,
+    decoded,
+    filled,
+    layout,
+    prompt_id,
+    prompt_row,
+    read_conversation,
+    read_messages,
+    read_name,
+    read_text,
+    user_messages,
+    written,
+)
+from arena.validation import InputError, is_variable, json_type, quoted
+
+MOST_COMBINATIONS = 1_000
+
+# -- promptfoo: promptfoo.dev/docs/configuration/outputs and .../reference -------------------------
+
+_TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
+
+
+def _tried(record: SourceRecord) -> Iterator[Made]:
+    """One test with one prompt and one provider."""
+    case = record.get("test") if isinstance(record.get("test"), dict) else {}
+    variables = record.get("vars")
+    if not isinstance(variables, dict):
+        variables = case.get("vars") if isinstance(case.get("vars"), dict) else {}
+    prompt = content_id(variables)
+    yield _test_prompt(prompt, variables, case)
+    template, label = _template(record)
+    provider = record.need("provider")
+    provider = provider if isinstance(provider, dict) else {"id": provider}
+    variant = _variant(provider, template, label)
+    yield variant
+    answer = record.get("response") or {}
+    output = answer.get("output") if isinstance(answer, dict) else None
+    if output in (None, ""):
+        return  # an error of the provider is no answer
+    usage = answer.get("tokenUsage") or {}
+    milliseconds = record.get("latency")
+    yield answer_row(
+        variant.fields["name"],
+        prompt,
+        [{"role": "assistant", "content": written(output)}],
+        "response",
+        tokens_in=usage.get("prompt") if isinstance(usage, dict) else None,
+        tokens_out=usage.get("completion") if isinstance(usage, dict) else None,
+        cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
+        seconds=milliseconds / 1000 if isinstance(milliseconds, int | float) else None,
+    )
+
+
+def _template(record: SourceRecord) -> tuple[str, str]:
+    """Return the template behind an answer, and its label."""
+    prompt = record.get("template")
+    prompt = prompt if isinstance(prompt, dict) else {"raw": prompt or ""}
+    results = record.document.get("results") if isinstance(record.document, dict) else None
+    prompts = results.get("prompts") if isinstance(results, dict) else None
+    number = record.get("index")
+    if isinstance(prompts, list) and isinstance(number, int) and 0 <= number < len(prompts):
+        prompt = prompts[number] if isinstance(prompts[number], dict) else prompt
+    return str(prompt.get("raw") or ""), str(prompt.get("label") or prompt.get("raw") or "")
+
+
+def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
+    """The candidate that a provider is with one prompt template."""
+    identity = read_name(provider.get("id") or "model")
+    label = " ".join(label.split())[:80]
+    name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
+    system, template = "", template
+    messages = decoded(template)
+    if isinstance(messages, list) and all(isinstance(one, dict) for one in messages):
+        turns = read_messages(messages, "template")
+        system = "\n\n".join(one["content"] for one in turns if one["role"] == "system")
+        template = "\n\n".join(one["content"] for one in turns if one["role"] != "system")
+    model = identity.split(":")[-1]
+    config = provider.get("config") if isinstance(provider.get("config"), dict) else None
+    return candidate_row(
+        name[:200],
+        model=model,
+        variant=label,
+        system_prompt=system,
+        user_template=template,
+        parameters={k: v for k, v in (config or {}).items() if isinstance(v, int | float)},
+    )
+
+
+def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:
+    """The prompt of one test: its variables, and its assertions as reference and rubric."""
+    values = {name: written(value) for name, value in variables.items() if value is not None}
+    if odd := next((name for name in values if name != "prompt" and not is_variable(name)), ""):
+        raise InputError(
+            f"has the variable {quoted(odd)}; rename it to one word of letters, digits and "
+            "underscores",
+            "vars",
+        )
+    usual = next((name for name in _TEXT_VARIABLES if name in values), "")
+    name = usual or (next(iter(values)) if len(values) == 1 else "")
+    lines = "\n".join(f"{name}: {value}" for name, value in values.items())
+    text = values[name] if name else lines or str(case.get("description") or "No variables")
+    asserts = case.get("assert") if isinstance(case.get("assert"), list) else []
+    checks = [one for one in asserts or [] if isinstance(one, dict)]
+    expected = [
+        written(one["value"])
+        for one in checks
+        if one.get("type") in ("equals", "factuality", "similar") and one.get("value") is not None
+    ]
+    rubric = [
+        written(one["value"])
+        if one.get("type") == "llm-rubric" and one.get("value") is not None
+        else f"{one.get('type', 'assertion')}: {written(one.get('value', ''))}"
+        for one in checks
+        if one.get("type") not in ("equals", "factuality", "similar")
+    ]
+    fields = {"id": prompt, "text": text} | filled(
+        {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
+    )
+    variables = {name: value for name, value in values.items() if name != "prompt"}
+    names = dict.fromkeys(("text", "variables"), "vars")
+    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+
+
+def _config(record: SourceRecord) -> Iterator[Made]:
+    """A promptfoo configuration: its tests are prompts, its prompts with providers candidates."""
+    tests, prompts, providers = (record.need(name) for name in ("tests", "prompts", "providers"))
+    default = record.get("default") if isinstance(record.get("default"), dict) else {}
+    for name, value in (("tests", tests), ("prompts", prompts), ("providers", providers)):
+        if _is_reference(value) or any(
+            _is_reference(one) for one in value if isinstance(value, list)
+        ):
+            raise InputError(
+                "refers to another file; write its content into the configuration, or import the "
+                "results of promptfoo eval --output results.json",
+                name,
+            )
+    for test in tests if isinstance(tests, list) else []:
+        if not isinstance(test, dict):
+            raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
+        given = (default.get("vars") or {}) | (test.get("vars") or {})
+        case = test | {"assert": [*(default.get("assert") or []), *(test.get("assert") or [])]}
+        for variables in _combinations(given):
+            yield _test_prompt(content_id(variables), variables, case)
+    for prompt in prompts if isinstance(prompts, list) else [prompts]:
+        template = prompt if isinstance(prompt, dict) else {"raw": prompt}
+        raw = written(template.get("raw") or template.get("id") or "")
+        for provider in providers if isinstance(providers, list) else [providers]:
+            yield _variant(_provider(provider), raw, str(template.get("label") or raw))
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and (value.startswith(("file://", "huggingface:")))
+
+
+def _provider(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict) and "id" not in value and len(value) == 1:
+        [(identity, options)] = value.items()
+        return {"id": identity} | (options if isinstance(options, dict) else {})
+    return value if isinstance(value, dict) else {"id": written(value)}
+
+
+def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the values of each test: a list of values stands for one test each, in all pairings."""
+    lists = [value if isinstance(value, list) else [value] for value in variables.values()]
+    if math.prod(map(len, lists)) > MOST_COMBINATIONS:
+        raise InputError(
+            f"has variables with more than {MOST_COMBINATIONS:,} combinations", "tests"
+        )
+    for values in itertools.product(*lists):
+        yield dict(zip(variables, values, strict=True))
+
+
+# -- Langfuse (langfuse.com/docs) and LangSmith (docs.langchain.com): datasets and traces ----------
+
+
+def _reference(value: Any, field: str) -> str:
+    messages = read_conversation(value, "assistant", OUTPUTS, field)
+    return "\n\n".join(message["content"] for message in messages)
+
+
+def _example(record: SourceRecord) -> Iterator[Made]:
+    """An item of a dataset: what is expected of it is a reference, never a variable."""
+    messages = read_conversation(record.need("input"), "user", INPUTS, "input")
+    expected = record.get("expected")
+    reference = None if expected is None else _reference(expected, "expected")
+    made = prompt_row(messages, id=prompt_id(record, messages), reference=reference)
+    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
+
+
+def _trace(record: SourceRecord) -> Iterator[Made]:
+    """A traced call: its input is a prompt, its output the answer of its model."""
+    messages = read_conversation(record.need("input"), "user", INPUTS, "input")
+    prompt = content_id(messages)
+    made = prompt_row(messages, id=prompt)
+    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
+    if record.get("output") is None:
+        return
+    model = read_name(_model(record) or record.get("name") or record.stem)
+    yield candidate_row(model)
+    answer = read_conversation(record.get("output"), "assistant", OUTPUTS, "output")
+    usage = decoded(record.get("usage"))
+    usage = usage if isinstance(usage, dict) else {}
+    yield answer_row(
+        model,
+        prompt,
+        answer[len(messages) :] if answer[: len(messages)] == messages else answer,
+        "output",
+        tokens_in=_first(record.get("tokens_in"), usage.get("input"), usage.get("promptTokens")),
+        tokens_out=_first(
+            record.get("tokens_out"), usage.get("output"), usage.get("completionTokens")
+        ),
+        cost=record.get("cost"),
+        seconds=_first(record.get("seconds"), _duration(record)),
+    )
+
+
+def _model(record: SourceRecord) -> Any:
+    extra = decoded(record.get("extra"))
+    metadata = extra.get("metadata") if isinstance(extra, dict) else None
+    named = metadata.get("ls_model_name") if isinstance(metadata, dict) else None
+    return record.get("model") or named
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _duration(record: SourceRecord) -> float | None:
+    times = record.get("start"), record.get("end")
+    if not all(isinstance(time, str) for time in times):
+        return None
+    try:
+        start, end = (datetime.fromisoformat(str(time)) for time in times)
+        return max((end - start).total_seconds(), 0.0)
+    except (TypeError, ValueError):
+        return None
+
+
+# -- OpenAI: platform.openai.com/docs, "Fine-tuning" (chat format) and "Batch API" -----------------
+
+
+def _chat(record: SourceRecord) -> Iterator[Made]:
+    """A conversation; what the assistant says last is an answer, if it says anything last."""
+    messages = read_messages(record.decoded("messages"), "messages")
+    question, answer = split_answer(messages)
+    if not question:
+        raise InputError("has no message of a user", "messages")
+    prompt = prompt_id(record, question)
+    made = prompt_row(question, id=prompt)
+    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "messages"))
+    if answer:
+        model = read_name(record.get("model") or record.stem)
+        yield candidate_row(model)
+        yield answer_row(model, prompt, answer, "messages")
+
+
+def _batch_request(record: SourceRecord) -> Iterator[Made]:
+    body = record.need("body")
+    messages = read_messages(body.get("messages") if isinstance(body, dict) else None, "body")
+    if not messages:
+        raise InputError("has no messages", "body")
+    made = prompt_row(messages, id=read_name(record.need("id")))
+    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "body"))
+
+
+def _batch_reply(record: SourceRecord) -> Iterator[Made]:
+    response = record.need("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    choices = body.get("choices") if isinstance(body, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise InputError("has no choices: the request failed, so there is no answer", "response")
+    message = choices[0].get("message")
+    messages = read_messages([message] if isinstance(message, dict) else None, "response")
+    if not messages:
+        raise InputError("has no message in its first choice", "response")
+    model = read_name(body.get("model") or record.stem)  # type: ignore[union-attr]
+    usage = body.get("usage") if isinstance(body, dict) else None
+    usage = usage if isinstance(usage, dict) else {}
+    yield candidate_row(model)
+    prompt = read_name(record.need("id"))
+    figures = {
+        "tokens_in": usage.get("prompt_tokens"),
+        "tokens_out": usage.get("completion_tokens"),
+    }
+    yield answer_row(model, prompt, messages, "response", **figures)
+
+
+# -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------
+
+
+def _outputs(record: SourceRecord) -> Iterator[Made]:
+    """One model's answers, as AlpacaEval and AutoArena write them."""
+    question = record.need("prompt")
+    model = read_name(record.get("model") or record.stem)
+    messages = user_messages([read_text(record, "prompt")])
+    prompt = prompt_id(record, question)
+    yield prompt_row(messages, id=prompt, category=record.get("category"))
+    yield candidate_row(model)
+    answer = [{"role": "assistant", "content": read_text(record, "response")}]
+    yield answer_row(model, prompt, answer, "response")
+
+
+# -- The list ------------------------------------------------------------------------------------
+
+LAYOUTS = (
+    layout(
+        "promptfoo",
+        "promptfoo results",
+        "vars template=prompt index=promptidx provider response latency=latencyms cost "
+        "test=testcase",
+        "provider response vars|test template|index",
+        _tried,
+        ANSWER_KINDS,
+        inside=(("results", "results"), ("results",)),
+    ),
+    layout(
+        "promptfoo-config",
+        "promptfoo configuration",
+        "prompts providers=providers,targets tests default=defaulttest",
+        "prompts providers tests",
+        _config,
+        ("prompts", "candidates"),
+    ),
+    layout(
+        "openai-batch",
+        "OpenAI batch output",
+        "id=custom_id response",
+        "id response",
+        _batch_reply,
+        ("candidates", "responses"),
+    ),
+    layout(
+        "openai-batch-input",
+        "OpenAI batch input",
+        "id=custom_id body",
+        "id body",
+        _batch_request,
+        ("prompts",),
+    ),
+    layout(
+        "openai-chat",
+        "chat messages",
+        f"messages model id={','.join(IDS)}",
+        "messages",
+        _chat,
+        ANSWER_KINDS,
+    ),
+    layout(
+        "langsmith-runs",
+        "LangSmith runs",
+        "input=inputs output=outputs kind=run_type name model extra start=start_time "
+        "end=end_time tokens_in=prompt_tokens tokens_out=completion_tokens "
+        "cost=total_cost seconds=latency,latency_seconds",
+        "input output kind|start",
+        _trace,
+        ANSWER_KINDS,
+    ),
+    layout(
+        "langsmith",
+        "LangSmith dataset",
+        "id=id,example_id input=inputs expected=outputs",
+        "input expected",
+        _example,
+        ("prompts",),
+    ),
+    layout(
+        "langfuse",
+        "Langfuse dataset",
+        "id=id input expected=expectedoutput,expected_output dataset=datasetname,datasetid,"
+        "dataset_name,dataset_id",
+        "input expected|dataset",
+        _example,
+        ("prompts",),
+        without=("output",),
+        inside=(("items",), ("data",)),
+    ),
+    layout(
+        "langfuse-traces",
+        "Langfuse traces",
+        "input output model=model,providedmodelname name seconds=latency "
+        "cost=totalcost,calculatedtotalcost,total_cost "
+        "usage=usage,usagedetails tokens_in=inputtokens,prompttokens "
+        "tokens_out=outputtokens,completiontokens start=starttime,timestamp,traceid",
+        "input output seconds|cost|start",
+        _trace,
+        ANSWER_KINDS,
+        inside=(("data",),),
+    ),
+    layout(
+        "alpaca-outputs",
+        "AlpacaEval outputs",
+        "prompt=instruction response=output model=generator category=dataset id",
+        "prompt response model",
+        _outputs,
+        ANSWER_KINDS,
+    ),
+    layout(
+        "answers",
+        "answers of one model (AutoArena)",
+        "prompt=prompt,question,instruction,input response=response,answer,output,completion "
+        "model=model,candidate id=id,prompt_id category",
+        "prompt response",
+        _outputs,
+        ANSWER_KINDS,
+    ),
+)

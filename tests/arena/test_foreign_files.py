@@ -1,0 +1,326 @@
+"""Files of other tools become arenas; `tests/files/README.md` names what each sample follows."""
+
+import json
+import shutil
+import stat
+import zipfile
+from io import StringIO
+from pathlib import Path
+
+import pyarrow
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pyarrow import parquet
+
+from arena.formats import find_files
+from arena.models import Arena, Candidate, Import, Prompt, Response, Vote
+from arena.services.imports import BadRowsError, Options, import_files, preview_files
+
+pytestmark = pytest.mark.django_db
+
+FILES = Path(__file__).parent.parent / "files"
+# What each sample becomes: its format, and how many prompts, candidates, answers and votes.
+SAMPLES = {
+    "lmarena-wide.csv": ("lmarena", 2, 3, 4, 2),
+    "lmarena.jsonl": ("lmarena", 2, 3, 4, 2),
+    "battles.json": ("lmarena", 0, 2, 0, 2),
+    "autoarena": ("answers", 2, 2, 4, 0),
+    "alpaca-outputs.json": ("alpaca-outputs", 2, 1, 2, 0),
+    "alpaca-annotations.json": ("alpaca-annotations", 3, 2, 6, 3),
+    "mt-bench": ("mt-bench-questions", 2, 2, 4, 3),
+    "promptfoo.json": ("promptfoo", 2, 2, 3, 0),
+    "promptfooconfig.yaml": ("promptfoo-config", 3, 4, 0, 0),
+    "langfuse-items.json": ("langfuse", 2, 0, 0, 0),
+    "langfuse-traces.csv": ("langfuse-traces", 1, 2, 2, 0),
+    "langsmith-examples.jsonl": ("langsmith", 2, 0, 0, 0),
+    "langsmith-runs.jsonl": ("langsmith-runs", 1, 1, 1, 0),
+    "openai-chat.jsonl": ("openai-chat", 2, 1, 2, 0),
+    "openai-batch-input.jsonl": ("openai-batch-input", 1, 0, 0, 0),
+    "preferences.jsonl": ("preferences", 2, 2, 4, 2),
+    "preferences-implicit.jsonl": ("preferences", 1, 2, 2, 1),
+    "rewardbench.csv": ("preferences", 2, 2, 4, 2),
+    "prometheus.jsonl": ("prometheus", 1, 2, 2, 1),
+}
+
+
+def counts() -> tuple[int, ...]:
+    return tuple(model.objects.count() for model in (Prompt, Candidate, Response, Vote))
+
+
+def bring(*paths: Path, slug: str = "mine", **options: object) -> Arena:
+    import_files(slug=slug, paths=list(paths), now=timezone.now(), options=Options(**options))
+    return Arena.objects.get(slug=slug)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_told_by_its_content_and_becomes_an_arena(name):
+    format_name, *expected = SAMPLES[name]
+    assert format_name == find_files([FILES / name])[0].format.NAME
+    preview = preview_files(slug="mine", paths=[FILES / name])
+    assert not preview.rejected.count
+    assert not Import.objects.exists()
+    bring(FILES / name)
+    assert counts() == tuple(expected)
+    n_votes = expected[-1]
+    assert preview.rows.get("votes", 0) == n_votes
+    assert preview.rows.get("prompts", 0) == expected[0]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_imported_twice_adds_nothing(name):
+    bring(FILES / name)
+    before = counts()
+    bring(FILES / name)
+    assert counts() == before
+
+
+def test_a_sample_that_was_edited_since_adds_what_is_new(tmp_path):
+    path = tmp_path / "lmarena.jsonl"
+    shutil.copy(FILES / "lmarena.jsonl", path)
+    bring(path)
+    row = json.loads(path.read_text().splitlines()[0]) | {"question_id": "q-3"}
+    path.write_text(json.dumps(row) + "\n")
+    bring(path)
+    assert counts() == (3, 3, 6, 3)
+
+
+def test_lmarena_votes_keep_rater_time_and_conversation():
+    arena = bring(FILES / "lmarena.jsonl")
+    first, second = arena.votes.order_by("pk")
+    assert (first.outcome, second.outcome) == ("right", "both_bad")
+    assert (first.rater.name, first.cast_at.isoformat()) == (
+        "voter_7",
+        "2023-11-14T22:13:20.250000+00:00",
+    )
+    assert first.comparison.left_response.text == "Spoon."
+    prompt = second.comparison.prompt
+    assert prompt.category == "German"
+    assert [message["content"] for message in prompt.messages] == ["Wie spät ist es?", "Schade."]
+    answer = second.comparison.left_response
+    assert [message["role"] for message in answer.messages] == ["assistant", "user", "assistant"]
+    assert answer.text == "Keine Ahnung.\n\nJa."
+
+
+def test_a_preference_from_1_to_2_is_a_soft_vote_of_the_judge():
+    arena = bring(FILES / "alpaca-annotations.json")
+    votes = arena.votes.order_by("pk")
+    assert [vote.preference for vote in votes] == [0.75, 0.0, 0.5]
+    assert [vote.outcome for vote in votes] == ["left", "right", "tie"]
+    assert {(vote.rater.kind, vote.rater.name) for vote in votes} == {("judge", "weighted_judge")}
+
+
+def test_both_games_of_mt_bench_are_votes_and_an_error_is_none():
+    arena = bring(FILES / "mt-bench")
+    votes = [
+        (str(vote.comparison.left), vote.outcome, vote.comparison.prompt.external_id)
+        for vote in arena.votes.order_by("pk")
+    ]
+    assert votes == [
+        ("amber-7b", "left", "81"),
+        ("basalt-13b", "tie", "81"),
+        ("amber-7b", "right", "101"),
+    ]
+    assert arena.prompts.get(external_id="101").reference == "42\n\n21"
+
+
+def test_promptfoo_keeps_variables_templates_assertions_and_cost():
+    arena = bring(FILES / "promptfoo.json")
+    prompt = arena.prompts.get(text__contains="France")
+    assert prompt.variables == {"question": prompt.text, "tone": "friendly"}
+    assert (prompt.reference, prompt.rubric) == ("Paris", "is friendly\ncontains: !")
+    candidate = arena.candidates.get(model="amber-7b")
+    assert candidate.user_template == "Answer briefly: {{question}} ({{tone}})"
+    answer = prompt.responses.get(candidate=candidate)
+    assert (answer.seconds, answer.cost, answer.tokens_out) == (0.812, 21_000, 10)
+
+
+def test_what_is_expected_is_a_reference_and_never_a_variable():
+    arena = bring(FILES / "langfuse-items.json")
+    first, second = arena.prompts.order_by("pk")
+    assert (first.text, first.reference) == (
+        "How do I reset my password?",
+        "On the page Account.",
+    )
+    assert (first.variables, second.variables) == ({}, {})
+    assert [message["role"] for message in second.messages] == ["system", "user"]
+
+
+def test_a_trace_brings_cost_and_seconds():
+    arena = bring(FILES / "langfuse-traces.csv")
+    answer = arena.candidates.get(name="amber-7b").responses.get()
+    assert (answer.text, answer.seconds, answer.cost) == ("Yes, within five days.", 1.5, 120_000)
+    assert (answer.tokens_in, answer.tokens_out) == (12, 8)
+
+
+def test_a_chat_keeps_its_tool_calls():
+    arena = bring(FILES / "openai-chat.jsonl")
+    answer = Response.objects.get(prompt__arena=arena, text="Clear.")
+    assert [message["role"] for message in answer.messages] == ["assistant", "tool", "assistant"]
+    assert answer.messages[0]["tool_calls"][0]["function"]["name"] == "weather"
+
+
+def test_batch_output_answers_the_prompts_of_its_input():
+    arena = bring(FILES / "openai-batch-input.jsonl", FILES / "openai-batch.jsonl")
+    assert arena.prompts.get().responses.get().text == "One, two, three."
+    with pytest.raises(BadRowsError, match="there is no prompt 'req-1'"):
+        bring(FILES / "openai-batch.jsonl", slug="other")
+
+
+def test_parquet_of_lmarena_is_read_with_its_lists(tmp_path):
+    rows = [json.loads(line) for line in (FILES / "lmarena.jsonl").read_text().splitlines()]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "train.parquet")
+    arena = bring(tmp_path / "train.parquet")
+    assert counts() == (2, 3, 4, 2)
+    assert arena.votes.filter(comparison__prompt__category="German").get().outcome == "both_bad"
+
+
+def test_an_export_comes_back_as_the_same_arena(tmp_path):
+    arena = bring(FILES / "openai-chat.jsonl")
+    call_command("export_arena", arena.slug, tmp_path / "out", stdout=StringIO())
+    archive = shutil.make_archive(str(tmp_path / "all"), "zip", tmp_path, "out")
+    again = bring(Path(archive), slug="again")
+    assert [*again.prompts.order_by("pk").values_list("text", "messages")] == [
+        *arena.prompts.order_by("pk").values_list("text", "messages")
+    ]
+    texts = Response.objects.order_by("pk").values_list("text", "messages")
+    assert [*texts.filter(prompt__arena=again)] == [*texts.filter(prompt__arena=arena)]
+
+
+# -- Refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sample", "change", "column", "words"),
+    [
+        ("lmarena.jsonl", {"winner": "somebody"}, "winner", "none of model_a, model_b, tie"),
+        ("lmarena.jsonl", {"conversation_b": 7}, "conversation_b", "not a list of messages"),
+        ("lmarena.jsonl", {"model_a": ""}, "model_a", "is empty"),
+        ("lmarena.jsonl", {"tstamp": 1e30}, "tstamp", "not a time"),
+        ("openai-chat.jsonl", {"messages": []}, "messages", "has no message"),
+        ("openai-chat.jsonl", {"messages": [{"role": "robot"}]}, "messages", "none of system"),
+        (
+            "openai-chat.jsonl",
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages",
+            "only text",
+        ),
+        ("preferences.jsonl", {"chosen": None}, "chosen", "is empty"),
+        ("prometheus.jsonl", {"orig_preference": "C"}, "orig_preference", "none of A, B"),
+        ("openai-batch-input.jsonl", {"body": {}}, "body", "has no messages"),
+    ],
+)
+def test_a_bad_record_names_its_line_and_column(tmp_path, sample, change, column, words):
+    lines = (FILES / sample).read_text().splitlines()
+    path = tmp_path / sample
+    path.write_text("\n".join([*lines, json.dumps(json.loads(lines[0]) | change)]) + "\n")
+    with pytest.raises(BadRowsError) as caught:
+        bring(path)
+    sentence = str(caught.value)
+    assert f"line {len(lines) + 1}, column {column}: " in sentence
+    assert words in sentence
+    assert not Import.objects.exists()
+
+
+def test_bad_records_can_be_skipped_and_are_copied(tmp_path):
+    path = tmp_path / "battles.jsonl"
+    lines = (FILES / "lmarena.jsonl").read_text().splitlines()
+    path.write_text("\n".join([lines[0], '{"model_a": "x"}', lines[1]]) + "\n")
+    bring(path, skip_bad=True)
+    assert counts() == (2, 3, 4, 2)
+    assert (tmp_path / "battles.prompts.rejects.jsonl").read_text() == '{"model_a": "x"}\n'
+
+
+def test_columns_can_be_chosen(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("prompt,response,better_prompt\nOld?,Yes.,New?\n")
+    bring(path, format_name="answers", columns={"prompt": "better_prompt"})
+    assert Prompt.objects.get().text == "New?"
+
+
+def test_a_file_of_no_known_format_says_which_keys_it_has_and_which_are_known(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"frage": "?", "antwort": "!"}\n')
+    with pytest.raises(CommandError) as caught:
+        call_command("import_arena", "mine", path, stdout=StringIO())
+    sentence = str(caught.value)
+    assert "has the keys 'frage', 'antwort'" in sentence
+    assert "LMArena battles (model_a, model_b, winner or winner_model_a" in sentence
+
+
+def test_a_preview_by_command_writes_nothing():
+    out = StringIO()
+    call_command("import_arena", "mine", FILES / "lmarena-wide.csv", "--preview", stdout=out)
+    assert "LMArena battles (lmarena), 2 prompts, 3 candidates, 4 responses, 2 votes" in (
+        out.getvalue()
+    )
+    assert "winner_a = winner_model_a" in out.getvalue()
+    assert not Arena.objects.exists()
+
+
+def test_no_format_makes_a_column_a_variable(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("prompt,response,expected_output,customer\nWhy?,So.,Because.,Ada\n")
+    bring(path)
+    assert Prompt.objects.get().variables == {}
+
+
+def test_yaml_cannot_grow_by_its_aliases(tmp_path):
+    path = tmp_path / "promptfooconfig.yaml"
+    levels = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    levels += [f"{n}: &{n} [{', '.join(['*' + chr(ord(n) - 1)] * 9)}]" for n in "bcdefgh"]
+    path.write_text("\n".join(levels))
+    with pytest.raises(CommandError, match="more than 200,000 values"):
+        call_command("import_arena", "mine", path, stdout=StringIO())
+
+
+# -- Archives --------------------------------------------------------------------------------------
+
+
+def zipped(path: Path, name: str, data: bytes, mode: int = 0) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        member = zipfile.ZipInfo(name)
+        member.compress_type = zipfile.ZIP_DEFLATED
+        member.external_attr = mode << 16
+        archive.writestr(member, data)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(CommandError) as caught:
+        call_command("import_arena", "mine", path, stdout=StringIO())
+    assert not Arena.objects.exists()
+    return str(caught.value)
+
+
+def test_a_zip_of_answers_is_unpacked_and_its_rows_keep_their_names(tmp_path):
+    path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", FILES / "autoarena"))
+    bring(path)
+    assert {*Candidate.objects.values_list("name", flat=True)} == {"amber-7b", "basalt-13b"}
+    zipped(tmp_path / "bad.zip", "model.csv", b"prompt,response\nWhy?,\n")
+    with pytest.raises(
+        BadRowsError, match=r"^bad.zip/model.csv, line 2, column response: is empty"
+    ):
+        bring(tmp_path / "bad.zip", slug="other")
+
+
+def test_a_zip_bomb_is_refused(tmp_path):
+    path = zipped(tmp_path / "b.zip", "a.csv", b"prompt,response\n" + b"0" * 60_000_000)
+    assert "more than 200 times its size" in refused(path)
+
+
+@pytest.mark.parametrize("name", ["../up.csv", "/etc/up.csv", "a/../../up.csv", "..\\up.csv"])
+def test_a_path_upwards_is_refused(tmp_path, name):
+    assert "outside of it" in refused(zipped(tmp_path / "u.zip", name, b"prompt,response\na,b\n"))
+    assert not (tmp_path.parent / "up.csv").exists()
+
+
+def test_a_symbolic_link_is_refused(tmp_path):
+    path = zipped(tmp_path / "l.zip", "a.csv", b"/etc/passwd", stat.S_IFLNK | 0o777)
+    assert "a link or device" in refused(path)
+
+
+@pytest.mark.parametrize("data", [b"PK\x03\x04rest", b"", b"no archive"])
+def test_a_broken_archive_is_refused(tmp_path, data):
+    (tmp_path / "x.zip").write_bytes(data)
+    assert "cannot be unpacked" in refused(tmp_path / "x.zip")
