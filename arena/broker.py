@@ -13,14 +13,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from celery.signals import worker_init
+from celery.signals import worker_init, worker_shutting_down
 from kombu.transport import memory
 from kombu.utils.json import dumps, loads
 
 from arena.celery import app
 
-# Celery looks for a stop request only between two drains.
-LONGEST_DRAIN = 0.5
 LARGEST_MESSAGE = 64 * 1024
 log = logging.getLogger(__name__)
 _listening = threading.Event()
@@ -64,13 +62,22 @@ class Transport(memory.Transport):
         try:
             super().drain_events(connection, timeout=0)
         except TimeoutError:
-            _arrived.wait(LONGEST_DRAIN if timeout is None else min(timeout, LONGEST_DRAIN))
+            _arrived.wait(timeout)
             raise
 
 
 def is_ours() -> bool:
     """Whether this installation uses this broker."""
     return bool(app.conf.broker_transport == f"{__name__}:Transport")
+
+
+@worker_shutting_down.connect
+def _wake(**kwargs: object) -> None:
+    """Let the worker see a stop request, which it looks for only between two drains.
+
+    This runs in a signal handler, which may have interrupted the wait in the middle of its lock.
+    """
+    threading.Thread(target=_arrived.set).start()
 
 
 @worker_init.connect

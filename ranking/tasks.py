@@ -40,8 +40,8 @@ def sweep_boards() -> None:
     """Queue what was missed: arenas behind their votes, and snapshots without Elo intervals."""
     now = timezone.now()
     leases.open_missing()
-    for refreshing in ArenaRefresh.objects.free(now).behind(now):
-        refresh_arena.delay(refreshing.arena_id)
+    for arena_id in ArenaRefresh.objects.due(now):
+        refresh_arena.delay(arena_id)
     for board_id in elo_service.boards_without_intervals(now):
         add_elo_intervals.delay(board_id)
 

@@ -27,7 +27,11 @@ def settle(arena: Arena) -> None:
 
 
 def is_behind(arena: Arena) -> bool:
-    later = timezone.now() + seconds(3600)
+    now = timezone.now()
+    later = now + seconds(3600)
+    for moment in (now, later):  # the sweep's own SQL finds the same arenas
+        behind = ArenaRefresh.objects.free(moment).behind(moment)
+        assert ArenaRefresh.objects.due(moment) == [one.arena_id for one in behind]
     return ArenaRefresh.objects.behind(later).filter(arena=arena).exists()
 
 
