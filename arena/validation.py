@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from unicodedata import category, normalize
+from urllib.parse import urlsplit
 
 from arena.outcomes import OUTCOMES
 
@@ -20,6 +21,8 @@ TEXT_LIMIT = 1_000_000  # bytes of UTF-8
 PROMPT_LIMIT = 100_000  # characters, the same as for a candidate's template
 NAME_LIMIT = 200
 CATEGORY_LIMIT = 100
+ABOUT_LIMIT = 100  # an organisation's or a licence's name
+LINK_LIMIT = 500
 NOTES_LIMIT = 10_000
 ARENA_NAME_LIMIT = 120
 QUESTION_LIMIT = 200
@@ -111,6 +114,26 @@ def clean_name(value: Any, *, limit: int = NAME_LIMIT, required: bool = True) ->
     if _CONTROL.search(name):
         raise InputError("contains a line break or another control character")
     return name
+
+
+def clean_visible_text(value: Any, *, limit: int = ABOUT_LIMIT) -> str:
+    """Return a name that may be empty, without invisible characters."""
+    return visible_name(clean_name(value, limit=limit, required=False), limit)
+
+
+def clean_link(value: Any) -> str:
+    """Return the address of a web page, or an empty text."""
+    link = clean_name(value, limit=LINK_LIMIT, required=False)
+    try:
+        parts = urlsplit(link)
+        is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+    except ValueError:
+        is_page = False
+    if link and (not is_page or any(letter.isspace() for letter in link)):
+        raise InputError("is not the address of a web page, such as https://example.org/model")
+    if hidden := invisible_character(link):
+        raise InputError(hidden)
+    return link
 
 
 def clean_visible_name(value: Any, *, limit: int = NAME_LIMIT) -> str:

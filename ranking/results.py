@@ -33,6 +33,7 @@ FIELDS = (
     "status",
     "reason",
 )
+ABOUT = ("model", "organisation", "licence", "link")
 INTERVALS_AND_STYLE = ("elo_low", "elo_high", "style_score", "style_low", "style_high")
 VALUES = {
     "dollars_per_1000_answers": "dollars",
@@ -73,7 +74,9 @@ def as_json(board: BoardView) -> str:
         "intervals_from_votes": snapshot.measured_votes if snapshot else None,
         "elo_intervals_from_votes": elo_votes,
         "findings": _findings(board, findings),
-        "standings": [_candidate(board, row) | _values(row, findings) for row in board.rows],
+        "standings": [
+            _candidate(board, row) | _about(row) | _values(row, findings) for row in board.rows
+        ],
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
@@ -81,6 +84,12 @@ def as_json(board: BoardView) -> str:
 def _candidate(board: BoardView, row: BoardStanding) -> dict[str, str]:
     page = reverse("candidate", args=[board.arena.slug, row.standing.candidate_id])
     return {"candidate": row.name, "url": page}
+
+
+def _about(row: BoardStanding) -> dict[str, str | None]:
+    """What is public about the candidate besides its name; null while it is undisclosed."""
+    candidate = row.standing.candidate
+    return {name: getattr(candidate, name) if candidate.disclosed_at else None for name in ABOUT}
 
 
 def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
@@ -129,9 +138,10 @@ def as_csv(board: BoardView) -> str:
     """The board as CSV, with a header line."""
     out, findings = io.StringIO(), Findings.of(board.snapshot)
     writer = csv.writer(out)
-    writer.writerow(["candidate", *FIELDS, *INTERVALS_AND_STYLE, *VALUES])
+    writer.writerow(["candidate", *FIELDS, *INTERVALS_AND_STYLE, *VALUES, *ABOUT])
     for row in board.rows:
-        writer.writerow(escape_cells([row.name, *_values(row, findings).values()]))
+        values = [*_values(row, findings).values(), *_about(row).values()]
+        writer.writerow(escape_cells([row.name, *values]))
     return out.getvalue()
 
 

@@ -22,7 +22,10 @@ from arena.models.arenas import length_limit
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
 
 TAG = "Candidates"
-CONFIGURATION = ("model", "variant", "system_prompt", "user_template", "parameters", "notes")
+CONFIGURATION = (
+    *("model", "variant", "system_prompt", "user_template", "parameters", "notes"),
+    *("organisation", "licence", "link"),
+)
 HIDDEN = ("version", "team", *CONFIGURATION)
 PRIVACY = ("private_until_votes", "private_until")
 SENT = {
@@ -32,6 +35,9 @@ SENT = {
     "endpoint": "scripted",
     "model": "scripted-1",
     "parameters": {"temperature": 0},
+    "organisation": "Example Labs",
+    "licence": "Apache-2.0",
+    "link": "https://example.org/scripted-1",
 }
 SHOWN = {
     "id": 17,
@@ -45,6 +51,9 @@ SHOWN = {
     "user_template": "{{ prompt }}",
     "parameters": {"temperature": 0},
     "notes": "",
+    "organisation": "Example Labs",
+    "licence": "Apache-2.0",
+    "link": "https://example.org/scripted-1",
     "private_until_votes": None,
     "private_until": None,
     "disclosed_at": "2026-11-22T09:00:00Z",
@@ -70,6 +79,9 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
     user_template = serializers.CharField(allow_null=True)
     parameters = serializers.DictField(allow_null=True)
     notes = serializers.CharField(allow_null=True)
+    organisation = serializers.CharField(allow_null=True)
+    licence = serializers.CharField(allow_null=True)
+    link = serializers.CharField(allow_null=True)
 
     class Meta:
         model = Candidate
@@ -116,6 +128,18 @@ class CandidateChanges(PatchSerializer):
     )
     parameters = serializers.DictField(required=False)
     notes = Text(required=False, max_length=length_limit(Candidate, "notes"))
+    organisation = serializers.CharField(
+        max_length=length_limit(Candidate, "organisation"), allow_blank=True, required=False
+    )
+    licence = serializers.CharField(
+        max_length=length_limit(Candidate, "licence"), allow_blank=True, required=False
+    )
+    link = serializers.CharField(
+        max_length=length_limit(Candidate, "link"),
+        allow_blank=True,
+        required=False,
+        help_text="The address of a web page about it.",
+    )
     private_until_votes = serializers.IntegerField(
         required=False, allow_null=True, min_value=1, max_value=2**31 - 1
     )

@@ -32,10 +32,12 @@ from arena.validation import (
     InputError,
     clean_details,
     clean_flag,
+    clean_link,
     clean_parameters,
     clean_text,
     clean_time,
     clean_variables,
+    clean_visible_text,
     json_type,
     quoted,
     visible_name,
@@ -61,6 +63,7 @@ Category = Annotated[
 ]
 Outcome = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=OUTCOME)]
 Text = Annotated[str, AfterValidator(clean_text)]
+About = Annotated[str, PlainValidator(clean_visible_text)]
 Time = Annotated[datetime | None, PlainValidator(clean_time)]
 Variables = Annotated[dict[str, str], PlainValidator(clean_variables)]
 Parameters = Annotated[dict[str, Any], PlainValidator(clean_parameters)]
@@ -241,6 +244,9 @@ class CandidateRow:
     system_prompt: Text = ""
     user_template: Text = ""
     notes: Text = ""
+    organisation: About = ""
+    licence: About = ""
+    link: Annotated[str, PlainValidator(clean_link)] = ""
     parameters: Parameters = field(default_factory=dict)
     retired: Flag = False
 

@@ -86,6 +86,24 @@ class VersionForm(forms.Form):
         widget=_area(2),
         help_text="For your team and for readers of the candidate’s page.",
     )
+    organisation = forms.CharField(
+        label="Organisation",
+        required=False,
+        max_length=length_limit(Candidate, "organisation"),
+        help_text="Who made it. Shown below its name on the leaderboard.",
+    )
+    licence = forms.CharField(
+        label="Licence",
+        required=False,
+        max_length=length_limit(Candidate, "licence"),
+        help_text="For example Apache-2.0, or proprietary.",
+    )
+    link = forms.CharField(
+        label="Web page",
+        required=False,
+        max_length=length_limit(Candidate, "link"),
+        widget=forms.URLInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
     private_until_votes = forms.IntegerField(label="Private until this many votes", required=False)
     private_until = forms.DateField(
         label="Private until this date",

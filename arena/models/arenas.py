@@ -18,21 +18,25 @@ from django.utils.functional import cached_property
 from arena.models.teams import Team
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
 from arena.validation import (
+    ABOUT_LIMIT,
     ARENA_NAME_LIMIT,
     CATEGORY_LIMIT,
     CRITERIA_LIMIT,
     DESCRIPTION_LIMIT,
     GUIDE_LIMIT,
+    LINK_LIMIT,
     NOTES_LIMIT,
     PROMPT_LIMIT,
     QUESTION_LIMIT,
     InputError,
+    clean_link,
     clean_name,
     clean_paragraphs,
     clean_tags,
     clean_text,
     clean_variables,
     clean_visible_name,
+    clean_visible_text,
 )
 
 if TYPE_CHECKING:
@@ -450,6 +454,13 @@ class Candidate(Sourced):
     notes = models.TextField(
         blank=True, validators=[Check(clean_paragraphs, limit=NOTES_LIMIT, strip=False)]
     )
+    organisation = models.CharField(
+        max_length=ABOUT_LIMIT, blank=True, validators=[Check(clean_visible_text)]
+    )
+    licence = models.CharField(
+        max_length=ABOUT_LIMIT, blank=True, validators=[Check(clean_visible_text)]
+    )
+    link = models.CharField(max_length=LINK_LIMIT, blank=True, validators=[Check(clean_link)])
     private_until_votes = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -468,7 +479,7 @@ class Candidate(Sourced):
     # The team's own content: a change makes the next version. Files contain all but the endpoint.
     CONTENT = (
         *("system_prompt", "user_template", "endpoint", "model", "variant"),
-        *("parameters", "notes"),
+        *("parameters", "notes", "organisation", "licence", "link"),
     )
     IN_FILES = tuple(name for name in CONTENT if name != "endpoint")
 

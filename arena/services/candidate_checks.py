@@ -69,6 +69,9 @@ class CandidateFields(TypedDict, total=False):
     variant: str
     parameters: dict[str, Any]
     notes: str
+    organisation: str
+    licence: str
+    link: str
 
 
 DEFAULTS: dict[str, Any] = {name: getattr(Candidate(), name) for name in Candidate.CONTENT}

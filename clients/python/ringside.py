@@ -59,7 +59,7 @@ USUAL: dict[str, Any] = {
     "model": "",
     "parameters": {},
 }
-SAID = ("variant", "notes")
+SAID = ("variant", "notes", "organisation", "licence", "link")
 # The largest figures that an answer may have; tokens are whole numbers.
 FIGURES = {"tokens_in": 2**31 - 1, "tokens_out": 2**31 - 1, "seconds": 10**6, "cost": 10**6}
 ANSWER = ("prompt_id", "prompt", "text", *FIGURES)
@@ -95,6 +95,9 @@ class Candidate(TypedDict):
     user_template: str | None
     parameters: dict[str, Any] | None
     notes: str | None
+    organisation: str | None
+    licence: str | None
+    link: str | None
     private_until_votes: int | None
     private_until: str | None
     disclosed_at: str | None

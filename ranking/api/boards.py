@@ -41,6 +41,10 @@ STANDING: dict[str, Any] = {
     "id": 17,
     "candidate": "short-answers",
     "url": "/a/search-answers/candidates/17/",
+    "model": "scripted-1",
+    "organisation": "Example Labs",
+    "licence": "Apache-2.0",
+    "link": "https://example.org/scripted-1",
     "rank": 1,
     "rank_low": 1,
     "rank_high": 2,
@@ -147,6 +151,10 @@ class StandingShown(serializers.Serializer[Any]):
     id = serializers.IntegerField(help_text="The candidate's.")
     candidate = serializers.CharField()
     url = serializers.CharField(help_text="The path of the candidate's page.")
+    model = serializers.CharField(allow_null=True)
+    organisation = serializers.CharField(allow_null=True)
+    licence = serializers.CharField(allow_null=True)
+    link = serializers.CharField(allow_null=True)
     rank = serializers.IntegerField(allow_null=True)
     rank_low = serializers.IntegerField(allow_null=True, help_text="The best possible rank.")
     rank_high = serializers.IntegerField(allow_null=True)

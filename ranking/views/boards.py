@@ -1,6 +1,6 @@
 """Boards as pages and files, and the pages beside them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from django.http import HttpRequest
@@ -29,7 +29,9 @@ from ranking.views.matrix import clean_show, matrix_context
 from ranking.views.standings import TableQuery, table_context
 
 
-def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
+def board_context(
+    view: BoardView, table: TableQuery, own_teams: Set[int] = frozenset()
+) -> dict[str, Any]:
     """The context of `ranking/board.html`."""
     query, snapshot = view.query, view.snapshot
     settings = snapshot.settings if snapshot else {}
@@ -60,7 +62,7 @@ def board_context(view: BoardView, table: TableQuery) -> dict[str, Any]:
         "collecting": collecting,
         "description": wording.description(view.arena.question, snapshot, collecting or lead),
         "waiting": sort_rows(view.ranked, "name") if collecting else [],
-        **table_context(view, table, lead.candidate if lead and lead.clear else None),
+        **table_context(view, table, lead.candidate if lead and lead.clear else None, own_teams),
         **_findings_context(view, findings, names),
     }
 
@@ -87,18 +89,22 @@ def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The leaderboard; with a search or chosen columns it is made anew each time."""
+    """The leaderboard; with a search, filters or chosen columns it is made anew each time."""
     query, table = BoardQuery.of(request.GET), TableQuery.of(request.GET)
+    own_teams: Set[int] = frozenset()
 
     def make(arena: Any) -> str:
-        return render_to_string(
-            "ranking/board.html", board_context(read_board(arena, query), table)
-        )
+        context = board_context(read_board(arena, query), table, own_teams)
+        return render_to_string("ranking/board.html", context)
 
     if table.is_stored:
         return send_stored(request, slug, query.key(table.form), HTML, make)
-    arena = find_arena(slug, actor_of(request))
-    return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
+    actor = actor_of(request)
+    arena = find_arena(slug, actor)
+    if table.own:
+        own_teams = frozenset(actor.teams_seen().values_list("pk", flat=True))
+    private = arena.is_private or table.own
+    return send(request, http_cache.pack(make(arena)), HTML, private=private)
 
 
 @require_safe

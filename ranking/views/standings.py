@@ -1,7 +1,8 @@
 """The leaderboard's table: columns, cells, intervals on one scale, search, and links that keep
 all of these."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +24,8 @@ from ranking.views.charts import ScoreScale
 MOST_ROWS = 100  # on the page at first; the rest on request
 MOST_COLUMNS = 5  # beside rank, name and score; more make the table scroll sideways
 LONGEST_SEARCH = 100
+PRICE = re.compile(r"\d{1,7}(\.\d{1,6})?", re.ASCII)  # in dollars
+OWN = "own"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class TableRow:
     compare_url: str = ""
     drawn: DrawnInterval = DrawnInterval()
     about: Sequence[str] = ()
+    link: str = ""
     tier: int | None = None
     cells: Sequence[tuple[str, Cell]] = ()
 
@@ -218,26 +222,60 @@ FIXED = {
 class TableQuery:
     """What a reader asks of the table besides its order. Empty `columns`: those shown by default.
 
-    Only tables with neither a choice of columns nor a search are stored, or strangers could fill
-    the store.
+    `price` is the most that 1,000 answers may cost, in dollars. `own`: candidates of the reader's
+    teams alone. Only tables with neither chosen columns nor a search or filter are stored, or
+    strangers could fill the store.
     """
 
     columns: tuple[str, ...] = ()
     search: str = ""
     show_all: bool = False
+    organisation: str = ""
+    licence: str = ""
+    price: str = ""
+    own: bool = False
 
     @classmethod
     def of(cls, parameters: QueryDict) -> "TableQuery":
         named = {name for text in parameters.getlist("columns") for name in text.split(",")}
+        texts = {
+            name: " ".join(parameters.get(name, "").replace("\0", "").split())[:LONGEST_SEARCH]
+            for name in ("q", "organisation", "licence", "price")
+        }
         return cls(
-            tuple(name for name in COLUMNS if name in named),
-            " ".join(parameters.get("q", "").replace("\0", "").split())[:LONGEST_SEARCH],
-            parameters.get("rows", "") == "all",
+            columns=tuple(name for name in COLUMNS if name in named),
+            search=texts["q"],
+            show_all=parameters.get("rows", "") == "all",
+            organisation=texts["organisation"],
+            licence=texts["licence"],
+            price=texts["price"] if PRICE.fullmatch(texts["price"]) else "",
+            own=parameters.get("team", "") == OWN,
         )
 
     @property
     def is_stored(self) -> bool:
-        return not self.columns and not self.search
+        return not self.columns and not self.selects
+
+    @property
+    def selects(self) -> bool:
+        """Whether the table may lack candidates."""
+        return bool(self.selection)
+
+    @property
+    def selection(self) -> str:
+        """The search and the filters in words."""
+        return ", ".join([*([f"“{self.search}”"] if self.search else []), *self.filters])
+
+    @property
+    def filters(self) -> list[str]:
+        """The filters in words."""
+        said = [
+            self.organisation,
+            self.licence,
+            f"at most ${self.price} per 1,000" if self.price else "",
+            "your teams" if self.own else "",
+        ]
+        return [text for text in said if text]
 
     @property
     def form(self) -> str:
@@ -247,7 +285,31 @@ class TableQuery:
     def parameters(self, **changes: str) -> dict[str, str]:
         """As parameters of a URL; empty ones are left out by `BoardQuery.address`."""
         rows = "all" if self.show_all else ""
-        return {"columns": ",".join(self.columns), "q": self.search, "rows": rows} | changes
+        fixed = {"columns": ",".join(self.columns), "q": self.search, "rows": rows}
+        return fixed | self.filter_parameters | changes
+
+    @property
+    def filter_parameters(self) -> dict[str, str]:
+        return {
+            "organisation": self.organisation,
+            "licence": self.licence,
+            "price": self.price,
+            "team": OWN if self.own else "",
+        }
+
+    def keeps(self, row: BoardStanding, own_teams: Set[int]) -> bool:
+        """Whether the search and the filters keep the candidate. What is not public about an
+        undisclosed candidate is neither searched nor filtered by."""
+        candidate, price = row.standing.candidate, row.value.dollars
+        is_disclosed = candidate.disclosed_at is not None
+        texts = " ".join([row.name, *candidate_line(candidate)])
+        return (
+            self.search.casefold() in texts.casefold()
+            and self.organisation in ("", is_disclosed and candidate.organisation)
+            and self.licence in ("", is_disclosed and candidate.licence)
+            and (not self.price or (price is not None and price <= float(self.price)))
+            and (not self.own or candidate.team_id in own_teams)
+        )
 
 
 @dataclass(frozen=True)
@@ -279,14 +341,16 @@ class ColumnChoice:
     chosen: bool
 
 
-def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dict[str, Any]:
+def table_context(
+    view: BoardView, table: TableQuery, leader: int | None, own_teams: Set[int]
+) -> dict[str, Any]:
     """The context of `ranking/_standings.html`."""
     offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
     chosen = table.columns or [name for name, column in offered.items() if column.shown]
     sorted_by = view.query.sort.removeprefix("-")
     columns = {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
-    found = [row for row in view.ranked if _matches(row, table.search)]
-    shown = found if table.show_all or table.search else found[:MOST_ROWS]
+    found = [row for row in view.ranked if table.keeps(row, own_teams)]
+    shown = found if table.show_all or table.selects else found[:MOST_ROWS]
     scale = _scale(view.ranked)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     tiers = Findings.of(view.snapshot).tiers
@@ -306,12 +370,13 @@ def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dic
             for name, column in columns.items()
         ],
         "ticks": scale.ticks() if scale else [],
-        "tiers": _group(lines, view.query.sort == "rank" and not table.search),
+        "tiers": _group(lines, view.query.sort == "rank" and not table.selects),
         "n_columns": len(FIXED) + 1 + len(columns),
         "n_found": len(found),
         "n_more": len(found) - len(shown),
         "all_url": _address(view, table, rows="all"),
-        "clear_url": _address(view, table, q=""),
+        "clear_url": view.address("board", columns=",".join(table.columns)),
+        "filters": _filter_choices(view),
         "column_choices": [
             ColumnChoice(name, column.title, name in columns) for name, column in offered.items()
         ],
@@ -324,6 +389,7 @@ def table_context(view: BoardView, table: TableQuery, leader: int | None) -> dic
             )
             if value
         ],
+        "kept_filters": [item for item in table.filter_parameters.items() if item[1]],
         # Where a row has no space for more, it shows the column that it is sorted by.
         "on_phone": sorted_by if sorted_by in columns else "votes",
         "is_wide": len(columns) > MOST_COLUMNS,
@@ -344,18 +410,31 @@ def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
     return found
 
 
-def _matches(row: BoardStanding, search: str) -> bool:
-    """Whether the candidate's name or description contains the search, in any case."""
-    candidate = row.standing.candidate
-    texts = [row.name, *(candidate_line(candidate))]
-    return search.casefold() in " ".join(texts).casefold()
+def _filter_choices(view: BoardView) -> dict[str, Any]:
+    """What the table can be filtered by; empty if there is nothing to tell candidates apart by."""
+    candidates = [row.standing.candidate for row in view.ranked]
+    disclosed = [candidate for candidate in candidates if candidate.disclosed_at]
+    choices = {
+        name: sorted({getattr(candidate, name) for candidate in disclosed} - {""}, key=str.casefold)
+        for name in ("organisation", "licence")
+    }
+    offered = {name: values for name, values in choices.items() if values}
+    if view.has_prices:
+        offered["price"] = ["any"]
+    if any(candidate.team_id for candidate in candidates):
+        offered["team"] = ["any"]
+    return offered
 
 
 def candidate_line(candidate: Any) -> list[str]:
     """What stands below a candidate's name; nothing while it is undisclosed."""
     if candidate.disclosed_at is None:
         return []
-    said = (candidate.model if candidate.model != candidate.name else "", candidate.team)
+    said = (
+        candidate.organisation or candidate.team,
+        candidate.model if candidate.model != candidate.name else "",
+        candidate.licence,
+    )
     return [str(text) for text in said if text]
 
 
@@ -394,6 +473,7 @@ def _row(
         below_name=names.get(below.lower, "") if below else "",
         compare_url=compare_url,
         about=candidate_line(standing.candidate),
+        link=standing.candidate.link if standing.candidate.disclosed_at else "",
         drawn=_drawn(row, scale),
     )
     cells = [(name, column.cell(line)) for name, column in columns.items()]

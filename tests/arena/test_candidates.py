@@ -48,6 +48,9 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
         model="writer-1",
         parameters={"temperature": 0.7, "max_tokens": 200},
         notes="From the desk.",
+        organisation=" Example Labs ",
+        licence="Apache-2.0",
+        link="https://example.org/writer-1",
     )
     made.refresh_from_db()
     assert (made.own_name, str(made), made.team) == (
@@ -57,6 +60,8 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
     )
     assert (made.system_prompt, made.endpoint) == ("Be kind.\nBe brief.", "scripted")
     assert made.parameters == {"temperature": 0.7, "max_tokens": 200}
+    assert (made.organisation, made.licence) == ("Example Labs", "Apache-2.0")
+    assert made.link == "https://example.org/writer-1"
     assert (made.disclosed_at, made.created_by) == (NOW, ada)
     entry = AuditEntry.objects.latest("pk")
     assert (entry.by, entry.action, entry.subject, entry.details["candidate"]) == (
@@ -76,6 +81,12 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
         ({"name": "Undisclosed 17"}, "name", "whose name is still private"),
         ({"system_prompt": "x" * 1_048_576}, "system_prompt", "is 1,048,576 bytes long"),
         ({"system_prompt": "x" * 100_001}, "system_prompt", "has 100,001 characters; at most 100"),
+        ({"organisation": "x" * 101}, "organisation", "101 characters long; the limit is 100"),
+        ({"licence": "M\u202eTI"}, "licence", "invisible character"),
+        ({"link": "javascript:alert(1)"}, "link", "not the address of a web page"),
+        ({"link": "https://"}, "link", "not the address of a web page"),
+        ({"link": "https://example.org@evil.example"}, "link", "not the address of a web page"),
+        ({"link": "https://example.org/a b"}, "link", "not the address of a web page"),
         ({"system_prompt": "a\0b"}, "system_prompt", "NUL"),
         ({"user_template": "{{ promt }}"}, "user_template", "did you mean {{ prompt }}?"),
         ({"user_template": "Hello."}, "user_template", "uses no variable"),

@@ -19,7 +19,10 @@ from arena.sample import make_votes
 FOLDER = Path(make_votes.__file__).parent
 FIELDS = {
     "prompts": {"id", "category", "text"},
-    "candidates": {"name", "model", "variant", "system_prompt", "user_template", "notes"},
+    "candidates": {
+        *("name", "model", "variant", "system_prompt", "user_template", "notes"),
+        *("organisation", "licence", "link"),
+    },
     "responses": {"candidate", "prompt", "text", "tokens_in", "tokens_out", "seconds", "cost"},
     "votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
     "jury_votes": {"prompt", "a", "b", "outcome", "rater", "kind"},

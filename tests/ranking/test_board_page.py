@@ -13,13 +13,13 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Import, Rater, Run, Team
+from arena.models import Arena, Candidate, Import, Rater, Response, Run, Team
 from arena.services.arenas import create_arena
 from ranking import board_data
 from ranking.models import BoardPage, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import leases
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_member, make_team, make_vote
 from tests.ranking.helpers import cast, make_voted_arena, markup, publish, rank_anyway, words
 
 pytestmark = pytest.mark.django_db
@@ -426,6 +426,67 @@ def test_a_search_keeps_true_ranks_and_says_how_many_match(
     assert not BoardPage.objects.filter(key__contains="117").exists()
     none = client.get("/a/long/?q=<script>").text
     assert "0 of 120 candidates match “&lt;script&gt;”." in none
+
+
+@pytest.fixture
+def described_arena(client: Client) -> Arena:
+    """Three candidates of two organisations, one undisclosed; the first of a team."""
+    arena = make_voted_arena()
+    own, other, hidden = arena.candidates.order_by("pk")
+    about = {"organisation": "Ours & Co", "licence": "MIT", "link": "https://example.org/a"}
+    Candidate.objects.filter(pk=own.pk).update(team=make_team(name="Us"), **about)
+    Candidate.objects.filter(pk=other.pk).update(organisation="Theirs", licence="MIT")
+    Candidate.objects.filter(pk=hidden.pk).update(
+        organisation="Hidden Labs", licence="Secret", disclosed_at=None, private_until_votes=9999
+    )
+    for candidate, cost in ((own, 2_000_000), (other, 9_000_000)):
+        Response.objects.filter(candidate=candidate).update(cost=cost)  # $2 and $9 for 1,000 answers
+    publish(arena)
+    rank_anyway(arena)
+    return arena
+
+
+@pytest.mark.parametrize(
+    ("query", "kept", "said"),
+    [
+        ("organisation=Theirs", [1], "1 of 3 candidates match Theirs."),
+        ("licence=MIT", [0, 1], "2 of 3 candidates match MIT."),
+        ("price=2.5", [0], "1 of 3 candidates match at most $2.5 per 1,000."),
+        ("licence=MIT&price=2.5", [0], "1 of 3 candidates match MIT, at most $2.5 per 1,000."),
+        ("organisation=Hidden+Labs", [], "0 of 3 candidates match Hidden Labs."),
+        ("q=hidden", [], "0 of 3 candidates match “hidden”."),
+        ("team=own", [], "0 of 3 candidates match your teams."),
+        ("price=cheap", [0, 1, 2], ""),
+    ],
+)
+def test_the_table_is_filtered_by_the_address(
+    client: Client, described_arena: Arena, query: str, kept: list[int], said: str
+) -> None:
+    page = client.get(f"/a/support/?{query}").text
+    candidates = list(described_arena.candidates.order_by("pk"))
+    assert sorted(rows_of(page)) == sorted(str(candidates[i]) for i in kept)
+    assert said in words(page)
+    assert "Secret" not in page
+    assert BoardPage.objects.filter(key__startswith="html").count() == (query == "price=cheap")
+
+
+def test_members_see_their_own_candidates_alone(client: Client, described_arena: Arena) -> None:
+    client.force_login(make_member(Team.objects.get(name="Us")).user)
+    answer = client.get("/a/support/?team=own&sort=name")
+    own = described_arena.candidates.earliest("pk")
+    assert rows_of(answer.text) == [own.name]
+    assert "private" in answer.headers["Cache-Control"]
+    assert "team=own" in re.findall(r'href="([^"]*sort=-name[^"]*)', answer.text)[0]
+
+
+def test_a_row_names_organisation_licence_and_link(client: Client, described_arena: Arena) -> None:
+    page = client.get("/a/support/").text
+    assert re.search(r"Ours & Co · (\S+ · )?MIT · Web page", words(page))
+    assert '<a href="https://example.org/a" rel="nofollow noopener">' in page
+    assert "Hidden Labs" not in page
+    rows = client.get("/a/support/results.json").json()["standings"]
+    assert {row["organisation"] for row in rows} == {"Ours & Co", "Theirs", None}
+    assert "Hidden Labs" not in client.get("/a/support/results.csv").text
 
 
 def test_columns_are_chosen_by_the_address_and_kept_by_its_links(
