@@ -440,7 +440,9 @@ def described_arena(client: Client) -> Arena:
         organisation="Hidden Labs", licence="Secret", disclosed_at=None, private_until_votes=9999
     )
     for candidate, cost in ((own, 2_000_000), (other, 9_000_000)):
-        Response.objects.filter(candidate=candidate).update(cost=cost)  # $2 and $9 for 1,000 answers
+        Response.objects.filter(candidate=candidate).update(
+            cost=cost
+        )  # $2 and $9 for 1,000 answers
     publish(arena)
     rank_anyway(arena)
     return arena
