@@ -100,14 +100,32 @@ class AnswerHandler:
             reconcile_run(run_id=call.run_id, now=timezone.now())
 
 
-def request_for(candidate: Candidate, prompt: Prompt) -> Request:
-    """Return the request for `candidate`'s answer to `prompt`. Raises TemplateError."""
+def messages_for(
+    prompt: Prompt, *, system_prompt: str, user_template: str
+) -> list[tuple[str, str]]:
+    """Return the (role, text) messages that ask for an answer to `prompt`. Raises TemplateError.
+
+    Without a template a conversation is sent turn by turn, after the system prompt; one with tools
+    is sent as its transcript, and so is any that a template takes up.
+    """
     messages = render_messages(
-        system_prompt=candidate.system_prompt,
-        user_template=candidate.user_template,
+        system_prompt=system_prompt,
+        user_template=user_template,
         prompt=prompt.text,
         variables=prompt.variables,
         prompt_id=prompt.external_id,
+    )
+    turns = prompt.messages or []
+    has_tools = any(turn["role"] == "tool" or turn.get("tool_calls") for turn in turns)
+    if not turns or has_tools or user_template.strip():
+        return messages
+    return [*messages[:-1], *((turn["role"], turn["content"]) for turn in turns)]
+
+
+def request_for(candidate: Candidate, prompt: Prompt) -> Request:
+    """Return the request for `candidate`'s answer to `prompt`. Raises TemplateError."""
+    messages = messages_for(
+        prompt, system_prompt=candidate.system_prompt, user_template=candidate.user_template
     )
     turns = tuple(Message(role, text) for role, text in messages)
     return Request(candidate.model, turns, candidate.parameters)

@@ -8,8 +8,11 @@ characters on either side. To bound the time, only the first and the last `EDGE`
 long text are read: that is where people and models introduce themselves.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from arena.conversations import Message
 
 WINDOW = 160
 EDGE = 20_000
@@ -101,6 +104,19 @@ def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
         or any(_tells_maker(text, match) for match in _MAKER.finditer(text))
         or (own is not None and any(_tells_model(text, match) for match in own.finditer(text)))
     )
+
+
+def masked(messages: Sequence[Message], *, names: Iterable[str] = ()) -> list[Message]:
+    """Return messages without the names that `mask_names` replaces, also in what tools returned."""
+    names = tuple(names)
+    made = []
+    for message in messages:
+        message = message | {"content": mask_names(message["content"], names=names)}
+        if calls := message.get("tool_calls"):
+            written = json.dumps(calls, ensure_ascii=False)
+            message["tool_calls"] = json.loads(mask_names(written, names=names))
+        made.append(message)
+    return made
 
 
 def mask_names(text: str, *, names: Iterable[str] = ()) -> str:

@@ -19,6 +19,7 @@ from arena.api.core.serializers import (
     BULK_BODY,
     Dollars,
     FieldVisibility,
+    MessagesField,
     PatchSerializer,
     RowsField,
     StrictSerializer,
@@ -45,7 +46,7 @@ from arena.validation import MOST_VARIABLES
 TAG = "Prompts"
 KIND = Kind("prompts", PROMPTS)
 VARIABLES_HELP = f"At most {MOST_VARIABLES}. Visible to teams that can add candidates."
-PUBLIC = ("text", "category")
+PUBLIC = ("text", "messages", "category")
 TEAM_ONLY = ("reference", "rubric")
 ROW = {
     "external_id": "refund-1",
@@ -53,7 +54,7 @@ ROW = {
     "category": "refunds",
     "reference": "Within 30 days, on the page Orders.",
 }
-SHOWN: dict[str, Any] = ROW | {"variables": {}, "rubric": "", "retired_at": None}
+SHOWN: dict[str, Any] = ROW | {"messages": None, "variables": {}, "rubric": "", "retired_at": None}
 REPORT = {
     "added": 9,
     "changed": 0,
@@ -64,6 +65,15 @@ REPORT = {
 }
 
 
+CONVERSATION_HELP = (
+    "The conversation, as in OpenAI's chat API; null for one text. The text is its transcript."
+)
+STEPS_HELP = (
+    "The steps of the answer, as in OpenAI's chat API; null for one text. The text is what the "
+    "assistant itself says."
+)
+
+
 class PromptShown(serializers.ModelSerializer[Prompt]):
     """A prompt. References and rubrics are null for everybody but the arena's team.
 
@@ -72,6 +82,7 @@ class PromptShown(serializers.ModelSerializer[Prompt]):
     """
 
     text = serializers.CharField(allow_null=True)
+    messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
     category = serializers.CharField(allow_null=True)
     variables = serializers.DictField(child=serializers.CharField(), allow_null=True)
     reference = serializers.CharField(allow_null=True)
@@ -79,7 +90,15 @@ class PromptShown(serializers.ModelSerializer[Prompt]):
 
     class Meta:
         model = Prompt
-        fields = ["external_id", "text", "category", "variables", *TEAM_ONLY, "retired_at"]
+        fields = [
+            "external_id",
+            "text",
+            "messages",
+            "category",
+            "variables",
+            *TEAM_ONLY,
+            "retired_at",
+        ]
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
         reader: FieldVisibility = self.context["reader"]
@@ -98,7 +117,8 @@ class PromptRowGiven(serializers.Serializer[Any]):
     `id` is another name for `external_id`, as in exports.
     """
 
-    text = Text(allow_blank=False)
+    text = Text(allow_blank=False, required=False, help_text="Required without `messages`.")
+    messages = MessagesField(required=False, help_text=CONVERSATION_HELP)
     external_id = serializers.CharField(
         max_length=length_limit(Prompt, "external_id"), required=False
     )
@@ -124,6 +144,7 @@ class PromptChanges(PatchSerializer):
     """Changes to a prompt that has not been used yet; `retired` can be changed at any time."""
 
     text = Text(allow_blank=False)
+    messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
     category = serializers.CharField(max_length=length_limit(Prompt, "category"), allow_blank=True)
     reference = Text()
     rubric = Text()
@@ -261,7 +282,7 @@ RESPONSE_ROW = {
     "text": "On the page Orders, within 30 days.",
     "tokens_out": 9,
 }
-RESPONSE_SHOWN = RESPONSE_ROW | {"tokens_in": None, "seconds": None, "cost": None}
+RESPONSE_SHOWN = RESPONSE_ROW | {"messages": None, "tokens_in": None, "seconds": None, "cost": None}
 RESPONSE_REPORT = {
     "added": 10,
     "changed": 0,
@@ -275,17 +296,19 @@ class ResponseShown(serializers.ModelSerializer[Response]):
     """An answer; `cost` is in dollars. Unknown values are null."""
 
     prompt_id = serializers.CharField(source="prompt.external_id")
+    messages = MessagesField(allow_null=True, help_text=STEPS_HELP)
     cost = Dollars(allow_null=True)
 
     class Meta:
         model = Response
-        fields = ["prompt_id", "text", "tokens_in", "tokens_out", "seconds", "cost"]
+        fields = ["prompt_id", "text", "messages", "tokens_in", "tokens_out", "seconds", "cost"]
 
 
 class ResponseRowGiven(serializers.Serializer[Any]):
     """An answer to upload; its prompt is found by `prompt_id`, or else by the prompt's text."""
 
-    text = Text(allow_blank=False)
+    text = Text(allow_blank=False, required=False, help_text="Required without `messages`.")
+    messages = MessagesField(required=False, help_text=STEPS_HELP)
     prompt_id = serializers.CharField(max_length=200, required=False)
     prompt = Text(required=False)
     tokens_in = serializers.IntegerField(min_value=0, required=False)

@@ -156,6 +156,7 @@ def parse_response(number: int, fields: Values, others: Values) -> ResponseRow:
 
 PROMPTS: Columns[PromptRow] = Columns(
     names={
+        "messages": ("messages",),
         "text": ("text", "prompt", "question", "input"),
         "external_id": ("id", "prompt_id", "external_id", "prompt"),
         "category": ("category", "tag"),
@@ -163,13 +164,14 @@ PROMPTS: Columns[PromptRow] = Columns(
         "rubric": ("rubric",),
     },
     labels={
+        "messages": "conversation",
         "text": "prompt",
         "external_id": "id",
         "category": "category",
         "reference": "reference answer",
         "rubric": "rubric",
     },
-    needed=(("text",),),
+    needed=(("text", "messages"),),
     parse=parse_prompt,
     has_variables=True,
     members={"variables": dict, "retired": bool},
@@ -179,6 +181,7 @@ RESPONSES: Columns[ResponseRow] = Columns(
     names={
         "prompt_id": ("prompt_id", "id", "external_id"),
         "prompt": ("prompt", "prompt_text", "question", "input"),
+        "messages": ("messages",),
         "text": ("text", "answer", "response", "output"),
         "tokens_in": ("tokens_in", "input_tokens", "prompt_tokens"),
         "tokens_out": ("tokens_out", "output_tokens", "completion_tokens"),
@@ -186,8 +189,13 @@ RESPONSES: Columns[ResponseRow] = Columns(
         "cost": ("cost", "cost_usd"),
         "candidate": ("candidate",),
     },
-    labels={"prompt_id": "prompt’s id", "prompt": "prompt", "text": "answer"},
-    needed=(("prompt_id", "prompt"), ("text",)),
+    labels={
+        "messages": "conversation",
+        "prompt_id": "prompt’s id",
+        "prompt": "prompt",
+        "text": "answer",
+    },
+    needed=(("prompt_id", "prompt"), ("text", "messages")),
     parse=parse_response,
 )
 

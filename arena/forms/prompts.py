@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from arena.conversations import clean_messages, prompt_fields
 from arena.files.reader import decode_json, json_object
 from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
 from arena.models import Arena, Prompt
@@ -36,6 +37,28 @@ class ObjectField(forms.JSONField):
             return json_object(decode_json(value))
         except InputError:
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
+
+
+class ConversationField(forms.JSONField):
+    """A JSON list of messages, shown indented; an empty field is no conversation."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+        super().__init__(required=False, widget=widget, **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) else format_json(value)
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return data
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values:
+            return None
+        try:
+            return clean_messages(decode_json(value))
+        except InputError as error:
+            raise forms.ValidationError(f"It {error.reason}.", code="invalid") from None
 
 
 class UploadForm(forms.Form):
@@ -118,9 +141,14 @@ class UploadAnswersForm(UploadForm):
 class PromptForm(forms.Form):
     text = forms.CharField(
         label="Prompt",
+        required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6}),
-        error_messages={"required": "Enter the prompt’s text."},
+    )
+    messages = ConversationField(
+        label="Conversation",
+        help_text="Instead of one text: a JSON list of messages, each with role and content, for"
+        ' example [{"role": "user", "content": "Hello!"}].',
     )
     category = forms.CharField(
         label="Category", required=False, max_length=length_limit(Prompt, "category")
@@ -150,7 +178,19 @@ class PromptForm(forms.Form):
 
     @classmethod
     def of(cls, prompt: Prompt) -> "PromptForm":
-        return cls(initial={name: getattr(prompt, name) for name in cls.base_fields})
+        initial = {name: getattr(prompt, name) for name in cls.base_fields}
+        return cls(initial=initial | ({"text": ""} if prompt.messages else {}))
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        text, messages = self.cleaned_data.get("text", ""), self.cleaned_data.get("messages")
+        if text.strip() and messages:
+            self.add_error("messages", "Enter one text or a conversation, not both.")
+        elif not text.strip() and not messages and not self.errors:
+            self.add_error("text", "Enter the prompt’s text.")
+        if messages:
+            self.cleaned_data["text"] = prompt_fields(messages)["text"]
+        return self.cleaned_data
 
 
 class FilterForm(forms.Form):

@@ -1,15 +1,17 @@
 """Turns a model's text into HTML that is safe to show.
 
-The only entry point is `render_markdown`. It never raises, and its time and output are bounded: a
-text that is too long, nested too deeply or slow to parse, or whose HTML is too big, is shown as
-plain text.
+The entry points are `render_markdown` and `render_conversation`. Neither ever raises, and their
+time and output are bounded: a text that is too long, nested too deeply or slow to parse, or whose
+HTML is too big, is shown as plain text.
 """
 
+from collections.abc import Sequence
 from html import escape
 
 import nh3
 from pygments.token import STANDARD_TYPES
 
+from arena.conversations import Message, title_of
 from arena.rendering.markdown import NestingError, ParseTimeoutError, to_html
 
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
@@ -18,6 +20,7 @@ RENDERER_VERSION = 1
 MAX_TEXT_BYTES = 20 * 1024
 # A table of one row per line and 2,000 columns turns 20 KB of text into megabytes of cells.
 MAX_HTML_BYTES = 500 * 1024
+MAX_TURNS_BYTES = 60 * 1024  # of a conversation's text that is formatted
 
 
 def render_markdown(text: str) -> str:
@@ -37,6 +40,52 @@ def render_markdown(text: str) -> str:
     if len(html.encode()) > MAX_HTML_BYTES:
         return _plain(text)
     return sanitize(html)
+
+
+def render_conversation(messages: Sequence[Message]) -> str:
+    """Return the turns of a conversation as safe HTML; tool calls and their results are folded.
+
+    What people and the assistant say is formatted, up to `MAX_TURNS_BYTES` in all; the rest, and
+    what tools are sent and return, is plain text.
+    """
+    left, turns = MAX_TURNS_BYTES, []
+    for message in messages:
+        text = _clean(message["content"])
+        size = len(text.encode())
+        is_formatted = message["role"] != "tool" and size <= left
+        left -= size if is_formatted else 0
+        html = render_markdown(text) if is_formatted else _plain(text)
+        turns.append(_turn(message, html if text.strip() else ""))
+        turns += [_folded("turn-call", f"Calls {name}", text) for name, text in _calls(message)]
+    return f'<div class="turns">{"".join(turns)}</div>'
+
+
+def _turn(message: Message, html: str) -> str:
+    """One message as a section, or folded if a tool wrote it; nothing for a message of calls."""
+    role, title = message["role"], escape(_clean(title_of(message)))
+    if role == "tool":
+        return (
+            f'<details class="turn turn-tool" data-step><summary>{title}</summary>{html}</details>'
+        )
+    if not html:
+        return ""
+    return (
+        f'<section class="turn turn-{role}" data-step><p class="turn-role">{title}</p>'
+        f"{html}</section>"
+    )
+
+
+def _folded(kind: str, title: str, text: str) -> str:
+    summary = escape(_clean(title))
+    return (
+        f'<details class="turn {kind}" data-step><summary>{summary}</summary>'
+        f"{_plain(_clean(text))}</details>"
+    )
+
+
+def _calls(message: Message) -> list[tuple[str, str]]:
+    functions = [call["function"] for call in message.get("tool_calls", [])]
+    return [(function["name"], function["arguments"]) for function in functions]
 
 
 def _clean(text: str) -> str:

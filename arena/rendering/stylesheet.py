@@ -30,6 +30,11 @@ LAYOUT = """\
 .math-line-bottom { border-bottom: 0.05em solid currentcolor; }
 menclose[notation~="box"] { border: 0.05em solid currentcolor; padding: 0.2em; }
 pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; }
+.turn { margin: 0 0 0.75rem; padding: 0.25rem 0.75rem; border-left: 3px solid var(--line); }
+.turn-user { border-left-color: currentcolor; }
+.turn-role, .turn > summary { margin: 0 0 0.25rem; color: var(--muted); font-size: 0.85rem; }
+.turn > summary { cursor: pointer; }
+.turn.differs > .turn-role::after, .turn.differs > summary::after { content: " · differs"; }
 pre.highlight { margin: 0; white-space: pre; tab-size: 4; }
 code { direction: ltr; unicode-bidi: isolate; }
 """

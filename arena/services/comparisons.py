@@ -26,8 +26,8 @@ from arena.models import (
     Response,
     Run,
 )
-from arena.rendering import RENDERER_VERSION, render_markdown
-from arena.self_identification import mask_names
+from arena.rendering import RENDERER_VERSION, render_conversation, render_markdown
+from arena.self_identification import mask_names, masked
 from arena.services import audit, runs
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import flip_coin, take_side
@@ -75,9 +75,9 @@ class RetiredError(VoteError):
 
 
 def html_of(row: Prompt | Response) -> SafeString:
-    """Return the sanitised HTML of `row.text`; render and store it if missing or outdated."""
+    """Return the safe HTML of the row's text or conversation; render and store it if outdated."""
     if row.html is None or row.html_version != RENDERER_VERSION:
-        row.html = render_markdown(row.text)
+        row.html = render_conversation(row.messages) if row.messages else render_markdown(row.text)
         row.html_version = RENDERER_VERSION
         type(row).objects.filter(pk=row.pk).update(html=row.html, html_version=RENDERER_VERSION)
     return mark_safe(row.html)  # noqa: S308  (sanitised by render_markdown, nothing else writes it)
@@ -112,7 +112,11 @@ def ballot_html(comparison: Comparison, response: Response | None) -> SafeString
     """Like `response_html`, but masked as `ballot_text` is."""
     if response is None or not _is_masked(comparison, response):
         return response_html(response)
-    html = render_markdown(ballot_text(comparison, response))
+    if response.messages:
+        names = (response.candidate.name, response.candidate.model)
+        html = render_conversation(masked(response.messages, names=names))
+    else:
+        html = render_markdown(ballot_text(comparison, response))
     return mark_safe(html)  # noqa: S308  (sanitised by render_markdown)
 
 

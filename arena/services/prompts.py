@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from arena.actors import Actor
+from arena.conversations import prompt_fields
 from arena.errors import ServiceError
 from arena.files.rows import PromptRow
 from arena.files.tables import Problem
@@ -29,7 +30,7 @@ from arena.validation import (
 )
 
 BATCH = 500
-CONTENT = ("text", "category", "reference", "rubric", "variables")
+CONTENT = ("text", "messages", "category", "reference", "rubric", "variables")
 IN_USE = (
     "Prompt {id} already has answers or comparisons, so it cannot be changed. Archive it and add a "
     "new one."
@@ -47,6 +48,7 @@ class PromptFields(TypedDict, total=False):
     """The content of a prompt; fields that are not given stay as they are."""
 
     text: str
+    messages: list[dict[str, Any]] | None
     category: str
     reference: str
     rubric: str
@@ -128,6 +130,8 @@ class PromptChangePlan:
             for name in CONTENT
             if (value := getattr(row, name)) and value != getattr(prompt, name)
         }
+        if "text" in changes:
+            changes["messages"] = row.messages
         draft = self.drafts.get(prompt.external_id)
         name = prompt.external_id
         column = "external_id"
@@ -315,6 +319,8 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields])
     arena = lock_arena(prompt.arena_id)
     locked = Prompt.objects.select_for_update().get(pk=prompt.pk)
     clean = clean_changes(changes)
+    if "messages" in clean or "text" in clean:
+        clean |= _texts(locked, clean)
     differing = {name: value for name, value in clean.items() if getattr(locked, name) != value}
     if not differing:
         return locked
@@ -345,6 +351,15 @@ def _check_unique(prompt: Prompt) -> None:
     for name, text, variables in rows.iterator():
         if prompt_key(text, variables) == _key(prompt):
             raise PromptError(DUPLICATE.format(id=quoted(name)), field="text")
+
+
+def _texts(prompt: Prompt, clean: Mapping[str, Any]) -> dict[str, Any]:
+    """Return text and messages that belong together; a new text alone ends a conversation."""
+    if messages := clean.get("messages"):
+        return prompt_fields(messages)
+    if clean.get("text", prompt.text) == prompt.text and "messages" not in clean:
+        return {"text": prompt.text, "messages": prompt.messages}
+    return {"text": clean.get("text", prompt.text), "messages": None}
 
 
 def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ BATCH = 500
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
 # Without "call": updating a unique column would lock answers against references, and issuing a
 # comparison refers to answers while holding a pair. Uploaded answers have no call.
-WRITTEN = ["text", *FIGURES, "names_itself", "html", "html_version"]
+WRITTEN = ["text", "messages", *FIGURES, "names_itself", "html", "html_version"]
 
 
 @dataclass
@@ -203,7 +203,7 @@ class _Plan:
         elif answer is None:
             self._draft(row, pk, None)
             self.report.added += 1
-        elif answer.text != row.text or _said(row).items() - _figures(answer).items():
+        elif _differs(answer, row) or _said(row).items() - _figures(answer).items():
             self._draft(row, pk, answer)
             self.report.changed += 1
         else:
@@ -240,7 +240,8 @@ class _Plan:
     def _draft(self, row: ResponseRow, pk: int, answer: Response | None) -> None:
         """Draft the answer in `row`; a new text drops the old text's tokens, time and cost."""
         draft = Response(candidate=self.candidate, prompt_id=pk, text=row.text)
-        if answer is not None and answer.text == row.text:
+        draft.messages = row.messages
+        if answer is not None and not _differs(answer, row):
             draft.names_itself = answer.names_itself
             figures = _figures(answer)
         else:
@@ -285,6 +286,10 @@ def compared(ids: Sequence[int]) -> set[int]:
             comparisons = Comparison.objects.filter(**{f"{side}__in": some})
             found.update(comparisons.values_list(side, flat=True).distinct())
     return found
+
+
+def _differs(answer: Response, row: ResponseRow) -> bool:
+    return bool(answer.text != row.text or answer.messages != row.messages)
 
 
 def _said(row: ResponseRow) -> dict[str, Any]:

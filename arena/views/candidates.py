@@ -14,12 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from arena.actors import can_change, can_read_texts, can_retire, is_open_to
 from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
+from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
 from arena.prompting.templates import (
     DiffLine,
     TemplateError,
     diff_of,
-    render_messages,
     variables_in,
 )
 from arena.services import candidates
@@ -99,12 +99,10 @@ def preview_of(arena: Arena, configuration: Mapping[str, Any], start: int = 0) -
 
 def _sent_messages(prompt: Prompt, configuration: Mapping[str, Any]) -> SentMessages:
     try:
-        rendered = render_messages(
+        rendered = messages_for(
+            prompt,
             system_prompt=configuration["system_prompt"],
             user_template=configuration["user_template"],
-            prompt=prompt.text,
-            variables=prompt.variables,
-            prompt_id=prompt.external_id,
         )
     except TemplateError as error:
         return SentMessages(prompt, error=str(error))

@@ -62,7 +62,7 @@ USUAL: dict[str, Any] = {
 SAID = ("variant", "notes", "organisation", "licence", "link")
 # The largest figures that an answer may have; tokens are whole numbers.
 FIGURES = {"tokens_in": 2**31 - 1, "tokens_out": 2**31 - 1, "seconds": 10**6, "cost": 10**6}
-ANSWER = ("prompt_id", "prompt", "text", *FIGURES)
+ANSWER = ("prompt_id", "prompt", "text", "messages", *FIGURES)
 NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")  # ambiguous: it may be a decimal comma
 
@@ -871,7 +871,7 @@ def _wrong_with(row: Mapping[str, Any]) -> str:
     """What is wrong with a row in any arena; '' for nothing."""
     if unknown := [name for name in row if name not in ANSWER]:
         return f"An answer has no {unknown[0]!r}. It has: {', '.join(ANSWER)}."
-    if not _stripped(row.get("text")):
+    if not _stripped(row.get("text")) and not row.get("messages"):
         return "The text is empty."
     figures = (name for name in FIGURES if not _is_figure(row.get(name), name))
     return next((f"{name} is {row[name]!r}, which is not allowed." for name in figures), "")

@@ -9,14 +9,17 @@ criteria is another verdict.
 """
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import CharField, F
 from django.db.models.functions import Cast, Length, Substr
 
 from arena.calls.execution import CannotAskCallError
+from arena.conversations import transcript
 from arena.db import sql
 from arena.db.sql import Row
 from arena.models import Arena, Response
@@ -34,7 +37,7 @@ PROMPT = f"""
 """  # noqa: S608  (made of constants alone)
 # Written as SQL, and without the rendered HTML, because every call needs it.
 ANSWERS = f"""
-    SELECT o.id, o.text, {FACTS} FROM arena_response o
+    SELECT o.id, o.text, o.messages, {FACTS} FROM arena_response o
     JOIN arena_prompt p ON p.id = o.prompt_id JOIN arena_arena a ON a.id = p.arena_id
     WHERE o.id IN ({{}})
 """  # noqa: S608  (made of constants alone)
@@ -190,10 +193,17 @@ def material_for(subject: CallTarget, *, note: str = "") -> Material:
             raise CannotAskCallError(GONE)
         return _material(row, (), note)
     rows = sql.rows(ANSWERS.format(", ".join(["%s"] * len(subject.shown))), *subject.shown)
-    texts = {pk: text for pk, text, *_ in rows}
+    texts = {pk: transcript_of(messages) or text for pk, text, messages, *_ in rows}
     if len(texts) < len(set(subject.shown)):
         raise CannotAskCallError(GONE)
-    return _material(rows[0][2:], tuple(texts[pk] for pk in subject.shown), note)
+    return _material(rows[0][3:], tuple(texts[pk] for pk in subject.shown), note)
+
+
+def transcript_of(messages: Any) -> str:
+    """Return the transcript of an answer's steps as a raw query returns them; '' for none."""
+    if not messages:
+        return ""
+    return transcript(json.loads(messages) if isinstance(messages, str) else messages)
 
 
 def _material(facts: Row, answers: tuple[str, ...], note: str) -> Material:

@@ -157,6 +157,12 @@
     floor.classList.toggle("linked", setting("linked").checked);
     const pair = onScreen();
     if (!pair) return;
+    const steps = prosesOf(pair).map((prose) => [...prose.querySelectorAll("[data-step]")]);
+    if (Math.max(...steps.map((side) => side.length)) > 1) {
+      for (const [side, other] of [steps, [...steps].reverse()]) {
+        side.forEach((step, i) => step.classList.toggle("differs", step.textContent !== other[i]?.textContent));
+      }
+    }
     for (const prose of prosesOf(pair)) {
       const count = prose.parentElement.querySelector("[data-words]");
       const n = prose.innerText.match(/\S+/g)?.length ?? 0;

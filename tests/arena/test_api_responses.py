@@ -41,7 +41,7 @@ def test_answers_go_in_by_prompt_and_are_read_again(team: Any, uploaded: Candida
         "missing": ["p2", "p3"],
     }
     first, second = caller.get(path_of(uploaded)).json()["results"]
-    assert first == row | {"tokens_in": None, "seconds": None}
+    assert first == row | {"messages": None, "tokens_in": None, "seconds": None}
     assert (second["prompt_id"], second["cost"]) == ("p1", None)
     assert uploaded.responses.get(prompt__external_id="p0").cost == 2_500_000
     (only,) = caller.get(f"{path_of(uploaded)}?prompt_id=p1").json()["results"]

@@ -32,6 +32,7 @@ from arena.actors import (
     can_see_variables,
 )
 from arena.api.core.errors import BadParameter, TooLarge, Unprocessable
+from arena.conversations import ROLES, clean_messages
 from arena.files.reader import MOST_VALUES, decode_json, holds_more_values
 from arena.files.tables import AT_MOST_ROWS
 from arena.models import ApiToken, Arena, Candidate, Prompt, Rater
@@ -91,6 +92,35 @@ class Dollars(serializers.Field[Any, Any, Any, Any]):
 
     def to_representation(self, value: int) -> float:
         return value / NANO
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["role", "content"],
+            "properties": {
+                "role": {"type": "string", "enum": list(ROLES)},
+                "content": {"type": "string"},
+                "name": {"type": "string"},
+                "tool_calls": {"type": "array", "items": {"type": "object"}},
+                "tool_call_id": {"type": "string"},
+            },
+        },
+    }
+)
+class MessagesField(serializers.Field[Any, Any, Any, Any]):
+    """A conversation: a list of messages."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return clean_messages(data)
+        except InputError as error:
+            raise serializers.ValidationError(f"It {error.reason}.") from None
+
+    def to_representation(self, value: Any) -> Any:
+        return value
 
 
 class RowsField(serializers.Field[Any, Any, Any, Any]):
