@@ -15,6 +15,7 @@ urlpatterns = [
     path("a/<slug:slug>/history/", boards.history, name="history"),
     path("a/<slug:slug>/categories/", categories.categories, name="categories"),
     path("a/<slug:slug>/entries/", boards.entries, name="entries"),
+    path("a/<slug:slug>/exports/", boards.exports, name="exports"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),

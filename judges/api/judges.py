@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,6 +16,7 @@ from arena.api.core.serializers import Dollars, check_names
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Arena, Run
 from judges.core.spec import JudgeSpec
+from judges.exports import EXPORTS
 from judges.forms import judges_that_can_vote
 from judges.models import Judge, Judgement
 from judges.reports import JudgeReport, report_on
@@ -22,6 +24,8 @@ from judges.services.planning import runs_in
 from judges.services.quotes import JudgeQuote, Quote
 from judges.services.registry import JudgeError, spec_named
 from judges.wording import REASON_HIDDEN
+from ranking.api.votes import ExportEndpoint, streamed
+from ranking.exports import JSONL, PARQUET, file_names
 
 MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
 JUDGE = "scripted:scripted-1@pairwise"
@@ -263,3 +267,32 @@ def _spec_named(name: str) -> JudgeSpec:
         raise BadParameter("name", str(details[0])) from None
     except JudgeError as error:
         raise BadParameter("name", str(error)) from None
+
+
+# -- Judgements as training data -------------------------------------------------------------------
+
+
+class JudgementExport(ExportEndpoint):
+    is_open = False
+
+    @streamed(
+        "export_judgements",
+        "Export judgements as training data for judge models",
+        f"{JSONL},{PARQUET}",
+        "`judgements`: judges' replies in the Prometheus 2 format, for supervised fine-tuning. "
+        "`judge-pairs`: two replies to one request, of which most people agree with `chosen`. Only "
+        "the arena's team gets them, because replies may repeat references and rubrics.",
+        '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
+        [
+            OpenApiParameter(
+                "file",
+                str,
+                OpenApiParameter.PATH,
+                enum=file_names(EXPORTS),
+                description="The file's name determines the content and the format.",
+            )
+        ],
+    )
+    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
+        self.require(TeamPermission.READ, self.arena.team_id)
+        return self.send_file(EXPORTS, file)

@@ -1,25 +1,54 @@
-"""The votes that boards count, as battles."""
+"""The votes that boards count, as battles, and their exports."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.http import StreamingHttpResponse
 from django_filters import rest_framework as filters
 from django_filters.fields import IsoDateTimeField
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
-from arena.api.core.serializers import FieldVisibility, yes_or_no
+from arena.api.core.serializers import FieldVisibility, check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Vote
-from ranking.api.exports import battle, texts_of, with_battles, with_texts
 from ranking.board_data import LARGEST_ID
+from ranking.exports import (
+    CSV,
+    DATASET,
+    DECIDED_BY,
+    EXPORTS,
+    FORMATS,
+    JSONL,
+    PARQUET,
+    ZIP,
+    Export,
+    battle,
+    file_names,
+    texts_of,
+    with_battles,
+    with_texts,
+    write_dataset,
+    write_file,
+)
+from ranking.log_file import as_jsonl as log_as_jsonl
+from ranking.log_file import write_lines
 from ranking.models import Raters
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.votes import KINDS
@@ -194,3 +223,167 @@ class BattleList(ArenaEndpoint, ListEndpoint):
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "reader": self.reader}
+
+
+# -- Exports ---------------------------------------------------------------------------------------
+
+BATTLES = "The votes that count, in the order in which they were cast. People have pseudonyms."
+PREFERENCES = (
+    "For each prompt and two answers to it, the one that more raters preferred is `chosen`: by "
+    "default people; with `raters=juries` juries, with `both` juries where people do not decide. "
+    "Ties and “both bad” count for neither, and where preferences are level there is no line. "
+    "Single judges' votes do not count, and candidates that are not disclosed yet are left out. "
+    "Unless the arena's answers are open, everybody but its team gets archived prompts only: "
+    "whoever knows the authors cannot vote blind."
+)
+FILES = (
+    "`battles`: the votes that count. `lmarena`: the same in the columns of LMArena's published "
+    "votes, with conversations where you may know who wrote the answers. `dpo`: preferences for "
+    "training, with `dpo-messages` as messages of a chat. `dataset.zip`: a dataset folder for the "
+    "Hugging Face Hub, with its card and Parquet files. All are written while they are read."
+)
+BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
+BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'
+PREFERENCES_EXAMPLE = '{"prompt": "May I return it?", "chosen": "Yes.", "rejected": "No."}\n'
+LMARENA_EXAMPLE = '{"model_a": "short-answers", "model_b": "long", "winner": "model_a"}\n'
+LOG_EXAMPLE = '{"type": "vote", "id": 7, "outcome": "left", "counts": true}\n'
+RATERS = OpenApiParameter(
+    "raters", str, enum=list(DECIDED_BY), description="Whose votes decide; by default people."
+)
+
+
+class FixedFormat(BaseContentNegotiation):
+    """The address determines the format, whatever the client accepts; errors are JSON."""
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class ExportEndpoint(ArenaEndpoint):
+    tag = "Exports"
+    content_negotiation_class = FixedFormat
+
+    def send(
+        self, name: str, content_type: str, write: Callable[[], Iterator[Any]]
+    ) -> StreamingHttpResponse:
+        """Stream what `write` yields as a download named after the arena."""
+        slug = self.arena.slug  # a 404 must come before the first byte
+        is_text = content_type in (CSV, JSONL)
+        content = iter(()) if self.request.method == "HEAD" else write()
+        response = StreamingHttpResponse(
+            content, content_type=f"{content_type}; charset=utf-8" if is_text else content_type
+        )
+        response.headers["Content-Disposition"] = f'attachment; filename="{slug}-{name}"'
+        return response
+
+    def send_file(self, exports: dict[str, Export], file: str) -> StreamingHttpResponse:
+        """Stream one of `exports` by its file's name, such as battles.csv."""
+        name, _, ending = file.rpartition(".")
+        export, raters = exports[name], self.request.query_params.get("raters", "people")
+        check_names(self.request, ["raters"] if export.takes_raters else [])
+        if raters not in DECIDED_BY:
+            raise BadParameter("raters", f"Must be one of: {', '.join(DECIDED_BY)}.")
+        return self.send(
+            file,
+            FORMATS[ending][1],
+            lambda: write_file(export, ending, self.arena, self.actor, raters),
+        )
+
+
+def streamed(
+    operation_id: str,
+    summary: str,
+    content_types: str,
+    description: str,
+    example: str,
+    parameters: list[OpenApiParameter] | None = None,
+) -> Callable[[Callable[..., StreamingHttpResponse]], Any]:
+    """Describe a method that answers with a file, of the types that are separated by commas."""
+    answers = {}
+    for media_type in content_types.split(","):
+        is_text = media_type in (CSV, JSONL)
+        value = example if is_text else "The bytes of the file."
+        answers[200, media_type] = OpenApiResponse(
+            str if is_text else OpenApiTypes.BINARY,
+            description="",
+            examples=[OpenApiExample("An answer", value=value, response_only=True)],
+        )
+    decorator: Callable[[Callable[..., StreamingHttpResponse]], Any] = extend_schema(
+        operation_id=operation_id,
+        summary=summary,
+        description=description,
+        parameters=parameters,
+        responses=answers,
+    )
+    return decorator
+
+
+class BattlesCsv(ExportEndpoint):
+    @streamed("export_battles_csv", "Export the votes as CSV", CSV, BATTLES, BATTLES_CSV_EXAMPLE)
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send_file(EXPORTS, "battles.csv")
+
+
+class BattlesJsonl(ExportEndpoint):
+    @streamed(
+        "export_battles_jsonl",
+        "Export the votes as JSON lines",
+        JSONL,
+        BATTLES,
+        BATTLES_JSONL_EXAMPLE,
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send_file(EXPORTS, "battles.jsonl")
+
+
+class Preferences(ExportEndpoint):
+    @streamed(
+        "export_preferences",
+        "Export preferences for training (DPO)",
+        JSONL,
+        PREFERENCES,
+        PREFERENCES_EXAMPLE,
+        [RATERS],
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send_file(EXPORTS, "dpo.jsonl")
+
+
+class LogOfVotes(ExportEndpoint):
+    @streamed(
+        "export_log",
+        "Export the signed log of votes",
+        JSONL,
+        "Every vote that counts or did, link by link, with the published leaderboards. "
+        "`manage.py verify FILE` checks it offline, and fits the leaderboards again.",
+        LOG_EXAMPLE,
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send("log.jsonl", JSONL, lambda: log_as_jsonl(write_lines(self.arena)))
+
+
+class ExportFile(ExportEndpoint):
+    @streamed(
+        "export_file",
+        "Export votes, preferences or a dataset as a file",
+        ",".join([JSONL, CSV, PARQUET, ZIP]),
+        FILES,
+        LMARENA_EXAMPLE,
+        [
+            OpenApiParameter(
+                "file",
+                str,
+                OpenApiParameter.PATH,
+                enum=[*file_names(EXPORTS), DATASET],
+                description="The file's name determines the content and the format.",
+            ),
+            RATERS,
+        ],
+    )
+    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
+        if file == DATASET:
+            return self.send(file, ZIP, lambda: write_dataset(self.arena, self.actor))
+        return self.send_file(EXPORTS, file)

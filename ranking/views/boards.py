@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from arena.actors import actor_of
+from arena.actors import TeamPermission, actor_of
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     SCRIPTED_NOTICE,
@@ -22,6 +22,7 @@ from ranking.board_data import (
 )
 from ranking.comparison import ChosenPair, read_published
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
+from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
 from ranking.views.compare import clean_order, compare_context, side_by_side_context
 from ranking.views.history import history_context, parse_candidates
@@ -153,6 +154,17 @@ def entries(request: HttpRequest, slug: str) -> HttpResponseBase:
         return render_to_string("ranking/entries.html", context)
 
     return send_stored(request, slug, query.key("entries"), HTML, make)
+
+
+@require_safe
+def exports(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """The files that can be downloaded; those with judges' replies are the team's."""
+    actor = actor_of(request)
+    arena = find_arena(slug, actor)
+    of_team = actor.may(TeamPermission.READ, arena.team_id)
+    context = {"arena": arena, "of_team": of_team, "deciders": list(DECIDED_BY)}
+    private = arena.is_private or of_team
+    return send_template(request, "ranking/exports.html", context, private=private)
 
 
 @require_safe

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
-from ranking.api import exports
+from ranking import exports
 from tests.arena.rest import Caller, token_of, undisclosed
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_person, make_vote
@@ -321,6 +321,7 @@ def test_the_answer_that_more_people_prefer_is_chosen(client: Client, empty_aren
         "rejected_candidate": "candidate-1",
         "votes_for": 2,
         "votes_against": 1,
+        "decided_by": "people",
     }
 
 
@@ -358,22 +359,30 @@ def test_answers_of_undisclosed_candidates_stay_in_the_house(
 def test_exports_of_100_000_votes_begin_at_once_in_little_memory(
     client: Client, empty_arena: Arena
 ) -> None:
-    import resource
-    import time
-
     fill_with(empty_arena, 100_000)
     client.get(f"{ROOT}battles/?page_size=1")  # what is loaded once is loaded now
     for name, expected in (("battles.csv", 100_001), ("battles.jsonl", 100_000), ("dpo.jsonl", 1)):
-        began = time.perf_counter()
-        stream = client.get(f"{ROOT}exports/{name}").streaming_content
-        n_lines = sum(next(stream, b"").count(b"\n") for _ in range(2))
-        first_after = time.perf_counter() - began
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        n_lines += sum(chunk.count(b"\n") for chunk in stream)
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        n_lines, first_after, grown = measured(client, name)
         assert first_after < 2.0, name
         assert n_lines == expected, name
         assert grown < 40 * 1024, (name, grown)  # kilobytes; the rows as a list take far more
+    measured(client, "lmarena.parquet")  # pyarrow is loaded, and its pools are filled
+    for name in ("battles.parquet", "lmarena.parquet", "lmarena.csv", "dataset.zip"):
+        assert measured(client, name)[2] < 40 * 1024, name
+
+
+def measured(client: Client, name: str) -> tuple[int, float, int]:
+    """How many lines a file has, after how long it begins, and how much memory it takes in KB."""
+    import resource
+    import time
+
+    began = time.perf_counter()
+    stream = client.get(f"{ROOT}exports/{name}").streaming_content
+    n_lines = sum(next(stream, b"").count(b"\n") for _ in range(2))
+    first_after = time.perf_counter() - began
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    n_lines += sum(chunk.count(b"\n") for chunk in stream)
+    return n_lines, first_after, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
 
 def fill_with(arena: Arena, n: int) -> None:

@@ -99,6 +99,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("history", "get"): Row(ALL),
     ("categories", "get"): Row(ALL),
     ("entries", "get"): Row(ALL),
+    ("exports", "get"): Row(ALL),
     ("methodology", "get"): Row(ALL),
     ("candidate", "get"): Row(ALL),
     ("comparison", "get"): Row(ALL),
@@ -266,6 +267,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_export_battles_jsonl", "get"): Row(ANYBODY_READS),
     ("api_export_log", "get"): Row(ANYBODY_READS),
     ("api_export_dpo", "get"): Row(ANYBODY_READS),
+    ("api_export_file", "get"): Row(ANYBODY_READS),
     ("api_board_of_arena", "get"): Row(ANYBODY_READS),
     ("api_board", "get"): Row(ANYBODY_READS, arena="listed"),
     ("api_snapshots_of_arena", "get"): Row(ANYBODY_READS),
@@ -274,6 +276,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_snapshot", "get"): Row(ANYBODY_READS, arena="listed"),
     # Judges
     ("api_judges", "get"): Row(TEAM_JUDGES),
+    ("api_export_judgements", "get"): Row(TEAM_READS),
     ("api_judge_runs", "get"): Row(ANYBODY_READS),
     ("api_judge_runs", "post"): Row(
         TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}

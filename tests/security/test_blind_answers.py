@@ -15,6 +15,7 @@ from arena.models import Arena, Candidate, Comparison, Prompt, Rater
 from arena.services import comparisons
 from arena.services.arenas import update_arena
 from arena.services.prompts import retire_prompt
+from ranking.exports import EXPORTS, file_names
 from tests.arena.rest import token_of
 from tests.factories import make_arena, make_person, make_team
 from tests.judges.helpers import join, order, work_off
@@ -46,6 +47,8 @@ def served(client: Client, arena: Arena) -> Iterator[str]:
     addresses += [
         f"{base}/exports/{name}" for name in ("battles.jsonl", "battles.csv", "log.jsonl")
     ]
+    addresses.append(f"{base}/exports/dpo.jsonl?raters=both")
+    addresses += [f"{base}/exports/{name}" for name in file_names(EXPORTS) if "parq" not in name]
     for comparison in arena.comparisons.exclude(votes=None):
         addresses.append(reverse("comparison", args=[arena.slug, comparison.key]))
     for run in arena.runs.all():

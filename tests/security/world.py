@@ -69,6 +69,8 @@ def make_world(visibility: str = "public") -> World:
         "comparisons": arena.votes.order_by("pk")[0].comparison.key,
         "vote": issued(arena, make_person()),
         "api comparisons": issued(arena, named),
+        "exports": "battles.parquet",
+        "judge-exports": "judgements.jsonl",
         "boards": snapshot.board_id,
         "snapshots": snapshot.pk,
         "runs": run.pk,

@@ -1,0 +1,266 @@
+"""Judgements as training data for judge models: in the Prometheus format, and as preferences.
+
+Both follow Kim et al. 2024 (Prometheus 2): the feedback comes first, then `[RESULT]` and a letter
+or a score from 1 to 5. Verdicts that the format does not know (ties, other scales, checklists)
+are left out, and so are pairwise verdicts that changed with the order of the answers.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import Q
+
+from arena.actors import Actor
+from arena.api.core.serializers import FieldVisibility
+from arena.calls.models import Call
+from arena.models import Arena, Prompt, Rater, Response
+from judges.core.injection import neutralise, without_nonce
+from judges.core.parsing import final_text
+from judges.core.prompts import Material, MaterialError, criteria_of, render_prompt, rubric_of
+from judges.core.rubric import Rubric, RubricError, load_rubric
+from judges.core.spec import OUTCOMES, JudgeSpec
+from judges.models import Judge, Judgement
+from judges.services.subjects import read_subject
+from ranking.exports import Export, Row, Votes, assistant, count_preferences, readable_prompts
+
+PROMPTS_AT_ONCE = 5
+SCALE = ("1", "2", "3", "4", "5")
+FORMS = {"pairwise": "prometheus-relative", "direct": "prometheus-absolute"}
+RESULT = re.compile(r"\[ ?result ?\]", re.IGNORECASE)
+NO_REASON = "The judge gave no reasons."
+SFT = {
+    "format": "name",
+    "messages": "messages",
+    "instruction": "text",
+    "output": "text",
+    "feedback": "text",
+    "verdict": "name",
+    "people": "name",
+    "consistent": "flag",
+    "criteria": "text",
+    "prompt_id": "name",
+    "category": "name",
+    "judge": "name",
+}
+PAIRS = {
+    "prompt": "messages",
+    "chosen": "messages",
+    "rejected": "messages",
+    "people": "name",
+    "prompt_id": "name",
+    "category": "name",
+    "chosen_judge": "name",
+    "rejected_judge": "name",
+}
+States = Judgement.State
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A judge's reply on answers in the order shown; `people` is the letter of those whom more
+    people prefer, None where they are level or nobody voted."""
+
+    judge: Judge
+    call: Call
+    prompt: Prompt
+    shown: tuple[int, ...]
+    texts: tuple[str, ...]
+    criteria: str
+    consistent: bool
+    people: str | None
+
+    @property
+    def verdict(self) -> str | None:
+        """What the Prometheus format calls the verdict; None for one that it does not know."""
+        verdict = self.call.verdict or {}
+        if self.judge.protocol == Judge.Protocol.PAIRWISE:
+            letter = OUTCOMES.get(verdict.get("outcome", ""))
+            return letter if letter in ("A", "B") else None
+        rubric = _rubric(self.judge.rubric)
+        on_scale = rubric is not None and rubric.scale and tuple(rubric.scale.labels) == SCALE
+        return str(verdict["label"]) if on_scale and "label" in verdict else None
+
+    @property
+    def feedback(self) -> str:
+        """The reasoning without the verdict, and without the nonce that the judge was given."""
+        text = final_text(self.call.reply).strip()
+        if text.startswith(("{", "```")):
+            text = _reasoning_in(text)
+        lines = text.splitlines()
+        if self.call.nonce:
+            lines = [line for line in lines if self.call.nonce not in line]
+        text = "\n".join(lines).strip().removeprefix("Feedback:")
+        marks = list(RESULT.finditer(text))
+        text = text[: marks[-1].start()] if marks else text
+        return neutralise(without_nonce(text, self.call.nonce)).strip() or NO_REASON
+
+    def material(self) -> Material:
+        return Material(
+            question="",
+            criteria=self.criteria,
+            prompt=self.prompt.text,
+            answers=self.texts,
+            reference=self.prompt.reference,
+            rubric=self.prompt.rubric,
+        )
+
+    def reply(self) -> str:
+        return f"Feedback: {self.feedback} [RESULT] {self.verdict}"
+
+
+def _reasoning_in(text: str) -> str:
+    """The reasoning of a reply that is a JSON object; '' for none."""
+    try:
+        reply = json.loads(text.strip("`").removeprefix("json"))
+    except (ValueError, RecursionError):
+        return ""
+    reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
+    return reasoning if isinstance(reasoning, str) else ""
+
+
+@lru_cache(maxsize=64)
+def _rubric(slug: str) -> Rubric | None:
+    try:
+        return load_rubric(slug)
+    except RubricError:  # its folder was removed
+        return None
+
+
+# -- What judges wrote, prompt by prompt -----------------------------------------------------------
+
+
+def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
+    """Yield the replies on a few prompts at a time, each call once."""
+    reader = FieldVisibility(actor, arena)
+    for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
+        people = count_preferences(arena, prompts, Rater.Kind.PERSON)
+        rows = (
+            Judgement.objects.filter(
+                Q(state=States.VOTED) | Q(state=States.ABSTAINED),
+                comparison__prompt__in=list(prompts),
+                run__arena=arena,
+                epoch__judge__protocol__in=list(FORMS),
+            )
+            .select_related("epoch__judge", "run", "forward", "reverse")
+            .order_by("pk")
+        )
+        calls: dict[int, tuple[Judgement, Call]] = {}
+        for judgement in rows:
+            for call in (judgement.forward, judgement.reverse):
+                calls.setdefault(call.pk, (judgement, call))
+        texts = _texts(calls, reader)
+        yield [
+            reading
+            for judgement, call in calls.values()
+            if (reading := _reading(judgement, call, texts, prompts, people))
+        ]
+
+
+def _texts(
+    calls: Mapping[int, tuple[Judgement, Call]], reader: FieldVisibility
+) -> dict[int, Response]:
+    """The answers shown in these calls, without those of candidates that are not disclosed."""
+    ids = {pk for _, call in calls.values() for pk in read_subject(call.subject).shown}
+    answers = Response.objects.select_related("candidate").defer("html").in_bulk(sorted(ids))
+    return {pk: answer for pk, answer in answers.items() if reader.knows(answer.candidate)}
+
+
+def _reading(
+    judgement: Judgement,
+    call: Call,
+    texts: Mapping[int, Response],
+    prompts: Mapping[int, Prompt],
+    people: Votes,
+) -> _Reading | None:
+    shown = read_subject(call.subject).shown
+    if call.state != Call.State.DONE or call.copied or not all(pk in texts for pk in shown):
+        return None
+    judge, rubric = judgement.epoch.judge, _rubric(judgement.epoch.judge.rubric)
+    votes = (people[shown], people[shown[::-1]]) if len(shown) == 2 else (0, 0)
+    preferred = None if votes[0] == votes[1] else "A" if votes[0] > votes[1] else "B"
+    return _Reading(
+        judge=judge,
+        call=call,
+        prompt=prompts[texts[shown[0]].prompt_id],
+        shown=shown,
+        texts=tuple(texts[pk].text for pk in shown),
+        criteria=judgement.run.criteria or (rubric.criteria if rubric else ""),
+        consistent=not judgement.flipped,
+        people=preferred,
+    )
+
+
+def _rendered(reading: _Reading) -> tuple[JudgeSpec, list[dict[str, str]]] | None:
+    """The request in the Prometheus format; None for a verdict or texts that it cannot show."""
+    if reading.verdict is None:
+        return None
+    suffix = "-reference" if reading.prompt.reference.strip() else ""
+    spec = JudgeSpec("", "", load_rubric(FORMS[reading.judge.protocol] + suffix))
+    try:
+        turns = render_prompt(spec, reading.material(), nonce=reading.call.nonce or "0" * 12)
+    except MaterialError:
+        return None
+    return spec, [{"role": role, "content": text} for role, text in turns]
+
+
+# -- The two files ---------------------------------------------------------------------------------
+
+
+def training_examples(arena: Arena, actor: Actor) -> Iterator[Row]:
+    """Yield judgements as examples for supervised fine-tuning. `people` says whom more people
+    prefer, so that verdicts with which people disagree can be left out."""
+    for readings in _readings(arena, actor):
+        for reading in readings:
+            rendered = _rendered(reading)
+            if rendered is None or (len(reading.shown) == 2 and not reading.consistent):
+                continue
+            spec, turns = rendered
+            state = criteria_of if len(reading.shown) == 2 else rubric_of
+            yield _named(reading) | {
+                "format": reading.judge.protocol,
+                "messages": [*turns, *assistant(reading.reply())],
+                "instruction": turns[-1]["content"],
+                "output": reading.reply(),
+                "feedback": reading.feedback,
+                "verdict": reading.verdict,
+                "people": reading.people,
+                "consistent": reading.consistent,
+                "criteria": state(spec.rubric, reading.material()),
+                "judge": str(reading.judge),
+            }
+
+
+def verdict_pairs(arena: Arena, actor: Actor) -> Iterator[Row]:
+    """Yield two replies to the same request: one with which most people agree, and one with which
+    they do not. Each reply is in at most one pair."""
+    for readings in _readings(arena, actor):
+        sides: dict[tuple[int, ...], tuple[list[_Reading], list[_Reading]]] = {}
+        for reading in readings:
+            if reading.people is not None and reading.verdict is not None:
+                right, wrong = sides.setdefault(reading.shown, ([], []))
+                (right if reading.verdict == reading.people else wrong).append(reading)
+        for right, wrong in sides.values():
+            for chosen, rejected in zip(right, wrong, strict=False):
+                if (rendered := _rendered(chosen)) is not None:
+                    yield _named(chosen) | {
+                        "prompt": rendered[1],
+                        "chosen": assistant(chosen.reply()),
+                        "rejected": assistant(rejected.reply()),
+                        "people": chosen.people,
+                        "chosen_judge": str(chosen.judge),
+                        "rejected_judge": str(rejected.judge),
+                    }
+
+
+def _named(reading: _Reading) -> dict[str, Any]:
+    return {"prompt_id": reading.prompt.external_id, "category": reading.prompt.category}
+
+
+EXPORTS = {
+    "judgements": Export(SFT, training_examples),
+    "judge-pairs": Export(PAIRS, verdict_pairs),
+}

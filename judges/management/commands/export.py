@@ -1,0 +1,68 @@
+"""`manage.py export SLUG FILE`: votes, preferences, judgements or a dataset as a file."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from arena.actors import CLI
+from arena.models import Arena
+from judges.exports import EXPORTS as JUDGEMENTS
+from ranking.exports import DATASET, DECIDED_BY, EXPORTS, file_names, write_dataset, write_file
+
+KNOWN = [*file_names(EXPORTS), DATASET, *file_names(JUDGEMENTS)]
+
+
+class Command(BaseCommand):
+    help = "Export votes, preferences, judgements or a dataset; the file's name says which."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", help="the arena's slug")
+        parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KNOWN))
+        parser.add_argument(
+            "--raters", choices=list(DECIDED_BY), default="people", help="who decides preferences"
+        )
+        parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        arena = Arena.objects.revealed().filter(slug=options["slug"]).first()
+        if arena is None:
+            raise CommandError(f"There is no arena {options['slug']}.")
+        path: Path = options["file"]
+        if path.name not in KNOWN:
+            raise CommandError(f"{path.name} is unknown. Name the file one of: {', '.join(KNOWN)}.")
+        if path.exists() and not options["overwrite"]:
+            raise CommandError(f"{path} exists. --overwrite replaces it.")
+        try:
+            size = _write(path, _content(path.name, arena, options["raters"]))
+        except OSError as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(f"{path}: {size:,} bytes.")
+
+
+def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
+    if name == DATASET:
+        return write_dataset(arena, CLI)
+    stem, _, ending = name.rpartition(".")
+    return write_file({**EXPORTS, **JUDGEMENTS}[stem], ending, arena, CLI, raters)
+
+
+def _write(path: Path, content: Iterator[bytes]) -> int:
+    """Write a file that appears complete or not at all; return its size."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
+        draft = Path(out.name)
+        try:
+            with tqdm(unit="B", unit_scale=True, file=sys.stderr, disable=None) as bar:
+                for chunk in content:
+                    bar.update(out.write(chunk))
+            out.close()
+            draft.chmod(0o644)
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    return path.stat().st_size

@@ -1,0 +1,159 @@
+"""Judgements as training data: what another judge learns from, and what nobody may read."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena, Comparison, Response, Run, Vote
+from judges.core.parsing import parse_prometheus_pairwise, parse_prometheus_score
+from tests.arena.rest import token_of
+from tests.factories import make_arena, make_person, make_team
+from tests.judges.helpers import order, work_off
+
+pytestmark = pytest.mark.django_db
+PAIRWISE, DIRECT = "scripted:scripted-1", "scripted:scripted-2@prometheus-absolute"
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(3, 6, slug="judged", team=make_team(), open_answers=False)
+
+
+def rows(arena: Arena, name: str) -> list[dict[str, Any]]:
+    answer = token_of(arena.team).get(f"arenas/{arena.slug}/judge-exports/{name}.jsonl")
+    assert answer.status_code == 200
+    return [json.loads(line) for line in answer.getvalue().decode().splitlines()]
+
+
+def judge(arena: Arena, *names: str) -> list[Run]:
+    return [work_off(order(arena, name, per_pair=6)) for name in names]
+
+
+def vote_against(comparison: Comparison, outcome: str) -> None:
+    """Two people vote on the answers of a comparison."""
+    for _ in range(2):
+        rater = make_person()
+        copy = Comparison.objects.create(
+            arena=comparison.arena,
+            rater=rater,
+            prompt=comparison.prompt,
+            left=comparison.left,
+            right=comparison.right,
+            left_response=comparison.left_response,
+            right_response=comparison.right_response,
+        )
+        Vote.objects.create(
+            arena=copy.arena,
+            comparison=copy,
+            rater=rater,
+            outcome=outcome,
+            cast_at=timezone.now(),
+        )
+
+
+def test_examples_are_in_the_form_that_the_parsers_read(arena: Arena) -> None:
+    runs = judge(arena, PAIRWISE, DIRECT)
+    examples = rows(arena, "judgements")
+    assert {row["format"] for row in examples} == {"pairwise", "direct"}
+    for row in examples:
+        assert [turn["role"] for turn in row["messages"]] == ["system", "user", "assistant"]
+        assert row["messages"][1]["content"] == row["instruction"]
+        assert row["messages"][2]["content"] == row["output"]
+        assert row["output"] == f"Feedback: {row['feedback']} [RESULT] {row['verdict']}"
+        assert row["instruction"].endswith("###Feedback: ")
+        if row["format"] == "pairwise":
+            told = {"A": "left", "B": "right"}[row["verdict"]]
+            assert parse_prometheus_pairwise(row["output"]).outcome == told
+        else:
+            assert parse_prometheus_score(row["output"], tuple("12345")).label == row["verdict"]
+    nonces = {call.nonce for run in runs for call in run.calls.all() if call.nonce}
+    everything = json.dumps(examples)
+    assert nonces
+    assert not [nonce for nonce in nonces if nonce in everything]
+
+
+def test_each_reply_is_one_example_and_inconsistent_ones_are_none(arena: Arena) -> None:
+    [run] = judge(arena, PAIRWISE)
+    consistent = [one for one in run.judgements.all() if one.state == "voted" and not one.flipped]
+    decisive = [one for one in consistent if one.outcome in ("left", "right")]
+    assert decisive
+    assert len(rows(arena, "judgements")) == 2 * len(decisive)
+    run.judgements.filter(pk=decisive[0].pk).update(flipped=True)
+    assert len(rows(arena, "judgements")) == 2 * len(decisive) - 2
+
+
+def test_an_example_says_whom_people_prefer_and_shows_the_reference(arena: Arena) -> None:
+    [run] = judge(arena, PAIRWISE)
+    judged = next(one for one in run.judgements.all() if one.outcome in ("left", "right"))
+    arena.prompts.filter(pk=judged.comparison.prompt_id).update(reference="The one true answer.")
+    vote_against(judged.comparison, judged.outcome)
+    found = [row for row in rows(arena, "judgements") if row["people"]]
+    assert len(found) == 2
+    assert all(row["people"] == row["verdict"] for row in found)
+    assert all("###Reference Answer:\nThe one true answer." in row["instruction"] for row in found)
+
+
+def test_pairs_prefer_the_reply_with_which_people_agree(arena: Arena) -> None:
+    [run, other] = judge(arena, PAIRWISE, "scripted:scripted-2")
+    judged = next(one for one in run.judgements.all() if one.outcome in ("left", "right"))
+    same = next(one for one in other.judgements.all() if one.responses == judged.responses)
+    for call in (same.forward, same.reverse):
+        call.verdict = {"outcome": "tie"}
+        call.save(update_fields=["verdict"])
+    vote_against(judged.comparison, judged.outcome)
+    assert rows(arena, "judge-pairs") == []  # the Prometheus format knows no tie
+    for call in (same.forward, same.reverse):
+        mine = judged.forward if judged.forward.subject == call.subject else judged.reverse
+        turned = {"left": "right", "right": "left"}[mine.verdict["outcome"]]
+        call.verdict = {"outcome": turned}
+        call.save(update_fields=["verdict"])
+    pairs = rows(arena, "judge-pairs")
+    assert len(pairs) == 2
+    for pair in pairs:
+        assert pair["chosen"][0]["content"].endswith(f"[RESULT] {pair['people']}")
+        assert not pair["rejected"][0]["content"].endswith(f"[RESULT] {pair['people']}")
+        assert [turn["role"] for turn in pair["prompt"]] == ["system", "user"]
+        assert pair["chosen_judge"] != pair["rejected_judge"]
+
+
+def test_answers_of_another_teams_undisclosed_candidate_are_left_out(arena: Arena) -> None:
+    judge(arena, PAIRWISE)
+    hidden = arena.candidates.earliest("pk")
+    arena.candidates.filter(pk=hidden.pk).update(
+        team=make_team(), disclosed_at=None, private_until_votes=100
+    )
+    examples = rows(arena, "judgements")
+    assert examples
+    answers = Response.objects.filter(candidate=hidden).values_list("text", flat=True)
+    assert not [text for text in answers if text in json.dumps(examples)]
+
+
+def test_only_the_team_gets_them(arena: Arena, client: Client) -> None:
+    path = f"arenas/{arena.slug}/judge-exports/judgements.jsonl"
+    assert client.get(f"/api/v1/{path}").status_code == 401
+    assert token_of(make_team()).get(path).status_code == 403
+    assert "judge-exports" not in client.get(f"/a/{arena.slug}/exports/").text
+
+
+def test_the_command_writes_every_file_or_says_why_not(arena: Arena, tmp_path: Path) -> None:
+    judge(arena, PAIRWISE)
+    call_command("export", arena.slug, str(tmp_path / "judgements.parquet"))
+    table = pq.read_table(io.BytesIO((tmp_path / "judgements.parquet").read_bytes()))
+    assert table.to_pylist() == rows(arena, "judgements")
+    call_command("export", arena.slug, str(tmp_path / "dataset.zip"))
+    assert (tmp_path / "dataset.zip").read_bytes()[:2] == b"PK"
+    for name, why in (
+        ("dataset.zip", "--overwrite"),
+        ("votes.xlsx", "Name the file one of: battles.csv"),
+        ("none/battles.csv", "No such file"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            call_command("export", arena.slug, str(tmp_path / name))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset.zip", "judgements.parquet"]

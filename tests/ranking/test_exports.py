@@ -1,0 +1,158 @@
+"""Files that leave an arena: LMArena's columns, Parquet, training pairs, a dataset."""
+
+import csv
+import io
+import json
+import zipfile
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from django.test import Client
+
+from arena.models import Arena, Rater, Response
+from ranking.exports import EXPORTS, file_names
+from tests.arena.rest import token_of, undisclosed
+from tests.factories import make_arena, make_team
+from tests.ranking.test_api_battles import lines, vote_on
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def empty_arena() -> Arena:
+    return make_arena(slug="support")
+
+
+@pytest.fixture
+def jury() -> Rater:
+    return Rater.objects.create(kind=Rater.Kind.JURY, name="Three judges")
+
+
+def content(client: Client, name: str, **asked: str) -> bytes:
+    answer = client.get(f"/api/v1/arenas/support/exports/{name}", asked)
+    assert answer.status_code == 200, name
+    return bytes(answer.getvalue())  # type: ignore[attr-defined]  # it is streamed
+
+
+def table(client: Client, name: str, **asked: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(
+        io.BytesIO(content(client, name, **asked))
+    ).to_pylist()
+    return rows
+
+
+def test_parquet_holds_what_the_lines_hold(client: Client, empty_arena: Arena) -> None:
+    for outcome in ("left", "tie", "both_bad"):
+        vote_on(empty_arena, 0, 1, outcome)
+    vote_on(empty_arena, 1, 2, "right", prompt=2)
+    for name in EXPORTS:
+        assert table(client, f"{name}.parquet") == lines(client, f"{name}.jsonl"), name
+        assert table(client, f"{name}.parquet"), name
+
+
+def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: Arena) -> None:
+    assert [table(client, f"{name}.parquet") for name in EXPORTS] == [[], [], [], []]
+    assert content(client, "dataset.zip")[:2] == b"PK"
+
+
+def test_lmarena_columns_name_winners_and_conversations(client: Client, empty_arena: Arena) -> None:
+    vote = vote_on(empty_arena, 0, 1, "both_bad")
+    [row] = lines(client, "lmarena.jsonl")
+    assert row["question_id"] == str(vote.comparison.key)
+    assert (row["model_a"], row["model_b"]) == ("candidate-0", "candidate-1")
+    assert (row["winner"], row["anony"], row["turn"]) == ("tie (bothbad)", True, 1)
+    assert row["tstamp"] == vote.cast_at.timestamp()
+    assert row["conversation_b"] == [
+        {"role": "user", "content": "Question 0?"},
+        {"role": "assistant", "content": "Answer 0-1 of somebody."},
+    ]
+    [in_csv] = csv.DictReader(io.StringIO(content(client, "lmarena.csv").decode()))
+    assert json.loads(in_csv["conversation_a"]) == row["conversation_a"]
+
+
+def test_lmarena_hides_answers_of_undisclosed_candidates(
+    client: Client, empty_arena: Arena
+) -> None:
+    hidden = undisclosed(empty_arena)
+    answer = Response.objects.create(
+        candidate=hidden, prompt=empty_arena.prompts.earliest("pk"), text="The secret."
+    )
+    vote_on(empty_arena, 0, 3, "right")
+    [row] = lines(client, "lmarena.jsonl")
+    assert row["model_b"] == f"Undisclosed {hidden.pk}"
+    assert (row["conversation_b"], row["conversation_a"] is None) == (None, False)
+    assert answer.text.encode() not in content(client, "lmarena.parquet")
+
+
+def test_juries_decide_where_people_do_not(
+    client: Client, empty_arena: Arena, jury: Rater, judge: Rater
+) -> None:
+    vote_on(empty_arena, 0, 1, "left", prompt=0)
+    vote_on(empty_arena, 0, 1, "right", prompt=0, rater=jury)
+    vote_on(empty_arena, 0, 1, "right", prompt=1, rater=jury)
+    vote_on(empty_arena, 0, 1, "right", prompt=2, rater=judge)
+
+    def chosen(raters: str) -> list[tuple[str, str, str]]:
+        rows = table(client, "dpo.parquet", raters=raters)
+        return [(row["prompt_id"], row["chosen_candidate"], row["decided_by"]) for row in rows]
+
+    assert chosen("people") == [("p0", "candidate-0", "people")]
+    assert chosen("juries") == [
+        ("p0", "candidate-1", "juries"),
+        ("p1", "candidate-1", "juries"),
+    ]
+    assert chosen("both") == [("p0", "candidate-0", "people"), ("p1", "candidate-1", "juries")]
+
+
+def test_preferences_come_as_messages(client: Client, empty_arena: Arena) -> None:
+    vote_on(empty_arena, 0, 1, "right")
+    [row] = lines(client, "dpo-messages.jsonl")
+    assert row["prompt"] == [{"role": "user", "content": "Question 0?"}]
+    assert row["chosen"] == [{"role": "assistant", "content": "Answer 0-1 of somebody."}]
+    assert row["rejected"] == [{"role": "assistant", "content": "Answer 0-0 of somebody."}]
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("dpo.parquet?raters=cats", 400),
+        ("battles.parquet?raters=people", 400),
+        ("dpo.csv", 404),
+        ("battles.parquet.exe", 404),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(
+    client: Client, empty_arena: Arena, address: str, status: int
+) -> None:
+    assert client.get(f"/api/v1/arenas/support/exports/{address}").status_code == status
+
+
+def test_a_dataset_has_a_card_and_the_tables_it_names(
+    client: Client, empty_arena: Arena, jury: Rater
+) -> None:
+    Arena.objects.update(name='Support: "short" answers & more')
+    vote_on(empty_arena, 0, 1, "left")
+    vote_on(empty_arena, 0, 1, "left", prompt=1, rater=jury)
+    archive = zipfile.ZipFile(io.BytesIO(content(client, "dataset.zip")))
+    assert archive.testzip() is None
+    card = archive.read("README.md").decode()
+    facts = yaml.safe_load(card.split("---\n")[1])
+    assert facts["pretty_name"] == 'Support: "short" answers & more'
+    assert facts["size_categories"] == ["n<1K"]
+    for config in facts["configs"]:
+        rows = pq.read_table(io.BytesIO(archive.read(config["data_files"]))).to_pylist()
+        assert len(rows) == 2, config
+    assert "| 2 | 4 | 3 |" in card
+    assert "candidate-0, candidate-1, candidate-2" in card
+
+
+def test_a_private_arenas_files_are_its_teams(client: Client, empty_arena: Arena) -> None:
+    team = make_team()
+    Arena.objects.update(team=team, visibility="private")
+    vote_on(empty_arena, 0, 1, "left")
+    for name in [*file_names(EXPORTS), "dataset.zip"]:
+        path = f"arenas/support/exports/{name}"
+        assert client.get(f"/api/v1/{path}").status_code == 404
+        assert token_of(team).get(path).status_code == 200
