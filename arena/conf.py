@@ -411,6 +411,20 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
     ],
+    # In the order of the work.
+    "TAGS": [
+        {"name": "You and your teams", "description": "What your token may do."},
+        {"name": "Arenas", "description": "Where the contest takes place."},
+        {"name": "Prompts", "description": "What the candidates answer."},
+        {"name": "Candidates", "description": "Who answers: prompt variants, models, uploads."},
+        {"name": "Responses", "description": "Upload answers, or have them generated."},
+        {"name": "Judges", "description": "Start judge runs, and follow them."},
+        {"name": "Comparisons and votes", "description": "Have your own raters vote."},
+        {"name": "Boards", "description": "Read the leaderboards."},
+        {"name": "Decisions", "description": "Compare a candidate with your baseline."},
+        {"name": "Battles", "description": "Read single votes, such as what a candidate lost."},
+        {"name": "Exports", "description": "Take everything along."},
+    ],
     "ENUM_NAME_OVERRIDES": {
         "Visibility": "arena.models.Arena.Visibility",
         "Voters": "arena.models.Arena.Voters",

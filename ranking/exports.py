@@ -10,7 +10,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from django.db.models import Count, Max, Min, QuerySet
@@ -454,11 +454,18 @@ def write_dataset(arena: Arena, actor: Actor) -> Iterator[bytes]:
 
 
 def _members(arena: Arena, actor: Actor) -> Iterator[tuple[str, Iterable[bytes]]]:
-    yield "README.md", [dataset_card(arena).encode()]
+    """The tables that have rows, and last the card that describes them."""
+    configs = []
     for name, export in EXPORTS.items():
-        if name != "dpo":
-            raters = "both" if export.takes_raters else "people"
-            yield f"data/{name}.parquet", write_file(export, "parquet", arena, actor, raters)
+        if name == "dpo":  # `dpo-messages` has the same rows
+            continue
+        rows = iter(
+            export.rows(arena, actor, **({"raters": "both"} if export.takes_raters else {}))
+        )
+        if (first := next(rows, None)) is not None:
+            configs.append(name)
+            yield f"data/{name}.parquet", as_parquet(chain([first], rows), export.columns)
+    yield "README.md", [dataset_card(arena, configs).encode()]
 
 
 SIZES = {
@@ -470,8 +477,8 @@ SIZES = {
 }
 
 
-def dataset_card(arena: Arena) -> str:
-    """The card of a dataset: what it holds, how it was collected, and how it is loaded."""
+def dataset_card(arena: Arena, configs: Sequence[str]) -> str:
+    """The card of a dataset with these tables: what it holds, and how it is loaded."""
     votes = arena.votes.live()
     counts = dict(votes.order_by().values_list("rater__kind").annotate(n=Count("pk")))
     n_votes = sum(counts.values())
@@ -481,7 +488,7 @@ def dataset_card(arena: Arena) -> str:
         "arena": arena,
         "title": json.dumps(arena.name, ensure_ascii=False),
         "size": size,
-        "configs": [name for name in EXPORTS if name != "dpo"],
+        "configs": configs,
         "n_votes": n_votes,
         "counts": {str(Rater.Kind(kind).label): n for kind, n in sorted(counts.items())},
         "n_prompts": arena.prompts.revealed().count(),

@@ -10,7 +10,7 @@ from django.db import connection
 from django.http import HttpRequest
 
 from arena.db import sql
-from arena.models import NetworkKey, RateLimit
+from arena.models import NetworkKey
 
 KEPT_FOR = timedelta(hours=24)  # longer than any window
 # Starts a new window if the last one has passed. Both databases support upserts with RETURNING.
@@ -21,7 +21,7 @@ COUNT_HIT = """
         window_started_at = CASE
             WHEN kept.window_started_at <= %s THEN excluded.window_started_at
             ELSE kept.window_started_at END
-    RETURNING hits
+    RETURNING hits, window_started_at
 """
 
 
@@ -32,12 +32,20 @@ COUNT_AND_LOCK = COUNT_HIT.replace(
 )
 
 
-def allow(*, key: str, limit: int, window: timedelta, now: datetime) -> bool:
-    """Count one use of `key`; return whether it is within the `limit` of the current window."""
+def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float]:
+    """Count one use of `key`; return the uses in the current window, and its seconds to go."""
     with sql.single_statement():
         row = sql.one(COUNT_HIT, key, now, now - window, now - window)
     assert row is not None, "an upsert always returns its row"
-    return bool(row[0] <= limit)
+    hits, started_at = row
+    if started_at.tzinfo is None:  # SQLite's times are in UTC, and do not say so
+        started_at = started_at.replace(tzinfo=UTC)
+    return int(hits), max((started_at + window - now).total_seconds(), 0)
+
+
+def allow(*, key: str, limit: int, window: timedelta, now: datetime) -> bool:
+    """Count one use of `key`; return whether it is within the `limit` of the current window."""
+    return count_use(key=key, window=window, now=now)[0] <= limit
 
 
 def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: datetime) -> bool:
@@ -47,13 +55,6 @@ def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: 
     row = sql.one(COUNT_AND_LOCK, key, now, rater_id, now - window, now - window)
     assert row is not None, "the rater exists, and an upsert returns its row"
     return bool(row[0] <= limit)
-
-
-def seconds_left(*, key: str, window: timedelta, now: datetime) -> float:
-    """Return the seconds until the current window of `key` ends."""
-    starts = RateLimit.objects.filter(key=key).values_list("window_started_at", flat=True)
-    started_at = starts.first()
-    return max((started_at + window - now).total_seconds(), 0) if started_at else 0
 
 
 def client_address(request: HttpRequest) -> str:

@@ -330,6 +330,10 @@ def test_each_scope_has_its_limit_for_each_token(team: Any, settings: Any) -> No
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
     problem(answers[-1])
+    remaining = [answer.headers["RateLimit-Remaining"] for answer in answers]
+    assert remaining == ["1", "0", "0"]
+    assert {answer.headers["RateLimit-Limit"] for answer in answers} == {"2"}
+    assert all(0 < int(answer.headers["RateLimit-Reset"]) <= 60 for answer in answers)
     assert other.get("arenas/").status_code == 200
     written = [caller.post("arenas/", {"name": name}) for name in ("Counted apart", "Once more")]
     assert [answer.status_code for answer in written] == [201, 429]
@@ -357,6 +361,37 @@ def test_what_a_token_is_refused_is_not_counted_for_its_team(team: Any, settings
 
     assert [answer.status_code for answer in answers] == [200] + [429] * 8
     assert token_of(team).get("arenas/").status_code == 200
+
+
+def test_headers_tell_of_the_limit_that_is_nearest(team: Any, settings: Any) -> None:
+    settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 2}
+    for _ in range(5):
+        token_of(team).get("arenas/")
+    last = token_of(team).get("arenas/")
+    assert (last.headers["RateLimit-Limit"], last.headers["RateLimit-Remaining"]) == ("6", "0")
+
+
+def test_a_repeated_answer_has_the_headers_of_its_own_request(team: Any) -> None:
+    caller = token_of(team)
+    first, again = (
+        caller.post("arenas/", {"name": "Once"}, Idempotency_Key="once") for _ in range(2)
+    )
+    assert again.headers["Idempotency-Replayed"] == "true"
+    left = [int(answer.headers["RateLimit-Remaining"]) for answer in (first, again)]
+    assert left[1] == left[0] - 1
+
+
+def test_what_is_missing_is_named(team: Any) -> None:
+    slug, caller = team_arena(team).slug, token_of(team)
+    for path, noun, name in (
+        ("arenas/nope/", "arena", "nope"),
+        ("arenas/nope/candidates/7/", "arena", "nope"),
+        (f"arenas/{slug}/candidates/77777/", "candidate", "77777"),
+        (f"arenas/{slug}/prompts/p-none/", "prompt", "p-none"),
+        ("judge-runs/77777/", "run", "77777"),
+    ):
+        detail = problem(caller.get(path))["detail"]
+        assert detail == f"There is no {noun} “{name}”, or you do not have access to it.", path
 
 
 def test_limits_ignore_a_forged_address(settings: Any) -> None:

@@ -1,6 +1,8 @@
 """The API's description, and the page to try it."""
 
+import base64
 import io
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +11,14 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
 from arena.api.prompts import ROW
-from arena.models import Prompt
+from arena.models import Notice, Prompt
+from arena.services.notices import TEST, delivery_body
+from arena.webhooks import sign
+from judges.services.decisions import KNOWN
+from ranking.services.vote_log import HEAD_NOTICE
 from tests.arena.rest import ROOT, team_arena, token_of
 from tests.factories import make_candidate, make_team
 
@@ -157,3 +164,25 @@ def test_the_api_s_own_address_leads_to_its_description(client: Client) -> None:
     answer = client.get("/api/v1/")
     assert (answer.status_code, answer["Location"]) == (302, "/api/v1/docs/")
     assert client.post("/api/v1/").status_code == 405
+
+
+def test_sections_are_in_the_order_of_the_work_and_none_is_missing(api_schema: Any) -> None:
+    sections = [tag["name"] for tag in api_schema["tags"]]
+    used = {tag for _, _, operation in operations(api_schema) for tag in operation["tags"]}
+    assert sections[1:4] == ["Arenas", "Prompts", "Candidates"]
+    assert used == set(sections)
+
+
+@pytest.mark.django_db
+def test_webhooks_are_described_as_they_are_sent(api_schema: Any) -> None:
+    notice = Notice(pk=71, kind="webhook.test", sentence="A test.", created_at=timezone.now())
+    notice.team = make_team()
+    sent = json.loads(delivery_body(notice))
+    assert set(api_schema["webhooks"]) == {KNOWN, HEAD_NOTICE, TEST}
+    for kind, webhook in api_schema["webhooks"].items():
+        body = webhook["post"]["requestBody"]["content"]["application/json"]
+        assert set(body["example"]) == set(body["schema"]["required"]) >= set(sent), kind
+    secret = "whsec_" + base64.b64encode(bytes(32)).decode()
+    signed = sign(secret, body=b"{}", timestamp=1, delivery_id="delivery-1")
+    names = [parameter["name"] for parameter in webhook["post"]["parameters"]]
+    assert names == list(signed)

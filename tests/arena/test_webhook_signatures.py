@@ -1,6 +1,10 @@
 """Signatures after the Standard Webhooks specification."""
 
 import base64
+import re
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -94,3 +98,18 @@ def test_an_id_that_would_blur_what_was_signed_is_refused(delivery_id: str) -> N
 def test_a_secret_that_is_none_is_refused_without_being_said(secret: str) -> None:
     with pytest.raises(ValueError, match=r"^A webhook secret is whsec_ followed by Base64\.$"):
         sign(secret, body=BODY, timestamp=AT, delivery_id="a")
+
+
+def test_the_lines_in_the_documentation_verify_what_is_signed() -> None:
+    document = Path(__file__).parents[2] / "docs" / "api.md"
+    [lines] = re.findall(r"```python\n(import base64.*?)```", document.read_text(), re.DOTALL)
+    documented: dict[str, Any] = {}
+    exec(lines, documented)
+    verify_as_told = documented["verify"]
+    headers = sign(SECRET, body=BODY, timestamp=int(time.time()), delivery_id="delivery-7")
+    assert verify_as_told(SECRET, headers, BODY)
+    assert not verify_as_told(SECRET, headers, BODY + b" ")
+    assert not verify_as_told(OTHER_SECRET, headers, BODY)
+    assert not verify_as_told(SECRET, headers | {"webhook-timestamp": str(AT)}, BODY)
+    old = sign(SECRET, body=BODY, timestamp=AT, delivery_id="delivery-7")
+    assert not verify_as_told(SECRET, old, BODY)

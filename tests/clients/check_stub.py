@@ -114,8 +114,10 @@ def check(
     """Run the command with a stub, and return its exit code and what it printed."""
 
     def run(stub: Stub, *options: str) -> tuple[int, str]:
-        monkeypatch.setattr(ringside, "Ringside", lambda *_: stub)
-        asked = ["check", "--arena=a", "--candidate=new", "--baseline=old", *options]
+        monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: stub)
+        monkeypatch.setenv("RINGSIDE_TOKEN", "rs_of-a-test")
+        server = "--url=https://arena.example"
+        asked = ["check", server, "--arena=a", "--candidate=new", "--baseline=old", *options]
         return main(asked), capsys.readouterr().out
 
     return run

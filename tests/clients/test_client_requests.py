@@ -320,3 +320,64 @@ def test_what_will_not_pass_ends_the_waiting() -> None:
         client = client_of(server)
         error = refused(lambda: client.wait("x/", bool, patience=60, what="It"))
     assert error.status == 404
+
+
+# -- Errors that name the remedy, and progress ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [("rs_1", "No arena `nope` for this token."), ("", "No arena `nope`. RINGSIDE_TOKEN is not")],
+)
+@pytest.mark.parametrize("detail", ["Not found.", "There is no arena “nope”, or you do not ..."])
+def test_an_arena_that_is_not_there_is_named(token: str, told: str, detail: str) -> None:
+    with FakeRingside(problem(404, detail)) as server, pytest.raises(RingsideError) as caught:
+        Ringside(server.url, token).arena("nope")
+    assert caught.value.detail.startswith(told)
+    assert caught.value.status == 404
+
+
+def test_what_is_missing_in_an_arena_keeps_the_servers_words() -> None:
+    missing = "There is no candidate “7”, or you do not have access to it."
+    with FakeRingside(problem(404, missing)) as server, pytest.raises(RingsideError) as caught:
+        Ringside(server.url, "rs_1").get("arenas/there/candidates/7/")
+    assert caught.value.detail == missing
+
+
+def test_a_scope_that_is_missing_comes_with_where_to_get_it() -> None:
+    lacks = problem(403, "This token lacks the scope judge.")
+    with FakeRingside(lacks) as server, pytest.raises(RingsideError, match="API tokens page"):
+        Ringside(server.url, "rs_1").judges("there")
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "told"),
+    [("", "rs_1", "--url or RINGSIDE_URL"), ("http://x", " ", "RINGSIDE_TOKEN is not set")],
+)
+def test_the_command_says_what_is_not_set(
+    url: str,
+    token: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RINGSIDE_URL", url)
+    monkeypatch.setenv("RINGSIDE_TOKEN", token)
+    assert ringside.main(["check", "--arena=a", "--candidate=b", "--baseline=c"]) == 2
+    assert told in capsys.readouterr().out
+
+
+def test_progress_is_told_while_rows_go_up_and_a_run_is_waited_for() -> None:
+    report = {"added": 2, "changed": 0, "unchanged": 0, "refused": [], "missing": []}
+    run = {"id": 5, "state": "open", "done": 3, "wanted": 10}
+    ended = run | {"state": "done", "done": 10}
+    heard: list[str] = []
+    with FakeRingside(Said(report), Said(run), Said(ended)) as server:
+        client = Ringside(server.url, "rs_1", progress=heard.append)
+        client.upload_answers("a", 1, [{"prompt_id": "p", "text": "t"}] * 2)
+        client.wait_for_judges(5, patience=60)
+    assert heard == [
+        "2 rows uploaded",
+        "Run 5: 3 of 10 verdicts",
+        "Run 5: 10 of 10 verdicts",
+    ]

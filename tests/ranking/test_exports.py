@@ -54,7 +54,9 @@ def test_parquet_holds_what_the_lines_hold(client: Client, empty_arena: Arena) -
 
 def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: Arena) -> None:
     assert [table(client, f"{name}.parquet") for name in EXPORTS] == [[], [], [], []]
-    assert content(client, "dataset.zip")[:2] == b"PK"
+    archive = zipfile.ZipFile(io.BytesIO(content(client, "dataset.zip")))
+    assert archive.namelist() == ["README.md"]
+    assert "configs" not in yaml.safe_load(archive.read("README.md").decode().split("---\n")[1])
 
 
 def test_lmarena_columns_name_winners_and_conversations(client: Client, empty_arena: Arena) -> None:
@@ -141,6 +143,11 @@ def test_a_dataset_has_a_card_and_the_tables_it_names(
     facts = yaml.safe_load(card.split("---\n")[1])
     assert facts["pretty_name"] == 'Support: "short" answers & more'
     assert facts["size_categories"] == ["n<1K"]
+    assert [one["config_name"] for one in facts["configs"]] == [
+        "battles",
+        "lmarena",
+        "dpo-messages",
+    ]
     for config in facts["configs"]:
         rows = pq.read_table(io.BytesIO(archive.read(config["data_files"]))).to_pylist()
         assert len(rows) == 2, config

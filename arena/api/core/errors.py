@@ -1,5 +1,6 @@
 """Errors of the API, as problem details (RFC 9457)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -21,6 +22,9 @@ HOW_TO_REPEAT = (
     "If the request had an Idempotency-Key, send it again; otherwise first check what was saved."
 )
 NOT_FOUND = "Not found, or you do not have access."
+MISSING = "There is no {noun} “{name}”, or you do not have access to it."
+# What get_object_or_404 says; words in the model's name begin with a capital.
+NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
 
 class Conflict(exceptions.APIException):
@@ -123,6 +127,8 @@ class Busy(exceptions.APIException):
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     """REST framework's exception handler; server errors are logged."""
     request, api_error = context["request"], _as_api_error(error)
+    if isinstance(error, Http404):
+        api_error = exceptions.NotFound(_missing(str(error), context.get("kwargs") or {}))
     response = Response(
         problem(api_error, instance=request.path),
         status=api_error.status_code,
@@ -140,6 +146,17 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
             exception=error,
         )
     return response
+
+
+def _missing(reason: str, kwargs: Mapping[str, Any]) -> str:
+    """Name what is missing, by the address: the same sentence where it is hidden."""
+    found = NO_MATCH.fullmatch(reason)
+    if not found or not kwargs:
+        return NOT_FOUND
+    noun = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", found[1]).lower()
+    is_outer = noun in ("arena", "team") and "slug" in kwargs
+    name = kwargs["slug"] if is_outer else list(kwargs.values())[-1]
+    return MISSING.format(noun=noun, name=name)
 
 
 def is_server_fault(error: Exception) -> bool:

@@ -105,16 +105,30 @@ UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
 # -- Rate limits -----------------------------------------------------------------------------------
 
 
-def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> None:
-    """Count one request; raises TooMany if it exceeds a limit per minute."""
+@dataclass(frozen=True)
+class Quota:
+    """What is left of a limit per minute, and the seconds until it is whole again."""
+
+    limit: int
+    left: int
+    seconds: int
+
+    def headers(self) -> dict[str, str]:
+        values = {"Limit": self.limit, "Remaining": max(self.left, 0), "Reset": self.seconds}
+        return {f"RateLimit-{name}": str(value) for name, value in values.items()}
+
+
+def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> Iterator[Quota]:
+    """Count one request, and yield what is left of each limit per minute; raises TooMany."""
     now = timezone.now()
     # A request that exceeds one limit is not counted against the next.
     for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[permission]):
-        key = f"api:{permission}:{who}"
-        if not rate_limits.allow(key=key, limit=allowed, window=MINUTE, now=now):
-            wait = math.ceil(rate_limits.seconds_left(key=key, window=MINUTE, now=now))
+        hits, seconds = rate_limits.count_use(key=f"api:{permission}:{who}", window=MINUTE, now=now)
+        quota = Quota(allowed, allowed - hits, math.ceil(seconds))
+        yield quota
+        if quota.left < 0:
             limit = f"{allowed:,} requests to {permission}"
-            raise TooMany(f"More than {limit} within a minute{by}.", wait)
+            raise TooMany(f"More than {limit} within a minute{by}.", quota.seconds)
 
 
 def _counters(request: HttpRequest, actor: Actor, allowed: int) -> Iterator[tuple[str, int, str]]:
@@ -190,6 +204,7 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
     is_open: ClassVar[bool] = True
     is_throttled: ClassVar[bool] = True
     has_match: ClassVar[bool] = False
+    quota: Quota | None = None
     http_method_names = ["get", "head", "post", "patch", "delete"]
     queryset: Any = Arena.objects.none()
 
@@ -213,7 +228,9 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
 
     def check_throttles(self, request: Request) -> None:
         if self.is_throttled and self.permission is not None:
-            count(request._request, self.actor, self.permission)
+            for quota in count(request._request, self.actor, self.permission):
+                if self.quota is None or quota.left < self.quota.left:
+                    self.quota = quota
 
     def validated(self, serializer: type[Any], **options: Any) -> dict[str, Any]:
         """Return the validated body; raises ValidationError."""
@@ -224,6 +241,12 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Dispatch as REST framework does, but run a POST with an Idempotency-Key only once."""
+        response = self._dispatch(request, *args, **kwargs)
+        for name, value in self.quota.headers().items() if self.quota else ():
+            response.headers[name] = value
+        return response
+
+    def _dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.args, self.kwargs = args, kwargs
         self.request = self.initialize_request(request, *args, **kwargs)
         self.headers = self.default_response_headers

@@ -1,0 +1,171 @@
+"""`ringside mcp`: an assistant's tools, tried with the SDK's own client against a live Ringside."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from arena.actors import Actor
+from arena.models import Arena, Rater, Run, Team
+from arena.services.teams import create_token
+from clients.python import ringside
+from tests.environment import REPOSITORY
+from tests.factories import make_arena, make_team
+from tests.ranking.helpers import publish
+from tests.ranking.test_api_battles import vote_on
+
+READING = ["list_arenas", "list_candidates", "leaderboard", "compare", "losses"]
+JUDGING = ["list_judges", "judge_run", "quote_judge_run", "start_judge_run"]
+CLIENT = REPOSITORY / "clients" / "python" / "ringside.py"
+
+
+@pytest.fixture
+def team(transactional_db: None, no_doorbell: None) -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def arena(team: Team) -> Arena:
+    arena = make_arena(3, 4, slug="support", team=team)
+    arena.candidates.update(team=team)
+    for prompt in range(4):
+        vote_on(arena, 0, 1, "right", prompt=prompt)
+    vote_on(arena, 2, 0, "left")
+    vote_on(arena, 1, 0, "left", rater=Rater.objects.create(kind=Rater.Kind.JUDGE, name="Strict"))
+    vote_on(arena, 0, 1, "left")
+    publish(arena)
+    return arena
+
+
+def token(team: Team, *scopes: str) -> str:
+    by = Actor(display_name="a test")
+    return create_token(team=team, name=" ".join(scopes), scopes=list(scopes), by=by)[1]
+
+
+def ask(url: str, secret: str, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:
+    """The tools that are offered, and the answers to calls: what a tool returns, or its error."""
+    server = ringside.mcp_server(ringside.Ringside(url, secret), most=2.0)
+
+    async def talk() -> tuple[list[str], list[Any]]:
+        async with Client(server) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            return tools, [told(await client.call_tool(*call)) for call in calls]
+
+    return asyncio.run(talk())
+
+
+def told(result: Any) -> Any:
+    [content] = result.content
+    return content.text if result.is_error else json.loads(content.text)
+
+
+def test_a_token_that_reads_is_offered_nothing_that_writes(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    assert ask(live_server.url, token(team, "read"))[0] == READING
+    assert ask(live_server.url, token(team, "read", "submit"))[0] == [*READING, "propose_version"]
+    assert ask(live_server.url, token(team, "read", "judge"))[0] == [*READING, *JUDGING]
+
+
+def test_losses_name_opponents_and_show_the_answers(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    lost = {"arena": "support", "candidate": "candidate-0", "examples": 2}
+    calls = [("losses", lost), ("losses", lost | {"opponent": "candidate-2"})]
+    calls.append(("losses", lost | {"raters": "judges"}))
+    _, [everyone, against_one, by_judges] = ask(live_server.url, token(team, "read"), *calls)
+    assert everyone["lost_to"] == {"candidate-1": 5, "candidate-2": 1}
+    assert len(everyone["examples"]) == 2
+    [example] = against_one["examples"]
+    assert example["prompt"] == "Question 0?"
+    assert example["answer"] == "Answer 0-0 of somebody."
+    assert example["preferred_answer"] == "Answer 0-2 of somebody."
+    assert by_judges["lost_to"] == {"candidate-1": 1}
+
+
+def test_candidates_are_listed_ranked_and_compared(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    pair = {"arena": "support", "candidate": "candidate-0", "baseline": "candidate-1"}
+    _, [arenas, candidates, board, decision, missing, nobody] = ask(
+        live_server.url,
+        token(team, "read"),
+        ("list_arenas", {}),
+        ("list_candidates", {"arena": "support"}),
+        ("leaderboard", {"arena": "support"}),
+        ("compare", pair),
+        ("list_candidates", {"arena": "nope"}),
+        ("compare", pair | {"baseline": "candidate-9"}),
+    )
+    assert [row["slug"] for row in arenas] == ["support"]
+    assert [row["name"] for row in candidates] == ["candidate-0", "candidate-1", "candidate-2"]
+    assert {row["candidate"] for row in board["standings"]} == {row["name"] for row in candidates}
+    assert decision["verdict"] in ("better", "worse", "unknown")
+    assert decision["between"] == 5
+    assert "No arena `nope` for this token." in missing
+    assert "The arena `support` has no candidate 'candidate-9' that you can see." in nobody
+
+
+def test_a_version_is_proposed_once(live_server: Any, team: Team, arena: Arena) -> None:
+    change = {"arena": "support", "candidate": "candidate-0", "system_prompt": "Be brief."}
+    calls = [("propose_version", change)] * 2
+    calls.append(("propose_version", change | {"candidate": "nobody"}))
+    _, [first, again, nobody] = ask(live_server.url, token(team, "read", "submit"), *calls)
+    assert not isinstance(first, str), first
+    assert (first["version"], first["system_prompt"]) == (2, "Be brief.")
+    assert again["id"] == first["id"]
+    assert "no candidate 'nobody'" in nobody
+    assert arena.candidates.filter(name="candidate-0").count() == 2
+
+
+def test_a_judge_run_stays_within_the_cap(live_server: Any, team: Team, arena: Arena) -> None:
+    order = {
+        "arena": "support",
+        "judges": ["scripted:scripted-1"],
+        "candidates": ["candidate-0", "candidate-1"],
+        "per_pair": 2,
+    }
+    _, [quote, refused, run] = ask(
+        live_server.url,
+        token(team, "read", "judge"),
+        ("quote_judge_run", order),
+        ("start_judge_run", order | {"cap": 2.01}),
+        ("start_judge_run", order | {"cap": 1.5}),
+    )
+    assert quote["pairs"] == 1
+    assert "The cap must be from 0 to 2.00 dollars" in refused
+    assert run["id"] == Run.objects.get().pk
+
+
+def test_an_assistant_starts_it_as_a_command(live_server: Any, team: Team, arena: Arena) -> None:
+    environment = os.environ | {"RINGSIDE_TOKEN": token(team, "read"), "no_proxy": "127.0.0.1"}
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=[str(CLIENT), "mcp", "--url", live_server.url],
+        env=environment,
+    )
+
+    async def talk() -> Any:
+        async with Client(server) as client:
+            return told(await client.call_tool("list_arenas", {}))
+
+    assert [row["slug"] for row in asyncio.run(talk())] == ["support"]
+
+
+def test_without_the_sdk_the_remedy_is_named() -> None:
+    hidden = "import sys; sys.modules['mcp'] = None; sys.path.insert(0, sys.argv.pop(1)); "
+    script = hidden + "import ringside; print(ringside.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(CLIENT.parent), "mcp", "--url", "http://127.0.0.1:9"],
+        env=os.environ | {"RINGSIDE_TOKEN": "rs_x"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "pip install 'ringside-client[mcp]'" in done.stdout
+    assert done.stdout.strip().endswith("2")
