@@ -51,9 +51,11 @@ READ = (
 SIDES = ("left", "right")
 TEXTS = (
     "comparison__prompt__text",
+    "comparison__prompt__messages",
     "comparison__prompt__retired_at",
     *(f"comparison__{side}__team" for side in SIDES),
     *(f"comparison__{side}_response__text" for side in SIDES),
+    *(f"comparison__{side}_response__messages" for side in SIDES),
 )
 # Kinds of columns: "name" is a short text, "text" may be long, "messages" are those of a chat.
 COLUMNS = {
@@ -187,32 +189,48 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     know who wrote its answer, or no text is stored."""
     reader = FieldVisibility(actor, arena)
     for vote in one_by_one(with_texts(arena.votes.live())):
-        texts = texts_of(vote, reader)
+        texts, comparison = texts_of(vote, reader), vote.comparison
+        asked = None if comparison.prompt is None else asked_of(comparison.prompt)
         yield {
-            "question_id": str(vote.comparison.key),
+            "question_id": str(comparison.key),
             "model_a": str(vote.comparison.left),
             "model_b": str(vote.comparison.right),
             "winner": WINNERS[vote.outcome],
             "judge": rater_name(vote),
-            "conversation_a": _conversation(texts["prompt"], texts["left"]),
-            "conversation_b": _conversation(texts["prompt"], texts["right"]),
-            "turn": 1,
+            "conversation_a": _conversation(asked, comparison.left_response, texts["left"]),
+            "conversation_b": _conversation(asked, comparison.right_response, texts["right"]),
+            "turn": sum(message["role"] == "user" for message in asked or []) or 1,
             "anony": True,
             "language": "unknown",
             "tstamp": vote.cast_at.timestamp(),
         }
 
 
-def _conversation(prompt: str | None, answer: str | None) -> list[dict[str, str]] | None:
-    return None if prompt is None or answer is None else [*user(prompt), *assistant(answer)]
+Chat = list[dict[str, str]]
 
 
-def user(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]
+def _conversation(asked: Chat | None, response: Response | None, text: str | None) -> Chat | None:
+    """A prompt and an answer to it; None where its text is unknown, or hidden."""
+    if asked is None or response is None or text is None:
+        return None
+    return [*asked, *answer_of(response)]
 
 
-def assistant(text: str) -> list[dict[str, str]]:
+def asked_of(prompt: Prompt) -> Chat:
+    return _plain(prompt.messages) or [{"role": "user", "content": prompt.text}]
+
+
+def answer_of(response: Response) -> Chat:
+    return _plain(response.messages) or assistant(response.text)
+
+
+def assistant(text: str) -> Chat:
     return [{"role": "assistant", "content": text}]
+
+
+def _plain(messages: Sequence[Mapping[str, Any]] | None) -> Chat:
+    """Messages with role and content alone, which every format has."""
+    return [{name: message[name] for name in ("role", "content")} for message in messages or ()]
 
 
 # -- Preferences, for training ---------------------------------------------------------------------
@@ -250,7 +268,9 @@ def readable_prompts(arena: Arena, actor: Actor, size: int) -> Iterator[dict[int
         }
 
 
-def preferences(arena: Arena, actor: Actor, raters: str = "people") -> Iterator[Row]:
+def preferences(
+    arena: Arena, actor: Actor, raters: str = "people", *, as_chats: bool = False
+) -> Iterator[Row]:
     """Yield, for each prompt and two answers to it, which one more raters preferred.
 
     Only decisive votes count; if they are level, there is no row. With "both", juries decide where
@@ -264,36 +284,34 @@ def preferences(arena: Arena, actor: Actor, raters: str = "people") -> Iterator[
             pairs = [pair for pair, n in votes.items() if n > votes[pair[::-1]]]
             pairs = [pair for pair in pairs if frozenset(pair) not in decided]
             decided |= {frozenset(pair) for pair in pairs}
-            yield from _preferences_on(prompts, pairs, votes, KIND_NAMES[kind])
+            for prompt, chosen, rejected in _texts_of_pairs(prompts, pairs):
+                pair = chosen.pk, rejected.pk
+                yield {
+                    "prompt": asked_of(prompt) if as_chats else prompt.text,
+                    "chosen": answer_of(chosen) if as_chats else chosen.text,
+                    "rejected": answer_of(rejected) if as_chats else rejected.text,
+                    "prompt_id": prompt.external_id,
+                    "category": prompt.category,
+                    "chosen_candidate": str(chosen.candidate),
+                    "rejected_candidate": str(rejected.candidate),
+                    "votes_for": votes[pair],
+                    "votes_against": votes[pair[::-1]],
+                    "decided_by": KIND_NAMES[kind],
+                }
 
 
 def chat_preferences(arena: Arena, actor: Actor, raters: str = "people") -> Iterator[Row]:
     """Yield preferences whose texts are messages of a chat."""
-    for row in preferences(arena, actor, raters):
-        chats = {name: assistant(row[name]) for name in ("chosen", "rejected")}
-        yield {**row, **chats, "prompt": user(row["prompt"])}
+    return preferences(arena, actor, raters, as_chats=True)
 
 
-def _preferences_on(
-    prompts: Mapping[int, Prompt], pairs: Iterable[tuple[int, int]], votes: Votes, by: str
-) -> Iterator[Row]:
+def _texts_of_pairs(
+    prompts: Mapping[int, Prompt], pairs: Iterable[tuple[int, int]]
+) -> Iterator[tuple[Prompt, Response, Response]]:
     ids = {response for pair in pairs for response in pair}
     texts = Response.objects.select_related("candidate").defer("html").in_bulk(sorted(ids))
     for better, worse in sorted(pairs):
-        chosen, rejected = texts[better], texts[worse]
-        prompt = prompts[chosen.prompt_id]
-        yield {
-            "prompt": prompt.text,
-            "chosen": chosen.text,
-            "rejected": rejected.text,
-            "prompt_id": prompt.external_id,
-            "category": prompt.category,
-            "chosen_candidate": str(chosen.candidate),
-            "rejected_candidate": str(rejected.candidate),
-            "votes_for": votes[better, worse],
-            "votes_against": votes[worse, better],
-            "decided_by": by,
-        }
+        yield prompts[texts[better].prompt_id], texts[better], texts[worse]
 
 
 def count_preferences(arena: Arena, prompts: Mapping[int, Prompt], kind: str) -> Votes:

@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from arena.models import Arena, Rater, Response
+from arena.models import Arena, Prompt, Rater, Response
 from ranking.exports import EXPORTS, file_names
 from tests.arena.rest import token_of, undisclosed
 from tests.factories import make_arena, make_team
@@ -114,6 +116,42 @@ def test_preferences_come_as_messages(client: Client, empty_arena: Arena) -> Non
     assert row["prompt"] == [{"role": "user", "content": "Question 0?"}]
     assert row["chosen"] == [{"role": "assistant", "content": "Answer 0-1 of somebody."}]
     assert row["rejected"] == [{"role": "assistant", "content": "Answer 0-0 of somebody."}]
+
+
+def test_conversations_leave_with_all_their_turns(client: Client, empty_arena: Arena) -> None:
+    asked = [
+        {"role": "system", "content": "You sell tea."},
+        {"role": "user", "content": "Black or green?"},
+        {"role": "assistant", "content": "Green."},
+        {"role": "user", "content": "Why?"},
+    ]
+    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    answer = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "Fresh.", "tool_call_id": "1"},
+        {"role": "assistant", "content": "It is fresh."},
+    ]
+    vote_on(empty_arena, 0, 1, "left")
+    Prompt.objects.filter(external_id="p0").update(messages=asked)
+    Response.objects.filter(candidate__name="candidate-0").update(messages=answer)
+    plain = [{"role": one["role"], "content": one["content"]} for one in answer]
+    [row] = table(client, "lmarena.parquet")
+    assert (row["conversation_a"], row["turn"]) == ([*asked, *plain], 2)
+    assert row["conversation_b"][-1]["content"] == "Answer 0-1 of somebody."
+    [pair] = lines(client, "dpo-messages.jsonl")
+    assert (pair["prompt"], pair["chosen"]) == (asked, plain)
+    assert lines(client, "dpo.jsonl")[0]["prompt"] == "Question 0?"
+
+
+def test_texts_take_no_query_of_their_own(client: Client, empty_arena: Arena) -> None:
+    counts = []
+    for more in (1, 9):
+        for _ in range(more):
+            vote_on(empty_arena, 0, 1, "left")
+        with CaptureQueriesContext(connection) as queries:
+            lines(client, "lmarena.jsonl")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize(
