@@ -184,6 +184,8 @@ class _Reader:
             self.known.prompts[vote.prompt] = b""
 
     def _add(self, vote: VoteRow) -> None:
+        if vote.provenance and not vote.provenance.counts:
+            return
         column = self.columns[KINDS[vote.rater_kind]]
         left = _number(self.candidates, vote.left)
         right = _number(self.candidates, vote.right)

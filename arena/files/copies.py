@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 PARQUET = b"PAR1"  # the first bytes of a file
+ARENA_FILE = "arena.json"  # the settings of an exported arena
+EXPORT_VERSION = 1
 
 
 class ParquetError(Exception):

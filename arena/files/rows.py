@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
+from pydantic import Field as Limits
 from pydantic_core import ErrorDetails
 
 from arena.conversations import Message, clean_messages
@@ -278,6 +279,29 @@ class ResponseRow:
         return column, (self.candidate, self.prompt_id or self.prompt)
 
 
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a vote in an export came from, and whether it counted; members are those of Vote.
+
+    `channel` None: the file does not say. `network` is a number that the export made up.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    channel: Literal["", "browser", "signed_in", "invited", "token", "file"] | None = None
+    verified: Flag = False
+    rushed: Flag = False
+    seconds: Annotated[float, Limits(ge=0, allow_inf_nan=False)] | None = None
+    network: Annotated[NameOrNone, StringConstraints(max_length=16)] = ""
+    uncounted: Literal["rushed", "channel", "named", "tier", "held"] | None = None
+    voided_at: Time = None
+    void_reason: Annotated[NameOrNone, StringConstraints(max_length=200)] = ""
+    draw_probability: Annotated[float, Limits(gt=0, le=1)] | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.uncounted is None and self.voided_at is None
+
+
 @dataclass(slots=True)
 class VoteRow:
     """One vote; a missing prompt or rater is ''.
@@ -296,6 +320,7 @@ class VoteRow:
     cast_at: Time = None
     details: Details = field(default_factory=dict)
     makes_names: bool = False
+    provenance: Provenance | None = None
 
 
 UploadRow = TypeVar("UploadRow", PromptRow, ResponseRow)

@@ -14,6 +14,7 @@ from arena.files.rows import (
     CandidateRow,
     ImportRow,
     PromptRow,
+    Provenance,
     ResponseRow,
     Schema,
     Values,
@@ -22,7 +23,7 @@ from arena.files.rows import (
 )
 from arena.formats.base import KINDS, check_size, parsed
 from arena.outcomes import LEFT, RIGHT, outcome_of_lead
-from arena.validation import InputError, clean_outcome, clean_preference, quoted
+from arena.validation import InputError, clean_outcome, clean_preference, json_type, quoted
 
 NAME = "native"
 TITLE = "Ringside"
@@ -44,6 +45,7 @@ RESPONSE: Schema[ResponseRow] = Schema(
 VOTE_COLUMNS = {"left": "a", "right": "b", "prompt": "prompt", "cast_at": "cast_at"}
 VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "rater"})
 JUDGE_VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "judge"})
+PROVENANCE: Schema[Provenance] = Schema(Provenance)
 
 
 def sniff(path: Path) -> list[tuple[Path, str]]:
@@ -98,9 +100,31 @@ def _vote(fields: Values, row: Row) -> VoteRow:
     preference = _preference(fields)
     outcome = _outcome(fields, preference)
     is_judge, kind = _rater_kind(fields)
+    provenance = _provenance(fields)
     return (JUDGE_VOTE if is_judge else VOTE).take(
-        fields, preference=preference, outcome=outcome, rater_kind=kind, details=fields
+        fields,
+        preference=preference,
+        outcome=outcome,
+        rater_kind=kind,
+        details=fields,
+        provenance=provenance,
     )
+
+
+def _provenance(fields: Values) -> Provenance | None:
+    """Pop what an export says of the vote's origin and state."""
+    given = fields.pop("provenance", None)
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise InputError(f"is {json_type(given)}, not an object", "provenance")
+    try:
+        provenance = PROVENANCE.parse(given)
+    except InputError as error:
+        raise InputError(error.reason, f"provenance.{error.column}") from None
+    if provenance.rushed and provenance.uncounted is None:
+        raise InputError("is missing for a rushed vote", "provenance.uncounted")
+    return provenance
 
 
 def _preference(fields: Values) -> float | None:

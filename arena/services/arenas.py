@@ -1,6 +1,6 @@
 """Creating, changing and deleting arenas."""
 
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, get_type_hints
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -81,6 +81,9 @@ class NamedArenaFields(ArenaFields, total=False):
     name: str
 
 
+ARENA_FIELDS = ("name", *get_type_hints(ArenaFields))
+
+
 # -- Any arena -------------------------------------------------------------------------------------
 
 
@@ -150,7 +153,7 @@ def create_team_arena(
     if visibility == Arena.Visibility.PRIVATE or (
         visibility == Arena.Visibility.UNLISTED and not slug
     ):
-        return _create(team, by, named, _random_slug(slug or slugify(name) or "arena"))
+        return _create(team, by, named, random_slug(slug or name))
     if slug:
         return _create(team, by, named, slug)
     for number in range(1, MAX_SLUG_NUMBER + 1):
@@ -166,7 +169,9 @@ def create_team_arena(
     raise ArenaError("Too many arenas have this name. Choose another name.", field="name")
 
 
-def _random_slug(beginning: str) -> str:
+def random_slug(name: str) -> str:
+    """Return a slug that begins like `name` and that nobody can guess."""
+    beginning = slugify(name) or "arena"
     letters = get_random_string(RANDOM_LENGTH, RANDOM_LETTERS)
     return f"{beginning[: LONGEST_SLUG - RANDOM_LENGTH - 1].rstrip('-')}-{letters}"
 

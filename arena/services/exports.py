@@ -1,8 +1,9 @@
-"""Exporting an arena to files of the native format; importing them gives the same votes.
+"""Exporting an arena to files of the native format; importing them gives the same boards.
 
-No e-mail address and no account is exported: judges and raters from an imported file keep their
-names, everybody else becomes "rater-<n>". An undisclosed candidate is exported under its public
-name, with its votes only.
+Everything an arena is: its settings, prompts, candidates, answers, and all votes with where they
+came from, also those that do not count. No e-mail address and no account is exported: judges and
+raters from an imported file keep their names, everybody else becomes "rater-<n>". An undisclosed
+candidate is exported under its public name, with its votes only.
 """
 
 import json
@@ -12,15 +13,24 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from arena.models import Arena, Candidate, Rater, Reason, Response, Vote
+from arena.files.copies import ARENA_FILE, EXPORT_VERSION
+from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
+from arena.models.arenas import REVEALED
+from arena.services.arenas import ARENA_FIELDS
 from arena.services.voting import REASONS_IN_FILES
+from arena.validation import in_dollars
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")
 VOTE_KEYS = {
     *("prompt", "a", "b", "outcome", "preference_a", "preference_b"),
-    *("rater", "judge", "kind", "cast_at"),
+    *("rater", "judge", "kind", "cast_at", "provenance"),
 }
+# A vote's origin and state; each is written unless it is the default.
+PROVENANCE = ("verified", "rushed", "seconds", "uncounted", "void_reason")
+COSTS = ("tokens_in", "tokens_out", "seconds")
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip: the same arena gives the same bytes
 REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
@@ -31,26 +41,47 @@ class ExportError(Exception):
     """An export that was not made; the message is a sentence for people."""
 
 
-def export_arena(*, arena: Arena, folder: Path, overwrite: bool = False) -> dict[str, int]:
-    """Write `arena` into `folder`; return how many lines each file has.
+def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict[str, int]:
+    """Write `arena` into the folder `target`, or the file if that ends in .zip; return how many
+    lines each file has.
 
     Files without lines are left out. A file appears complete or not at all. With `overwrite` the
     files of an earlier export are replaced, and everything else in the folder stays.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ExportError(f"{folder} is not a folder.")
-    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        raise ExportError(f"The folder {folder} is not empty. --overwrite replaces its files.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    is_zip = target.suffix.lower() == ".zip"
+    if is_zip and target.exists() and not overwrite:
+        raise ExportError(f"{target} exists already. --overwrite replaces it.")
+    if not is_zip and target.exists() and not target.is_dir():
+        raise ExportError(f"{target} is not a folder.")
+    if not is_zip and target.is_dir() and any(target.iterdir()) and not overwrite:
+        raise ExportError(f"The folder {target} is not empty. --overwrite replaces its files.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         counts = _write_all(arena, draft)
         if not counts:
             raise ExportError(f"The arena {arena.slug} is empty: there is nothing to export.")
-        _put_in_place(draft, folder)
+        if is_zip:
+            packed = draft / target.name
+            _pack(draft, packed)
+            packed.replace(target)
+        else:
+            _put_in_place(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return counts
+
+
+def _pack(folder: Path, target: Path) -> None:
+    with ZipFile(target, "w", ZIP_DEFLATED) as archive:
+        for name in (ARENA_FILE, *FILES):
+            if (folder / name).exists():
+                member = ZipInfo(name, EARLIEST)
+                member.compress_type = ZIP_DEFLATED
+                member.external_attr = 0o644 << 16
+                member.file_size = (folder / name).stat().st_size
+                with (folder / name).open("rb") as file, archive.open(member, "w") as copy:
+                    shutil.copyfileobj(file, copy)
 
 
 def _put_in_place(draft: Path, folder: Path) -> None:
@@ -58,7 +89,7 @@ def _put_in_place(draft: Path, folder: Path) -> None:
         draft.chmod(0o755)
         draft.replace(folder)
         return
-    for name in FILES:
+    for name in (ARENA_FILE, *FILES):
         if (draft / name).exists():
             (draft / name).replace(folder / name)
         else:
@@ -75,6 +106,9 @@ def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
         "responses.jsonl": responses(arena, names),
     }
     counts = {name: _write(draft / name, content) for name, content in lines.items()}
+    facts = {"ringside": EXPORT_VERSION} | {name: getattr(arena, name) for name in ARENA_FIELDS}
+    text = json.dumps(facts, ensure_ascii=False, indent=1)
+    (draft / ARENA_FILE).write_text(text + "\n", encoding="utf-8")
     return {name: counts[name] for name in FILES if counts[name]}
 
 
@@ -115,21 +149,46 @@ def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     """Yield the answers of disclosed candidates."""
     disclosed = Response.objects.revealed().exclude(candidate__disclosed_at=None)
     rows = disclosed.filter(candidate__in=names).order_by("pk")
-    for candidate, prompt, text, messages in rows.values_list(
-        "candidate_id", "prompt__external_id", "text", "messages"
+    for candidate, prompt, text, messages, cost, *rest in rows.values_list(
+        "candidate_id", "prompt__external_id", "text", "messages", "cost", *COSTS
     ).iterator():
         line = {"candidate": names[candidate], "prompt": prompt, "text": text}
-        yield line | ({"messages": messages} if messages else {})
+        if messages:
+            line["messages"] = messages
+        costs = dict(zip(COSTS, rest, strict=True))
+        if cost is not None:
+            costs["cost"] = float(in_dollars(cost))
+        yield line | {name: value for name, value in costs.items() if value is not None}
 
 
 def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
-    """Yield the live votes in the order in which they were cast."""
+    """Yield all votes in the order in which they were cast, with where they came from."""
     raters = rater_names(arena)
-    rows = arena.votes.live().filter(comparison__left__in=names, comparison__right__in=names)
-    rows = rows.filter(rater__in=raters).order_by("pk").select_related("comparison__prompt")
+    rows = arena.votes.filter(REVEALED).filter(
+        comparison__left__in=names, comparison__right__in=names
+    )
+    rows = (
+        rows.filter(rater__in=raters).order_by("pk").select_related("rater", "comparison__prompt")
+    )
     rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
+    networks: dict[str, str] = {}
     for vote in rows.prefetch_related("reasons").iterator(chunk_size=2000):
-        yield _vote(vote, names, *raters[vote.rater_id])
+        line = _vote(vote, names, *raters[vote.rater_id])
+        if provenance := _provenance(vote, networks):
+            line["provenance"] = provenance
+        yield line
+
+
+def _provenance(vote: Vote, networks: dict[str, str]) -> Line:
+    """What differs from a vote of a file that counts. Networks are numbered as they appear."""
+    values = {name: getattr(vote, name) for name in PROVENANCE}
+    values["voided_at"] = vote.voided_at and vote.voided_at.isoformat()
+    values["draw_probability"] = vote.comparison.draw_probability
+    if vote.network:
+        values["network"] = networks.setdefault(vote.network, f"network-{len(networks) + 1}")
+    line: Line = {name: value for name, value in values.items() if value not in ("", None, False)}
+    usual = VoteChannel.FILE if vote.rater.kind == Rater.Kind.PERSON else ""
+    return line if vote.channel == usual else {"channel": vote.channel, **line}
 
 
 def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import DateTimeField, Field, JSONField, Max, Model, UUIDField
 
 from arena.files.reader import Row
-from arena.files.rows import ResponseRow, VoteRow
+from arena.files.rows import Provenance, ResponseRow, VoteRow
 from arena.models import (
     Arena,
     Candidate,
@@ -31,6 +31,8 @@ from arena.models import (
 from arena.self_identification import self_identifies
 
 REMEMBERED = 100_000
+HELD_BEFORE = "held for review when it was exported"
+VOIDED_BEFORE = "voided before it was exported"
 DELETED_AT_ONCE = 2_000
 MODELS: dict[str, type[Any]] = {
     "prompts": Prompt,
@@ -42,12 +44,13 @@ PROMPT = ("external_id", "category", "text", "messages", "reference", "rubric", 
 ANSWER = ("text", "messages", "tokens_in", "tokens_out", "seconds", "cost")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),
-    *("names_itself", "source", "source_row"),
+    *("names_itself", "source", "source_row", "draw_probability"),
 )
 VOTE = (
     *("arena", "comparison", "rater", "outcome", "preference", "cast_at", "void_reason"),
     *("details", "source", "source_row", "tallied", "channel", "uncounted"),
 )
+ORIGIN = ("voided_at", "verified", "rushed", "seconds", "network")
 # Fields whose values the two databases store differently.
 ADAPTED = (DateTimeField, JSONField, UUIDField)
 # SQLite takes 32,766 values in a statement.
@@ -175,27 +178,57 @@ class Writer:
         numbers = (rows[0].number, rows[-1].number)
         inserted = Comparison.objects.filter(source=self.source, source_row__range=numbers)
         comparisons = dict(inserted.values_list("source_row", "pk"))
-        insert(
-            Vote,
-            VOTE,
-            (
-                (
-                    self.arena.pk,
-                    comparisons[row.number],
-                    raters[vote.rater_kind, vote.rater],
-                    vote.outcome,
-                    vote.preference,
-                    vote.cast_at or self.source.started_at,
-                    "",
-                    vote.details or None,
-                    self.source.pk,
-                    row.number,
-                    True,  # counted with its import, and removed again if it does not count
-                    VoteChannel.FILE if vote.rater_kind == Rater.Kind.PERSON else "",
-                    Uncounted.NAMED if drops and comparison[named] else None,
-                )
-                for row, vote, comparison in zip(rows, votes, compared, strict=True)
-            ),
+        rows_of_votes = [
+            self._vote(
+                row,
+                comparisons[row.number],
+                raters[row.content.rater_kind, row.content.rater],
+                identifies_itself=drops and comparison[named],
+            )
+            for row, comparison in zip(rows, compared, strict=True)
+        ]
+        # Most files know nothing of their votes' origin, and fewer columns are faster.
+        with_origin = any(vote.provenance for vote in votes)
+        columns = (*VOTE, *ORIGIN) if with_origin else VOTE
+        insert(Vote, columns, (values[: len(columns)] for values in rows_of_votes))
+
+    def _vote(self, row: Row, comparison: int, rater: int, *, identifies_itself: bool) -> Values:
+        """Return the values of VOTE and ORIGIN.
+
+        A vote that counted where it was exported counts here. A hold stays behind, so a held vote
+        is voided.
+        """
+        vote: VoteRow = row.content
+        origin = vote.provenance or Provenance()
+        uncounted: str | None = origin.uncounted
+        voided_at, reason = origin.voided_at, origin.void_reason
+        if vote.provenance is None and identifies_itself:
+            uncounted = Uncounted.NAMED
+        if uncounted == Uncounted.HELD:
+            uncounted = Uncounted.RUSHED if origin.rushed else None
+            voided_at, reason = voided_at or self.source.started_at, reason or HELD_BEFORE
+        channel: str | None = origin.channel
+        if channel is None:
+            channel = VoteChannel.FILE if vote.rater_kind == Rater.Kind.PERSON else ""
+        return (
+            self.arena.pk,
+            comparison,
+            rater,
+            vote.outcome,
+            vote.preference,
+            vote.cast_at or self.source.started_at,
+            (reason or VOIDED_BEFORE) if voided_at else "",
+            vote.details or None,
+            self.source.pk,
+            row.number,
+            True,  # counted with its import, and removed again if it does not count
+            channel,
+            uncounted,
+            voided_at,
+            origin.verified,
+            origin.rushed,
+            origin.seconds,
+            origin.network,
         )
 
     def _comparison(
@@ -218,6 +251,7 @@ class Writer:
             any(answer and answer[1] for answer in (left_answer, right_answer)),
             self.source.pk,
             row.number,
+            vote.provenance and vote.provenance.draw_probability,
         )
 
     # -- What a row names ------------------------------------------------------------------------

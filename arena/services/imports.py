@@ -5,9 +5,10 @@ a file that was imported before is recognised by its SHA-256 and adds nothing.
 """
 
 import hashlib
+import json
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from arena.actors import CLI, Actor
+from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.files.reader import FileError, Row, Source, unreadable
 from arena.files.rows import CandidateRow, PromptRow
 from arena.formats import find_files, opened
@@ -34,13 +36,16 @@ from arena.formats.base import (
     digest,
 )
 from arena.formats.records import Foreign
-from arena.models import Arena, Import, Prompt, Response
+from arena.models import Arena, Import, Prompt, Response, Team, Vote
 from arena.models.arenas import DELETED, REVEALED
+from arena.services import audit
+from arena.services.arenas import ARENA_FIELDS, delete_arena, random_slug
 from arena.services.import_rows import Writer, discard
 from arena.services.locks import exclusive_lock
 from arena.services.pairs import sync_pairs
+from arena.services.voting import read_reasons
 from arena.signals import announce, arena_created, votes_changed
-from arena.validation import InputError
+from arena.validation import ARENA_NAME_LIMIT, InputError, join_names
 
 FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 500, 50, 2_000
 BATCH_BYTES = 8_000_000
@@ -65,12 +70,18 @@ class BadRowsError(ArenaImportError):
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an import. `name`, `description` and `is_sample` apply to a new arena only."""
+    """Options of an import. Those from `name` to `visibility` apply to a new arena only.
+
+    A new arena is private if it is a team's, and unlisted if it is nobody's, unless `visibility`
+    says otherwise; its other settings are those of the files' `arena.json`.
+    """
 
     format_name: str = "auto"
     name: str = ""
     description: str = ""
     is_sample: bool = False
+    team: Team | None = None
+    visibility: str = ""
     skip_bad: bool = False
     rejects_folder: Path | None = None
     columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
@@ -124,14 +135,12 @@ def import_files(
     is written, if rows are bad and must not be skipped.
     """
     options = options or Options()
-    arena = _arena(slug, options)
     try:
         with exclusive_import(slug), _opened(paths) as places:
+            arena = _arena(slug, options, places.values())
             files = _found(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
                 options = replace(options, rejects_folder=paths[0].parent)
-            # Looked up again under the lock: another import may just have created it.
-            arena = Arena.objects.filter(slug=slug).first() or arena
             return _import(arena, files, options, now)
     except DatabaseError as error:
         raise ArenaImportError(
@@ -212,8 +221,8 @@ def preview_files(
     Raises FileError or ArenaImportError with a sentence for people.
     """
     options = options or Options()
-    arena = _arena(slug, options)
     with _opened(paths) as places:
+        arena = _arena(slug, options, places.values())
         files = _found(places, options)
         checker, rejected = Checker(_known(arena, files)), RejectedRows()
         for file in files:
@@ -250,7 +259,25 @@ def exclusive_import(slug: str) -> AbstractContextManager[None]:
     return exclusive_lock(f"import-{slug}", busy=ArenaImportError(BUSY))
 
 
-def _arena(slug: str, options: Options) -> Arena:
+def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena:
+    """Import an export, a zip file, as a new private arena of `team`.
+
+    Raises FileError or ArenaImportError; then nothing of it stays.
+    """
+    with _opened([path]) as places:
+        name = str(_settings_of(places.values()).get("name") or path.stem)
+    slug = random_slug(name)
+    options = Options(format_name="native", team=team, by=by, name=name[:ARENA_NAME_LIMIT])
+    try:
+        return import_files(slug=slug, paths=[path], now=now, options=options).arena
+    except (FileError, ArenaImportError) as error:
+        if left := Arena.objects.filter(slug=slug).first():
+            delete_arena(arena=left, by=by)
+        # The path on this server is nobody's business.
+        raise ArenaImportError(str(error).replace(f"{path.parent}/", "")) from None
+
+
+def _arena(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
     """Return the arena with that slug, or a new one, validated but not saved."""
     if arena := Arena.objects.filter(slug=slug).first():
         if arena.founded_by and arena.founded_by.format == DELETED:
@@ -258,18 +285,48 @@ def _arena(slug: str, options: Options) -> Arena:
                 f"{slug} is being deleted; run delete_arena once more, then import it again."
             )
         return arena
-    arena = Arena(
-        slug=slug,
-        name=options.name or slug[:120],
-        description=options.description,
-        is_sample=options.is_sample,
-    )
+    visible = Arena.Visibility
+    settings = {
+        "name": slug[:ARENA_NAME_LIMIT],
+        **_settings_of(paths),
+        "visibility": options.visibility or (visible.PRIVATE if options.team else visible.UNLISTED),
+    }
+    settings |= {
+        name: value
+        for name, value in (("name", options.name), ("description", options.description))
+        if value
+    }
+    if settings["visibility"] == visible.PRIVATE:
+        settings["open_to_teams"] = False
+    if options.team is None and settings.get("voters") == Arena.Voters.MEMBERS:
+        settings["voters"] = Arena.Voters.SIGNED_IN
+    arena = Arena(slug=slug, is_sample=options.is_sample, team=options.team, **settings)
     try:
         arena.full_clean()
     except ValidationError as error:
         reasons = [f"{field}: {' '.join(words)}" for field, words in error.message_dict.items()]
         raise ArenaImportError(f"The arena cannot be created. {' '.join(reasons)}") from None
     return arena
+
+
+def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
+    """Return the arena's settings in the `arena.json` of a folder; raises FileError."""
+    for path in paths:
+        file = path / ARENA_FILE
+        if not path.is_dir() or not file.is_file():
+            continue
+        try:
+            facts = json.loads(file.read_bytes())
+        except (ValueError, RecursionError):
+            raise FileError(f"{file} is not JSON.") from None
+        except OSError as error:
+            raise unreadable(file, error) from None
+        if not isinstance(facts, dict) or facts.get("ringside") != EXPORT_VERSION:
+            raise FileError(f"{file} is not a description of an arena that this version can read.")
+        if unknown := set(facts) - {"ringside", *ARENA_FIELDS}:
+            raise FileError(f"{file} has unknown settings: {join_names(sorted(unknown))}.")
+        return {name: facts[name] for name in ARENA_FIELDS if name in facts}
+    return {}
 
 
 def _fingerprint(file: ImportFile) -> dict[str, Any]:
@@ -425,20 +482,24 @@ def _copy(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
 
 
 def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:
-    imports = _open(arena, files, now)
+    imports = _open(arena, files, now, options.by)
     abandoned = arena.imports.hidden().exclude(pk__in=[source.pk for source in imports])
     discard(arena, list(abandoned))
     for file, source in zip(files, imports, strict=True):
         _write_file(arena, file, source, options.progress)
+    read_reasons(votes=Vote.objects.filter(source__in=imports))
     _reveal(arena, imports)
 
 
 @transaction.atomic
-def _open(arena: Arena, files: list[ImportedFile], now: datetime) -> list[Import]:
+def _open(arena: Arena, files: list[ImportedFile], now: datetime, by: Actor) -> list[Import]:
     """Find or create the Import of each file; one of them becomes a hidden arena's founder."""
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
     if arena.pk is None:
         arena.save()
+        audit.record(
+            team=arena.team, by=by, action="imported an arena", subject=arena, arena=arena.slug
+        )
     imports = [
         Import.objects.get_or_create(
             arena=arena,

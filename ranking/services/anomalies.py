@@ -77,7 +77,11 @@ def read(arena: Arena) -> Examined:
     )
     seen = [Uncounted.RUSHED, Uncounted.HELD]
     votes = Vote.objects.filter(
-        Q(uncounted=None) | Q(uncounted__in=seen), arena=arena, channel__in=OPEN, voided_at=None
+        Q(uncounted=None) | Q(uncounted__in=seen),
+        arena=arena,
+        channel__in=OPEN,
+        voided_at=None,
+        source=None,
     ).exclude(outcome=BOTH_BAD)
     votes = votes.filter(~Exists(released)).order_by("-pk")
     rows = list(votes.values_list(*COLUMNS, "preference", "uncounted", "rushed")[:NEWEST])[::-1]

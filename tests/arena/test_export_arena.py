@@ -4,14 +4,19 @@ import json
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Import, Rater, Vote
-from tests.factories import make_arena, make_candidate, make_person, make_vote
+from arena.models import Arena, Candidate, Hold, Import, Rater, Reason, Vote
+from arena.services.arenas import ARENA_FIELDS
+from arena.services.voting import apply_rules
+from ranking.file_votes import read_file
+from ranking.models import Standing
+from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
 
@@ -76,19 +81,184 @@ def test_a_jurys_votes_come_back_as_a_jurys(voted_arena, tmp_path):
 
 def test_exporting_the_copy_writes_the_same_files(voted_arena, tmp_path):
     export("mine", tmp_path / "one")
-    load("copy", tmp_path / "one")
+    load("copy", tmp_path / "one", "--visibility", "public")
     export("copy", tmp_path / "two")
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
-def test_void_and_hidden_votes_stay_at_home(voted_arena, tmp_path):
-    first, second, _ = voted_arena.votes.order_by("pk")
-    Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="undone")
+def test_hidden_votes_stay_at_home(voted_arena, tmp_path):
     hidden = Import.objects.create(arena=voted_arena, sha256="0", started_at=timezone.now())
-    Vote.objects.filter(pk=second.pk).update(source=hidden, tallied=True)
+    first, second, _ = voted_arena.votes.order_by("pk")
+    Vote.objects.filter(pk__in=[first.pk, second.pk]).update(source=hidden, tallied=True)
     export("mine", tmp_path / "out")
     assert [line["outcome"] for line in lines(tmp_path / "out" / "votes.jsonl")] == ["both_bad"]
+
+
+def test_votes_that_do_not_count_come_back_with_their_state(voted_arena, tmp_path):
+    a, b, _ = voted_arena.candidates.order_by("pk")
+    for number, fields in enumerate(
+        (
+            {"voided_at": timezone.now(), "void_reason": "undone by the rater"},
+            {"rushed": True, "uncounted": "rushed", "seconds": 0.2, "channel": "browser"},
+            {"uncounted": "tier", "channel": "signed_in", "network": "abc"},
+            {"verified": True, "channel": "invited", "network": "def"},
+        )
+    ):
+        rater = make_person(arena=voted_arena, name=f"rater {number}")
+        vote = make_vote(voted_arena, a, b, "right", None, rater)
+        Vote.objects.filter(pk=vote.pk).update(**fields)
+    export("mine", tmp_path / "out.zip")
+    load("copy", tmp_path / "out.zip")
+    fields = ("rater__name", "outcome", "voided_at", "void_reason", "channel", "verified")
+    fields += ("rushed", "seconds", "uncounted")
+    states = [
+        list(Vote.objects.filter(arena__slug=slug).order_by("pk").values_list(*fields))
+        for slug in ("mine", "copy")
+    ]
+    assert states[1] == states[0]
+    copied = Vote.objects.filter(arena__slug="copy")
+    assert {vote.network for vote in copied} == {"", "network-1", "network-2"}
+    apply_rules(arena=Arena.objects.get(slug="copy"))
+    assert copied.get(rater__name="rater 1").uncounted == "rushed"
+
+
+def test_a_held_vote_counts_nowhere_and_its_hold_stays_behind(voted_arena, tmp_path):
+    vote = voted_arena.votes.order_by("pk")[0]
+    hold = Hold.objects.create(
+        arena=voted_arena,
+        rater=vote.rater,
+        test="pairs",
+        evidence={},
+        last_vote_id=vote.pk,
+        held_at=timezone.now(),
+    )
+    Vote.objects.filter(pk=vote.pk).update(hold=hold, uncounted="held")
+    export("mine", tmp_path / "out")
+    load("copy", tmp_path / "out")
+    copy = Vote.objects.filter(arena__slug="copy").order_by("pk")[0]
+    assert (copy.uncounted, copy.void_reason) == (None, "held for review when it was exported")
+    assert votes_of("copy") == votes_of("mine")
+
+
+def test_the_settings_of_an_arena_come_back(tmp_path):
+    arena = make_arena(
+        slug="mine",
+        question="Which is kinder?",
+        criteria="Kind words.",
+        strengths="kind",
+        voters="signed_in",
+        open_to_teams=True,
+        held_out=35,
+        counts="verified",
+        self_identifying="keep",
+    )
+    team = make_team(name="Ours")
+    export("mine", tmp_path / "out.zip")
+    load("copy", tmp_path / "out.zip", "--team", team.slug)
+    copy = Arena.objects.get(slug="copy")
+    kept = set(ARENA_FIELDS) - {"visibility", "open_to_teams"}
+    assert {name: getattr(copy, name) for name in kept} == {
+        name: getattr(arena, name) for name in kept
+    }
+    # Imports are private until somebody publishes them.
+    assert (copy.team, copy.visibility, copy.open_to_teams) == (team, "private", False)
+    entry = team.audit_entries.latest("pk")
+    assert (entry.action, entry.subject) == ("imported an arena", copy.name)
+
+
+@pytest.mark.parametrize(("given", "stored"), [((), "unlisted"), (("public",), "public")])
+def test_an_import_without_a_team_is_not_listed(voted_arena, tmp_path, given, stored):
+    export("mine", tmp_path / "out")
+    load("copy", tmp_path / "out", *(f"--visibility={name}" for name in given))
+    assert Arena.objects.get(slug="copy").visibility == stored
+
+
+def test_the_copy_of_the_sample_has_the_same_boards(tmp_path):
+    call_command("load_sample", "--quiet")
+    original = Arena.objects.get(slug="sample")
+    call_command("refresh_boards", "sample")
+    left_out = list(original.votes.order_by("pk").values_list("pk", flat=True)[:200:10])
+    original.votes.filter(pk__in=left_out[:10]).update(voided_at=timezone.now(), void_reason="x")
+    original.votes.filter(pk__in=left_out[10:]).update(uncounted="tier", channel="browser")
+    call_command("refresh_boards", "sample")
+    export("sample", tmp_path / "out.zip")
+    load("copy", tmp_path / "out.zip")
+    copy = Arena.objects.get(slug="copy")
+    call_command("refresh_boards", "copy")
+    assert copy.votes.count() == original.votes.count() > 2016
+    boards = boards_of(copy)
+    assert len(boards) > 3
+    assert boards == boards_of(original)
+    assert Reason.objects.filter(vote__arena=copy).count() == (
+        Reason.objects.filter(vote__arena=original).count()
+    )
+
+
+def boards_of(arena):
+    """Every number of every current standing, by board and candidate."""
+    own = {"id", "snapshot", "candidate"}
+    names = [field.name for field in Standing._meta.concrete_fields if field.name not in own]
+    rows = Standing.objects.filter(snapshot__board__arena=arena, snapshot__is_current=True)
+    rows = rows.values_list(
+        *("snapshot__board__raters", "snapshot__board__category", "candidate__name"),
+        *("snapshot__n_votes", "snapshot__n_raters", "snapshot__n_prompts", *names),
+    )
+    return {row[:3]: row[3:] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"no zip", "cannot be unpacked"),
+        ({"arena.json": "[1]", "prompts.jsonl": '{"id": "a", "text": "b"}'}, "this version"),
+        ({"arena.json": "{", "prompts.jsonl": '{"id": "a", "text": "b"}'}, "is not JSON"),
+        (
+            {"arena.json": '{"ringside": 1, "x": 2}', "prompts.jsonl": '{"id": "a", "text": "b"}'},
+            "unknown settings: x",
+        ),
+        (
+            {"arena.json": '{"ringside": 1, "held_out": 101}', "prompts.jsonl": '{"id": "a"}'},
+            "held_out|text",
+        ),
+        ({"readme.txt": "nothing"}, "has no file of a known format"),
+    ],
+)
+def test_a_bad_archive_changes_nothing(tmp_path, content, words):
+    path = tmp_path / "bad.zip"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        with ZipFile(path, "w") as archive:
+            for name, text in content.items():
+                archive.writestr(name, text)
+    with pytest.raises(CommandError, match=words):
+        load("copy", path)
+    assert not Arena.objects.exists()
+
+
+def test_a_votes_provenance_is_checked(tmp_path):
+    make_arena(slug="mine")
+    vote = {"a": "candidate-0", "b": "candidate-1", "outcome": "left"}
+    for provenance, words in (
+        ("browser", "is a text, not an object"),
+        ({"channel": "radio"}, "column provenance.channel"),
+        ({"seconds": -1}, "column provenance.seconds"),
+        ({"rushed": True}, "column provenance.uncounted"),
+        ({"colour": 1}, "column provenance.colour"),
+    ):
+        (tmp_path / "votes.jsonl").write_text(json.dumps(vote | {"provenance": provenance}))
+        with pytest.raises(CommandError, match=words):
+            load("mine", tmp_path / "votes.jsonl")
+    assert not Vote.objects.exists()
+
+
+def test_rank_leaves_out_what_does_not_count(voted_arena, tmp_path):
+    first = voted_arena.votes.filter(rater__kind="person").order_by("pk")[0]
+    Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="wrong")
+    export("mine", tmp_path / "out")
+    votes = read_file(tmp_path / "out", raters="people")
+    assert (len(votes.score), votes.n_both_bad) == (0, 1)
 
 
 def test_no_account_and_no_address_leaves_the_house(voted_arena, tmp_path):
@@ -167,7 +337,7 @@ def test_overwrite_replaces_an_earlier_export_and_nothing_else(voted_arena, tmp_
     out = tmp_path / "out"
     export("mine", out)
     (out / "notes.txt").write_text("mine")
-    Vote.objects.all().update(voided_at=timezone.now(), void_reason="all wrong")
+    Vote.objects.all().delete()
     export("mine", out, "--overwrite")
     assert (out / "notes.txt").read_text() == "mine"
     assert not (out / "votes.jsonl").exists()

@@ -23,7 +23,7 @@ from arena.files.tables import PROMPTS, RESPONSES, read_table
 from arena.models import Arena, Prompt, Rater, Response, Team
 from arena.services.arenas import create_arena
 from arena.services.exports import export_arena
-from arena.services.imports import import_files
+from arena.services.imports import Options, import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import invisible_character
@@ -69,7 +69,7 @@ VOTE = st.tuples(
 def exported(arena: Arena) -> Iterator[Path]:
     folder = Path(mkdtemp())
     try:
-        export_arena(arena=arena, folder=folder / "out")
+        export_arena(arena=arena, target=folder / "out")
         yield folder / "out"
     finally:
         shutil.rmtree(folder)
@@ -124,7 +124,11 @@ def test_an_export_is_read_by_every_entrance(
     with exported(arena) as folder:
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-        copy = import_files(slug=f"{arena.slug}-copy", paths=[folder], now=timezone.now()).arena
+        options = Options(visibility="public")
+        report = import_files(
+            slug=f"{arena.slug}-copy", paths=[folder], now=timezone.now(), options=options
+        )
+        copy = report.arena
         with exported(copy) as again:
             assert {path.name: path.read_bytes() for path in again.iterdir()} == files
 

@@ -1,4 +1,4 @@
-"""`manage.py export_arena SLUG DIR`: export an arena in the native format."""
+"""`manage.py export_arena SLUG TO`: export an arena in the native format."""
 
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from arena.services.exports import ExportError, export_arena
 
 
 class Command(BaseCommand):
-    help = "Export an arena's prompts, candidates, responses and votes (not voided) as JSON Lines."
+    help = "Export everything an arena is, as a folder of JSON files or as a zip file."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")
-        parser.add_argument("folder", type=Path, metavar="DIR")
+        parser.add_argument("target", type=Path, metavar="TO", help="a folder, or a .zip file")
         parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -23,9 +23,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no arena {options['slug']}.")
         try:
             counts = export_arena(
-                arena=arena, folder=options["folder"], overwrite=options["overwrite"]
+                arena=arena, target=options["target"], overwrite=options["overwrite"]
             )
         except (ExportError, OSError) as error:
             raise CommandError(str(error)) from None
         lines = ", ".join(f"{count:,} {name.split('.')[0]}" for name, count in counts.items())
-        self.stdout.write(f"{options['folder']}: {lines}.")
+        self.stdout.write(f"{options['target']}: {lines}.")

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from arena.files.reader import FileError
 from arena.formats import FORMATS
+from arena.models import Arena, Team
 from arena.services.imports import (
     ArenaImportError,
     BadRowsError,
@@ -38,6 +39,13 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
         parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
         parser.add_argument("--name", default="", help="the name of a new arena")
+        parser.add_argument("--team", default="", help="the slug of the team that a new arena gets")
+        parser.add_argument(
+            "--visibility",
+            choices=Arena.Visibility.values,
+            default="",
+            help="of a new arena; by default private, or unlisted without a team",
+        )
         parser.add_argument(
             "--skip-bad",
             action="store_true",
@@ -66,6 +74,8 @@ class Command(BaseCommand):
         chosen = Options(
             format_name=options["format"],
             name=options["name"],
+            team=_team(options["team"]),
+            visibility=options["visibility"],
             skip_bad=options["skip_bad"],
             rejects_folder=options["rejects"],
             columns=dict(options["column"]),
@@ -109,6 +119,15 @@ def format_preview(preview: ImportPreview) -> str:
     return "\n".join(["Nothing was written. An import would add:", *lines])
 
 
+def _team(slug: str) -> Team | None:
+    if not slug:
+        return None
+    team = Team.objects.filter(slug=slug).first()
+    if team is None:
+        raise CommandError(f"There is no team {slug}.")
+    return team
+
+
 def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -> ImportReport:
     """Import with a progress bar; every error becomes a CommandError."""
     with ProgressBars(quiet=quiet) as progress:
@@ -134,7 +153,9 @@ def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -
 
 
 def format_report(report: ImportReport) -> str:
-    lines = [f"Arena {report.arena.slug} ({report.arena.name}):", *map(_format_file, report.files)]
+    arena = report.arena
+    head = f"Arena {arena.slug} ({arena.name}), {arena.visibility}:"
+    lines = [head, *map(_format_file, report.files)]
     added = sum(file.added for file in report.files if file.kind == "votes" and not file.known)
     votes = report.arena.votes.live().count()
     if 0 < added < votes:

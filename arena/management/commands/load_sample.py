@@ -7,9 +7,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 import arena
 from arena.management.commands.import_arena import format_report, run_import
-from arena.models import Vote
+from arena.models import Arena
 from arena.services.imports import Options
-from arena.services.voting import read_reasons
 
 SLUG = "sample"
 FOLDER = Path(arena.__file__).parent / "sample"
@@ -22,6 +21,7 @@ OPTIONS = Options(
         "here to try Ringside."
     ),
     is_sample=True,
+    visibility=Arena.Visibility.PUBLIC,
 )
 
 
@@ -33,6 +33,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         report = run_import(SLUG, [FOLDER], OPTIONS, quiet=options["quiet"])
-        read_reasons(votes=Vote.objects.filter(arena__slug=SLUG))
         if not options["quiet"]:
             self.stdout.write(format_report(report))
