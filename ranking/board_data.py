@@ -312,7 +312,8 @@ def page_links(
     categories only if there are two."""
     query, snapshots = replace(query, sort="rank"), list(snapshots)
     voted = {s.board.category for s in snapshots if s.n_votes and s.board.category}
-    with_votes = [s for s in snapshots if s.board.category == query.category and s.n_votes]
+    kinds = [s for s in snapshots if s.board.raters != Counted.VERIFIED and s.n_votes]
+    with_votes = [s for s in kinds if s.board.category == query.category]
     offered = {"side_by_side": len(with_votes) > 1, "categories": len(voted) > 1}
     links = [
         Link(label, query.address(slug, page), page == here)

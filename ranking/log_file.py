@@ -82,7 +82,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
 def _published(arena: Arena, groups: Mapping[int, int]) -> Iterator[Line]:
     """The current leaderboards that votes alone decide."""
     current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
-    current = current.exclude(board__raters=Counted.COMBINED)
+    current = current.exclude(board__raters__in=[Counted.COMBINED, Counted.VERIFIED])
     for snapshot in current.select_related("board").order_by("board__raters", "board__category"):
         board = snapshot.board
         yield {
@@ -392,6 +392,7 @@ def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints]:
         category=np.array(categories, object),
         rater=places[:, 0],
         kind=np.array([RATER_KINDS[kind] for kind in columns["rater_kind"].tolist()], object),
+        verified=np.zeros(size, np.bool_),
         trusted=np.zeros(size, np.bool_),
         source_row=np.zeros(size, np.int64),
     )

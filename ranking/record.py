@@ -10,7 +10,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from arena.models import Candidate, Outcome, Vote
 from ranking.board_data import parse_id
 from ranking.models import Raters
-from ranking.votes import KINDS
+from ranking.votes import KINDS, cast_by
 
 PER_PAGE = 25
 POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}
@@ -156,7 +156,7 @@ def _on_side(
 
 
 def _votes_by(raters: str) -> QuerySet[Vote]:
-    return Vote.objects.live().filter(rater__kind=KINDS[raters])
+    return Vote.objects.live().filter(cast_by(raters))
 
 
 # -- A single comparison ---------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
-from django.db.models import Count
+from django.db.models import Count, Q
 from numpy.typing import NDArray
 
 from arena.models import Rater, Vote, VoteChannel
@@ -25,6 +26,7 @@ KINDS: dict[str, str] = {
     Tallied.JUDGES.value: Rater.Kind.JUDGE.value,
     Tallied.JURIES.value: Rater.Kind.JURY.value,
 }
+HUMAN = (Tallied.PEOPLE.value, Tallied.VERIFIED.value)
 TRUSTED: dict[str, str] = {
     Tallied.TRUSTED_JUDGES.value: Tallied.JUDGES.value,
     Tallied.TRUSTED_JURIES.value: Tallied.JURIES.value,
@@ -39,8 +41,22 @@ COLUMNS = (
     "comparison__prompt__category",
     "rater",
     "rater__kind",
+    "verified",
     "source_row",
 )
+
+
+def kind_of(raters: str) -> str:
+    """The kind of rater whose votes these tallies count, or a part of them."""
+    if raters == Tallied.VERIFIED:
+        return KINDS[Tallied.PEOPLE.value]
+    return KINDS[TRUSTED.get(raters, raters)]
+
+
+def cast_by(raters: str) -> Q:
+    """A filter for the votes of a board's raters; trust is not part of it."""
+    votes = Q(rater__kind=kind_of(raters))
+    return votes & Q(verified=True) if raters == Tallied.VERIFIED else votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,7 @@ class Votes:
     preference : (N,) float64, the soft verdict for left, NaN without one
     category : (N,) str objects, the prompt's or ""
     kind : (N,) str objects, the rater's
+    verified : (N,) bool, whether a verified person cast it
     trusted : (N,) bool, whether the trusted tallies count the rater
     """
 
@@ -68,6 +85,7 @@ class Votes:
     category: NDArray[Any]
     rater: Ints
     kind: NDArray[Any]
+    verified: Bools
     trusted: Bools
     source_row: Ints
 
@@ -90,9 +108,11 @@ class Votes:
 
     def of(self, raters: str, category: str = "") -> "Votes":
         """The votes of one question; the category "" means all."""
-        chosen: Bools = self.kind == KINDS[TRUSTED.get(raters, raters)]
+        chosen: Bools = self.kind == kind_of(raters)
         if raters in TRUSTED:
             chosen &= self.trusted
+        if raters == Tallied.VERIFIED:
+            chosen &= self.verified
         if category:
             chosen &= self.category == category
         return self.where(chosen)
@@ -130,7 +150,9 @@ def read_votes_with(
     names = (*COLUMNS, *others)
     rows = list(votes.values_list(*names)[:limit])
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    pk, left, right, outcome, preference, prompt, category, rater, kind, row, *rest = columns
+    pk, left, right, outcome, preference, prompt, category, rater, kind, proven, row, *rest = (
+        columns
+    )
     read = Votes(
         pk=np.array(pk, np.int64),
         left=np.array(left, np.int64),
@@ -141,6 +163,7 @@ def read_votes_with(
         category=np.array([name or "" for name in category], object),
         rater=np.array(rater, np.int64),
         kind=np.array(kind, object),
+        verified=np.array(proven, np.bool_),
         trusted=np.array([pk in trusted for pk in rater], np.bool_),
         source_row=np.array([n or 0 for n in row], np.int64),
     )
@@ -165,12 +188,14 @@ def networks_of(arena_id: int) -> dict[int, str]:
 def left_out(arena_id: int) -> dict[tuple[str, str], dict[str, int]]:
     """How many votes of each question do not count, by reason; voided ones are not among them."""
     votes = Vote.objects.filter(arena=arena_id, uncounted__isnull=False, voided_at=None)
-    columns = ("rater__kind", "comparison__prompt__category", "uncounted")
+    columns = ("rater__kind", "verified", "comparison__prompt__category", "uncounted")
     raters_of = {kind: raters for raters, kind in KINDS.items()}
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    for kind, category, reason, n in votes.values_list(*columns).annotate(n=Count("pk")):
-        for name in {"", category or ""}:
-            of_question = counts.setdefault((raters_of[kind], name), {})
+    rows = votes.values_list(*columns).annotate(n=Count("pk"))
+    for kind, proven, category, reason, n in rows:
+        voters = {raters_of[kind], Tallied.VERIFIED.value} if proven else {raters_of[kind]}
+        for question in product(voters, {"", category or ""}):
+            of_question = counts.setdefault(question, {})
             of_question[reason] = of_question.get(reason, 0) + n
     return counts
 

@@ -19,12 +19,15 @@ class Raters(models.TextChoices):
 class Counted(models.TextChoices):
     """Whose votes a board counts.
 
-    A jury casts votes of its own, which count on the juries' board; its members' votes count on the
-    judges' board. Human and LLM votes are never pooled: on the combined board people decide the
-    scores, and trusted juries, or else trusted judges, only narrow the intervals.
+    Verified people are a part of the people: members of the team, and those with a confirmed email
+    address or single sign-on when they voted. A jury casts votes of its own, which count on the
+    juries' board; its members' votes count on the judges' board. Human and LLM votes are never
+    pooled: on the combined board people decide the scores, and trusted juries, or else trusted
+    judges, only narrow the intervals.
     """
 
     PEOPLE = "people", "People"
+    VERIFIED = "verified", "Verified people"
     JUDGES = "judges", "Judges"
     JURIES = "juries", "Juries"
     COMBINED = "combined", "Combined"
@@ -65,7 +68,7 @@ class Board(models.Model):
                 fields=["arena", "raters", "category"], name="board_once_per_question"
             ),
             models.CheckConstraint(
-                condition=Q(raters__in=["people", "judges", "juries", "combined"]),
+                condition=Q(raters__in=["people", "verified", "judges", "juries", "combined"]),
                 name="board_raters_known",
             ),
             models.CheckConstraint(

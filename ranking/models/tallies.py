@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum, 
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Import, Prompt, Rater, Response, Vote
-from ranking.models.boards import Board, Raters
+from ranking.models.boards import Board, Counted, Raters
 
 
 class ResponseStyle(models.Model):
@@ -36,9 +36,10 @@ class ResponseStyle(models.Model):
 
 
 class Tallied(models.TextChoices):
-    """Whose votes a tally adds up: those of all raters of a kind, or of the trusted ones."""
+    """Whose votes a tally adds up: those of all raters of a kind, or of a part of them."""
 
     PEOPLE = Raters.PEOPLE.value, Raters.PEOPLE.label
+    VERIFIED = Counted.VERIFIED.value, Counted.VERIFIED.label
     JUDGES = Raters.JUDGES.value, Raters.JUDGES.label
     JURIES = Raters.JURIES.value, Raters.JURIES.label
     TRUSTED_JUDGES = "trusted_judges", "Trusted judges"
@@ -185,7 +186,7 @@ class ClusterTally(models.Model):
 
 
 class RaterTally(models.Model):
-    """People's votes of one category per pair, of one rater or of a group of raters.
+    """Human votes of one category per pair, of one rater or of a group of raters.
 
     Raters are as much a sample as prompts are. An arena has `RATERS` raters of their own; later
     ones share groups. Lags behind like `ClusterTally`, and is counted anew if it does not add up.
@@ -194,6 +195,7 @@ class RaterTally(models.Model):
     RATERS: ClassVar = 2048
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="rater_tallies")
+    raters = models.CharField(max_length=20, choices=Tallied, default=Tallied.PEOPLE)
     category = models.CharField(max_length=100, blank=True)
     member = models.BigIntegerField(help_text="The rater's id, or the number of a group below 0.")
     cells = models.BinaryField()
@@ -201,7 +203,7 @@ class RaterTally(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["arena", "category", "member"], name="rater_tally_member_once"
+                fields=["arena", "raters", "category", "member"], name="rater_tally_member_once"
             ),
         ]
         verbose_name_plural = "rater tallies"
@@ -461,6 +463,11 @@ class VoteLog(models.Model):
     salt = models.BinaryField(default=new_salt)
     is_begun = models.BooleanField(
         default=False, help_text="Whether the log has all votes counted before there was one."
+    )
+    counts_verified = models.BooleanField(
+        default=False,
+        help_text="Whether the tallies of verified people have all votes counted before there were"
+        " such tallies.",
     )
 
     def __str__(self) -> str:

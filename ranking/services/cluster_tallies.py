@@ -17,10 +17,10 @@ from django.db.models.functions import Cast, Floor
 
 from arena.models import Prompt, Vote
 from arena.models.voting import VoteQuerySet
-from ranking.models import ClusterTally, RaterTally, Tallied, TallyDelta
+from ranking.models import ClusterTally, RaterTally, TallyDelta
 from ranking.services.leases import renew
 from ranking.tallies import COUNTS, UNIT, VoteCounts
-from ranking.votes import BOTH_BAD, KINDS, PLACES, TIE, TRUSTED, Bools, Ints
+from ranking.votes import BOTH_BAD, HUMAN, PLACES, TIE, TRUSTED, Bools, Ints, cast_by
 
 GROUPS_AT_ONCE = 100_000
 MEMBERS = ("rater", "prompt")
@@ -58,8 +58,7 @@ class CountedVotes:
 
 def count(arena_id: int, raters: str, trusted: Collection[int]) -> CountedVotes:
     """Count the votes in the tallies; `trusted`: the ids of the raters that count as trusted."""
-    kind = KINDS[TRUSTED.get(raters, raters)]
-    votes = Vote.objects.in_tallies().filter(arena=arena_id, rater__kind=kind)
+    votes = Vote.objects.in_tallies().filter(cast_by(raters), arena=arena_id)
     if raters in TRUSTED:
         votes = votes.filter(rater__in=trusted)
     category_of = dict(Prompt.objects.filter(arena=arena_id).values_list("pk", "category"))
@@ -146,7 +145,7 @@ def merge_deltas(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
     while deltas := _next_deltas(arena_id, raters):
         counts = VoteCounts.joined(VoteCounts.of_bytes(delta.cells) for delta in deltas)
         rows = list(_updated_rows(arena_id, raters, counts.per_prompt()))
-        by_rater = _updated_raters(arena_id, counts) if raters == Tallied.PEOPLE else []
+        by_rater = _updated_raters(arena_id, raters, counts) if raters in HUMAN else []
         # Everything has been read and summed by now, so the transaction only writes.
         with transaction.atomic():
             renew(token)
@@ -223,7 +222,7 @@ def _load_rows(
 # -- Running tallies per rater ---------------------------------------------------------------------
 
 
-def _updated_raters(arena_id: int, counts: VoteCounts) -> list[RaterTally]:
+def _updated_raters(arena_id: int, raters: str, counts: VoteCounts) -> list[RaterTally]:
     """The rows per rater with the counts added; votes without a rater are left out."""
     counts = counts.where(counts.key("rater") != 0)
     rows: dict[tuple[str, int], RaterTally] = {}
@@ -231,7 +230,7 @@ def _updated_raters(arena_id: int, counts: VoteCounts) -> list[RaterTally]:
         return []
     stored = RaterTally.objects.filter(arena=arena_id)
     members = _members_of(counts.key("rater"), set(stored.values_list("member", flat=True)))
-    for row in stored.filter(member__in=set(members.tolist())):
+    for row in stored.filter(raters=raters, member__in=set(members.tolist())):
         rows[row.category, row.member] = row
     for category, chosen in _by_category(arena_id, counts):
         part = VoteCounts(counts.keys[chosen], counts.counts[chosen])
@@ -239,7 +238,13 @@ def _updated_raters(arena_id: int, counts: VoteCounts) -> list[RaterTally]:
         for (_, member), added in part.merged().by_owner():
             row = rows.setdefault(
                 (category, member),
-                RaterTally(arena_id=arena_id, category=category, member=member, cells=EMPTY),
+                RaterTally(
+                    arena_id=arena_id,
+                    raters=raters,
+                    category=category,
+                    member=member,
+                    cells=EMPTY,
+                ),
             )
             added.keys[:, :2] = 0
             row.cells = VoteCounts.joined([VoteCounts.of_bytes(row.cells), added]).merged().pack()
@@ -268,25 +273,27 @@ def _by_category(arena_id: int, counts: VoteCounts) -> Iterator[tuple[str, Bools
 
 
 def read_raters(
-    *, arena_id: int, category: str, clustered: VoteCounts, token: uuid.UUID
+    *, arena_id: int, raters: str, category: str, clustered: VoteCounts, token: uuid.UUID
 ) -> VoteCounts:
-    """People's counts by rater; counted anew if they are not the votes of the counts by prompt.
+    """Human counts by rater; counted anew if they are not the votes of the counts by prompt.
 
     That is so after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
     """
-    counts = stored_raters(arena_id, category)
+    counts = stored_raters(arena_id, raters, category)
     if counts.per_pair() != clustered.per_pair():
         renew(token, int(clustered.votes.sum()))
-        recount_raters(arena_id=arena_id, token=token)
-        counts = stored_raters(arena_id, category)
+        recount_raters(arena_id=arena_id, raters=raters, token=token)
+        counts = stored_raters(arena_id, raters, category)
     return counts
 
 
 def stored_raters(
-    arena_id: int, category: str, members: Collection[int] | None = None
+    arena_id: int, raters: str, category: str, members: Collection[int] | None = None
 ) -> VoteCounts:
-    """People's counts by rater as they are stored, of all or of some."""
-    rows = RaterTally.objects.filter(arena=arena_id, category=category).order_by("member")
+    """Human counts by rater as they are stored, of all or of some."""
+    rows = RaterTally.objects.filter(arena=arena_id, raters=raters, category=category).order_by(
+        "member"
+    )
     if members is not None:
         rows = rows.filter(member__in=members)
 
@@ -299,17 +306,17 @@ def stored_raters(
     return VoteCounts.joined(parts())
 
 
-def recount_raters(*, arena_id: int, token: uuid.UUID) -> None:
-    """Count people's votes by rater anew: after an upgrade, or where the rows do not add up.
+def recount_raters(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
+    """Count human votes by rater anew: after an upgrade, or where the rows do not add up.
 
     All deltas must have been merged. Raises RefreshLeaseLostError.
     """
-    votes = Vote.objects.in_tallies().filter(arena=arena_id, rater__kind=KINDS[Tallied.PEOPLE])
+    votes = Vote.objects.in_tallies().filter(cast_by(raters), arena=arena_id)
     counts = _count(votes, by_rater=True)
     with transaction.atomic():
         renew(token)
-        RaterTally.objects.filter(arena=arena_id).delete()
-        _save(RaterTally, _updated_raters(arena_id, counts))
+        RaterTally.objects.filter(arena=arena_id, raters=raters).delete()
+        _save(RaterTally, _updated_raters(arena_id, raters, counts))
 
 
 def read_clusters(*, arena_id: int, raters: str, category: str = "") -> VoteCounts:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
-from ranking.models import Counted, Snapshot, SnapshotMatrices
+from ranking.models import Counted, Raters, Snapshot, SnapshotMatrices
 from ranking.services.evidence import CONFIDENCE, BoardEvidence, Question
 from ranking.services.findings import neighbour_findings
 from ranking.services.fit import FittedBoard, Scores, cross_check
@@ -42,8 +42,9 @@ def combined_questions(voted: Iterable[Question]) -> set[Question]:
     categories: dict[str, set[str]] = {}
     for raters, category in voted:
         categories.setdefault(raters, set()).add(category)
-    people = categories.pop(Counted.PEOPLE.value, set())
-    shared = people & set().union(*categories.values())
+    people = categories.get(Counted.PEOPLE.value, set())
+    models = (categories.get(raters, set()) for raters in (Raters.JUDGES, Raters.JURIES))
+    shared = people & set().union(*models)
     return {(Counted.COMBINED.value, category) for category in shared}
 
 

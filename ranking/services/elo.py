@@ -21,7 +21,7 @@ from ranking.services.leases import renew
 from ranking.stats.battles import Battles
 from ranking.stats.elo import Elo
 from ranking.tallies import dependence
-from ranking.votes import BOTH_BAD, KINDS, Floats, Ints, Votes, read_votes
+from ranking.votes import BOTH_BAD, Floats, Ints, Votes, cast_by, read_votes
 
 EVERY = 20_000  # votes between two permanent checkpoints
 
@@ -86,7 +86,7 @@ def state_of(checkpoint: EloCheckpoint) -> State:
 
 def _votes_after(board: Board, state: State) -> VoteQuerySet:
     votes = Vote.objects.in_tallies().filter(
-        arena=board.arena_id, rater__kind=KINDS[board.raters], pk__gt=state.vote_id
+        cast_by(board.raters), arena=board.arena_id, pk__gt=state.vote_id
     )
     if board.category:
         votes = votes.filter(comparison__prompt__category=board.category)

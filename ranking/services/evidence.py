@@ -13,7 +13,7 @@ from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
 from ranking.services import vote_log
 from ranking.stats.battles import Battles
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts, pair_battles
-from ranking.votes import Ints, left_out, networks_of
+from ranking.votes import HUMAN, Ints, left_out, networks_of
 
 Question = tuple[str, str]  # raters, category
 
@@ -108,12 +108,20 @@ class ArenaTallies:
         return left_out(self.arena_id)
 
     def questions(self) -> set[Question]:
-        """Each (raters, category) with votes, whether or not the raters are trusted."""
+        """Each (raters, category) with votes, whether or not the raters are trusted; of verified
+        people only where others voted too."""
         return {
             (raters, category)
             for (raters, category), tally in self.tallies.items()
-            if raters in Raters.values and tally.n_raters
+            if tally.n_raters
+            and (raters in Raters.values or self._is_part_of_people(raters, category))
         }
+
+    def _is_part_of_people(self, raters: str, category: str) -> bool:
+        if raters != Tallied.VERIFIED:
+            return False
+        people = self.tallies[Tallied.PEOPLE.value, category]
+        return bytes(people.cells) != bytes(self.tallies[raters, category].cells)
 
     def evidence(self, board: Board) -> BoardEvidence:
         """The input of the board's fit.
@@ -138,8 +146,8 @@ class ArenaTallies:
             last_vote_id=tally.last_vote_id if tally else 0,
             narrowing=narrowing.raters if narrowing else "",
             log_head=self.log_head,
-            rater_share=self.rater_share if scored == Raters.PEOPLE else 1.0,
-            network_share=self.network_share if scored == Raters.PEOPLE else 1.0,
+            rater_share=self.rater_share if scored in HUMAN else 1.0,
+            network_share=self.network_share if scored in HUMAN else 1.0,
             networks=lambda: self.networks,
             left_out=lambda: self.left_out.get((scored, board.category), {}),
         )

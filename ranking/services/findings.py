@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 from django.db.models.functions import Greatest, Least
 
 from arena.models import Outcome, Response, Vote
-from ranking.models import Raters, ResponseStyle, Standing
+from ranking.models import Counted, Raters, ResponseStyle, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
@@ -27,7 +27,7 @@ from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
 from ranking.tallies import VoteCounts, outcome_rows, prompt_codes
-from ranking.votes import KINDS, Bools, Floats, Ints
+from ranking.votes import Bools, Floats, Ints, cast_by
 
 # -- Style of answers ------------------------------------------------------------------------------
 
@@ -374,8 +374,8 @@ def prompts_met(evidence: BoardEvidence, standings: Iterable[Standing]) -> list[
     board = evidence.board
     votes = Vote.objects.in_tallies().filter(
         Q(comparison__left__in=unscored) | Q(comparison__right__in=unscored),
+        cast_by(Raters.PEOPLE if board.raters == Counted.COMBINED else board.raters),
         arena=board.arena_id,
-        rater__kind=KINDS.get(board.raters, KINDS[Raters.PEOPLE.value]),
     )
     if board.category:
         votes = votes.filter(comparison__prompt__category=board.category)

@@ -37,7 +37,7 @@ from ranking.services.cluster_tallies import CountedVotes, Members, count
 from ranking.services.evidence import Question
 from ranking.services.leases import renew
 from ranking.tallies import VoteCounts
-from ranking.votes import KINDS, TRUSTED, Votes, read_votes_with
+from ranking.votes import HUMAN, KINDS, TRUSTED, Votes, read_votes_with
 
 Kind = LogLink.Kind
 
@@ -51,11 +51,24 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
     """
     total, trusted = 0, tallied_trust(arena_id)
     log = vote_log.open_log(arena_id=arena_id, token=token)
+    if not log.counts_verified:
+        _begin_verified(log, token)
     for step in (_add_imported, _add_cast, _remove):
         while folded := step(log, token, trusted):
             total += folded
     sync_trust(arena_id=arena_id, token=token)
     return total
+
+
+def _begin_verified(log: VoteLog, token: uuid.UUID) -> None:
+    """Count the votes of verified people that were tallied before these had tallies."""
+    renew(token, Vote.objects.filter(arena=log.arena_id).count())
+    counted = count(log.arena_id, Tallied.VERIFIED, ())
+    with transaction.atomic():
+        correct_tallies(
+            arena_id=log.arena_id, raters=Tallied.VERIFIED, counted=counted, token=token
+        )
+        VoteLog.objects.filter(pk=log.pk).update(counts_verified=True)
 
 
 def _add_cast(log: VoteLog, token: uuid.UUID, trusted: frozenset[int]) -> int:
@@ -143,7 +156,7 @@ def _apply(arena_id: int, token: uuid.UUID, votes: Votes, sign: int) -> None:
         tally.version += 1
         tally.save()
         if not category:
-            kept = counts if raters == Tallied.PEOPLE else counts.per_prompt()
+            kept = counts if raters in HUMAN else counts.per_prompt()
             deltas.append(
                 TallyDelta(arena_id=arena_id, raters=raters, n_cells=len(kept), cells=kept.pack())
             )
@@ -237,8 +250,8 @@ def correct_tallies(
     Raises RefreshLeaseLostError.
     """
     differences = _correct_clusters(arena_id, raters, counted.counts, token)
-    if raters == Tallied.PEOPLE:  # the next refresh counts them by rater anew
-        RaterTally.objects.filter(arena=arena_id).delete()
+    if raters in HUMAN:  # the next refresh counts them by rater anew
+        RaterTally.objects.filter(arena=arena_id, raters=raters).delete()
     tallies = Tally.objects.filter(arena=arena_id, raters=raters)
     for category in sorted({*counted.members, *tallies.values_list("category", flat=True)}):
         same = tallies.filter(category=category).first()

@@ -40,7 +40,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import rater_names
+from ranking.votes import HUMAN, rater_names
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def _fit(
         return fit_service.compose(evidence, scores, measured, elo)
     clustered, by_rater = _clustered(evidence, board.raters, token), None
     # Judges and juries are not a sample: their boards are about those that have voted.
-    if board.raters == Raters.PEOPLE:
+    if board.raters in HUMAN:
         by_rater = _by_rater(evidence, clustered, token)
         evidence = evidence.capping(by_rater)
     scores = fit_service.fit(evidence)
@@ -212,7 +212,7 @@ def _capped_as(evidence: BoardEvidence, lender: Snapshot, token: uuid.UUID) -> B
         return evidence
     board = evidence.board
     cluster_tallies.merge_deltas(arena_id=board.arena_id, raters=board.raters, token=token)
-    own = cluster_tallies.stored_raters(board.arena_id, board.category, weights)
+    own = cluster_tallies.stored_raters(board.arena_id, _scored(board), board.category, weights)
     share = lender.settings["capped_at"]
     capped = CappedRaters.read(own, weights, share)
     counts = {name: lender.settings.get(f"capped_{name[2:]}", 0) for name in CAPPED}
@@ -229,11 +229,20 @@ def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCo
 
 
 def _by_rater(evidence: BoardEvidence, clustered: VoteCounts, token: uuid.UUID) -> VoteCounts:
-    """People's counts by rater; `clustered`: the same votes by prompt."""
+    """Human counts by rater; `clustered`: the same votes by prompt."""
     board = evidence.board
     return cluster_tallies.read_raters(
-        arena_id=board.arena_id, category=board.category, clustered=clustered, token=token
+        arena_id=board.arena_id,
+        raters=_scored(board),
+        category=board.category,
+        clustered=clustered,
+        token=token,
     )
+
+
+def _scored(board: Board) -> str:
+    """Whose tallies decide the scores of a board."""
+    return Raters.PEOPLE.value if board.raters == Counted.COMBINED else board.raters
 
 
 @transaction.atomic

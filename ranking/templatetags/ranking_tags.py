@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from arena.rendering.markdown import to_mathml
-from ranking.models import Raters, Standing
+from ranking.models import Counted, Raters, Standing
 
 register = template.Library()
 
@@ -121,6 +121,8 @@ def one_of(raters: str) -> str:
 @register.filter
 def voters(raters: str, n: int) -> str:
     """The noun for n voters: judge, juries, raters."""
+    if raters == Counted.VERIFIED:
+        return "verified rater" if n == 1 else "verified raters"
     if raters not in SINGULAR:
         return "rater" if n == 1 else "raters"
     return SINGULAR[raters] if n == 1 else raters

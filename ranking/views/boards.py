@@ -24,6 +24,7 @@ from ranking.comparison import ChosenPair, read_published
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
+from ranking.models import Counted
 from ranking.views.compare import clean_order, compare_context, side_by_side_context
 from ranking.views.history import history_context, parse_candidates
 from ranking.views.matrix import clean_show, matrix_context
@@ -44,6 +45,7 @@ def board_context(
         "view": view,
         "arena": view.arena,
         "snapshot": snapshot,
+        "all_people_url": view.address(raters=Counted.PEOPLE.value),
         "raters_links": view.raters_links(**table.parameters(q="", rows="")),
         "category_links": view.category_links(**table.parameters(q="", rows="")),
         "page_links": view.page_links("board"),

@@ -255,7 +255,7 @@ def _read(
             standings[by_raters[raters].pk],
         )
         for raters, label in Counted.choices
-        if raters in by_raters
+        if raters in by_raters and raters != Counted.VERIFIED
     ]
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater, void_vote
-from ranking.models import ArenaRefresh, ClusterTally, RaterTally, Tally, TallyDelta
+from ranking.models import ArenaRefresh, ClusterTally, RaterTally, Tally, TallyDelta, VoteLog
 from ranking.services import cluster_tallies, vote_log
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
@@ -211,7 +211,7 @@ def test_the_tallies_per_prompt_are_those_per_pair(arena: Arena) -> None:
 def by_rater(arena: Arena, category: str = "") -> dict[int, int]:
     """The number of votes in each row per rater, after a refresh."""
     publish(arena)
-    rows = RaterTally.objects.filter(arena=arena, category=category)
+    rows = RaterTally.objects.filter(arena=arena, raters="people", category=category)
     counts = {row.member: int(VoteCounts.of_bytes(row.cells).votes.sum()) for row in rows}
     return {member: n for member, n in counts.items() if n}
 
@@ -265,3 +265,29 @@ def test_a_hidden_arena_is_left_alone(arena: Arena) -> None:
     hidden = hidden_import(arena, n_votes=0)
     Arena.objects.filter(pk=arena.pk).update(founded_by=hidden)
     assert not ArenaRefresh.objects.behind(timezone.now()).exists()
+
+
+def test_votes_of_verified_people_have_tallies_of_their_own(arena: Arena) -> None:
+    """They follow votes in and out; those from before are counted once, at the next fold."""
+    somebody = make_person()
+    fill(arena, rounds=1, rater=somebody)
+    Vote.objects.filter(rater=somebody).update(verified=True)
+    fold(arena)
+    assert Tally.objects.get(arena=arena, raters="people", category="").n_raters == 2
+    verified = Tally.objects.filter(arena=arena, raters="verified")
+    assert verified.get(category="").n_raters == 1
+    before = {tally.category: bytes(tally.cells) for tally in verified}
+    assert VoteCounts.of_bytes(before[""]).votes.sum() == 12
+    late = cast(arena, rater=somebody)
+    Vote.objects.filter(pk=late.pk).update(verified=True)
+    fold(arena)
+    assert VoteCounts.of_bytes(verified.get(category="").cells).votes.sum() == 13
+    void_vote(vote=late, by=CLI, reason="a mistake", now=timezone.now())
+    fold(arena)
+    assert {tally.category: bytes(tally.cells) for tally in verified} == before
+    assert drift(arena) == []
+    verified.delete()
+    VoteLog.objects.update(counts_verified=False)
+    assert fold(arena) == 0
+    assert {tally.category: bytes(tally.cells) for tally in verified} == before
+    assert drift(arena) == []

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Import, Rater
+from arena.actors import CLI
+from arena.models import Arena, Candidate, Import, Rater, Vote
 from arena.services.pairs import sync_pairs
+from arena.services.voting import void_vote
 from ranking import tasks
 from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
 from ranking.services import fit as fit_service
@@ -22,8 +25,8 @@ from ranking.services import leases, refresh
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from tests.environment import REPOSITORY
-from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, publish, seconds
+from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import cast, fill, publish, seconds, words
 
 pytestmark = pytest.mark.django_db
 
@@ -384,3 +387,28 @@ print(kept, resident_megabytes() - before)
     kept, left = map(float, printed.split())
     assert kept > 80
     assert left < 40
+
+
+def test_a_leaderboard_can_be_read_as_of_verified_people(arena: Arena, client: Client) -> None:
+    """It stands on their votes alone, and there is one only beside the votes of others."""
+    assert publish(arena).n_votes == 24
+    assert not Board.objects.filter(raters="verified").exists()
+    for _ in range(6):
+        fill(arena, rounds=1, rater=(rater := make_person()))
+        Vote.objects.filter(rater=rater).update(verified=True, channel="invited")
+    assert publish(arena).n_votes == 168
+    board = client.get("/a/support/results.json?raters=verified").json()
+    assert (board["raters"], board["n_votes"], board["n_raters"]) == ("verified", 144, 6)
+    listed = client.get("/api/v1/arenas/support/boards/?raters=verified").json()["results"]
+    assert {row["category"]: row["n_votes"] for row in listed}[""] == 144
+    page = words(client.get("/a/support/?raters=verified").text)
+    assert "144 votes by 6 verified raters" in page
+    assert "Only votes by verified people count here" in page
+    others = Vote.objects.filter(arena=arena, verified=False)
+    for vote in others:
+        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+    assert publish(arena).n_votes == 144
+    alone = client.get("/a/support/results.json").json()
+    assert [row | {"url": ""} for row in alone["standings"]] == [
+        row | {"url": ""} for row in board["standings"]
+    ]
