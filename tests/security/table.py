@@ -21,11 +21,16 @@ class Row:
     `arena` says what the address has of an arena: "here" (it is hidden where the arena is),
     "listed" (where the arena is not listed, too), "elsewhere" (other sites show it without knowing
     who reads: nobody sees it of a private arena), "" (nothing).
+
+    `answers` says what people outside the team read there of answers that are still on the ballot:
+    "" (nothing), "unnamed" (texts, without saying whose they are). Nobody outside reads them with
+    their authors anywhere.
     """
 
     rule: str
     body: Any = None
     arena: str = "here"
+    answers: str = ""
     is_looked_for_first: bool = False
 
     def expected(self, caller: str, visibility: str) -> int:
@@ -80,7 +85,7 @@ NEW_ARENA = {"name": "New", "question": "Which?", "visibility": "private", "vote
 
 PAGES: dict[tuple[str, str], Row] = {
     # Voting
-    ("vote", "get"): Row(ALL),
+    ("vote", "get"): Row(ALL, answers="unnamed"),
     ("next_pair", "get"): Row(NOTHING_MORE),
     ("cast_vote", "post"): Row(LED_ON, {"outcome": "left"}),
     ("undo_vote", "post"): Row(LED_ON),

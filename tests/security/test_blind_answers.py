@@ -20,6 +20,9 @@ from tests.arena.rest import token_of
 from tests.factories import make_arena, make_person, make_team
 from tests.judges.helpers import join, order, work_off
 from tests.ranking.helpers import fill, publish
+from tests.security.requests import ask, path_of
+from tests.security.table import ROWS
+from tests.security.world import OUTSIDE, make_world
 
 pytestmark = pytest.mark.django_db
 Author = tuple[str, str]  # an answer's text, and the name of whoever wrote it
@@ -174,3 +177,21 @@ def test_about_the_share_asked_for_is_held_out(blind_arena: Arena) -> None:
 def test_a_new_arena_is_blind(db: Any) -> None:
     arena = Arena.objects.create(slug="new", name="New")
     assert (arena.open_answers, arena.held_out) == (False, 20)
+
+
+@pytest.mark.slow
+def test_each_address_shows_people_outside_what_its_row_says_of_answers() -> None:
+    """The column `answers` of the table is exact: no more is shown, and no less."""
+    world = make_world()
+    names = [candidate.name for candidate in world.arena.candidates.all()]
+    wrong = []
+    for (name, method), row in ROWS.items():
+        if method != "get":
+            continue
+        path = path_of(name, world.at)
+        pages = [ask(world.callers[caller], "get", path).whole.decode() for caller in OUTSIDE]
+        with_texts = [page for page in pages if answers_in(iter([page]))]
+        named = [page for page in with_texts if any(author in page for author in names)]
+        if named or bool(with_texts) != (row.answers == "unnamed"):
+            wrong.append(f"{name}: {len(with_texts)} with texts, {len(named)} with authors")
+    assert not wrong, "\n".join(wrong)
