@@ -63,6 +63,7 @@ LEFT_OUT = {
 }
 
 
+MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
 CLEAR = (
     "Its lead over every other candidate is statistically significant, corrected for multiple"
@@ -541,6 +542,29 @@ def left_out(settings: Mapping[str, Any]) -> str:
         return ""
     reasons = [f"{counts[name]:,} {words}" for name, words in LEFT_OUT.items() if counts.get(name)]
     return f"{_count(total, 'vote')} not counted: {join_names(reasons)}."
+
+
+def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
+    """How many votes count on answers that reveal their author, and what they decide."""
+    stored = settings.get("named") or {}
+    if not stored.get("votes"):
+        return ""
+    text = (
+        f"{_count(stored['votes'], 'vote')} counted on pairs in which an answer reveals its author."
+    )
+    places = sorted(stored["without"], key=lambda row: (row[1] is None, row[1]))
+    changes = [
+        f"{names[pk]} would rank {rank} ({score:,.0f})"
+        if rank is not None
+        else f"{names[pk]} would have no score"
+        for pk, rank, score in places[:MOST_CHANGES]
+        if pk in names
+    ]
+    if not changes:
+        return f"{text} Without them every rank would be the same."
+    if len(places) > MOST_CHANGES:
+        changes.append(f"{len(places) - MOST_CHANGES:,} more would have another rank")
+    return f"{text} Without them, {join_names(changes)}."
 
 
 # -- Numbers ---------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class BoardEvidence:
     juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`: of
     the log of votes that the counts stand on. `rater_share`: of human votes, the share that one
     rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
-    affects.
+    affects. `keeps_named`: votes count on answers that are known to reveal their author.
     """
 
     board: Board
@@ -46,6 +46,8 @@ class BoardEvidence:
     network_share: float = 1.0
     networks: Callable[[], Mapping[int, str]] = dict
     left_out: Callable[[], Mapping[str, int]] = dict
+    keeps_named: bool = False
+    keeps_named: bool = False
     capped: CappedRaters = NOBODY
 
     @cached_property
@@ -95,6 +97,7 @@ class ArenaTallies:
     log_head: Mapping[str, Any] | None
     rater_share: float
     network_share: float
+    keeps_named: bool
     arena_id: int
 
     @cached_property
@@ -148,6 +151,7 @@ class ArenaTallies:
             log_head=self.log_head,
             rater_share=self.rater_share if scored in HUMAN else 1.0,
             network_share=self.network_share if scored in HUMAN else 1.0,
+            keeps_named=self.keeps_named and scored in HUMAN,
             networks=lambda: self.networks,
             left_out=lambda: self.left_out.get((scored, board.category), {}),
         )
@@ -167,5 +171,6 @@ def load_tallies(arena: Arena) -> ArenaTallies:
         vote_log.head(arena.pk),
         arena.rater_cap / 100,
         arena.network_share / 100,
+        arena.self_identifying == Arena.SelfIdentifying.KEEP,
         arena.pk,
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from django.db.models.functions import Greatest, Least
 
 from arena.models import Outcome, Response, Vote
 from ranking.models import Counted, Raters, ResponseStyle, Standing
+from ranking.services.cluster_tallies import count_by_prompt
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
@@ -26,7 +27,7 @@ from ranking.stats.robustness import measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
-from ranking.tallies import VoteCounts, outcome_rows, prompt_codes
+from ranking.tallies import VoteCounts, outcome_rows, pair_battles, prompt_codes
 from ranking.votes import Bools, Floats, Ints, cast_by
 
 # -- Style of answers ------------------------------------------------------------------------------
@@ -389,6 +390,45 @@ def prompts_met(evidence: BoardEvidence, standings: Iterable[Standing]) -> list[
         .order_by()
     )
     return [[low, high, n] for low, high, n in counted if (low, high) in pairs]
+
+
+# -- Answers that reveal their author --------------------------------------------------------------
+
+
+def named_votes(evidence: BoardEvidence) -> dict[str, Any]:
+    """How many counted votes are on such answers, and whose rank is another without them.
+
+    `without` has [candidate, rank, score] for each of those; None where there is none left. Nothing
+    where such votes do not count, or the names are hidden.
+    """
+    board = evidence.board
+    if not evidence.keeps_named:
+        return {}
+    own = Response.objects.filter(candidate__arena=board.arena_id, names_itself=True)
+    answers = list(own.values_list("pk", flat=True))
+    if not answers:
+        return {}
+    votes = Vote.objects.in_tallies().filter(
+        Q(comparison__left_response__in=answers) | Q(comparison__right_response__in=answers),
+        cast_by(Raters.PEOPLE if board.raters == Counted.COMBINED else board.raters),
+        arena=board.arena_id,
+        comparison__names_itself=True,
+    )
+    if board.category:
+        votes = votes.filter(comparison__prompt__category=board.category)
+    named = count_by_prompt(votes).per_pair()
+    rest = VoteCounts.joined([evidence.counts, -named]).merged()
+    before, after = (
+        BradleyTerry().fit(pair_battles(counts, evidence.candidates, evidence.both_bad_is_tie))
+        for counts in (evidence.counts, rest)
+    )
+    places = zip(ranks(before.ratings_), ranks(after.ratings_), after.ratings_, strict=True)
+    changed = [
+        [pk, None, None] if isnan(rank) else [pk, int(rank), float(score)]
+        for pk, (old, rank, score) in zip(evidence.candidates.tolist(), places, strict=True)
+        if old != rank and not (isnan(old) and isnan(rank))
+    ]
+    return {"votes": int(evidence.scored(named).sum()), "without": changed}
 
 
 def _separated_pairs(evidence: BoardEvidence, unscored: Ints) -> set[tuple[int, int]]:

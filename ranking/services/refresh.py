@@ -35,7 +35,7 @@ from ranking.services.combined import (
     shows,
 )
 from ranking.services.evidence import BoardEvidence, load_tallies
-from ranking.services.findings import prompts_met
+from ranking.services.findings import named_votes, prompts_met
 from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
@@ -163,6 +163,7 @@ def _refresh_board(
     fitted.fields["settings"] |= {
         "prompts_met": prompts_met(evidence, fitted.standings),
         "left_out": evidence.left_out(),
+        "named": named_votes(evidence),
         "log": evidence.log_head,
     }
     if board.raters in (Raters.JUDGES, Raters.JURIES):

@@ -55,6 +55,7 @@ def board_context(
         "cluster_sentence": wording.cluster_sentence(settings, query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),
         "left_out": wording.left_out(settings),
+        "named": wording.named(settings, names),
         "these_raters": settings.get("these_raters"),
         "capped": wording.capped(settings),
         "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",

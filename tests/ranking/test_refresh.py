@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Candidate, Import, Rater, Vote
+from arena.models import Arena, Candidate, Comparison, Import, Rater, Vote
 from arena.services.pairs import sync_pairs
 from arena.services.voting import void_vote
 from ranking import tasks
@@ -412,3 +412,43 @@ def test_a_leaderboard_can_be_read_as_of_verified_people(arena: Arena, client: C
     assert [row | {"url": ""} for row in alone["standings"]] == [
         row | {"url": ""} for row in board["standings"]
     ]
+
+
+def test_a_leaderboard_says_what_self_identifying_answers_decide(
+    arena: Arena, client: Client
+) -> None:
+    """How many votes they got, and the ranks and scores without them, as if they had none."""
+    first, second, third = arena.candidates.order_by("pk")
+    prompt = arena.prompts.earliest("pk")
+    answers = {answer.candidate_id: answer for answer in prompt.responses.all()}
+    answers[third.pk].names_itself = True
+    answers[third.pk].save()
+    for i in range(40):
+        vote = make_vote(arena, (first, second)[i % 2], third, "right", prompt)
+        Comparison.objects.filter(pk=vote.comparison_id).update(
+            left_response=answers[(first, second)[i % 2].pk],
+            right_response=answers[third.pk],
+            names_itself=True,
+        )
+    Arena.objects.filter(pk=arena.pk).update(self_identifying="drop")
+    assert publish(arena).settings["named"] == {}
+    Arena.objects.filter(pk=arena.pk).update(self_identifying="keep")
+    cast(arena)
+    snapshot = publish(arena)
+    assert snapshot.settings["named"]["votes"] == 40
+    changed = {pk: (rank, score) for pk, rank, score in snapshot.settings["named"]["without"]}
+    ranks = {row.candidate_id: row.rank for row in snapshot.standings.all()}
+    page = words(client.get("/a/support/").text)
+    assert "40 votes counted on pairs in which an answer reveals its author. Without them," in page
+    for vote in Vote.objects.filter(arena=arena, comparison__names_itself=True):
+        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+    alone = publish(arena)
+    assert alone.settings["named"]["votes"] == 0
+    assert ranks[third.pk] == 1
+    expected = {
+        row.candidate_id: (row.rank, pytest.approx(row.score))
+        for row in alone.standings.all()
+        if row.rank != ranks[row.candidate_id]
+    }
+    assert changed == expected
+    assert third.pk in changed
