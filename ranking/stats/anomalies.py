@@ -28,7 +28,9 @@ LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)  # of a group, how many may be rigged
-SURE = 0.9  # the probability from which a member of a rigged group is taken to be rigged
+SURE = 0.92  # the probability from which a member of a rigged group is taken to be rigged
+LIKELY = 0.7  # the same where all raters of a board are looked at together, within a bound:
+MISTAKEN = 0.01  # of all honest raters of a board, the share expected among those held together
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
@@ -178,13 +180,26 @@ def _group(
     best, candidate = np.unravel_index(int(total.argmax()), total.shape)
     share = SHARES[int(best)]
     odds = np.log(share) + own[:, candidate]
-    is_rigged = odds - np.logaddexp(np.log1p(-share), odds) >= np.log(SURE)
-    raters = members[is_rigged]
+    rigged = np.exp(odds - np.logaddexp(np.log1p(-share), odds))
+    raters = members[_most_certain(rigged) if test == "board" else rigged >= SURE]
     n, k = int(met[raters, candidate].sum()), int(wins[raters, candidate].sum())
     if not len(raters):
         return []
     who = tuple(raters.tolist())
     return [Suspicion(test, _e(evidence), who, network, int(candidate), n, k)]
+
+
+def _most_certain(rigged: Floats) -> Bools:
+    """(N,) who to hold of all raters, given the probability that each is rigged.
+
+    As many `LIKELY` ones as possible, the most certain first, while the honest ones expected among
+    them are at most the share `MISTAKEN` of all honest ones.
+    """
+    order = np.argsort(-rigged, kind="stable")
+    honest = 1 - rigged[order]
+    chosen = np.zeros(len(rigged), np.bool_)
+    chosen[order] = np.cumsum(honest) <= MISTAKEN * honest.sum()
+    return chosen & (rigged >= LIKELY)
 
 
 def _bursts(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:

@@ -77,6 +77,23 @@ def test_whoever_skips_all_but_one_candidate_s_pairs_is_found() -> None:
     assert anomalies.skips(rater, left, right, rng.permutation(with_it), 8) == []
 
 
+def test_of_all_raters_the_most_certain_are_held_within_the_bound() -> None:
+    rigged = np.r_[np.full(20, 0.98), np.full(5, 0.8), np.full(100, 0.01)]
+    chosen = anomalies._most_certain(rigged)
+    assert chosen[:20].all()
+    assert chosen[20:25].sum() == 3  # 0.4 + 3 x 0.2 of 100.4 who are honest
+    assert not chosen[25:].any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", [Attack.OMNIPRESENT, Attack.SLOW_ON_TARGET, Attack.BURST])
+def test_the_documented_bounds_are_kept(attack: Attack) -> None:
+    """95 % of concentrated votes held, and 1 % of honest raters."""
+    held, honest = np.mean([found_in(cast_board(attack, seed)) for seed in range(20)], axis=0)
+    assert held >= 0.95
+    assert honest <= 0.01
+
+
 @pytest.mark.parametrize("attack", Attack)
 def test_attacks_are_held_and_honest_raters_are_not(attack: Attack) -> None:
     held, honest = np.mean([found_in(cast_board(attack, seed)) for seed in range(2)], axis=0)
