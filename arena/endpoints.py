@@ -4,7 +4,9 @@ MODEL_ENDPOINTS='{"local": {"provider": "openai", "base_url": "http://127.0.0.1:
                             "key_env": "LOCAL_KEY", "requests_per_minute": 600,
                             "prices": {"judge-7b-1.0": {"input": 0.15, "output": 0.6}}}}'
 
-Prices are US dollars per million tokens. Error messages never repeat a value, because it might be a
+Prices are US dollars per million tokens; `cached` is that of input which the server has in its
+cache, if it asks for less. `idempotent` says that the server answers a repeated Idempotency-Key as
+before, without doing the work again. Error messages never repeat a value, because it might be a
 key in the wrong field.
 """
 
@@ -44,6 +46,7 @@ class ModelPrice:
 
     input_per_million: int
     output_per_million: int
+    cached_per_million: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Endpoint:
     concurrency: int = 8
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    idempotent: bool = False
     prices: Mapping[str, ModelPrice] = field(default_factory=dict, hash=False)
 
     @property
@@ -186,6 +190,12 @@ def _count(where: str, given: Any) -> int:
     return int(given)
 
 
+def _is_true(where: str, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError(f"{where} must be true or false.")
+    return given
+
+
 def _prices(where: str, given: Any) -> dict[str, ModelPrice]:
     if not isinstance(given, dict):
         raise ValueError(f"{where} must be an object: model -> input and output.")
@@ -193,12 +203,14 @@ def _prices(where: str, given: Any) -> dict[str, ModelPrice]:
 
 
 def _price(where: str, given: Any) -> ModelPrice:
-    if not isinstance(given, dict) or set(given) != {"input", "output"}:
-        raise ValueError(f"{where} must be an object with input and output, both in dollars.")
-    return ModelPrice(
-        _nano_dollars(f"{where}: input", given["input"]),
-        _nano_dollars(f"{where}: output", given["output"]),
-    )
+    if not isinstance(given, dict) or set(given) - {"cached"} != {"input", "output"}:
+        raise ValueError(
+            f"{where} must be an object with input and output, and perhaps cached, in dollars."
+        )
+    nano = {name: _nano_dollars(f"{where}: {name}", usd) for name, usd in given.items()}
+    if nano.get("cached", 0) > nano["input"]:
+        raise ValueError(f"{where}: cached must not be more than input.")
+    return ModelPrice(nano["input"], nano["output"], nano.get("cached"))
 
 
 def _nano_dollars(where: str, given: Any) -> int:
@@ -225,6 +237,7 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "concurrency": _count,
     "requests_per_minute": _per_minute,
     "tokens_per_minute": _per_minute,
+    "idempotent": _is_true,
     "prices": _prices,
 }
 

@@ -387,12 +387,16 @@ class RunAskerAdmin(ReadOnly):
 class PriceAdmin(ReadOnly):
     """Prices are set by `manage.py price`, in dollars."""
 
-    list_display = ["endpoint", "model", "input", "output", "entered_at"]
+    list_display = ["endpoint", "model", "input", "cached", "output", "entered_at"]
     list_filter = ["endpoint"]
 
     @admin.display(description="input, per million tokens", ordering="input_per_million")
     def input(self, obj: Price) -> str:
         return dollars(obj.input_per_million)
+
+    @admin.display(description="cached input", ordering="cached_per_million")
+    def cached(self, obj: Price) -> str:
+        return "" if obj.cached_per_million is None else dollars(obj.cached_per_million)
 
     @admin.display(description="output, per million tokens", ordering="output_per_million")
     def output(self, obj: Price) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from arena.calls import leases, money, servers
 from arena.calls.models import MAX_REQUESTS, Call
@@ -95,6 +96,8 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     request = money.limited(_in_turn(call, handler))
     rate = _rate_of(call)
     sent, dropped = _without_unsupported(call, request)
+    if endpoint.idempotent:
+        sent = replace(sent, idempotency_key=_idempotency_key(call, sent))
     return PlannedRequest(
         endpoint=endpoint,
         provider=provider,
@@ -116,6 +119,16 @@ def _in_turn(call: Call, handler: CallHandler) -> Request:
         raise CannotAskError("The first reply is unreadable, and this judge has no repair turn.")
     reply = Message("assistant", call.reply if call.reply.strip() else EMPTY_REPLY)
     return replace(request, messages=(*request.messages, reply, Message("user", message)))
+
+
+def _idempotency_key(call: Call, request: Request) -> str:
+    """Return the same key for a request that is repeated because its answer was lost.
+
+    A request that was answered, with an error, is asked anew: the server may have stored the error.
+    """
+    answered = call.requests - call.cut_off_requests
+    facts = [call.pk, call.nonce, call.turn, answered, digest_of(request)]
+    return salted_hmac("arena.calls.idempotency", repr(facts), algorithm="sha256").hexdigest()
 
 
 def _rate_of(call: Call) -> Rate:
@@ -356,7 +369,7 @@ def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
     """Postpone a call until the server may be asked again; it may have been billed."""
     now = timezone.now()
     fields = leases.after_failure(call, str(error), now, error.retry_after)
-    if error.maybe_billed:
+    if error.maybe_billed or error.in_progress:
         fields["cut_off_requests"] = call.cut_off_requests + 1
     _write(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
     if error.retry_after:

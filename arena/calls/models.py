@@ -232,6 +232,11 @@ class Price(models.Model):
     model = models.CharField(max_length=200)
     input_per_million = models.PositiveBigIntegerField(help_text="Nano-dollars (10^-9 USD).")
     output_per_million = models.PositiveBigIntegerField(help_text="Nano-dollars (10^-9 USD).")
+    cached_per_million = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Nano-dollars (10^-9 USD), of input that the server has in its cache.",
+    )
     entered_at = models.DateTimeField(db_default=Now())
 
     class Meta:

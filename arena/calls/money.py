@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from django.core.exceptions import ValidationError
 
+from arena.calls.models import Price
 from arena.calls.providers.base import Reply, Request, what_is_sent
 from arena.calls.servers import Rate
 from arena.db import sql
@@ -20,9 +21,12 @@ CHARACTERS_PER_TOKEN = 4
 MILLION = 1_000_000
 
 
-def cost(rate: Rate, tokens_in: int, tokens_out: int) -> int:
-    """Return what so many tokens cost, rounded up."""
+def cost(rate: Rate, tokens_in: int, tokens_out: int, cached: int = 0) -> int:
+    """Return what so many tokens cost, rounded up; `cached` of those in came from a cache."""
     millionths = tokens_in * rate.input_per_million + tokens_out * rate.output_per_million
+    if rate.cached_per_million is not None:
+        saved = rate.input_per_million - rate.cached_per_million
+        millionths -= min(cached, tokens_in) * saved
     return -(-millionths // MILLION)
 
 
@@ -78,7 +82,7 @@ def billed(rate: Rate, reply: Reply, at_most: int) -> int:
     """Return the cost of `reply`, or `at_most` if the server reported no token counts."""
     if reply.tokens_in is None or reply.tokens_out is None:
         return at_most
-    return cost(rate, reply.tokens_in, reply.tokens_out)
+    return cost(rate, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
 
 
 def cap_in_words(nano: int | None) -> str:
@@ -93,6 +97,15 @@ def dollars(nano: int | None) -> str:
     amount = Decimal(nano) / NANO
     places = next((n for n in (2, 4, 6) if not amount or abs(amount) >= Decimal(10) ** (1 - n)), 9)
     return f"-${-amount:,.{places}f}" if amount < 0 else f"${amount:,.{places}f}"
+
+
+def rate_in_words(rate: Rate | Price) -> str:
+    cached = rate.cached_per_million
+    cheaper = "" if cached is None else f" ({dollars(cached)} if cached)"
+    return (
+        f"{dollars(rate.input_per_million)} in{cheaper}, {dollars(rate.output_per_million)} out"
+        " per million tokens"
+    )
 
 
 # -- A run's sums ----------------------------------------------------------------------------------

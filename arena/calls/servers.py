@@ -47,10 +47,11 @@ SCRIPTED_MODEL = "scripted-1"
 
 @dataclass(frozen=True)
 class Rate:
-    """Nano-dollars per million tokens."""
+    """Nano-dollars per million tokens; cached input costs as much as other input if None."""
 
     input_per_million: int
     output_per_million: int
+    cached_per_million: int | None = None
 
 
 def price_of(endpoint: str, model: str) -> Rate | None:
@@ -63,9 +64,15 @@ def price_of(endpoint: str, model: str) -> Rate | None:
 
 @transaction.atomic
 def set_price(
-    *, endpoint: str, model: str, input_usd: Decimal, output_usd: Decimal, now: datetime
+    *,
+    endpoint: str,
+    model: str,
+    input_usd: Decimal,
+    output_usd: Decimal,
+    now: datetime,
+    cached_usd: Decimal | None = None,
 ) -> Price:
-    """Enter what a million tokens cost, in dollars; 0 is a price.
+    """Enter what a million tokens cost, in dollars; 0 is a price. `cached_usd`: of cached input.
 
     Raises ValidationError for what is no amount, UnknownEndpointError for a name nobody configured.
     """
@@ -75,7 +82,10 @@ def set_price(
     rate = {
         "input_per_million": nano_per_million(input_usd),
         "output_per_million": nano_per_million(output_usd),
+        "cached_per_million": None if cached_usd is None else nano_per_million(cached_usd),
     }
+    if (rate["cached_per_million"] or 0) > (rate["input_per_million"] or 0):
+        raise ValidationError("Cached input must not cost more than other input.")
     price, _ = Price.objects.update_or_create(
         endpoint=endpoint, model=model, defaults=rate | {"entered_at": now}
     )
@@ -134,7 +144,7 @@ def _find_price(key: tuple[str, str]) -> Rate | None:
 
 
 def _rate(price: Price | ModelPrice) -> Rate:
-    return Rate(price.input_per_million, price.output_per_million)
+    return Rate(price.input_per_million, price.output_per_million, price.cached_per_million)
 
 
 _prices = CachedLookup(_find_price)

@@ -8,7 +8,6 @@ from datetime import datetime
 from django.db import transaction
 
 from arena.actors import Actor
-from arena.calls.servers import price_of
 from arena.models import Run
 from arena.services import runs
 from arena.services.locks import exclusive_lock
@@ -17,18 +16,9 @@ from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services import subjects
 from judges.services.labels import outside_examples
-from judges.services.quotes import (
-    CHARACTERS_PER_TOKEN,
-    JudgeQuote,
-    Quote,
-    expected_cost,
-    max_reply_tokens,
-    prompt_overhead,
-    typical_reply_tokens,
-    worst_cost,
-)
+from judges.services.quotes import Quote, prompt_overhead, quote_calls
 from judges.services.registry import JudgeError, spec_of
-from judges.services.runs import JudgementRunHandler, add_judge, write_calls
+from judges.services.runs import JudgementRunHandler, add_judge, new_nonce, write_calls
 
 BATCH = 200
 LONE_ANSWER = (1,)
@@ -44,30 +34,23 @@ LABEL_RUN_BUSY = "This judge is already being asked about labels. Try again in a
 
 def quote_label_run(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:
     """Return the cost of judging each of these items `samples` times."""
+    overhead = prompt_overhead(spec)
     sizes = [
-        _request_bytes(item, spec)
+        overhead + _text_bytes(item, spec, subjects.read_subject(subject).shown)
         for item in items
-        for _ in range(samples * len(calls_for_item(spec, item)))
+        for subject in calls_for_item(spec, item)
     ]
-    rate = price_of(spec.endpoint, spec.model)
-    reply_tokens = typical_reply_tokens(spec)
-    judge = JudgeQuote(
-        label=spec.label,
-        endpoint=spec.endpoint,
-        model=spec.model,
-        comparisons=len(items) * samples,
-        calls=len(sizes),
-        tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in sizes),
-        tokens_out=reply_tokens * len(sizes),
-        expected=expected_cost(rate, sizes, reply_tokens),
-        worst=worst_cost(rate, sizes, max_reply_tokens(spec.parameters)),
-    )
+    judge = quote_calls(spec, len(items) * samples, sizes * samples)
     return Quote(0, len(items) * samples, [judge])
 
 
-def _request_bytes(item: LabelItem, spec: JudgeSpec) -> int:
-    texts = (item.prompt, item.response_1, item.response_2, item.reference, item.rubric)
-    return prompt_overhead(spec) + sum(len(text.encode("utf-8", "replace")) for text in texts)
+def _text_bytes(item: LabelItem, spec: JudgeSpec, shown: Sequence[int]) -> int:
+    """Return the bytes of an item's texts that a call shows."""
+    texts = [item.prompt, item.rubric]
+    texts += [item.response_1 if place == 1 else item.response_2 for place in shown]
+    if spec.rubric.reference == "required":
+        texts.append(item.reference)
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -111,10 +94,15 @@ class LabelRunWriter:
     now: datetime
 
     def write(self) -> None:
-        items = self.order.items
+        place: dict[str, int] = {}
+        for item in self.order.items:
+            place.setdefault(item.prompt, len(place))
+        # Items of one prompt together: servers' caches keep what requests begin with.
+        items = sorted(self.order.items, key=lambda item: place[item.prompt])
         for sample in self.order.samples:
+            nonce = new_nonce()  # a repeated request must not be the same, or it shows no variation
             for start in range(0, len(items), BATCH):
-                _write(self.run, self.order, items[start : start + BATCH], sample, self.now)
+                _write(self, items[start : start + BATCH], sample, nonce)
 
 
 def order_label_run(
@@ -162,11 +150,9 @@ def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]
 
 
 @transaction.atomic
-def _write(
-    run: Run, order: LabelOrder, items: Sequence[LabelItem], sample: int, now: datetime
-) -> None:
+def _write(writer: LabelRunWriter, items: Sequence[LabelItem], sample: int, nonce: str) -> None:
     """Write the calls and judgements of the items that were not asked about before."""
-    epoch, spec = order.epoch, order.spec
+    run, epoch, spec, now = writer.run, writer.order.epoch, writer.order.spec, writer.now
     by_key = {subjects.key_of_item(item.pk): item for item in items}
     asked = epoch.judgements.asked().filter(sample=sample, responses__in=by_key)
     new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
@@ -174,7 +160,7 @@ def _write(
     for key, item in by_key.items():
         if key in new_keys:
             needs |= calls_for_item(spec, item)
-    calls = write_calls(run=run, epoch=epoch, needs=needs, now=now, sample=sample)
+    calls = write_calls(run=run, epoch=epoch, needs=needs, now=now, nonce=nonce, sample=sample)
     judgements = []
     for key in sorted(new_keys):
         forward, reverse = _two_calls(spec, by_key[key])

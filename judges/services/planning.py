@@ -511,15 +511,16 @@ def calls_for(
 ) -> dict[str, str | None]:
     """Map the subject of each call for these comparisons to the subject of the one it needs first.
 
-    `criteria_suffix` is that of the arena.
+    `criteria_suffix` is that of the arena. Calls about one prompt, and of these those that show the
+    same answer first, follow each other, because servers' caches keep what requests begin with.
     """
     calls: dict[str, str | None] = {}
-    for pick in picks:
-        note = subjects.of_note(pick.prompt_id, criteria_suffix) if spec.rubric.note else None
+    orders = {(pick.prompt_id, order) for pick in picks for order in answer_orders(spec, pick)}
+    for prompt_id, order in sorted(orders):
+        note = subjects.of_note(prompt_id, criteria_suffix) if spec.rubric.note else None
         if note is not None:
             calls[note] = None
-        for order in answer_orders(spec, pick):
-            calls[subjects.of_responses(order, criteria_suffix)] = note
+        calls[subjects.of_responses(order, criteria_suffix)] = note
     return calls
 
 

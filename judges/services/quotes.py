@@ -1,6 +1,6 @@
 """Quotes: what a judge order will cost, and whether its models answer, before it is written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,8 @@ CHARACTERS_PER_TOKEN = 4
 FEEDBACK_TOKENS = 175
 VERDICT_TOKENS = 20
 REASON_TOKENS = 75
+ITEM_TOKENS = 30
+NOTE_TOKENS = 200
 REPAIR = 400  # bytes of the message that asks for the verdict alone
 BATCH = 500
 
@@ -94,18 +96,22 @@ def quote_for(order: JudgeOrder) -> Quote:
 
 def smallest_quote(specs: Iterable[JudgeSpec]) -> Quote:
     """Quote one call by each judge, to know who has a price, and who is free."""
-    return Quote(0, 1, [_quote(spec, 1, [1]) for spec in specs], [])
+    return Quote(0, 1, [quote_calls(spec, 1, [1]) for spec in specs], [])
 
 
 def _judge_quote(member: Member, sizes: "_RequestSizes") -> JudgeQuote:
     spec = member.spec
     new_calls = [read_subject(subject) for subject in member.calls.keys() - _paid_calls(member)]
-    return _quote(spec, len(member.picks), [sizes.of(subject, spec) for subject in new_calls])
+    return quote_calls(spec, len(member.picks), [sizes.of(subject, spec) for subject in new_calls])
 
 
-def _quote(spec: JudgeSpec, comparisons: int, request_bytes: list[int]) -> JudgeQuote:
-    reply_tokens = typical_reply_tokens(spec)
+def quote_calls(spec: JudgeSpec, comparisons: int, sizes: Sequence[int]) -> JudgeQuote:
+    """Quote a judge's calls. `sizes`: of the requests in bytes, without a grading note."""
+    reply_tokens, most = typical_reply_tokens(spec), max_reply_tokens(spec.parameters)
     rate = price_of(spec.endpoint, spec.model)
+    has_note = bool(spec.rubric.note)
+    request_bytes = [size + has_note * NOTE_TOKENS * CHARACTERS_PER_TOKEN for size in sizes]
+    longest = [size + has_note * most * CHARACTERS_PER_TOKEN for size in sizes]
     return JudgeQuote(
         label=spec.label,
         endpoint=spec.endpoint,
@@ -115,7 +121,7 @@ def _quote(spec: JudgeSpec, comparisons: int, request_bytes: list[int]) -> Judge
         tokens_in=sum(size // CHARACTERS_PER_TOKEN for size in request_bytes),
         tokens_out=reply_tokens * len(request_bytes),
         expected=expected_cost(rate, request_bytes, reply_tokens),
-        worst=worst_cost(rate, request_bytes, max_reply_tokens(spec.parameters)),
+        worst=worst_cost(rate, longest, most),
     )
 
 
@@ -175,10 +181,12 @@ def typical_reply_tokens(spec: JudgeSpec) -> int:
 
 def _reply_tokens_asked(spec: JudgeSpec) -> int:
     """Return how long a reply is that does what the rubric asks for, before any was read."""
+    if spec.rubric.is_prometheus:
+        return FEEDBACK_TOKENS
+    if spec.rubric.items:
+        return len(spec.rubric.items) * (VERDICT_TOKENS + ITEM_TOKENS)
     answers = {"direct": 1, "listwise": 4}.get(spec.protocol, 2)
-    return (
-        FEEDBACK_TOKENS if spec.rubric.is_prometheus else VERDICT_TOKENS + answers * REASON_TOKENS
-    )
+    return VERDICT_TOKENS + answers * REASON_TOKENS
 
 
 class _RequestSizes:
@@ -199,9 +207,10 @@ class _RequestSizes:
         if spec.digest not in self._overheads:
             self._overheads[spec.digest] = prompt_overhead(spec)
         prompt = subject.prompt or self._prompt_of[subject.shown[0]]
-        note = max_reply_tokens(spec.parameters) * CHARACTERS_PER_TOKEN if spec.rubric.note else 0
         answers = sum(self._answers.get(pk, 0) for pk in subject.shown)
-        return self._overheads[spec.digest] + self._prompts.get(prompt, 0) + answers + note
+        text, reference = self._prompts.get(prompt, (0, 0))
+        needed = reference if spec.rubric.reference == "required" else 0
+        return self._overheads[spec.digest] + text + needed + answers
 
 
 def prompt_overhead(spec: JudgeSpec) -> int:
@@ -221,9 +230,13 @@ def _answer_bytes(ids: set[int]) -> dict[int, int]:
     return sizes
 
 
-def _prompt_bytes(ids: set[int]) -> dict[int, int]:
-    rows = Prompt.objects.filter(pk__in=ids).values_list("pk", "text", "reference", "rubric")
-    return {pk: sum(map(_bytes, texts)) for pk, *texts in rows}
+def _prompt_bytes(ids: set[int]) -> dict[int, tuple[int, int]]:
+    """Map prompt -> the bytes of its texts without its reference answer, and those of this."""
+    rows = Prompt.objects.filter(pk__in=ids).values_list("pk", "text", "rubric", "reference")
+    return {
+        pk: (_bytes(text) + _bytes(rubric), _bytes(reference))
+        for pk, text, rubric, reference in rows
+    }
 
 
 def _bytes(text: str) -> int:

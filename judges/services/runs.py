@@ -6,8 +6,9 @@ The engine (`arena.services.runs`) orders, opens, pauses, resumes and cancels th
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -30,6 +31,7 @@ from judges.services.verdicts import settle_ready
 
 State = Run.State
 BATCH = 100
+new_nonce = partial(secrets.token_hex, 8)
 BUSY = "Another judge run is being ordered in this arena. Try again in a moment."
 BLOCKED = "An administrator has blocked {epoch}; its votes would not count."
 
@@ -117,6 +119,7 @@ class JudgeRunWriter:
     members: list[tuple[Member, Epoch]]
     jury: Epoch | None
     now: datetime
+    nonce: str = field(default_factory=new_nonce)
 
     @property
     def arena(self) -> Arena:
@@ -174,7 +177,7 @@ def _write_member(
     run = writer.run
     comparisons = _create_comparisons(writer, epoch.rater, picks)
     needs = calls_for(member.spec, picks, member.criteria_suffix)
-    calls = write_calls(run=run, epoch=epoch, needs=needs, now=writer.now)
+    calls = write_calls(run=run, epoch=epoch, needs=needs, now=writer.now, nonce=writer.nonce)
     judgements = []
     for pick, comparison in zip(picks, comparisons, strict=True):
         forward, reverse = _two_calls(member, pick, comparison)
@@ -205,42 +208,39 @@ def _two_calls(member: Member, pick: PlannedComparison, comparison: Comparison) 
 
 
 def write_calls(
-    *, run: Run, epoch: Epoch, needs: Mapping[str, str | None], now: datetime, sample: int = 0
+    *,
+    run: Run,
+    epoch: Epoch,
+    needs: Mapping[str, str | None],
+    now: datetime,
+    nonce: str,
+    sample: int = 0,
 ) -> dict[str, Call]:
     """Write the calls that the run does not have yet; return all of them by subject.
 
-    `needs` maps each subject to the subject whose reply it needs first, or to None.
+    `needs` maps each subject to the subject whose reply it needs first, or to None. All calls share
+    the run's nonce, so that requests begin alike and servers' caches hit; it is drawn after the
+    texts were written. Only a note, which a model writes, is asked for with another.
     """
-    independent = [subject for subject, needed in needs.items() if needed is None]
-    calls = _write_calls(run, epoch, independent, {}, now, sample)
-    needed_calls = {subject: calls[needed] for subject, needed in needs.items() if needed}
-    return calls | _write_calls(run, epoch, list(needed_calls), needed_calls, now, sample)
 
-
-def _write_calls(
-    run: Run,
-    epoch: Epoch,
-    call_subjects: Sequence[str],
-    needed_calls: Mapping[str, Call],
-    now: datetime,
-    sample: int,
-) -> dict[str, Call]:
-    drafts = [
-        Call(
+    def draft(subject: str, needed: Call | None) -> Call:
+        return Call(
             run=run,
             asker=epoch.asker,
             subject=subject,
             sample=sample,
             endpoint=epoch.judge.endpoint,
             model=epoch.judge.model,
-            needs=needed_calls.get(subject),
-            nonce=secrets.token_hex(8),
+            needs=needed,
+            nonce=new_nonce() if subjects.read_subject(subject).is_note else nonce,
             due_at=now,
             ring_after=now,
         )
-        for subject in call_subjects
-    ]
-    return runs.create_calls(drafts=drafts, now=now)
+
+    independent = [draft(subject, None) for subject, needed in needs.items() if needed is None]
+    calls = runs.create_calls(drafts=independent, now=now)
+    dependent = [draft(subject, calls[needed]) for subject, needed in needs.items() if needed]
+    return calls | runs.create_calls(drafts=dependent, now=now)
 
 
 def _create_comparisons(

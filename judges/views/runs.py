@@ -265,7 +265,7 @@ ORDER_CHANGED = (
     "The order has changed since it was quoted, so no run was started. Check the new quote, then "
     "start the run."
 )
-# A real nonce is drawn for every call; this one only shows where it stands.
+# A real nonce is drawn for every run; this one only shows where it stands.
 NONCE = "0123456789abcdef"
 NOTE = "(The judge’s own grading note goes here.)"
 

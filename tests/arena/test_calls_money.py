@@ -1,9 +1,11 @@
 """Money: reserved before a request, settled after it, and never more than the cap together."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
@@ -55,6 +57,16 @@ def worst() -> int:
 def test_a_cost_is_exact_and_rounded_up(into: int, out: int, n_in: int, n_out: int) -> None:
     exact = Fraction(n_in * into + n_out * out, 10**6)
     assert 0 <= cost(Rate(into, out), n_in, n_out) - exact < 1
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_cached_input_costs_its_own_price(into: int, less: int, n_in: int, cached: int) -> None:
+    rate = Rate(into, 7, min(less, into))
+    fresh = max(0, n_in - cached)
+    exact = Fraction(fresh * into + min(cached, n_in) * min(less, into) + 5 * 7, 10**6)
+    assert 0 <= cost(rate, n_in, 5, cached) - exact < 1
+    assert cost(Rate(into, 7), n_in, 5, cached) == cost(Rate(into, 7), n_in, 5)
+    assert cost(Rate(into, 7, 0), n_in, 5, n_in) == cost(Rate(into, 7), 0, 5)
 
 
 @given(st.text(max_size=300), st.integers(1, 4000), st.data())
@@ -357,3 +369,45 @@ def test_what_a_broken_connection_had_written_is_booked_once(
     assert call is not None
     assert (call.state, call.model_returned) == ("done", MODEL)
     assert books(run) == (20_000, 0, 0)
+
+
+# -- Requests whose answers were lost --------------------------------------------------------------
+
+
+def keys_of(model: Model, *outcomes: Reply | Exception, idempotent: bool = True) -> list[str]:
+    """The idempotency keys of a call's requests that come to these outcomes."""
+    endpoints = django_settings.MODEL_ENDPOINTS
+    django_settings.MODEL_ENDPOINTS = endpoints | {
+        "paid": replace(endpoints["paid"], idempotent=idempotent)
+    }
+    model.outcomes = [*outcomes]
+    call = make_call(make_run(cap=DOLLAR), endpoint="paid")
+    while not (call := execute(call, Question("Again: A or B?"))).has_ended:
+        Call.objects.filter(pk=call.pk).update(due_at=NOW, ring_after=NOW)
+    return [request.idempotency_key for request in model.requests]
+
+
+LOST = RetryableError("The connection broke", maybe_billed=True)
+STILL_AT_IT = RetryableError("HTTP 409: in progress", in_progress=True)
+BROKEN = RetryableError("HTTP 500")
+
+
+@pytest.mark.django_db
+def test_a_lost_answer_is_asked_for_with_the_same_key(model: Model, settings: Any) -> None:
+    first, *others = keys_of(model, LOST, STILL_AT_IT, LOST, says("A"))
+    assert len(first) == 64
+    assert others == [first] * 3
+
+
+@pytest.mark.django_db
+def test_an_error_that_the_server_may_have_stored_is_not_asked_for_again(
+    model: Model, settings: Any
+) -> None:
+    keys = keys_of(model, BROKEN, LOST, says("no verdict"), says("A"))
+    assert len(set(keys)) == 3
+    assert keys[1] == keys[2]
+
+
+@pytest.mark.django_db
+def test_servers_that_know_no_keys_get_none(model: Model, settings: Any) -> None:
+    assert keys_of(model, LOST, says("A"), idempotent=False) == ["", ""]

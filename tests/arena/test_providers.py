@@ -65,6 +65,26 @@ def test_a_text_beyond_the_context_is_too_long(provider: Make, server: FakeServe
 
 
 @every_wire
+def test_cached_tokens_are_told(provider: Make, server: FakeServer) -> None:
+    server.otherwise = says("A", tokens_in=100, tokens_cached=80)
+    reply = provider(server).complete(ASKED)
+    assert (reply.tokens_in, reply.tokens_cached) == (100, 80)
+    server.otherwise = says("A")
+    assert provider(server).complete(ASKED).tokens_cached == 0
+
+
+@every_wire
+def test_an_idempotency_key_is_a_header(provider: Make, server: FakeServer) -> None:
+    asked = dataclasses.replace(ASKED, idempotency_key="key-1")
+    for request in (asked, ASKED):
+        provider(server).complete(request)
+    assert [sent.get("idempotency-key") for sent in server.headers] == ["key-1", None]
+    server.otherwise = fails(409)
+    error = failure(provider, server, asked)
+    assert (type(error), error.in_progress, error.maybe_billed) == (RetryableError, True, False)
+
+
+@every_wire
 def test_a_reply_cut_off_by_the_token_limit_says_so(provider: Make, server: FakeServer) -> None:
     server.otherwise = says("Let me", finish="length")
     assert provider(server).complete(ASKED).cut_off

@@ -34,6 +34,7 @@ class Said:
     model: str = MODEL
     tokens_in: int = 100
     tokens_out: int = 20
+    tokens_cached: int | None = None
     logprobs: Sequence[tuple[str, float, Sequence[tuple[str, float]]]] | None = None
 
 
@@ -161,7 +162,9 @@ def _as_completion(said: Said) -> dict[str, Any]:
         "model": said.model,
         "system_fingerprint": "fp_1",
         "choices": [choice],
-        "usage": usage | {"total_tokens": said.tokens_in + said.tokens_out},
+        "usage": usage
+        | {"total_tokens": said.tokens_in + said.tokens_out}
+        | {"prompt_tokens_details": said.tokens_cached and {"cached_tokens": said.tokens_cached}},
     }
 
 
@@ -181,7 +184,11 @@ def _as_message(said: Said) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}] if text else [],
         "stop_reason": "refusal" if said.refusal else reasons[said.finish],
         "stop_sequence": None,
-        "usage": {"input_tokens": said.tokens_in, "output_tokens": said.tokens_out},
+        "usage": {
+            "input_tokens": said.tokens_in - (said.tokens_cached or 0),
+            "cache_read_input_tokens": said.tokens_cached,
+            "output_tokens": said.tokens_out,
+        },
     }
 
 

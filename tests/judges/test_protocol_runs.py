@@ -1,17 +1,25 @@
 """Every shipped rubric judges an arena from the order to the votes."""
 
+import re
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Arena, Vote
 from judges.core.rubric import load_rubric, rubric_slugs
+from judges.core.spec import JudgeSpec
 from judges.models import Judgement
+from judges.services.label_runs import order_label_run, quote_label_run
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.quotes import probe_judges, quote_for
-from judges.services.registry import JudgeError, Switches, spec_named
-from tests.factories import make_arena
-from tests.judges.helpers import order, work_off
+from judges.services.registry import JudgeError, Switches, register_judge, spec_named
+from tests.factories import DOLLAR, make_arena
+from tests.judges.fake_server import Answer, FakeServer, Sent, completion
+from tests.judges.helpers import LOCAL, order, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -152,3 +160,75 @@ def test_a_quote_counts_each_answer_once_and_knows_what_was_made() -> None:
 def test_shipped_rubrics_are_those_of_the_readme() -> None:
     assert len(rubric_slugs()) == 12
     assert all(load_rubric(slug).title for slug in rubric_slugs())
+
+
+# -- Caches, and what a first quote says -----------------------------------------------------------
+
+
+def begins_alike(first: str, second: str) -> int:
+    return next(
+        (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
+    )
+
+
+def test_requests_about_one_prompt_follow_each_other_and_begin_alike(local: FakeServer) -> None:
+    arena = arena_with_references(4, 3)
+    work_off(order(arena, per_pair=3))
+    asked = ["".join(one["content"] for one in body["messages"]) for body in local.requests]
+    assert len(asked) == 36
+    prompts = [body["messages"][1]["content"].split("Answer A:")[0] for body in local.requests]
+    assert [prompt for prompt, _ in groupby(prompts)] == list(dict.fromkeys(prompts))
+    firsts = [body["messages"][1]["content"].split("Answer B:")[0] for body in local.requests]
+    assert len(list(groupby(firsts))) == len(set(firsts)) == 12
+    system = len(local.requests[0]["messages"][0]["content"])
+    assert all(begins_alike(*two) > system for two in pairwise(asked))
+
+
+def test_a_note_is_asked_for_with_a_nonce_of_its_own(local: FakeServer) -> None:
+    run = order(arena_with_references(2, 2), f"{LOCAL}@pairwise-note", per_pair=2)
+    notes = Call.objects.filter(run=run, subject__startswith="note:")
+    others = Call.objects.filter(run=run).exclude(pk__in=notes)
+    assert len(set(others.values_list("nonce", flat=True))) == 1
+    nonces = set(Call.objects.filter(run=run).values_list("nonce", flat=True))
+    assert len(nonces) == 1 + notes.count() == 3
+
+
+def as_asked(spec: JudgeSpec) -> Answer:
+    """Replies as long as the rubric asks for: so many words for each answer or item."""
+    reasons = " ".join(["It says what matters, and one could act on it at once."] * 4)
+
+    def answer(body: dict[str, Any]) -> Sent:
+        asked = "".join(one["content"] for one in body["messages"])
+        shown = max(1, len(re.findall(r"^<answer(?:-[a-z])?-\w+>$", asked, re.M)))
+        nonce = (re.findall(r"VERDICT-([0-9a-f]+)", asked) or [""])[-1]
+        text = f"{reasons * shown}\nVERDICT-{nonce}: {'A' if shown == 2 else 3}"
+        if spec.rubric.items:
+            said = [f"The answer does say so.\nVERDICT-{nonce} {i}: YES" for i in range(1, 6)]
+            text = "\n".join(said)
+        if not nonce:
+            text = "- It must say why, and be brief about it.\n" * 10
+        return completion(text, tokens_in=len(asked) // 4, tokens_out=len(text) // 4)
+
+    return answer
+
+
+@pytest.mark.parametrize("slug", ["pairwise", "pairwise-note", "score-1-4", "checklist"])
+def test_a_first_quote_is_near_what_such_replies_cost(
+    slug: str, paid: FakeServer, tmp_path: Path
+) -> None:
+    words = "A long answer that says one thing after another, as such answers do. " * 20
+    rows = [pair_row(i, reference=words * 2) for i in range(4)]
+    for row in rows:
+        row |= {name: f"{row[name]} {words}" for name in ("response_1", "response_2")}
+    spec = spec_named(f"{LOCAL}@{slug}")
+    paid.otherwise = as_asked(spec)
+    items = list(store_labels(tmp_path, rows).items.all())
+    quoted = quote_label_run(spec=spec, items=items).expected
+    run = order_label_run(
+        epoch=register_judge(spec=spec), items=items, cap=DOLLAR, now=timezone.now()
+    )
+    work_off(run)
+    assert quoted is not None
+    assert Judgement.objects.filter(state__in=["voted", "abstained"]).count() == 4
+    assert 1 / 1.5 < quoted / run.settled < 1.5

@@ -39,8 +39,15 @@ def test_everything_that_can_be_said_is_read(monkeypatch: pytest.MonkeyPatch) ->
         timeout=30,
         requests_per_minute=600,
         tokens_per_minute=90_000,
-        prices={"judge-1": {"input": 0.15, "output": 0.6}, "free": {"input": 0, "output": 0}},
+        idempotent=True,
+        prices={
+            "judge-1": {"input": 0.15, "output": 0.6},
+            "free": {"input": 0, "output": 0},
+            "caches": {"input": 2, "cached": 0.5, "output": 8},
+        },
     )
+    assert endpoint.idempotent
+    assert endpoint.price_of("caches") == ModelPrice(2 * 10**9, 8 * 10**9, 5 * 10**8)
     assert (endpoint.requests_per_minute, endpoint.tokens_per_minute) == (600, 90_000)
     assert endpoint.timeout == 30.0
     assert endpoint.price_of("judge-1") == ModelPrice(150_000_000, 600_000_000)
@@ -101,6 +108,9 @@ SPEC = [
     ({"requests_per_minute": ""}, "requests_per_minute must be a whole number"),
     ({"tokens_per_minute": "many"}, "tokens_per_minute must be a whole number"),
     ({"tokens_per_minute": 10**400}, "tokens_per_minute must be a whole number"),
+    ({"idempotent": "yes"}, "idempotent must be true or false"),
+    ({"prices": {"m": {"input": 1, "output": 1, "cached": 2}}}, "cached must not be more"),
+    ({"prices": {"m": {"input": 1, "output": 1, "other": 2}}}, "and perhaps cached"),
     ({"prices": 3}, "prices must be an object"),
     ({"prices": {"m": 3}}, "input and output"),
     ({"prices": {"m": {"input": 1}}}, "input and output"),

@@ -44,7 +44,7 @@ class AnthropicProvider:
         _refuse_unknown(request)
         body = _body(request)
         try:
-            return _read(self._send(body))
+            return _read(self._send(body, request.headers))
         except anthropic.APIStatusError as error:
             raise self._from_status(error, body) from None
         except anthropic.APITimeoutError as error:
@@ -54,13 +54,14 @@ class AnthropicProvider:
         except (anthropic.AnthropicError, *UNREADABLE) as error:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
-    def _send(self, body: dict[str, Any]) -> Any:
+    def _send(self, body: dict[str, Any], headers: dict[str, str]) -> Any:
         # All in the body as it stands: the SDK has no argument for temperature any more.
         return self._client.messages.create(
             model=body["model"],
             max_tokens=body["max_tokens"],
             messages=body["messages"],
             extra_body=body,
+            extra_headers=headers,
         )
 
     def _from_status(self, error: anthropic.APIStatusError, body: dict[str, Any]) -> ProviderError:
@@ -127,6 +128,7 @@ def _read(message: Any) -> Reply:
         model=str(message.model or ""),
         tokens_in=_read_and_cached(message.usage),
         tokens_out=count_of(message.usage.output_tokens),
+        tokens_cached=count_of(message.usage.cache_read_input_tokens) or 0,
         cut_off=message.stop_reason in CUT_OFF,
     )
     if message.stop_reason == "refusal":

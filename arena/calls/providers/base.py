@@ -30,7 +30,8 @@ class Request:
     """One question to a model. `parameters` are the sampling parameters by their usual names.
 
     With a JSON `schema` the reply is to be an object that obeys it; `logprobs` asks for the
-    probabilities of the reply's tokens and of their alternatives.
+    probabilities of the reply's tokens and of their alternatives. A server that knows the
+    `idempotency_key` already answers as before, and does the work once.
     """
 
     model: str
@@ -38,6 +39,11 @@ class Request:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     logprobs: bool = False
+    idempotency_key: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Idempotency-Key": self.idempotency_key} if self.idempotency_key else {}
 
     def without(self, parameter: str, instead: str = "") -> "Request":
         """Return this request without an unsupported parameter, or with it renamed."""
@@ -69,7 +75,8 @@ class TokenLogprob:
 class Reply:
     """What a model answered, and what the server said about it.
 
-    `tokens_out` counts what is billed, including hidden reasoning tokens.
+    `tokens_out` counts what is billed, including hidden reasoning tokens; `tokens_cached` are those
+    of `tokens_in` that the server had in its cache.
     """
 
     text: str
@@ -77,6 +84,7 @@ class Reply:
     fingerprint: str = ""
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_cached: int = 0
     cut_off: bool = False
     logprobs: tuple[TokenLogprob, ...] = ()
 
@@ -99,15 +107,21 @@ class RetryableError(ProviderError):
     """The server is busy, broken or out of reach; `retry_after` in seconds if it said so.
 
     `maybe_billed` where the request had been sent and its answer was lost on the way: the server
-    may have done the work, and may ask for its money.
+    may have done the work, and may ask for its money. `in_progress` where the server is still at
+    work on an earlier request with the same idempotency key.
     """
 
     def __init__(
-        self, message: str, retry_after: float | None = None, maybe_billed: bool = False
+        self,
+        message: str,
+        retry_after: float | None = None,
+        maybe_billed: bool = False,
+        in_progress: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.maybe_billed = maybe_billed
+        self.in_progress = in_progress
 
 
 class EndpointStoppedError(ProviderError):
@@ -178,7 +192,8 @@ def _as_json(value: object) -> str:
 
 # -- Errors behind HTTP statuses -------------------------------------------------------------------
 
-BUSY = {408, 409, 425, 429}
+CONFLICT = 409
+BUSY = {408, CONFLICT, 425, 429}
 CLOSED = {401, 402, 403, 404}
 INVALID = {400, 422}
 NO_MONEY_SIGNS = ("insufficient_quota", "credit balance")
@@ -235,7 +250,8 @@ def from_answer(answer: Answered) -> ProviderError:
     if answer.status in CLOSED or any(sign in hint for sign in NO_MONEY_SIGNS):
         return EndpointStoppedError(said)
     if answer.status in BUSY or answer.status >= 500:
-        return RetryableError(said, seconds_of(answer.retry_after))
+        seconds = seconds_of(answer.retry_after)
+        return RetryableError(said, seconds, in_progress=answer.status == CONFLICT)
     return _from_invalid(answer, said, hint)
 
 

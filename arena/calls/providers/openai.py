@@ -55,7 +55,10 @@ class OpenAIProvider:
         messages: Any = [{"role": one.role, "content": one.content} for one in request.messages]
         # In the body as they stand: servers have parameters that the SDK has no argument for.
         return self._client.chat.completions.create(
-            model=request.model, messages=messages, extra_body=extra
+            model=request.model,
+            messages=messages,
+            extra_body=extra,
+            extra_headers=request.headers,
         )
 
     def _from_status(self, error: openai.APIStatusError, extra: dict[str, Any]) -> ProviderError:
@@ -112,6 +115,7 @@ def _read(completion: Any) -> Reply:
         fingerprint=str(getattr(completion, "system_fingerprint", None) or ""),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
+        tokens_cached=_cached(completion.usage),
         cut_off=choice.finish_reason == "length",
         logprobs=_logprobs(getattr(choice, "logprobs", None)),
     )
@@ -138,6 +142,15 @@ def _billed(usage: Any) -> tuple[int | None, int | None]:
     if asked is not None and total is not None:
         answered = max(answered or 0, total - asked)
     return asked, answered
+
+
+def _cached(usage: Any) -> int:
+    """Prompt tokens from the server's cache, under either of the names in use."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    given = getattr(details, "cached_tokens", None) or getattr(
+        usage, "prompt_cache_hit_tokens", None
+    )
+    return count_of(given) or 0
 
 
 def _logprobs(given: Any) -> tuple[TokenLogprob, ...]:

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from arena.calls.models import Capability
-from arena.calls.money import dollars
+from arena.calls.money import rate_in_words
 from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.servers import all_prices, probe_endpoint
 from arena.endpoints import Endpoint, UnknownEndpointError, key_of
@@ -53,8 +53,7 @@ def lines_about(endpoint: Endpoint) -> list[str]:
     set_limits = [f"{limit:,} {what} per minute" for what, limit in limits.items() if limit]
     lines.append(f"  limits: {', '.join(set_limits) or 'none'}")
     lines += [
-        f"  price of {model}: {dollars(rate.input_per_million)} in,"
-        f" {dollars(rate.output_per_million)} out per million tokens"
+        f"  price of {model}: {rate_in_words(rate)}"
         for name, model, rate, _ in all_prices()
         if name == endpoint.name
     ]

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from arena.calls.money import dollars
+from arena.calls.money import rate_in_words
 from arena.calls.servers import all_prices, set_price
 from arena.endpoints import UnknownEndpointError
 
@@ -20,6 +20,9 @@ class Command(BaseCommand):
         parser.add_argument("model", nargs="?")
         parser.add_argument("--input", metavar="USD", help="per million tokens sent; 0 is allowed")
         parser.add_argument("--output", metavar="USD", help="per million tokens answered")
+        parser.add_argument(
+            "--cached", metavar="USD", help="per million tokens sent that the server had cached"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         values = [options[name] for name in ("endpoint", "model", "input", "output")]
@@ -35,20 +38,19 @@ class Command(BaseCommand):
                 model=model,
                 input_usd=_amount(input_usd),
                 output_usd=_amount(output_usd),
+                cached_usd=_amount(options["cached"]) if options["cached"] else None,
                 now=timezone.now(),
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         except UnknownEndpointError as error:
             raise CommandError(str(error)) from None
-        rate = f"{dollars(price.input_per_million)} in, {dollars(price.output_per_million)} out"
-        self.stdout.write(f"{model} at {endpoint}: {rate}, per million tokens.")
+        self.stdout.write(f"{model} at {endpoint}: {rate_in_words(price)}.")
 
 
 def format_prices() -> str:
     lines = [
-        f"{endpoint}:{model}  {dollars(rate.input_per_million)} in,"
-        f" {dollars(rate.output_per_million)} out per million tokens ({source})"
+        f"{endpoint}:{model}  {rate_in_words(rate)} ({source})"
         for endpoint, model, rate, source in all_prices()
     ]
     return "\n".join(lines) or "No prices have been set. The scripted endpoint is free."
