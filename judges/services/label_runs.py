@@ -180,18 +180,19 @@ def _write(writer: LabelRunWriter, items: Sequence[LabelItem], sample: int, nonc
 
 def calls_for_item(spec: JudgeSpec, item: LabelItem) -> dict[str, str | None]:
     """Map the subject of each call that an item takes to the subject of the call it needs first."""
-    note = subjects.of_item_note(item.pk) if spec.rubric.note else None
+    note = subjects.of_item_note(item.pk or 0) if spec.rubric.note else None
     calls: dict[str, str | None] = {note: None} if note else {}
     return calls | dict.fromkeys(_two_calls(spec, item), note)
 
 
 def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
     """Return the subjects of an item's two calls; with a single answer, the same one twice."""
+    pk = item.pk or 0  # to be quoted, it need not be saved
     if spec.protocol != "direct":
-        return subjects.of_item(item.pk, (1, 2)), subjects.of_item(item.pk, (2, 1))
+        return subjects.of_item(pk, (1, 2)), subjects.of_item(pk, (2, 1))
     # In a honeypot the second answer may be empty on purpose.
     second = (2,) if item.response_2 or item.trap else LONE_ANSWER
-    return subjects.of_item(item.pk, LONE_ANSWER), subjects.of_item(item.pk, second)
+    return subjects.of_item(pk, LONE_ANSWER), subjects.of_item(pk, second)
 
 
 # -- Outstanding items -----------------------------------------------------------------------------
