@@ -1,0 +1,311 @@
+"""Panels: what several judges say together, and what it costs, on pairs that people labelled.
+
+A weighted jury is a logistic regression of people's choices on the members' verdicts: 1 for left,
+-1 for right, 0 for a tie or none, and no intercept, because sides are random. Where errors are
+independent, the weights are the log odds of the members' accuracies, as in Dawid and Skene (1979,
+Applied Statistics 28, with the truth known); because they are fitted together, members that err
+together share theirs. Each category with enough items has weights of its own, drawn towards those
+over all, by a ridge.
+
+A cascade asks its first judge, and its second one only where the first has no verdict.
+
+Everything is measured as trust is: the share of the labels that choose a side on which the verdict
+agrees, where no verdict, or a tie, counts half. A weighted jury is measured on prompts that it was
+not fitted on.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import Literal
+
+import numpy as np
+
+from judges.core.calibration.items import (
+    SIDES,
+    JsonDataclass,
+    PairItem,
+    Sampling,
+    decisive,
+)
+from ranking.stats.arrays import Floats
+from ranking.stats.bootstrap import Estimate
+
+Kind = Literal["judge", "majority", "weighted", "cascade"]
+FEWEST_ITEMS = 60
+FEWEST_OF_CATEGORY = 40
+MOST_MEMBERS = 5
+FOLDS = 5
+RIDGE = 0.1  # on the weights over all: a standard deviation of 3.2 on the logit scale
+RIDGE_APART = 4.0  # on a category's difference from them: a standard deviation of 0.5
+STEPS, CLOSE = 50, 1e-10
+SIGN = {"left": 1.0, "right": -1.0}
+PER_PAIRS = 1000  # costs are those of so many pairs
+NANO = 10**9
+NO_LABELS = "No label chooses a side."
+
+
+@dataclass(frozen=True)
+class PanelItem:
+    """A pair that all judges were asked about: people's choices, and each judge's verdict.
+
+    ``lefts`` of the ``n_labels`` labels that choose a side prefer the left answer; ``verdicts``
+    are left, right, tie, or None where a judge has none.
+    """
+
+    cluster: str
+    category: str
+    lefts: int
+    n_labels: int
+    verdicts: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Weights(JsonDataclass):
+    """Each member's weight in log odds, over all and by category."""
+
+    general: tuple[float, ...]
+    categories: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def of(self, category: str) -> tuple[float, ...]:
+        return tuple(self.categories.get(category, self.general))
+
+
+@dataclass(frozen=True)
+class PanelOption(JsonDataclass):
+    """One way to ask, with its measured agreement.
+
+    ``members``: places of the judges, in the order in which they are asked
+    ``cost``: of 1,000 pairs, in nano-dollars
+    ``offered``: nothing that costs as little agrees as much
+    ``over``: the place of the next cheaper option that is offered; ``gain``: the difference of the
+        agreements, and ``per_dollar``: that many points for each dollar more; None for the first
+    """
+
+    kind: Kind
+    members: tuple[int, ...]
+    agreement: Estimate
+    cost: float
+    offered: bool = False
+    over: int | None = None
+    gain: Estimate | None = None
+    per_dollar: float | None = None
+
+
+@dataclass(frozen=True)
+class PanelReport(JsonDataclass):
+    """What each judge, a jury of all, and each cascade of two reach on the same ``n_items``."""
+
+    n_items: int
+    n_labels: int
+    options: tuple[PanelOption, ...]
+    weights: Weights
+
+
+def panel_items(judges: Sequence[Sequence[PairItem]]) -> list[PanelItem]:
+    """Return the items that all judges were asked about and a person decided."""
+    by_key = [{item.key: item for item in items} for items in judges]
+    common = set.intersection(*(set(items) for items in by_key)) if by_key else set()
+    found = []
+    for key in sorted(common):
+        of_judges = [items[key] for items in by_key]
+        sides = decisive(of_judges[0].people)
+        if sides:
+            first = of_judges[0]
+            verdicts = tuple(item.verdict for item in of_judges)
+            found.append(
+                PanelItem(first.cluster, first.category, sides.count("left"), len(sides), verdicts)
+            )
+    return found
+
+
+# -- Weights ---------------------------------------------------------------------------------------
+
+
+def fit_weights(items: Sequence[PanelItem]) -> Weights:
+    """Fit the weights of a jury by penalised maximum likelihood (Newton's method).
+
+    The objective is concave, and strictly so by the ridge, so there is one maximum.
+    """
+    verdicts = _signs(items)
+    counts = Counter(item.category for item in items)
+    names = sorted(name for name, count in counts.items() if count >= FEWEST_OF_CATEGORY)
+    if len(names) == len(counts) == 1:
+        names = []  # they are the weights over all
+    place = {name: number for number, name in enumerate(names, start=1)}
+    design = np.zeros((len(items), (len(names) + 1) * verdicts.shape[1]))
+    width = verdicts.shape[1]
+    design[:, :width] = verdicts
+    for row, item in enumerate(items):
+        if number := place.get(item.category):
+            design[row, number * width : (number + 1) * width] = verdicts[row]
+    ridge = np.repeat([RIDGE, *[RIDGE_APART] * len(names)], width)
+    lefts = np.array([item.lefts for item in items], float)
+    trials = np.array([item.n_labels for item in items], float)
+    fitted = _maximise(design, lefts, trials, ridge).reshape(-1, width)
+    return Weights(
+        tuple(map(float, fitted[0])),
+        {name: tuple(map(float, fitted[0] + fitted[number])) for name, number in place.items()},
+    )
+
+
+def _maximise(design: Floats, lefts: Floats, trials: Floats, ridge: Floats) -> Floats:
+    weights = np.zeros(design.shape[1])
+    for _ in range(STEPS):
+        shares = _logistic(design @ weights)
+        gradient = design.T @ (lefts - trials * shares) - ridge * weights
+        curvature = (design.T * (trials * shares * (1 - shares))) @ design + np.diag(ridge)
+        step = np.linalg.solve(curvature, gradient)
+        # Half steps keep Newton's method from overshooting where the likelihood is flat.
+        step *= min(1.0, 2.0 / max(1e-300, float(np.abs(step).max())))
+        weights += step
+        if float(np.abs(step).max()) < CLOSE:
+            break
+    return weights
+
+
+def _signs(items: Sequence[PanelItem]) -> Floats:
+    return np.array(
+        [[SIGN.get(verdict or "", 0.0) for verdict in item.verdicts] for item in items], float
+    ).reshape(len(items), -1)
+
+
+def _logistic(scores: Floats) -> Floats:
+    return np.asarray(0.5 * (1 + np.tanh(scores / 2)))
+
+
+def weigh(weights: Sequence[float], verdicts: Sequence[str | None]) -> tuple[str | None, float]:
+    """Return a weighted jury's outcome, and the probability that a person prefers left.
+
+    The outcome is a tie where the verdicts balance, and None where there is none.
+    """
+    if all(verdict is None for verdict in verdicts):
+        return None, 0.5
+    pairs = zip(weights, verdicts, strict=True)
+    score = sum(weight * SIGN.get(verdict or "", 0.0) for weight, verdict in pairs)
+    if abs(score) < 1e-9:
+        return "tie", 0.5
+    return ("left" if score > 0 else "right"), float(_logistic(np.array(score)))
+
+
+def most(verdicts: Sequence[str | None]) -> str | None:
+    """Return the outcome of more than half of the verdicts, of which there is a quorum."""
+    given = Counter(verdict for verdict in verdicts if verdict is not None)
+    if 2 * given.total() <= len(verdicts):
+        return None
+    outcome, count = given.most_common(1)[0]
+    return outcome if 2 * count > given.total() else None
+
+
+# -- Measuring -------------------------------------------------------------------------------------
+
+
+def measure_panel(
+    items: Sequence[PanelItem],
+    costs: Sequence[float],
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> PanelReport | None:
+    """Measure each judge, a jury of all and each cascade. None with too few items or judges.
+
+    ``costs``: of one verdict of each judge, in nano-dollars.
+    """
+    if len(items) < FEWEST_ITEMS or not 2 <= len(costs) <= MOST_MEMBERS:
+        return None
+    sampling = Sampling(level, n_resamples, seed)
+    everybody = tuple(range(len(costs)))
+    ways: list[tuple[Kind, tuple[int, ...], list[str | None], float]] = [
+        ("judge", (judge,), [item.verdicts[judge] for item in items], costs[judge])
+        for judge in everybody
+    ]
+    if len(costs) > 2:  # two judges have a majority only where they agree
+        ways.append(("majority", everybody, [most(item.verdicts) for item in items], sum(costs)))
+    ways.append(("weighted", everybody, _out_of_fold(items), sum(costs)))
+    for first, second in permutations(everybody, 2):
+        if costs[first] < costs[second]:
+            verdicts = [item.verdicts[first] or item.verdicts[second] for item in items]
+            asked = sum(item.verdicts[first] is None for item in items) / len(items)
+            ways.append(
+                ("cascade", (first, second), verdicts, costs[first] + asked * costs[second])
+            )
+    hits = [
+        [_hits(item, verdict) for item, verdict in zip(items, way[2], strict=True)] for way in ways
+    ]
+    options = [
+        PanelOption(
+            kind,
+            members,
+            sampling.share(
+                ((item.cluster, hit, item.n_labels) for item, hit in zip(items, own, strict=True)),
+                NO_LABELS,
+            ),
+            PER_PAIRS * cost,
+        )
+        for (kind, members, _, cost), own in zip(ways, hits, strict=True)
+    ]
+    n_labels = sum(item.n_labels for item in items)
+    offered = _with_gains(options, items, hits, sampling)
+    return PanelReport(len(items), n_labels, offered, fit_weights(items))
+
+
+def _hits(item: PanelItem, verdict: str | None) -> float:
+    if verdict not in SIDES:
+        return item.n_labels / 2
+    return float(item.lefts if verdict == "left" else item.n_labels - item.lefts)
+
+
+def _out_of_fold(items: Sequence[PanelItem]) -> list[str | None]:
+    """Return a weighted jury's verdicts, each by weights fitted on other prompts."""
+    folds = [_fold(item.cluster) for item in items]
+    weights = {
+        fold: fit_weights(
+            [item for item, own in zip(items, folds, strict=True) if own != fold] or items
+        )
+        for fold in sorted(set(folds))
+    }
+    return [
+        weigh(weights[fold].of(item.category), item.verdicts)[0]
+        for item, fold in zip(items, folds, strict=True)
+    ]
+
+
+def _fold(cluster: str) -> int:
+    return int.from_bytes(hashlib.sha256(cluster.encode()).digest()[:4], "big") % FOLDS
+
+
+def _with_gains(
+    options: Sequence[PanelOption],
+    items: Sequence[PanelItem],
+    hits: Sequence[Sequence[float]],
+    sampling: Sampling,
+) -> tuple[PanelOption, ...]:
+    """Offer what agrees more than all that costs as little, with its gain over the next cheaper."""
+    found = list(options)
+    best: int | None = None
+    for place in sorted(range(len(found)), key=lambda one: (found[one].cost, -_value(found[one]))):
+        if best is None:
+            found[place] = replace(found[place], offered=True)
+        elif _value(found[place]) > _value(found[best]):
+            rows = (
+                (item.cluster, own, other, item.n_labels)
+                for item, own, other in zip(items, hits[place], hits[best], strict=True)
+            )
+            gain = sampling.difference(rows, NO_LABELS)
+            dollars = (found[place].cost - found[best].cost) / NANO
+            points = 100 * (gain.value or 0.0)
+            per_dollar = points / dollars if dollars > 0 else None
+            found[place] = replace(
+                found[place], offered=True, over=best, gain=gain, per_dollar=per_dollar
+            )
+        else:
+            continue
+        best = place
+    return tuple(found)
+
+
+def _value(option: PanelOption) -> float:
+    return option.agreement.value or 0.0
