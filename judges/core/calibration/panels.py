@@ -15,13 +15,12 @@ not fitted on.
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Literal
-
-import numpy as np
 
 from judges.core.calibration.items import (
     SIDES,
@@ -30,8 +29,8 @@ from judges.core.calibration.items import (
     Sampling,
     decisive,
 )
-from ranking.stats.arrays import Floats
 from ranking.stats.bootstrap import Estimate
+from ranking.stats.shrinkage import ridge_logistic
 
 Kind = Literal["judge", "majority", "weighted", "cascade"]
 FEWEST_ITEMS = 60
@@ -40,7 +39,6 @@ MOST_MEMBERS = 5
 FOLDS = 5
 RIDGE = 0.1  # on the weights over all: a standard deviation of 3.2 on the logit scale
 RIDGE_APART = 4.0  # on a category's difference from them: a standard deviation of 0.5
-STEPS, CLOSE = 50, 1e-10
 SIGN = {"left": 1.0, "right": -1.0}
 PER_PAIRS = 1000  # costs are those of so many pairs
 NANO = 10**9
@@ -125,55 +123,39 @@ def panel_items(judges: Sequence[Sequence[PairItem]]) -> list[PanelItem]:
 
 
 def fit_weights(items: Sequence[PanelItem]) -> Weights:
-    """Fit the weights of a jury by penalised maximum likelihood (Newton's method).
-
-    The objective is concave, and strictly so by the ridge, so there is one maximum.
-    """
-    verdicts = _signs(items)
+    """Fit the weights of a jury by penalised maximum likelihood. There is at least one item."""
     counts = Counter(item.category for item in items)
     names = sorted(name for name, count in counts.items() if count >= FEWEST_OF_CATEGORY)
-    if len(names) == len(counts) == 1:
+    if len(counts) == 1:
         names = []  # they are the weights over all
-    place = {name: number for number, name in enumerate(names, start=1)}
-    design = np.zeros((len(items), (len(names) + 1) * verdicts.shape[1]))
-    width = verdicts.shape[1]
-    design[:, :width] = verdicts
-    for row, item in enumerate(items):
-        if number := place.get(item.category):
-            design[row, number * width : (number + 1) * width] = verdicts[row]
-    ridge = np.repeat([RIDGE, *[RIDGE_APART] * len(names)], width)
-    lefts = np.array([item.lefts for item in items], float)
-    trials = np.array([item.n_labels for item in items], float)
-    fitted = _maximise(design, lefts, trials, ridge).reshape(-1, width)
+    width = len(items[0].verdicts)
+    rows = []
+    for item in items:
+        signs = [_sign(verdict) for verdict in item.verdicts]
+        own = [sign * (name == item.category) for name in names for sign in signs]
+        rows.append([*signs, *own])
+    fitted = ridge_logistic(
+        rows,
+        [item.lefts for item in items],
+        [item.n_labels for item in items],
+        [RIDGE] * width + [RIDGE_APART] * width * len(names),
+    )
+    general = fitted[:width]
+    apart = {
+        name: fitted[width * number : width * (number + 1)]
+        for number, name in enumerate(names, start=1)
+    }
     return Weights(
-        tuple(map(float, fitted[0])),
-        {name: tuple(map(float, fitted[0] + fitted[number])) for name, number in place.items()},
+        tuple(general),
+        {
+            name: tuple(over_all + own for over_all, own in zip(general, differences, strict=True))
+            for name, differences in apart.items()
+        },
     )
 
 
-def _maximise(design: Floats, lefts: Floats, trials: Floats, ridge: Floats) -> Floats:
-    weights = np.zeros(design.shape[1])
-    for _ in range(STEPS):
-        shares = _logistic(design @ weights)
-        gradient = design.T @ (lefts - trials * shares) - ridge * weights
-        curvature = (design.T * (trials * shares * (1 - shares))) @ design + np.diag(ridge)
-        step = np.linalg.solve(curvature, gradient)
-        # Half steps keep Newton's method from overshooting where the likelihood is flat.
-        step *= min(1.0, 2.0 / max(1e-300, float(np.abs(step).max())))
-        weights += step
-        if float(np.abs(step).max()) < CLOSE:
-            break
-    return weights
-
-
-def _signs(items: Sequence[PanelItem]) -> Floats:
-    return np.array(
-        [[SIGN.get(verdict or "", 0.0) for verdict in item.verdicts] for item in items], float
-    ).reshape(len(items), -1)
-
-
-def _logistic(scores: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(scores / 2)))
+def _sign(verdict: str | None) -> float:
+    return SIGN.get(verdict or "", 0.0)
 
 
 def weigh(weights: Sequence[float], verdicts: Sequence[str | None]) -> tuple[str | None, float]:
@@ -184,10 +166,10 @@ def weigh(weights: Sequence[float], verdicts: Sequence[str | None]) -> tuple[str
     if all(verdict is None for verdict in verdicts):
         return None, 0.5
     pairs = zip(weights, verdicts, strict=True)
-    score = sum(weight * SIGN.get(verdict or "", 0.0) for weight, verdict in pairs)
+    score = sum(weight * _sign(verdict) for weight, verdict in pairs)
     if abs(score) < 1e-9:
         return "tie", 0.5
-    return ("left" if score > 0 else "right"), float(_logistic(np.array(score)))
+    return ("left" if score > 0 else "right"), 0.5 * (1 + math.tanh(score / 2))
 
 
 def most(verdicts: Sequence[str | None]) -> str | None:
