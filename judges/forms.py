@@ -128,9 +128,16 @@ class OrderForm(forms.Form):
         help_text="An alias such as “latest” can change without notice. The judge is marked "
         "“Unpinned”.",
     )
+    weigh = forms.BooleanField(
+        required=False,
+        label="Weigh the members of a jury by their accuracy here",
+        help_text="Possible where they were measured together and weighing gains something: see "
+        "the arena’s judge runs.",
+    )
     like_run = forms.IntegerField(
         required=False, widget=forms.HiddenInput, error_messages={"invalid": NO_SUCH_RUN}
     )
+    undecided = forms.BooleanField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, arena: Arena, actor: Actor = ANONYMOUS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -197,7 +204,7 @@ class OrderForm(forms.Form):
         )
 
     def options(self) -> OrderOptions:
-        fields = ("per_pair", "pairs", "again", "like_run", "candidates")
+        fields = ("per_pair", "pairs", "again", "like_run", "candidates", "undecided")
         return OrderOptions(*(self.cleaned_data[name] for name in fields))
 
     def fingerprint(self) -> str:

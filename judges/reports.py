@@ -182,6 +182,11 @@ class RunReport:
         return self.states[State.FAILED]
 
     @property
+    def undecided(self) -> int:
+        """Comparisons on which a run came to no verdict."""
+        return sum(self.states[state] for state in Judgement.UNDECIDED)
+
+    @property
     def flip_rate(self) -> float | None:
         both = sum(judge.both for judge in self.judges)
         return sum(judge.flipped for judge in self.judges) / both if both else None

@@ -82,6 +82,11 @@ class JudgingGiven(StrictSerializer):
         allow_null=True,
         help_text="How many verdicts a jury needs; by default, more than half.",
     )
+    weigh = serializers.BooleanField(
+        default=False,
+        help_text="Weigh the members of a jury by their accuracy in this arena; possible where "
+        "they were measured together and weighing gains something.",
+    )
     own_family = serializers.BooleanField(
         default=False, help_text="Let judges judge answers by their own model family."
     )
@@ -184,6 +189,7 @@ def _prepare(arena: Arena, body: dict[str, Any], specs: Sequence[JudgeSpec]) -> 
         options=options,
         own_family=body["own_family"],
         quorum=body.get("quorum"),
+        weigh=body["weigh"],
     )
 
 

@@ -98,6 +98,13 @@ class Judgement(models.Model):
         CANCELLED = "cancelled", "Cancelled"
 
     UNSETTLED = (State.WAITING, State.CANCELLED)
+    UNDECIDED = (
+        State.ABSTAINED,
+        State.UNREADABLE,
+        State.REFUSED,
+        State.TOO_LONG,
+        State.FAILED,
+    )
 
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="judgements")
     run = models.ForeignKey(Run, models.CASCADE, related_name="judgements")
@@ -205,6 +212,14 @@ class JuryVerdict(models.Model):
     judgements = models.ManyToManyField(Judgement, related_name="jury_verdicts")
     state = models.CharField(max_length=12, choices=State, default=State.WAITING)
     counts = models.JSONField(default=dict)
+    outcome = models.CharField(
+        max_length=10,
+        choices=outcomes.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of a jury that weighs its members; else it is the one with most members.",
+    )
     casts_vote = models.BooleanField(default=False, db_default=False)
     settled_at = models.DateTimeField(null=True, blank=True)
 

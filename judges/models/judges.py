@@ -45,7 +45,9 @@ class Judge(models.Model):
 
     `digest` is the SHA-256 over everything that could change its verdicts, the rubric's files
     included; the name is for people. A jury has members and a quorum, but neither endpoint nor
-    rubric. `examples` are the few-shot examples themselves.
+    rubric. One that weighs its members has `weights`: log odds by asker, over all (`general`) and
+    by category (`categories`), fitted on the votes of `arena` up to the vote `fitted_until`.
+    `examples` are the few-shot examples themselves.
     """
 
     class SwapPolicy(models.TextChoices):
@@ -77,6 +79,11 @@ class Judge(models.Model):
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
     quorum = models.PositiveSmallIntegerField(null=True, blank=True)
+    weights = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of a jury that weighs its members: how much each verdict counts.",
+    )
     digest = models.CharField(max_length=64, unique=True)
     registered_at = models.DateTimeField(db_default=Now())
 

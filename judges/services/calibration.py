@@ -9,6 +9,9 @@ A report holds the figures of `judges.core.calibration` as plain numbers, and be
     transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only); of the
                   majorities over all prompts, and `transitivity_per_prompt`
     ranking       how its votes order the candidates beside people's (arenas only)
+    panel         what this judge and others reach together, on the pairs that all have judged: the
+                  report of `judges.core.calibration.panels`, with the ids of the `judges` and the
+                  newest vote, `fitted_until` (arenas only; None where there is too little)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
 
 An arena's items are the pairs of responses that people voted on. There the response with the lower
@@ -22,14 +25,20 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Vote
 from arena.outcomes import COUNTED, PREFERENCES, mirror
-from judges.core.calibration.items import PairItem, ScoreItem
+from judges.core.calibration.items import PairItem, ScoreItem, own_side
 from judges.core.calibration.pairs import PairReport, calibrate_pairs, paired_difference
+from judges.core.calibration.panels import (
+    FEWEST_ITEMS,
+    MOST_MEMBERS,
+    measure_panel,
+    panel_items,
+)
 from judges.core.calibration.scores import ScoreReport, calibrate_scores
 from judges.core.calibration.trust import TrustLimits, assess_categories, assess_trust
 from judges.core.rubric import RubricError, load_rubric
@@ -46,7 +55,7 @@ from judges.models import (
 )
 from judges.services.planning import families_in
 from judges.services.registry import JudgeError
-from judges.services.subjects import key_of_pair, read_subject
+from judges.services.subjects import ids_of, key_of_pair, read_subject
 from judges.services.trust import settle_trust
 from judges.services.verdicts import Sides, call_outcome
 from ranking.raters import compare_orders
@@ -59,6 +68,8 @@ NOTHING_SETTLED = (
     "There is nothing to measure: the judge has no result on any item that people labelled."
 )
 MOST_COMPARED = 5
+MOST_LOOKED_AT = 10
+MOSTLY = 0.8
 DIRECT = Judge.Protocol.DIRECT
 
 
@@ -93,6 +104,7 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
         "beside": _compare_same_model(epoch, items, Q(comparison__arena=arena), arena),
         **_transitivity(epoch, arena),
         "ranking": _ranking(epoch, arena),
+        "panel": _panel(epoch, items, arena),
         "not_asked": len(voted_on(arena)) - len(items),
     }
     return _store(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
@@ -210,6 +222,37 @@ def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
     except NotConvergedError:
         return None
     return asdict(found)
+
+
+# -- Panels ----------------------------------------------------------------------------------------
+
+
+def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, Any] | None:
+    """Measure a judge together with others that have judged nearly all of the same pairs."""
+    if epoch.judge.is_jury:
+        return None
+    fitted_until = arena.votes.aggregate(newest=Max("pk"))["newest"]
+    settled = Judgement.objects.settled().filter(comparison__arena=arena, sample=0)
+    others = Epoch.objects.open().filter(pk__in=settled.values("epoch")).exclude(pk=epoch.pk)
+    judged, common = [(epoch, items)], {item.key for item in items}
+    for other in others.select_related("judge").order_by("-pk")[:MOST_LOOKED_AT]:
+        other_items = arena_items(other, arena)
+        shared = common & {item.key for item in other_items}
+        if len(shared) >= max(FEWEST_ITEMS, MOSTLY * len(common)) and len(judged) < MOST_MEMBERS:
+            judged.append((other, other_items))
+            common = shared
+    costs = [_cost_per_pair(one, arena) for one, _ in judged]
+    report = measure_panel(panel_items([own for _, own in judged]), costs)
+    if report is None:
+        return None
+    judges = {"judges": [one.pk for one, _ in judged], "names": [str(one) for one, _ in judged]}
+    return report.to_json() | judges | {"fitted_until": fitted_until}
+
+
+def _cost_per_pair(epoch: Epoch, arena: Arena) -> float:
+    """Return what a judge cost for each pair it was asked about in the arena, in nano-dollars."""
+    judgements = _judgements_in(epoch, arena).exclude(state__in=Judgement.UNSETTLED)
+    return float(summarise_costs(judgements)["cost"]) / max(1, judgements.count())
 
 
 # -- Judges of the same model ----------------------------------------------------------------------
@@ -389,7 +432,7 @@ def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
                     length_left=left,
                     length_right=right,
                     repeats=tuple(samples[n].outcome for n in sorted(samples) if n),
-                    own_family=_own_side(epoch.judge.family, models.get(pk, ["", ""])),
+                    own_family=own_side(epoch.judge.family, models.get(pk, ["", ""])),
                 )
             )
     return items
@@ -447,7 +490,9 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
         settled = _settled_by_jury(epoch, arena)
     else:
         settled = _settled_by_judge(epoch, arena)
-    people = {key: votes for key, votes in people_in(arena).items() if key in settled}
+    weights = epoch.judge.weights or {}  # a weighted jury is measured by votes it was not fitted on
+    after = weights["fitted_until"] if weights.get("arena") == arena.pk else 0
+    people = {key: votes for key, votes in people_in(arena, after).items() if key in settled}
     lengths = _lengths(people)
     families, family = families_in(arena), epoch.judge.family
     return [
@@ -462,7 +507,7 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
             reverse=settled[key].reverse,
             length_left=lengths[ids_of(key)[0]],
             length_right=lengths[ids_of(key)[1]],
-            own_family=_own_side(family, [families.get(pk, "") for pk in votes.candidates]),
+            own_family=own_side(family, [families.get(pk, "") for pk in votes.candidates]),
         )
         for key, votes in people.items()
     ]
@@ -491,7 +536,8 @@ def _settled_by_jury(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]:
     for verdict in counted.select_related("comparison").order_by("casts_vote", "pk"):
         if verdict.state == JuryVerdict.State.VOTED:
             counts: dict[str, int] = verdict.counts
-            judgement = SettledJudgement(VOTED, max(counts, key=lambda outcome: counts[outcome]))
+            most = max(counts, key=lambda outcome: counts[outcome])
+            judgement = SettledJudgement(VOTED, verdict.outcome or most)
         elif verdict.state == JuryVerdict.State.FAILED:
             judgement = SettledJudgement(Judgement.State.FAILED)
         else:
@@ -508,8 +554,8 @@ def _sides_of(comparison: Comparison) -> Sides:
     return Sides(left, right)
 
 
-def people_in(arena: Arena) -> dict[str, PairVotes]:
-    """Return the votes of people who had not read a judge's reasoning.
+def people_in(arena: Arena, after: int = 0) -> dict[str, PairVotes]:
+    """Return the votes, with larger ids than `after`, of people who had read no judge's reasoning.
 
     A pair that was issued without being drawn was requested from a verdict's page, so a vote on it
     is no independent label.
@@ -518,7 +564,7 @@ def people_in(arena: Arena) -> dict[str, PairVotes]:
     votes = (
         arena.votes.live()
         .of_people()
-        .filter(unread, comparison__left_response__isnull=False, outcome__in=COUNTED)
+        .filter(unread, pk__gt=after, comparison__left_response__isnull=False, outcome__in=COUNTED)
     )
     rows = votes.order_by("pk").values_list(
         "pk", "outcome", "rater", "rater__name", "rater__arena",
@@ -539,11 +585,6 @@ def people_in(arena: Arena) -> dict[str, PairVotes]:
     return people
 
 
-def ids_of(key: str) -> tuple[int, int]:
-    low, high = read_subject(key).shown
-    return low, high
-
-
 def _lengths(keys: Iterable[str]) -> Mapping[int, int]:
     ids = sorted({pk for key in keys for pk in ids_of(key)})
     lengths: dict[int, int] = {}
@@ -551,11 +592,3 @@ def _lengths(keys: Iterable[str]) -> Mapping[int, int]:
         rows = Response.objects.filter(pk__in=ids[start : start + 1000])
         lengths |= dict(rows.values_list("pk", Length("text")))
     return lengths
-
-
-def _own_side(family: str, families: list[str]) -> str | None:
-    """Return the side whose candidate is of the judge's own family, if just one is."""
-    own = [bool(family) and of_candidate == family for of_candidate in families]
-    if own == [True, False]:
-        return "left"
-    return "right" if own == [False, True] else None

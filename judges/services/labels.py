@@ -26,7 +26,7 @@ from arena.validation import InputError, quoted
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
 from judges.models import Epoch, Label, LabelItem, LabelSet
-from judges.services.calibration import ids_of, people_in, voted_on
+from judges.services.calibration import people_in, voted_on
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -38,7 +38,7 @@ from judges.services.planning import (
     shares_of,
 )
 from judges.services.registry import DEFAULT_RUBRIC, JudgeError
-from judges.services.subjects import answers_in, criteria_suffix, key_of_pair
+from judges.services.subjects import answers_in, criteria_suffix, ids_of, key_of_pair
 
 MOST_SHOWN = 20
 Said = str | float

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
@@ -19,6 +19,7 @@ from judges.services.registry import (
     StillJudgingError,
     default_quorum,
     jury_digest,
+    jury_weights,
 )
 from judges.services.subjects import ArenaAnswers, answers_in, criteria_suffix, key_of_pair
 from ranking.comparison import load_difference_boards
@@ -58,6 +59,7 @@ class OrderOptions:
     again: include pairs whose order is already clear.
     like_run: the comparisons of this run instead, to be judged by somebody else.
     candidates: ids; only pairs of two of them. Empty for all.
+    undecided: of the comparisons of `like_run`, only those on which it came to no verdict.
     """
 
     per_pair: int
@@ -65,6 +67,7 @@ class OrderOptions:
     again: bool = False
     like_run: Run | None = None
     candidates: frozenset[int] = frozenset()
+    undecided: bool = False
 
     def is_about(self, pair: Pair) -> bool:
         """Are both candidates of the pair included?"""
@@ -201,7 +204,7 @@ def _picks_by_pair(
 ) -> dict[int, list[PlannedComparison]]:
     """Map each pair's id to all its comparisons, in the order in which they are bought."""
     if options.like_run is not None:
-        return _picks_of_run(pairs, options.like_run, answers)
+        return _picks_of_run(pairs, options.like_run, answers, options.undecided)
     lists = _draw_lists(answers, judges.seed) if judges.listwise else None
     return {pair.pk: _picks_of(pair, answers, judges.seed, lists) for pair in pairs}
 
@@ -245,12 +248,14 @@ def _draw_lists(answers: ArenaAnswers, seed: str) -> dict[tuple[int, int], tuple
 
 
 def _picks_of_run(
-    pairs: Sequence[Pair], run: Run, answers: ArenaAnswers
+    pairs: Sequence[Pair], run: Run, answers: ArenaAnswers, undecided: bool
 ) -> dict[int, list[PlannedComparison]]:
     """Map each pair's id to its comparisons in another run, as far as they can still be judged."""
     picks: dict[int, list[PlannedComparison]] = {pair.pk: [] for pair in pairs}
     pair_of = {_ids(pair): pair for pair in pairs}
     comparisons = Comparison.objects.filter(run=run, judgement__isnull=False)
+    if undecided:
+        comparisons = comparisons.filter(judgement__state__in=Judgement.UNDECIDED)
     for comparison in comparisons.order_by("pk"):
         left, right = comparison.left_response_id, comparison.right_response_id
         if comparison.prompt_id is None or left is None or right is None:
@@ -319,7 +324,8 @@ class Member:
 class JudgeOrder:
     """An order that can be quoted and written. Two or more members form a jury with `quorum`.
 
-    `shares` maps each pair's id to its share of the comparisons.
+    `shares` maps each pair's id to its share of the comparisons; `weights` are those of a jury that
+    weighs its members.
     """
 
     kind = Run.Kind.JUDGE
@@ -330,6 +336,7 @@ class JudgeOrder:
     shares: Mapping[int, float]
     quorum: int | None = None
     left_out: list[str] = field(default_factory=list)
+    weights: Mapping[str, Any] | None = None
 
     @property
     def is_jury(self) -> bool:
@@ -347,6 +354,7 @@ def prepare_order(
     options: OrderOptions,
     own_family: bool = False,
     quorum: int | None = None,
+    weigh: bool = False,
     max_calls: int | None = None,
 ) -> JudgeOrder:
     """Work out what an order takes; nothing is written.
@@ -361,11 +369,12 @@ def prepare_order(
         raise JudgeError(_why_no_calls(max_calls))  # known before the two have answered anything
     registered = Epoch.objects.open().select_related("judge", "rater")
     epochs = [registered.filter(judge__digest=spec.digest).first() for spec in specs]
+    weights = jury_weights(arena=arena, members=epochs) if weigh else None
     plan = plan_run(
         arena=arena,
         options=options,
         judges=_plan_options(specs),
-        asked=_already_asked(arena, epochs, quorum),
+        asked=_already_asked(arena, epochs, quorum, weights),
     )
     if not plan.picks:
         raise _nothing_to_judge(arena, plan, specs, _unfinished_run(arena, epochs, options))
@@ -381,7 +390,7 @@ def prepare_order(
     members = [_limit(member, affordable) for member in all_members]
     if not any(member.calls for member in members):
         raise JudgeError(_why_no_calls(max_calls))
-    return JudgeOrder(arena, options, members, picks, shares_of(picks), quorum, left_out)
+    return JudgeOrder(arena, options, members, picks, shares_of(picks), quorum, left_out, weights)
 
 
 def _are_all_partial(
@@ -410,7 +419,12 @@ def _plan_options(specs: Sequence[JudgeSpec]) -> PlanOptions:
     )
 
 
-def _already_asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | None) -> set[str]:
+def _already_asked(
+    arena: Arena,
+    epochs: Sequence[Epoch | None],
+    quorum: int | None,
+    weights: Mapping[str, Any] | None,
+) -> set[str]:
     """Return the pairs of responses that this judge, or this very jury, was asked about before."""
     if len(epochs) == 1:
         if epochs[0] is None:
@@ -418,7 +432,7 @@ def _already_asked(arena: Arena, epochs: Sequence[Epoch | None], quorum: int | N
         asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).asked()
         return set(asked.values_list("responses", flat=True))
     askers = [epoch.asker for epoch in epochs if epoch is not None]
-    digest = jury_digest(askers, quorum or default_quorum(len(epochs)))
+    digest = jury_digest(askers, quorum or default_quorum(len(epochs)), weights)
     verdicts = JuryVerdict.objects.filter(run__arena=arena, epoch__judge__digest=digest)
     decided = verdicts.exclude(state=JuryVerdict.State.CANCELLED)
     return set(decided.values_list("responses", flat=True))

@@ -1,6 +1,7 @@
 """The registry of judges and juries: looking them up by name, and registering them."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,15 +13,25 @@ from django.db import IntegrityError, transaction
 from arena.calls.providers.base import EndpointStoppedError
 from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
 from arena.errors import ServiceError
-from arena.models import Rater
+from arena.models import Arena, Rater
 from judges.core.rubric import RubricError, load_rubric
 from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned
-from judges.models import Epoch, Judge, asker_of
+from judges.models import Calibration, Epoch, Judge, asker_of
 from judges.models.judges import SCRIPTED
 
 DEFAULT_RUBRIC = "pairwise"
 SCRIPTED_MODELS = [f"{SCRIPTED}-{number}" for number in (1, 2, 3)]
 SCRIPTED_MODEL = SCRIPTED_MODELS[0]
+MOST_PANELS = 50
+NOT_MEASURED_TOGETHER = (
+    "Members are weighed by their accuracy in this arena, and these judges were not measured "
+    "together here. Run `calibrate --arena` for each of them; it takes at least 60 pairs with "
+    "human votes that all have judged, and at most 5 judges."
+)
+NO_GAIN = (
+    "Weighing these judges gains nothing here: something that costs no more agreed with people at "
+    "least as often. The arena's page of judge runs shows the figures."
+)
 
 
 class JudgeError(ServiceError):
@@ -181,11 +192,16 @@ def _facts(example: Example) -> dict[str, object]:
     }
 
 
-def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epoch:
+def register_jury(
+    *,
+    members: Sequence[Epoch],
+    quorum: int | None = None,
+    weights: Mapping[str, Any] | None = None,
+) -> Epoch:
     """Return the open epoch of the jury of these judges; registers it first if it is new.
 
-    `quorum` is how many verdicts it needs, by default more than half. A jury consists of epochs:
-    with a member in another epoch, it is another jury.
+    `quorum` is how many verdicts it needs, by default more than half; `weights` are those of
+    `jury_weights`. A jury consists of epochs: with a member in another epoch, it is another jury.
     """
     askers = sorted(epoch.asker for epoch in members)
     if len(set(askers)) < 2:
@@ -193,13 +209,13 @@ def register_jury(*, members: Sequence[Epoch], quorum: int | None = None) -> Epo
     quorum = quorum or default_quorum(len(askers))
     if not 1 <= quorum <= len(askers):
         raise JudgeError(f"A jury of {len(askers)} cannot have a quorum of {quorum}.")
-    digest = jury_digest(askers, quorum)
+    digest = jury_digest(askers, quorum, weights)
     if (epoch := _open_epoch(digest)) is not None:
         return epoch
     judges = sorted((epoch.judge for epoch in members), key=lambda judge: judge.name)
-    draft = Judge(protocol=Judge.Protocol.JURY, quorum=quorum, digest=digest)
+    draft = Judge(protocol=Judge.Protocol.JURY, quorum=quorum, weights=weights, digest=digest)
     names = ", ".join(judge.name for judge in judges)
-    label = f"Jury of {len(judges)}: {names}"
+    label = f"{'Weighted jury' if weights else 'Jury'} of {len(judges)}: {names}"
     return _register(draft, _shortened(label), Rater.Kind.JURY, judges)
 
 
@@ -208,9 +224,46 @@ def default_quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def jury_digest(askers: Iterable[str], quorum: int) -> str:
+def jury_digest(
+    askers: Iterable[str], quorum: int, weights: Mapping[str, Any] | None = None
+) -> str:
     """Return the digest of a jury, given the askers of its members' epochs."""
-    return hashlib.sha256(f"jury {quorum} {' '.join(sorted(askers))}".encode()).hexdigest()
+    facts = f"jury {quorum} {' '.join(sorted(askers))}"
+    if weights:
+        facts += f" {json.dumps(weights, sort_keys=True)}"
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, Any]:
+    """Return the weights of a jury of these judges, as they were measured in the arena.
+
+    Raises JudgeError where they were not measured together there, and where weighing gains nothing.
+    """
+    epochs = {epoch.pk: epoch.asker for epoch in members if epoch is not None}
+    panels = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")
+    for panel in panels.values_list("report__panel", flat=True)[:MOST_PANELS]:
+        if panel and len(epochs) == len(members) and set(panel["judges"]) == set(epochs):
+            return _weights_in(panel, epochs, arena)
+    raise JudgeError(NOT_MEASURED_TOGETHER)
+
+
+def _weights_in(
+    panel: Mapping[str, Any], askers: Mapping[int, str], arena: Arena
+) -> dict[str, Any]:
+    weighted = next(option for option in panel["options"] if option["kind"] == "weighted")
+    if not weighted["offered"]:
+        raise JudgeError(NO_GAIN)
+    order = [askers[pk] for pk in panel["judges"]]
+    found = panel["weights"]
+    return {
+        "general": dict(zip(order, found["general"], strict=True)),
+        "categories": {
+            category: dict(zip(order, weights, strict=True))
+            for category, weights in found["categories"].items()
+        },
+        "arena": arena.pk,
+        "fitted_until": panel["fitted_until"],
+    }
 
 
 def jury_named(name: str) -> Epoch | None:

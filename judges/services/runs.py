@@ -91,7 +91,9 @@ class JudgeRunHandler(JudgementRunHandler):
         jury = None
         if order.is_jury:
             epochs = [epoch for _, epoch in members]
-            jury = _check_not_blocked(register_jury(members=epochs, quorum=order.quorum))
+            jury = _check_not_blocked(
+                register_jury(members=epochs, quorum=order.quorum, weights=order.weights)
+            )
         for member, epoch in members:
             add_judge(run=run, epoch=epoch, own_family=member.own_family)
         if jury is not None:

@@ -83,6 +83,12 @@ def key_of_pair(first: int, second: int) -> str:
     return f"{min(first, second)},{max(first, second)}"
 
 
+def ids_of(key: str) -> tuple[int, int]:
+    """Return the two responses of a key of a pair, the lower first."""
+    low, high = read_subject(key).shown
+    return low, high
+
+
 def key_of_item(item: int) -> str:
     return f"item:{item}"
 

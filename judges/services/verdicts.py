@@ -27,6 +27,7 @@ from arena.outcomes import PREFERENCES, TIE, mirror, outcome_of_lead
 from arena.services.comparisons import VoteError
 from arena.services.runs import pause_asker
 from arena.services.voting import cast_vote
+from judges.core.calibration.panels import weigh
 from judges.models import Judgement, JuryVerdict, Mark, RunJudge
 from judges.services.subjects import read_subject
 
@@ -443,32 +444,43 @@ def settle_jury(*, verdict_id: int, now: datetime) -> None:
 def _settle_jury(verdict_id: int, now: datetime) -> None:
     verdict = (
         JuryVerdict.objects.select_for_update(of=("self",))
-        .select_related("epoch__judge", "epoch__rater", "comparison__arena")
+        .select_related("epoch__judge", "epoch__rater", "comparison__arena", "comparison__prompt")
         .filter(pk=verdict_id, state=JuryState.WAITING)
         .first()
     )
     if verdict is None:
         return
-    members = list(verdict.judgements.values_list("state", "outcome", "comparison__left_response"))
-    if any(state == Judgement.State.WAITING for state, _, _ in members):
+    members = list(
+        verdict.judgements.values_list(
+            "epoch__asker", "state", "outcome", "comparison__left_response"
+        )
+    )
+    if any(state == Judgement.State.WAITING for _, state, _, _ in members):
         return
     left = verdict.comparison.left_response_id
-    outcomes = [
-        orient_outcome(left, outcome, members_left)
-        for state, outcome, members_left in members
+    outcomes = {
+        asker: orient_outcome(left, outcome, members_left)
+        for asker, state, outcome, members_left in members
         if state == Judgement.State.VOTED
-    ]
-    verdict.counts = dict(Counter(outcomes))
-    quorum = verdict.epoch.judge.quorum
-    assert quorum is not None, "a jury has a quorum"
-    verdict.state, outcome = majority(outcomes, quorum)
+    }
+    verdict.counts = dict(Counter(outcomes.values()))
+    jury, preference = verdict.epoch.judge, None
+    assert jury.quorum is not None, "a jury has a quorum"
+    if jury.weights:
+        prompt = verdict.comparison.prompt
+        category = prompt.category if prompt else ""
+        verdict.state, outcome, preference = weighted(outcomes, jury.quorum, jury.weights, category)
+        verdict.outcome = outcome
+    else:
+        verdict.state, outcome = majority(outcomes.values(), jury.quorum)
     same = JuryVerdict.objects.filter(epoch=verdict.epoch_id, responses=verdict.responses)
     verdict.casts_vote = not same.filter(casts_vote=True).exists()
     verdict.settled_at = now
-    verdict.save(update_fields=["state", "counts", "casts_vote", "settled_at"])
+    verdict.save(update_fields=["state", "counts", "outcome", "casts_vote", "settled_at"])
     if not outcome or not verdict.casts_vote:
         return
-    if not try_to_vote(verdict.epoch.rater, verdict.comparison, outcome, now):
+    rater, comparison = verdict.epoch.rater, verdict.comparison
+    if not try_to_vote(rater, comparison, outcome, now, preference=preference):
         verdict.state, verdict.casts_vote = JuryState.FAILED, False
         verdict.save(update_fields=["state", "casts_vote"])
 
@@ -494,6 +506,20 @@ def majority(outcomes: Iterable[str], quorum: int) -> tuple[str, str]:
     if 2 * most <= total:
         return JuryState.NO_MAJORITY, ""
     return JuryState.VOTED, outcome
+
+
+def weighted(
+    outcomes: Mapping[str, str], quorum: int, weights: Mapping[str, Any], category: str
+) -> tuple[str, str, float | None]:
+    """Return the state of a jury that weighs its members, its outcome, and the probability that
+    a person prefers left. `outcomes` maps the members' askers to their settled verdicts."""
+    if len(outcomes) < quorum:
+        return JuryState.NO_QUORUM, "", None
+    log_odds = weights["categories"].get(category, weights["general"])
+    own = [log_odds[asker] for asker in outcomes]
+    outcome, preference = weigh(own, list(outcomes.values()))
+    assert outcome is not None, "a quorum has a verdict"
+    return JuryState.VOTED, outcome, preference
 
 
 # -- Feedback on reasoning -------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -15,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from arena.actors import TeamPermission, actor_of
+from arena.actors import Actor, TeamPermission, actor_of
 from arena.models import Arena, Candidate, Rater, Run, Team, Vote
 from arena.views.teams import find_team, for_team
 from judges.core.rubric import Rubric, RubricError, load_rubric
@@ -310,6 +311,72 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
         "is_operator": actor.is_operator,
     }
     return render(request, "judges/judge.html", context)
+
+
+# -- The judges of one arena -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """One way to ask judges, in words; `order` is the query that fills in an order of it."""
+
+    name: str
+    option: dict[str, Any]
+    over: str
+    order: str
+
+
+def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
+    """What is known of the judges that were asked in an arena: where each is trusted, which were
+    not measured here, and what several reach together."""
+    asked = Epoch.objects.open().filter(run_judges__run__arena=arena).distinct()
+    epochs = {epoch.pk: epoch for epoch in asked.select_related("judge", "rater").order_by("pk")}
+    seen: dict[int, list[Calibration]] = {pk: [] for pk in epochs}
+    known = Calibration.objects.listed_for(actor) | Calibration.objects.filter(arena=arena)
+    newest_first = known.filter(epoch__in=epochs).select_related("arena", "label_set", "epoch")
+    for calibration in newest_first.order_by("-made_at", "-pk"):
+        seen[calibration.epoch_id].append(calibration)
+    places, unmeasured = [], []
+    for pk, epoch in epochs.items():
+        here = [one for one in trust_profile(epoch, seen[pk]) if one.arena == arena]
+        places += here
+        unmeasured += [] if here else [epoch]
+    places.sort(key=lambda place: (not place.is_trusted, str(place.calibration)))
+    panels = [one for own in seen.values() for one in own if one.report.get("panel")]
+    newest = max(
+        (one for one in panels if one.arena == arena), key=lambda one: one.pk, default=None
+    )
+    panel = newest.report["panel"] if newest else None
+    return {
+        "places": places,
+        "unmeasured": unmeasured,
+        "panel": panel,
+        "panel_rows": _panel_rows(panel) if panel else [],
+    }
+
+
+def _panel_rows(panel: dict[str, Any]) -> list[PanelRow]:
+    """The ways that are offered, the cheapest first, then the others."""
+    names = [_panel_name(option, panel["names"]) for option in panel["options"]]
+    ways = list(zip(names, panel["options"], strict=True))
+    ways.sort(key=lambda way: (not way[1]["offered"], way[1]["cost"]))
+    rows = []
+    for name, option in ways:
+        over = "" if option["over"] is None else names[option["over"]]
+        first = option["members"][:1] if option["kind"] == "cascade" else option["members"]
+        query = [("judge", panel["names"][member]) for member in first]
+        query += [("weigh", "1")] if option["kind"] == "weighted" else []
+        rows.append(PanelRow(name, option, over, urlencode(query)))
+    return rows
+
+
+def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
+    if option["kind"] == "majority":
+        return f"Jury of all {len(judges)}, by majority"
+    if option["kind"] == "weighted":
+        return f"Jury of all {len(judges)}, weighed by accuracy"
+    first, *second = (judges[member] for member in option["members"])
+    return f"{first}, then {second[0]} where it has no verdict" if second else first
 
 
 # -- Rank agreement of two judges in one arena -----------------------------------------------------

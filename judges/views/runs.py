@@ -53,6 +53,7 @@ from judges.views.judges import (
     find_run,
     find_trial,
     for_judging,
+    measured_judges,
     operators_only,
     run_url,
     verdict_url,
@@ -166,6 +167,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "can_steer": can_steer(actor, arena),
         "is_operator": actor.is_operator,
+        **measured_judges(arena, actor),
         **_spending_context(actor, arena),
     }
     return render(request, "judges/runs.html", context)
@@ -323,6 +325,7 @@ def make_offer(form: OrderForm) -> Offer:
         specs=[spec_named(name, switches) for name, switches in form.judges()],
         own_family=form.cleaned_data["own_family"],
         quorum=form.cleaned_data["quorum"],
+        weigh=form.cleaned_data["weigh"],
     )
     options = form.options()
     try:
@@ -420,15 +423,18 @@ def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
 
 
 def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
-    """What a link may fill in: a run to repeat with another judge, or candidates to compare, how
-    often, and whether again."""
+    """What a link may fill in: a run to repeat with another judge, or judges and candidates, how
+    often, whether again, and whether the judges are weighed."""
     run_id = request.GET.get("like_run", "")
     run = arena.runs.filter(pk=run_id).first() if run_id.isdecimal() else None
     if run is not None:
-        return {"like_run": run.pk, "per_pair": run.per_pair}
-    initial: dict[str, Any] = {"candidates": request.GET.getlist("candidate")}
-    if request.GET.get("again"):
-        initial["again"] = True
+        undecided = bool(request.GET.get("undecided"))
+        return {"like_run": run.pk, "per_pair": run.per_pair, "undecided": undecided}
+    initial: dict[str, Any] = {
+        "candidates": request.GET.getlist("candidate"),
+        "registered": request.GET.getlist("judge"),
+    }
+    initial |= {name: True for name in ("again", "weigh") if request.GET.get(name)}
     if (per_pair := request.GET.get("per_pair", "")).isdecimal() and len(per_pair) < 5:
         initial["per_pair"] = int(per_pair)
     return initial

@@ -69,7 +69,7 @@ def test_the_list_takes_as_many_queries_however_many_runs(
     for number in range(runs):
         both = [f"scripted:scripted-{n}@{RUBRICS[number // 2]}" for n in (number % 2 + 1, 3)]
         order(arena, *both, per_pair=1)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(6):
         page_text(client, url(arena))
 
 

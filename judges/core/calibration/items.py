@@ -137,6 +137,14 @@ class ScoreItem:
         return tuple(score for _, score in self.labels)
 
 
+def own_side(family: str, families: Sequence[str]) -> str | None:
+    """The side whose response is of the judge's own family, if just one is."""
+    own = [bool(family) and of_response == family for of_response in families]
+    if own == [True, False]:
+        return "left"
+    return "right" if own == [False, True] else None
+
+
 def decisive(outcomes: Iterable[str | None]) -> list[str]:
     """The outcomes that prefer a side."""
     return [outcome for outcome in outcomes if outcome in SIDES]

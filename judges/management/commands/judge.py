@@ -68,6 +68,16 @@ class Command(BaseCommand):
             metavar="RUN",
             help="repeat the comparisons of that run with this judge",
         )
+        add(
+            "--undecided",
+            action="store_true",
+            help="with --like-run: only the comparisons on which that run came to no verdict",
+        )
+        add(
+            "--weigh",
+            action="store_true",
+            help="weigh a jury's members by their accuracy, as `calibrate --arena` measured it",
+        )
         add("--own-family", action="store_true", help="let judges judge their own model family")
         add_switches(parser)
         add("--seed", type=int, default=0, help="seed for drawing the examples")
@@ -90,6 +100,7 @@ class Command(BaseCommand):
                     options=_order_options(arena, options),
                     own_family=options["own_family"],
                     quorum=options["quorum"],
+                    weigh=options["weigh"],
                     max_calls=options["max_calls"],
                 )
                 run = self._quote_and_order(order, options)
@@ -199,12 +210,16 @@ def _order_options(arena: Arena, options: dict[str, Any]) -> OrderOptions:
         per_pair = like.per_pair if per_pair is None else per_pair
     if per_pair is None:
         per_pair = PER_PAIR
-    return OrderOptions(per_pair, options["pairs"], options["again"], like)
+    return OrderOptions(
+        per_pair, options["pairs"], options["again"], like, undecided=options["undecided"]
+    )
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
     if options["per_pair"] is not None and options["per_pair"] < 1:
         raise CommandError("--per-pair must be at least 1.")
+    if options["undecided"] and options["like_run"] is None:
+        raise CommandError("--undecided works with --like-run only.")
     if options["max_calls"] is not None and options["max_calls"] < 0:
         raise CommandError("--max-calls must not be negative.")
 

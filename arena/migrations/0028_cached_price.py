@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("arena", "0026_votes_have_origins"),
+        ("arena", "0027_conversations"),
     ]
 
     operations = [
