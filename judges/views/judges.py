@@ -340,7 +340,7 @@ def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     for pk, epoch in epochs.items():
         here = [one for one in trust_profile(epoch, seen[pk]) if one.arena == arena]
         places += here
-        unmeasured += [] if here else [epoch]
+        unmeasured += [] if here or epoch.judge.is_jury else [epoch]
     places.sort(key=lambda place: (not place.is_trusted, str(place.calibration)))
     panels = [one for own in seen.values() for one in own if one.report.get("panel")]
     newest = max(
