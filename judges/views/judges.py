@@ -338,7 +338,8 @@ def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
         seen[calibration.epoch_id].append(calibration)
     places, unmeasured = [], []
     for pk, epoch in epochs.items():
-        here = [one for one in trust_profile(epoch, seen[pk]) if one.arena == arena]
+        profile = trust_profile(epoch, seen[pk]) if seen[pk] else []
+        here = [one for one in profile if one.arena == arena]
         places += here
         unmeasured += [] if here or epoch.judge.is_jury else [epoch]
     places.sort(key=lambda place: (not place.is_trusted, str(place.calibration)))
