@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("arena", "0027_conversations"),
+        ("arena", "0028_about_candidates"),
     ]
 
     operations = [
