@@ -7,20 +7,22 @@ rubric.toml holds:
   "direct", "checklist" (a line for each of the `items`: {text, weight});
 - `reference`: "never" or "required"; `note`: true where the judge first writes a grading note
   about the prompt, asked for by note.md;
-- `scale`: {low, high} or {labels} from worst to best, for "direct" alone; `levels`: one
-  description per entry of the scale;
+- `scale`: {low, high}, integers; {low, high, step}; or {labels} from worst to best, for "direct"
+  alone; `levels`: one description per entry of the scale;
 - `criteria`: what counts, unless the arena has its own; `parameters`: sampling parameters.
 
 Unknown keys, wrong types and contradictions are errors.
 """
 
 import hashlib
+import math
 import os
 import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,7 @@ PARAMETERS = {
     "presence_penalty",
     "reasoning_effort",
 }
-FEWEST, MOST = 2, 100  # entries of a scale
+FEWEST, MOST = 2, 101  # entries of a scale
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # Anything that may be meant as a placeholder, however it is spelled.
 MEANT = re.compile(r"\{\s*[A-Za-z_][\w -]{0,40}\}")
@@ -77,13 +79,15 @@ class ScaleError(ValueError):
 
 @dataclass(frozen=True)
 class Scale:
-    """The verdicts of a direct assessment: an integer range, or labels from worst to best.
+    """The verdicts of a direct assessment: a range of numbers, or labels from worst to best.
 
-    Raises ScaleError unless there are 2 to 100 different labels, each one line of text.
+    ``step``: between two numbers, where it is not 1. Raises ScaleError unless there are 2 to 101
+    different labels, each one line of text.
     """
 
     labels: tuple[str, ...]
     is_integer: bool = False
+    step: float | None = None
 
     def __post_init__(self) -> None:
         _check_labels(self.labels)
@@ -102,9 +106,30 @@ class Scale:
         return cls(_numerals(low, high), is_integer=True)
 
     @classmethod
+    def numbers(cls, low: float, high: float, step: float) -> "Scale":
+        """Return the scale of the numbers from `low` (worst) to `high` (best), `step` apart."""
+        if not all(type(one) in (int, float) and math.isfinite(one) for one in (low, high, step)):
+            raise ScaleError(f"A scale's low, high and step are numbers: {low}, {high}, {step}.")
+        bottom, top, apart = (Decimal(str(one)) for one in (low, high, step))
+        if apart <= 0 or not FEWEST - 1 <= (top - bottom) / apart < MOST or (top - bottom) % apart:
+            raise ScaleError(
+                f"A scale from {low} to {high} is not cut into {FEWEST} to {MOST} entries by steps "
+                f"of {step}."
+            )
+        entries = range(int((top - bottom) / apart) + 1)
+        labels = (f"{(bottom + apart * entry).normalize():f}" for entry in entries)
+        return cls(tuple(labels), step=float(step))
+
+    @classmethod
     def of_labels(cls, labels: tuple[str, ...] | list[str]) -> "Scale":
         """Return the scale of these labels, worst first."""
         return cls(tuple(labels))
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """Map what a reply may write to the label: 8.0 is 8 where there are steps."""
+        whole = [label for label in self.labels if self.step is not None and "." not in label]
+        return {f"{label}.0": label for label in whole} | {label: label for label in self.labels}
 
     @property
     def low(self) -> float:
@@ -117,35 +142,44 @@ class Scale:
         return self.score_of(self.labels[-1])
 
     def score_of(self, label: str) -> float:
-        """Return a label's score: the integer itself, or its place from 1 (worst) upward.
+        """Return a label's score: the number itself, or its place from 1 (worst) upward.
 
         Raises ScaleError for a label that the scale does not have.
         """
         if label not in self.labels:
             raise ScaleError(f"{label!r} is not on the scale: {self.describe()}.")
-        return float(label) if self.is_integer else 1.0 + self.labels.index(label)
+        if self.is_integer or self.step is not None:
+            return float(label)
+        return 1.0 + self.labels.index(label)
 
     def describe(self) -> str:
         """Describe the entries in words. Sent to models: part of the prompts."""
         if self.is_integer:
             return f"an integer between {self.labels[0]} and {self.labels[-1]}"
+        if self.step is not None:
+            ends = f"{self.labels[0]} and {self.labels[-1]}"
+            return f"a number between {ends}, in steps of {self.step:g}"
         return f"one of: {', '.join(self.labels)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the scale as in a rubric.toml, for `from_json`."""
         if self.is_integer:
             return {"low": int(self.labels[0]), "high": int(self.labels[-1])}
+        if self.step is not None:
+            return {"low": self.low, "high": self.high, "step": self.step}
         return {"labels": list(self.labels)}
 
     @classmethod
     def from_json(cls, facts: Any) -> "Scale":
-        """Read `{low, high}` or `{labels}`; raises ScaleError for anything else."""
+        """Read `{low, high}`, perhaps with `step`, or `{labels}`; raises ScaleError otherwise."""
         match facts:
             case {"low": low, "high": high} if facts.keys() == {"low", "high"}:
                 return cls.integers(low, high)
+            case {"low": low, "high": high, "step": step} if len(facts) == 3:
+                return cls.numbers(low, high, step)
             case {"labels": list(labels)} if facts.keys() == {"labels"}:
                 return cls.of_labels(labels)
-        raise ScaleError("A scale is {low, high}, two integers, or {labels}, a list from worst up.")
+        raise ScaleError("A scale is {low, high} of integers, {low, high, step} or {labels}.")
 
 
 def _numerals(low: int, high: int) -> tuple[str, ...]:

@@ -31,15 +31,10 @@ from django.db.models.functions import Length
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Vote
 from arena.outcomes import COUNTED, PREFERENCES, mirror
+from judges.core.calibration import panels
 from judges.core.calibration.items import PairItem, ScoreItem, own_side
 from judges.core.calibration.pairs import PairReport, calibrate_pairs, paired_difference
-from judges.core.calibration.panels import (
-    FEWEST_ITEMS,
-    MOST_MEMBERS,
-    measure_panel,
-    panel_items,
-)
-from judges.core.calibration.scores import ScoreReport, calibrate_scores
+from judges.core.calibration.scores import ScoreReport, calibrate_scores, rescale
 from judges.core.calibration.trust import TrustLimits, assess_categories, assess_trust
 from judges.core.rubric import RubricError, load_rubric
 from judges.core.spec import family_of
@@ -74,16 +69,27 @@ DIRECT = Judge.Protocol.DIRECT
 
 
 def measure_labels(
-    *, epoch: Epoch, labels_in: LabelSet, now: datetime, everywhere: bool = False
+    *,
+    epoch: Epoch,
+    labels_in: LabelSet,
+    now: datetime,
+    everywhere: bool = False,
+    scale: tuple[float, float] | None = None,
 ) -> Calibration:
     """Measure a judge on the settled items of a label set, and store the report.
 
     `everywhere`: an administrator lets it decide on trust wherever the judge is not measured.
-    Raises JudgeError where it has settled none of them.
+    `scale`: the lowest and highest of people's scores, to which the judge's are converted. Raises
+    JudgeError where it has settled none of them.
     """
     judgements = epoch.judgements.filter(item__labels_in=labels_in, sample__lt=DRIFT_CHECK_SAMPLES)
     if labels_in.kind == LabelSet.Kind.SCORES:
-        report = _report(calibrate_scores, score_items(epoch, labels_in), judgements)
+        scores = score_items(epoch, labels_in)
+        converted: dict[str, Any] = {}
+        if scale and (own := load_rubric(epoch.judge.rubric).scale):
+            scores = rescale(scores, (own.low, own.high), scale)
+            converted = {"scale": {"judge": [own.low, own.high], "people": list(scale)}}
+        report = _report(calibrate_scores, scores, judgements) | converted
     else:
         items = pair_items(epoch, labels_in)
         report = _report(calibrate_pairs, items, judgements)
@@ -238,21 +244,21 @@ def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, A
     for other in others.select_related("judge").order_by("-pk")[:MOST_LOOKED_AT]:
         other_items = arena_items(other, arena)
         shared = common & {item.key for item in other_items}
-        if len(shared) >= max(FEWEST_ITEMS, MOSTLY * len(common)) and len(judged) < MOST_MEMBERS:
+        if len(shared) >= max(panels.FEWEST_ITEMS, MOSTLY * len(common)):
             judged.append((other, other_items))
             common = shared
-    costs = [_cost_per_pair(one, arena) for one, _ in judged]
-    report = measure_panel(panel_items([own for _, own in judged]), costs)
+    judged = judged[: panels.MOST_MEMBERS]
+    costs = [_cost_per_pair(_judgements_in(one, arena)) for one, _ in judged]
+    report = panels.measure_panel(panels.panel_items([own for _, own in judged]), costs)
     if report is None:
         return None
-    judges = {"judges": [one.pk for one, _ in judged], "names": [str(one) for one, _ in judged]}
-    return report.to_json() | judges | {"fitted_until": fitted_until}
+    found = {"judges": [one.pk for one, _ in judged], "names": [str(one) for one, _ in judged]}
+    return report.to_json() | found | {"fitted_until": fitted_until}
 
 
-def _cost_per_pair(epoch: Epoch, arena: Arena) -> float:
-    """Return what a judge cost for each pair it was asked about in the arena, in nano-dollars."""
-    judgements = _judgements_in(epoch, arena).exclude(state__in=Judgement.UNSETTLED)
-    return float(summarise_costs(judgements)["cost"]) / max(1, judgements.count())
+def _cost_per_pair(judgements: QuerySet[Judgement]) -> float:
+    settled = judgements.exclude(state__in=Judgement.UNSETTLED)
+    return float(summarise_costs(settled)["cost"]) / max(1, settled.count())
 
 
 # -- Judges of the same model ----------------------------------------------------------------------

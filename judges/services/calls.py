@@ -138,7 +138,8 @@ def _parse(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> Re
     text, cut_off, shown = reply.text, reply.cut_off, len(subject.shown)
     if spec.rubric.verdict != "line":
         return _parse_own_form(spec, call, reply)
-    labels = spec.rubric.scale.labels if spec.rubric.scale else ()
+    spellings = spec.rubric.scale.spellings if spec.rubric.scale else {}
+    labels = tuple(spellings)
     if not call.turn and wants_schema(spec, subject) and text.lstrip().startswith(("{", "```")):
         protocol = cast(ProtocolName, spec.protocol)
         parsed = parse_structured(text, protocol, labels=labels, n=shown, cut_off=cut_off)
@@ -168,8 +169,9 @@ def _verdict_of(spec: JudgeSpec, parsed: ReadReply) -> dict[str, object] | None:
         return stored_verdict(spec.rubric.items, parsed.met)
     if parsed.order is not None:
         return {"order": [list(group) for group in parsed.order]}
-    if parsed.label is not None and spec.rubric.scale is not None:
-        return {"label": parsed.label, "score": spec.rubric.scale.score_of(parsed.label)}
+    if parsed.label is not None and (scale := spec.rubric.scale) is not None:
+        label = scale.spellings[parsed.label]
+        return {"label": label, "score": scale.score_of(label)}
     return None
 
 

@@ -1,5 +1,6 @@
 """`manage.py calibrate`, with the queue worked off by a stand-in."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from arena.calls.models import Call
 from arena.models import Arena, Run, Vote
 from judges.models import Calibration, Judge, Label, LabelSet
 from tests.factories import make_arena, make_person
-from tests.judges.fake_server import FakeServer, fails, prefers
+from tests.judges.fake_server import FakeServer, Sent, completion, fails, nonce_of, prefers
 from tests.judges.helpers import (
     LOCAL,
     answer_verdicts,
@@ -163,6 +164,28 @@ def test_self_preference_is_measured_without_a_vote(local: FakeServer) -> None:
 
 
 @pytest.mark.usefixtures("worker")
+def test_scores_are_converted_to_the_scale_of_people(tmp_path: Path, local: FakeServer) -> None:
+    rows = [
+        {"prompt": f"Why {i}?", "response": f"So {i}.", "score": 10 * (i % 4) + 10}
+        for i in range(8)
+    ]
+
+    def answer(body: dict[str, Any]) -> Sent:
+        number = int(re.findall(r"Why (\d+)", body["messages"][1]["content"])[0])
+        return completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {number % 4 + 1}")
+
+    local.otherwise = answer_verdicts(answer)
+    path, judge = write_labels(tmp_path, rows), f"{LOCAL}@score-1-4"
+    calibrate("--labels", path, judge=judge)
+    calibrate("--labels", path, "--scale", "10", "40", judge=judge)
+    before, after = Calibration.objects.order_by("pk").values_list("report", flat=True)
+    assert before["against_all"]["mean_absolute_error"] > 20
+    assert after["against_all"]["mean_absolute_error"] == pytest.approx(0)
+    assert after["scale"] == {"judge": [1.0, 4.0], "people": [10.0, 40.0]}
+    assert "scale" not in before
+
+
+@pytest.mark.usefixtures("worker")
 def test_switches_make_another_judge(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = answer_verdicts(prefers("GOOD"))
     calibrate("--labels", labels(tmp_path, 6), judge=LOCAL)
@@ -201,6 +224,9 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
         (["--arena", "x", "--cap=-1"], "must be an amount of dollars"),
         (["--labels", "x", "--no-votes"], "--no-votes works with --arena only"),
         (["--arena", "x", "--everywhere"], "--everywhere works with --labels only"),
+        (["--arena", "x", "--scale", "1", "5"], "--scale works with --labels only"),
+        (["--labels", "x", "--scale", "1", "inf"], "two finite numbers"),
+        (["--labels", "x", "--scale", "5", "1"], "the lowest and the highest"),
         (["--arena", "x", "--examples=2"], "--examples needs --examples-from"),
         (["--arena", "x", "--examples=2", "--seed=a"], "--seed is a whole number"),
         ([], "one of the arguments"),

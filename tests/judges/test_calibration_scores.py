@@ -9,7 +9,7 @@ from statistics import correlation, mean
 import pytest
 from hypothesis import given, settings
 
-from judges.core.calibration.scores import calibrate_scores
+from judges.core.calibration.scores import calibrate_scores, rescale
 from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.helpers import score_item, score_items
 
@@ -145,3 +145,16 @@ BAD = [
 def test_bad_items_are_refused_with_a_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_scores_are_converted_to_the_scale_of_people():
+    items = [
+        score_item(i, [1.0 + i % 4], 10.0 * (i % 4) / 3, repeats=(None, 5.0)) for i in range(8)
+    ]
+    plain = report(items)
+    found = report(rescale(items, (0.0, 10.0), (1.0, 4.0)))
+    assert found.against_all.mean_absolute_error == pytest.approx(0)
+    assert plain.against_all.mean_absolute_error > 2
+    assert found.against_all.pearson.value == pytest.approx(plain.against_all.pearson.value)
+    assert rescale(items, (0.0, 10.0), (1.0, 4.0))[0].repeats == (None, 2.5)
+    assert rescale([score_item(1, [2.0], None)], (0.0, 10.0), (1.0, 4.0))[0].score is None

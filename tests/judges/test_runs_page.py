@@ -1,16 +1,29 @@
 """An arena's runs of judges, newest first, for everybody to read."""
 
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Run
+from arena.models import Arena, Response, Run
 from arena.services.comparisons import order_people_run
-from tests.factories import make_arena
-from tests.judges.helpers import hide_arena, order, page_text, signed_in, work_off
+from judges.services.calibration import measure_arena
+from tests.factories import make_arena, make_person
+from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
+from tests.judges.helpers import (
+    epoch_of,
+    hide_arena,
+    issue_pair,
+    order,
+    page_text,
+    signed_in,
+    vote_on,
+    work_off,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -121,3 +134,69 @@ def test_staff_is_offered_an_order_in_each_arena(client: Client) -> None:
 def test_without_a_judge_the_runs_of_arenas_are_linked(client: Client) -> None:
     arena = make_arena()
     assert reverse("judge_runs", args=[arena.slug]) in page_text(client, reverse("judges"))
+
+
+# -- Planted faults --------------------------------------------------------------------------------
+
+ITEMS = 48
+FAULTY = {
+    "good": "",
+    "first": "The order of the answers changes its verdict on 100.0 % of",
+    "longer": "Its lift over length alone is +0.0 points: no better than length.",
+    "timid": "It has a result on 50.0 % of 48 items: less than the 70 % required.",
+}
+
+
+def planted(body: dict[str, Any]) -> Sent:
+    """A judge that is right, and three with a fault, by the name of the model."""
+    if is_probe(body):
+        return completion("Yes.")
+    judge, asked = body["model"].split("-")[0], body["messages"][1]["content"]
+    shown = dict(re.findall(r"<answer-([ab])-\w+>\n(.*?)\n</", asked, re.DOTALL))
+    number = int(re.findall(r"Question (\d+)\?", asked)[0])
+    if judge == "timid" and number % 4 < 2:
+        return completion("I'm sorry, but I can't assist with that.")
+    better = "a" if f"{number}-0 of" in shown["a"] else "b"
+    if judge == "first":
+        better = "a"
+    if judge == "longer":
+        better = max(shown, key=lambda letter: len(shown[letter]))
+    return completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {better.upper()}")
+
+
+def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
+    local: FakeServer, settings: Any
+) -> None:
+    settings.STOP_HOPELESS_JUDGES = False  # or the first would not be asked about all
+    arena, people = make_arena(2, ITEMS), [make_person() for _ in range(3)]
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        answers = list(prompt.responses.order_by("pk"))
+        padded = answers[number // 2 % 2]
+        Response.objects.filter(pk=padded.pk).update(text=padded.text + " Well, well." * 9)
+        for person in people:
+            turned = number % 2 == 0
+            vote_on(
+                issue_pair(arena, person, number, turned=turned),
+                person,
+                "right" if turned else "left",
+            )
+    local.otherwise = planted
+    boss = signed_in("boss", staff=True)
+    for judge in FAULTY:
+        name = f"local:{judge}-7b-2024-07-01"
+        work_off(order(arena, name, per_pair=ITEMS))
+        assert (
+            f"{name}@pairwise</a>" in page_text(boss, url(arena)).split("Not measured here yet")[1]
+        )
+        measure_arena(epoch=epoch_of(name), arena=arena, now=timezone.now())
+    html = page_text(boss, url(arena))
+    assert "Not measured here yet" not in html
+    trust = html.split("Which judges can be trusted here")[1].split("What judges reach together")[0]
+    rows = re.findall(r"<tr>.*?</tr>", trust, re.DOTALL)[1:]
+    assert len(rows) == len(FAULTY)
+    assert "good-7b" in rows[0]
+    for judge, reason in FAULTY.items():
+        [row] = [one for one in rows if f"{judge}-7b" in one]
+        failed = row.split("<details")[0]
+        assert ("> Trusted <" in failed) == (judge == "good"), judge
+        assert reason in failed, judge

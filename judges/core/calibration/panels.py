@@ -208,12 +208,11 @@ def measure_panel(
         ways.append(("majority", everybody, [most(item.verdicts) for item in items], sum(costs)))
     ways.append(("weighted", everybody, _out_of_fold(items), sum(costs)))
     for first, second in permutations(everybody, 2):
-        if costs[first] < costs[second]:
+        asked = sum(item.verdicts[first] is None for item in items) / len(items)
+        if asked and costs[first] < costs[second]:
             verdicts = [item.verdicts[first] or item.verdicts[second] for item in items]
-            asked = sum(item.verdicts[first] is None for item in items) / len(items)
-            ways.append(
-                ("cascade", (first, second), verdicts, costs[first] + asked * costs[second])
-            )
+            cost = costs[first] + asked * costs[second]
+            ways.append(("cascade", (first, second), verdicts, cost))
     hits = [
         [_hits(item, verdict) for item, verdict in zip(items, way[2], strict=True)] for way in ways
     ]

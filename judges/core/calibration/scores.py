@@ -95,6 +95,21 @@ def _test(rows: Sequence[Row]) -> AnnotatorTest:
     return annotator_test(people, [row[2] for row in rows], [row[3] for row in rows])
 
 
+def rescale(
+    items: Iterable[ScoreItem], own: tuple[float, float], people: tuple[float, float]
+) -> list[ScoreItem]:
+    """Convert the judge's scores from its own scale to people's: (low, high) to (low, high)."""
+    slope = (people[1] - people[0]) / (own[1] - own[0])
+
+    def convert(score: float | None) -> float | None:
+        return None if score is None else people[0] + (score - own[0]) * slope
+
+    return [
+        replace(item, score=convert(item.score), repeats=tuple(map(convert, item.repeats)))
+        for item in items
+    ]
+
+
 # -- Calibration on scores -------------------------------------------------------------------------
 
 NO_SCORE = "There is no label on an item that the judge has scored."

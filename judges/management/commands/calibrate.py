@@ -1,6 +1,7 @@
 """`manage.py calibrate`: measure a judge against human labels, human votes or honeypots."""
 
 from argparse import ArgumentParser
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,13 @@ class Command(BaseCommand):
             help="let these labels decide whether the judge is trusted in every arena where it is "
             "not measured",
         )
+        add(
+            "--scale",
+            nargs=2,
+            type=float,
+            metavar=("LOW", "HIGH"),
+            help="the scale of people's scores, to which the judge's are converted",
+        )
         add("--cap", type=dollars_argument, metavar="USD", help="spending cap in dollars")
         add("--dry-run", action="store_true", help="print the quote and start nothing")
         add("--no-wait", action="store_true", help="start the run in the background")
@@ -126,9 +134,12 @@ class Command(BaseCommand):
             return None
         if options["honeypots"]:
             return measure_honeypots(epoch=epoch, labels_in=labels_in, now=timezone.now())
-        everywhere = options["everywhere"]
         return measure_labels(
-            epoch=epoch, labels_in=labels_in, now=timezone.now(), everywhere=everywhere
+            epoch=epoch,
+            labels_in=labels_in,
+            now=timezone.now(),
+            everywhere=options["everywhere"],
+            scale=tuple(options["scale"]) if options["scale"] else None,
         )
 
     def _items(
@@ -274,6 +285,10 @@ def _check_numbers(options: dict[str, Any]) -> None:
         raise CommandError("--limit must be at least 1.")
     if options["everywhere"] and not options["labels"]:
         raise CommandError("--everywhere works with --labels only.")
+    if options["scale"] and not (options["labels"] and isfinite(options["scale"][1])):
+        raise CommandError("--scale works with --labels only, and takes two finite numbers.")
+    if options["scale"] and not -inf < options["scale"][0] < options["scale"][1]:
+        raise CommandError("--scale takes the lowest and the highest score, in this order.")
     if options["no_votes"] and not options["arena"]:
         raise CommandError("--no-votes works with --arena only.")
     if options["examples"] is not None and not options["seed"].lstrip("-").isdecimal():
