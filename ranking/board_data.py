@@ -29,6 +29,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.tallies import pair_battles
 
 LARGEST_ID = 2**63 - 1
+CONTROLLED = "style"
 SCRIPTED_NOTICE = "Demo only: these votes come from a script, not real judges."
 KINDS_OF_MODELS = {
     Raters.JUDGES.value: [Rater.Kind.JUDGE],
@@ -45,7 +46,7 @@ RISING = {"rank", "name", "price", "seconds", "lead"}
 PAGES = {
     "board": "Leaderboard",
     "categories": "Categories",
-    "win_matrix": "Win matrix",
+    "price": "Price and speed",
     "compare": "Head to head",
     "history": "History",
     "side_by_side": "People and judges",
@@ -222,12 +223,14 @@ class Findings:
 class BoardQuery:
     """The board that a reader asks for; unknown URL parameters are ignored.
 
-    Empty `raters` means the first board that has votes, starting with human votes.
+    Empty `raters` means the first board that has votes, starting with human votes. `style`: ranked
+    by style-controlled scores, on the pages that offer it.
     """
 
     raters: str = ""
     category: str = ""
     sort: str = "rank"
+    style: bool = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "BoardQuery":
@@ -236,6 +239,7 @@ class BoardQuery:
             raters if raters in Counted.values else "",
             parameters.get("category", "").replace("\0", ""),
             sort if sort.removeprefix("-") in SORTS else "rank",
+            parameters.get("control", "") == CONTROLLED,
         )
 
     @classmethod
@@ -245,14 +249,16 @@ class BoardQuery:
 
     def address(self, slug: str, page: str = "board", **changes: str) -> str:
         """The URL of a page about this board, with its parameters updated by `changes`."""
-        parameters = {"raters": self.raters, "category": self.category, "sort": self.sort} | changes
+        parameters = {"raters": self.raters, "category": self.category, "sort": self.sort}
+        parameters |= {"control": CONTROLLED if self.style else ""} | changes
         if parameters["sort"] == "rank":
             del parameters["sort"]
         query = urlencode({name: value for name, value in parameters.items() if value})
         return reverse(page, args=[slug]) + (f"?{query}" if query else "")
 
     def key(self, page: str) -> str:
-        return f"{page}|{self.raters}|{self.sort}|{self.category}"
+        styled = "-styled" if self.style else ""
+        return f"{page}{styled}|{self.raters}|{self.sort}|{self.category}"
 
 
 @dataclass(frozen=True)

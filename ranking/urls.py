@@ -14,6 +14,7 @@ urlpatterns = [
     path("a/<slug:slug>/side-by-side/", boards.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", boards.history, name="history"),
     path("a/<slug:slug>/categories/", categories.categories, name="categories"),
+    path("a/<slug:slug>/price/", boards.price, name="price"),
     path("a/<slug:slug>/entries/", boards.entries, name="entries"),
     path("a/<slug:slug>/exports/", boards.exports, name="exports"),
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),

@@ -188,6 +188,24 @@ def lead(
     return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
 
+def style_lead(plain: Sequence[BoardStanding], styled: Sequence[BoardStanding]) -> str:
+    """Whether somebody else scores highest once style is controlled for, and who has no score."""
+
+    def first(rows: Sequence[BoardStanding]) -> str:
+        return join_names(sorted(row.name for row in rows if row.standing.rank == 1))
+
+    before, after = first(plain), first(styled)
+    if before == after:
+        says = f"With style controlled for, {after} still scores highest."
+    else:
+        says = f"With style controlled for, {after} scores highest instead of {before}."
+    without = len(plain) - len(styled)
+    if without:
+        has = "candidate has" if without == 1 else "candidates have"
+        says += f" {without:,} {has} no style-controlled score."
+    return says
+
+
 def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
     if leader is not None:
         return "only by the newest votes, which the intervals don’t include yet"

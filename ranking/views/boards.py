@@ -1,10 +1,12 @@
 """Boards as pages and files, and the pages beside them."""
 
 from collections.abc import Callable, Set
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
@@ -25,9 +27,15 @@ from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
 from ranking.models import Counted
-from ranking.views.compare import clean_order, compare_context, side_by_side_context
+from ranking.views.compare import (
+    clean_order,
+    clean_show,
+    compare_context,
+    matrix_context,
+    side_by_side_context,
+)
 from ranking.views.history import history_context, parse_candidates
-from ranking.views.matrix import clean_show, matrix_context
+from ranking.views.price import clean_by, price_context
 from ranking.views.standings import TableQuery, table_context
 
 
@@ -49,8 +57,8 @@ def board_context(
         "raters_links": view.raters_links(**table.parameters(q="", rows="")),
         "category_links": view.category_links(**table.parameters(q="", rows="")),
         "page_links": view.page_links("board"),
-        "csv_url": view.address("board_csv"),
-        "json_url": view.address("board_json"),
+        "csv_url": view.address("board_csv", control=""),
+        "json_url": view.address("board_json", control=""),
         "methodology_url": view.address("methodology", sort="rank"),
         "cluster_sentence": wording.cluster_sentence(settings, query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),
@@ -131,7 +139,7 @@ def _send_board(
     make: Callable[[BoardView], str],
 ) -> HttpResponseBase:
     """Send the requested board as a file."""
-    query = BoardQuery.of(request.GET)
+    query = replace(BoardQuery.of(request.GET), style=False)
     return send_stored(
         request, slug, query.key(form), content_type, lambda arena: make(read_board(arena, query))
     )
@@ -172,21 +180,31 @@ def exports(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 @require_safe
 def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
-    query, show = BoardQuery.unsorted(request.GET), clean_show(request.GET.get("show", ""))
-
-    def make(arena: Any) -> str:
-        context = matrix_context(read_published(arena, query), show)
-        return render_to_string("ranking/matrix.html", context)
-
-    return send_stored(request, slug, query.key(f"matrix-{show}"), HTML, make)
+    """The matrix is part of the page "Head to head" now."""
+    arena = find_arena(slug, actor_of(request))
+    response = redirect("compare", slug=arena.slug, permanent=True)
+    response["Location"] += f"?{request.GET.urlencode()}" if request.GET else ""
+    return response
 
 
 @require_safe
 def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Two candidates, or the matrix of all until two are chosen; only the latter is stored."""
+    query, pair = BoardQuery.unsorted(request.GET), ChosenPair.of(request.GET)
+    show, show_all = clean_show(request.GET.get("show", "")), request.GET.get("rows") == "all"
+
+    def make(arena: Any) -> str:
+        board = read_published(arena, query)
+        context = compare_context(board, pair, request.GET.get("page", "1"))
+        if pair.a is None or pair.b is None:
+            context |= matrix_context(board, show, show_all)
+        return render_to_string("ranking/compare.html", context)
+
+    if pair.a is None and pair.b is None:
+        key = f"compare-{show}{'-all' if show_all else ''}"
+        return send_stored(request, slug, query.key(key), HTML, make)
     arena = find_arena(slug, actor_of(request))
-    board = read_published(arena, BoardQuery.unsorted(request.GET))
-    context = compare_context(board, ChosenPair.of(request.GET), request.GET.get("page", "1"))
-    return send_template(request, "ranking/compare.html", context, private=arena.is_private)
+    return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
 
 
 @require_safe
@@ -198,6 +216,20 @@ def side_by_side(request: HttpRequest, slug: str) -> HttpResponseBase:
         return render_to_string("ranking/side_by_side.html", context)
 
     return send_stored(request, slug, query.key(f"side-by-side-{order}"), HTML, make)
+
+
+@require_safe
+def price(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Scores against price or speed."""
+    query, by = (
+        replace(BoardQuery.of(request.GET), sort="rank"),
+        clean_by(request.GET.get("by", "")),
+    )
+
+    def make(arena: Any) -> str:
+        return render_to_string("ranking/price.html", price_context(read_board(arena, query), by))
+
+    return send_stored(request, slug, query.key(f"price-{by}"), HTML, make)
 
 
 @require_safe

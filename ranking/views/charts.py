@@ -1,9 +1,12 @@
-"""Layout of the SVG charts: a scale of scores, and lines over time. Templates draw them."""
+"""Layout of the SVG charts: a scale of scores, lines over time, and scores against a price or time.
+
+Templates draw them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from math import ceil, floor
+from math import ceil, floor, log10
 
 SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
 STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000)
@@ -57,6 +60,10 @@ class ScoreScale:
 
     def percent(self, value: float) -> str:
         return f"{100 * (value - self.low) / (self.high - self.low):.2f}%"
+
+    def y(self, value: float) -> float:
+        """The vertical position, in px from the top of a chart."""
+        return round(HEIGHT * (self.high - value) / (self.high - self.low), 1)
 
     def ticks(self) -> list[Tick]:
         """Round numbers inside the scale, at most MAX_TICKS of them."""
@@ -146,7 +153,7 @@ def line_chart(series: Sequence[Series], band: bool = False) -> LineChart | None
     return LineChart(
         lines=[_line(frame, i, scored[i], ends[i], labels[i]) for i in range(len(scored))],
         bands=[piece for line in scored for piece in _bands(frame, line)] if band else [],
-        rows=frame.rows(),
+        rows=_score_ticks(frame.scale),
         columns=_columns(times[0], times[-1]),
         says=" ".join(_series_text(line) for line in scored),
     )
@@ -173,17 +180,14 @@ class _Frame:
     def y(self, value: float | None) -> float:
         """The vertical position, in px from the top."""
         assert value is not None
-        share = (self.scale.high - value) / (self.scale.high - self.scale.low)
-        return round(HEIGHT * share, 1)
-
-    def rows(self) -> list[LineTick]:
-        return [
-            LineTick(f"{self.y(tick.label):g}", str(tick.label), False)
-            for tick in self.scale.ticks()
-        ]
+        return self.scale.y(value)
 
     def point(self, at: datetime, value: float | None) -> str:
         return f"{WIDTH * self.x(at):.1f},{self.y(value):g}"
+
+
+def _score_ticks(scale: ScoreScale) -> list[LineTick]:
+    return [LineTick(f"{scale.y(tick.label):g}", str(tick.label), False) for tick in scale.ticks()]
 
 
 def spread(places: Sequence[float], gap: float, height: float) -> list[float]:
@@ -282,3 +286,199 @@ def _last(series: Series) -> ScoreAt:
 def _series_text(series: Series) -> str:
     known = [moment.score for moment in series.moments if moment.score is not None]
     return f"{series.label}: from {known[0]:.0f} to {known[-1]:.0f}."
+
+
+# -- Scores against a price or a time --------------------------------------------------------------
+
+LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed
+LETTER, GAP = 7.2, 9  # px of a letter, and between a dot and its label
+MOST_LABELS = 40
+WIDE = 20  # values that differ more than this many times stand on a logarithmic scale
+AXIS = (1, 2, 3, 5)  # first digits of round numbers
+
+
+@dataclass(frozen=True)
+class ScatterPoint:
+    """A candidate: its score, the interval if there is one, and what the score costs."""
+
+    name: str
+    url: str
+    value: float
+    score: float
+    low: float | None
+    high: float | None
+    says: str
+
+
+@dataclass(frozen=True)
+class ScatterLabel:
+    x: str
+    dx: int
+    y: float
+    anchor: str
+
+
+@dataclass(frozen=True)
+class PlottedPoint:
+    """`x` in percent, the rest in px from the top; labels are None where there is no room."""
+
+    point: ScatterPoint
+    short: str
+    is_best: bool
+    x: str
+    y: float
+    top: float | None
+    bottom: float | None
+    on_laptop: ScatterLabel | None
+    on_phone: ScatterLabel | None
+
+
+@dataclass(frozen=True)
+class ScatterChart:
+    """`frontier`: corners of the line of the best scores for each value, in a box of WIDTH."""
+
+    points: list[PlottedPoint]
+    frontier: str
+    rows: list[LineTick]
+    columns: list[LineTick]
+    is_log: bool
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def frontier(points: Sequence[ScatterPoint]) -> set[str]:
+    """The addresses of the points that no other beats: at least as good for at most as much, and
+    better in one of the two."""
+    return {
+        point.url
+        for point in points
+        if not any(
+            other.score >= point.score
+            and other.value <= point.value
+            and (other.score, other.value) != (point.score, point.value)
+            for other in points
+        )
+    }
+
+
+def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
+    """Lay out scores against values; None without two points."""
+    if len(points) < 2:
+        return None
+    scale = ScoreScale.around([end for p in points for end in (p.score, p.low, p.high)])
+    axis = _ValueAxis.around([point.value for point in points])
+    best = frontier(points)
+    # The best points are named first: where there is no room, others go without a label.
+    order = sorted(points, key=lambda point: (point.url not in best, -point.score))
+    places = [(axis.share(point.value), scale.y(point.score)) for point in order]
+    names = [shorten(point.name, SHORT) for point in order]
+    wide = _place_labels(places, names, LAPTOP)
+    narrow = _place_labels(places, names, PHONE)
+    corners = sorted((axis.share(p.value), scale.y(p.score)) for p in points if p.url in best)
+    return ScatterChart(
+        points=[
+            PlottedPoint(
+                point,
+                names[i],
+                point.url in best,
+                f"{100 * x:.2f}%",
+                y,
+                None if point.high is None else scale.y(point.high),
+                None if point.low is None else scale.y(point.low),
+                wide[i],
+                narrow[i],
+            )
+            for i, (point, (x, y)) in enumerate(zip(order, places, strict=True))
+        ],
+        frontier=_steps(corners),
+        rows=_score_ticks(scale),
+        columns=axis.ticks(),
+        is_log=axis.is_log,
+    )
+
+
+@dataclass(frozen=True)
+class _ValueAxis:
+    low: float
+    high: float
+    is_log: bool
+
+    @classmethod
+    def around(cls, values: Sequence[float]) -> "_ValueAxis":
+        low, high = min(values), max(values)
+        if low > 0 and high / low > WIDE:
+            return cls(log10(low) - 0.1, log10(high) + 0.1, True)
+        margin = (high - low) * 0.06 or high * 0.1 or 1.0
+        return cls(max(low - margin, 0.0), high + margin, False)
+
+    def share(self, value: float) -> float:
+        """The horizontal position, from 0 to 1."""
+        at = log10(value) if self.is_log else value
+        return (at - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[LineTick]:
+        values = self._round_numbers()
+        return [
+            LineTick(f"{100 * self.share(v):.2f}%", f"{v:g}", i % 2 == 1)
+            for i, v in enumerate(values)
+        ]
+
+    def _round_numbers(self) -> list[float]:
+        if not self.is_log:
+            width = self.high - self.low
+            power = 10.0 ** floor(log10(width / MAX_LINE_TICKS))
+            step = next(s * power for s in (1, 2, 5, 10) if width / (s * power) <= MAX_LINE_TICKS)
+            first, last = ceil(self.low / step), floor(self.high / step)
+            return [round(step * n, 12) for n in range(first, last + 1)]
+        powers = range(floor(self.low), ceil(self.high) + 1)
+        digits = AXIS if self.high - self.low < 2 else (1,)
+        values = [digit * 10.0**power for power in powers for digit in digits]
+        return [v for v in values if self.low <= log10(v) <= self.high]
+
+
+def _steps(corners: Sequence[tuple[float, float]]) -> str:
+    """A staircase from the cheapest of the best to the best of all."""
+    points: list[str] = []
+    for i, (x, y) in enumerate(corners):
+        if i:
+            points.append(f"{WIDTH * x:.1f},{corners[i - 1][1]:g}")
+        points.append(f"{WIDTH * x:.1f},{y:g}")
+    return " ".join(points)
+
+
+def _place_labels(
+    places: Sequence[tuple[float, float]], names: Sequence[str], width: int
+) -> list[ScatterLabel | None]:
+    """A label beside or above each dot where it covers no other label and no dot."""
+    taken = [(width * x - 5, y - 6, width * x + 5, y + 6) for x, y in places]
+    labels: list[ScatterLabel | None] = []
+    for (x, y), name in zip(places, names, strict=True):
+        label = None
+        if len(labels) < MOST_LABELS:
+            for anchor, dx, dy in (
+                ("start", GAP, 0),
+                ("end", -GAP, 0),
+                ("middle", 0, -16),
+                ("middle", 0, 16),
+            ):
+                box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
+                own = (width * x - 5, y - 6, width * x + 5, y + 6)
+                inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
+                if inside and not any(_overlap(box, one) for one in taken if one != own):
+                    label = ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor)
+                    taken.append(box)
+                    break
+        labels.append(label)
+    return labels
+
+
+Box = tuple[float, float, float, float]
+
+
+def _box(x: float, y: float, width: float, anchor: str) -> Box:
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return left, y - 8, left + width, y + 8
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,10 +1,12 @@
-"""The compare page of two candidates, and all boards of an arena side by side."""
+"""Head to head: two candidates, or the win matrix of all; and all boards side by side."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from math import isnan
 from typing import Any
 
+import numpy as np
 from django.http import Http404
 
 from arena.models import Candidate
@@ -20,6 +22,7 @@ from ranking.comparison import (
     ChosenPair,
     DifferenceBoard,
     PublishedBoard,
+    PublishedPairs,
     comparisons_url,
     read_pairs,
     standings_with_candidates,
@@ -27,7 +30,11 @@ from ranking.comparison import (
 )
 from ranking.models import Counted, Snapshot, Standing
 from ranking.record import VoteFilters
+from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.stats.differences import Lead
+from ranking.templatetags.ranking_tags import percent
+from ranking.views.charts import shorten
+from ranking.votes import Floats, Ints
 from ranking.wording import Remark
 
 # -- Two candidates --------------------------------------------------------------------------------
@@ -54,6 +61,7 @@ def compare_context(board: PublishedBoard, pair: ChosenPair, page: str) -> dict[
         "snapshot": board.snapshot,
         "a_chosen": a_chosen,
         "b_chosen": pair.b or _best_besides(board, a_chosen),
+        "all_url": board.address("compare"),
         "same": len(sides) == 2 and pair.a == pair.b,
         "page_links": board.page_links("compare"),
         "raters_links": board.raters_links("compare", **parameters),
@@ -131,6 +139,150 @@ def _list_votes(
         "newer_url": page_url(votes.number - 1) if votes.has_previous() else "",
         "older_url": page_url(votes.number + 1) if votes.has_next() else "",
     }
+
+
+# -- The win matrix: everybody against everybody, actual and predicted -----------------------------
+
+MOST_ROWS = 100  # and columns; nobody can read a larger table
+FIRST_ROWS = 30  # of the table at first
+SHOWS = {"observed": "Actual", "predicted": "Predicted"}
+NAME_LENGTH = 22  # characters of a name that fit a column heading
+SHADE_STEPS = (0.05, 0.12, 0.2, 0.3)  # how far from one half each shade begins
+
+
+def clean_show(show: str) -> str:
+    return show if show in SHOWS else "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """A row's win rate against a column; `says` replaces a missing one."""
+
+    share: str
+    votes: int
+    shade: str
+    url: str
+    says: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A row of the table."""
+
+    standing: Standing
+    name: str
+    short: str
+    cells: list[MatrixCell]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTable:
+    """(K, K) each: the win rates, the votes that they count, all votes, and the CSS classes."""
+
+    share: Floats
+    votes: Ints
+    all_votes: Ints
+    shade: list[list[str]]
+    no_share: str
+
+
+def _parameter(show: str) -> str:
+    return "" if show == "observed" else show
+
+
+def matrix_context(board: PublishedBoard, show: str, show_all: bool = False) -> dict[str, Any]:
+    """The context of `ranking/_matrix.html`; `show` is one of SHOWS."""
+    pairs = read_pairs(board)
+    rows = "all" if show_all else ""
+
+    def address(show: str, rows: str) -> str:
+        return board.address("compare", show=_parameter(show), rows=rows)
+
+    n_shown = MOST_ROWS if show_all else FIRST_ROWS
+    return {
+        "show": show,
+        "lines": _rows(board, pairs, show, n_shown) if pairs else [],
+        "n_candidates": len(board.standings),
+        "all_rows_url": "" if show_all else address(show, "all"),
+        "show_links": choice_links(SHOWS.items(), show, lambda value: address(value, rows)),
+        "raters_links": board.raters_links("compare", show=_parameter(show)),
+        "category_links": board.category_links("compare", show=_parameter(show)),
+    }
+
+
+def _rows(board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int) -> list[MatrixRow]:
+    """The first `n_shown` candidates in rank order, each against all of them."""
+    table = _table(pairs, show)
+    standings = board.standings[:n_shown]
+    ids = [standing.candidate_id for standing in standings]
+    places = np.searchsorted(pairs.candidates, ids).tolist()
+    opponents = list(zip(places, ids, strict=True))
+    rows = []
+    for i, standing in zip(places, standings, strict=True):
+        name = str(standing.candidate)
+        cells = _cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
+        rows.append(MatrixRow(standing, name, shorten(name, NAME_LENGTH), cells))
+    return rows
+
+
+def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
+    observed = pairs.observed
+    is_predicted = show == "predicted"
+    share = predicted_shares(pairs.theta) if is_predicted else observed.share
+    all_votes = np.zeros((len(pairs.candidates),) * 2, np.int64)
+    first = np.searchsorted(pairs.candidates, pairs.counts.key("first"))
+    second = np.searchsorted(pairs.candidates, pairs.counts.key("second"))
+    all_votes[first, second] = pairs.counts.votes
+    return MatrixTable(
+        share=share,
+        votes=observed.votes,
+        all_votes=all_votes + all_votes.T,
+        shade=_shades(share if is_predicted else _shrunk(observed)),
+        no_share="not comparable" if is_predicted else "no votes",
+    )
+
+
+def _cells(
+    address: str, i: int, opponents: list[tuple[int, int]], table: MatrixTable
+) -> list[MatrixCell]:
+    """The cells of a row; each links to its votes, if there are any."""
+    share, votes = table.share[i].tolist(), table.votes[i].tolist()
+    all_votes = table.all_votes[i].tolist()
+
+    def without_share(j: int) -> str:
+        if j == i:
+            return "itself"
+        return "both bad" if all_votes[j] and not votes[j] else table.no_share
+
+    return [
+        MatrixCell(
+            share="" if isnan(share[j]) else percent(share[j]),
+            votes=votes[j],
+            shade=table.shade[i][j],
+            url=f"{address}&opponent={pk}#comparisons" if all_votes[j] else "",
+            says=without_share(j),
+        )
+        for j, pk in opponents
+    ]
+
+
+def _shrunk(observed: WinMatrix) -> Floats:
+    """The shares with two wins and two losses added, so that a few votes give little colour.
+
+    This is the centre of the interval of Agresti and Coull 1998 for a share.
+    """
+    shrunk: Floats = (observed.share * observed.votes + 2) / (observed.votes + 4)
+    return shrunk
+
+
+def _shades(share: Floats) -> list[list[str]]:
+    """(K, K) classes: `over-1` to `over-4` above one half, `under-1` to `under-4` below it."""
+    step = np.searchsorted(SHADE_STEPS, np.abs(np.nan_to_num(share, nan=0.5) - 0.5), side="right")
+    steps = range(1, len(SHADE_STEPS) + 1)
+    above = np.array(["", *(f"over-{n}" for n in steps)], object)
+    below = np.array(["", *(f"under-{n}" for n in steps)], object)
+    shades: list[list[str]] = np.where(share > 0.5, above[step], below[step]).tolist()
+    return shades
 
 
 # -- All boards side by side -----------------------------------------------------------------------

@@ -3,6 +3,7 @@ all of these."""
 
 import re
 from collections.abc import Callable, Sequence, Set
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +11,17 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from arena.templatetags.arena_tags import dollars, seconds
-from ranking.board_data import RISING, BoardStanding, BoardView, Findings
+from ranking import wording
+from ranking.board_data import (
+    CONTROLLED,
+    RISING,
+    BoardStanding,
+    BoardView,
+    Findings,
+    StyleScore,
+    sort_rows,
+)
+from ranking.costs import add_wins
 from ranking.templatetags.ranking_tags import (
     NONE,
     elo,
@@ -341,10 +352,41 @@ class ColumnChoice:
     chosen: bool
 
 
+def control_style(view: BoardView) -> BoardView:
+    """The same board, ranked by style-controlled scores if the reader asks for that.
+
+    Candidates without such a score have no rank. Nothing is known about leads, so there are no
+    ranges of ranks and no leads over the next.
+    """
+    if view.snapshot is None or not view.has_style:
+        return replace(view, query=replace(view.query, style=False))
+    if not view.query.style:
+        return view
+    scores = [row.style.score for row in view.ranked if row.style and row.style.score is not None]
+    rows = []
+    for row in view.ranked:
+        standing, style = copy(row.standing), row.style or StyleScore()
+        standing.score, standing.low, standing.high = style.score, style.low, style.high
+        standing.rank = None
+        if style.score is not None:
+            standing.rank = 1 + sum(score > style.score for score in scores)
+        standing.sure_rank_low = standing.sure_rank_high = None
+        rows.append(replace(row, standing=standing, below=None))
+    costs = add_wins(
+        {row.standing.candidate_id: row.value for row in rows},
+        [row.standing for row in rows],
+        view.snapshot.settings["scale"],
+    )
+    rows = [replace(row, value=costs[row.standing.candidate_id]) for row in rows]
+    return replace(view, rows=sort_rows(rows, view.query.sort))
+
+
 def table_context(
     view: BoardView, table: TableQuery, leader: int | None, own_teams: Set[int]
 ) -> dict[str, Any]:
     """The context of `ranking/_standings.html`."""
+    plain, view = view, control_style(view)
+    is_styled = view is not plain and view.query.style
     offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
     chosen = table.columns or [name for name, column in offered.items() if column.shown]
     sorted_by = view.query.sort.removeprefix("-")
@@ -353,11 +395,11 @@ def table_context(
     shown = found if table.show_all or table.selects else found[:MOST_ROWS]
     scale = _scale(view.ranked)
     names = {row.standing.candidate_id: row.name for row in view.rows}
-    tiers = Findings.of(view.snapshot).tiers
+    tiers = () if is_styled else Findings.of(view.snapshot).tiers
     by_tier = {pk: number for number, tier in enumerate(tiers, 1) for pk in tier}
     lines = [
         replace(
-            _row(view, row, scale, names, leader, columns),
+            _row(view, row, scale, names, None if is_styled else leader, columns),
             tier=by_tier.get(row.standing.candidate_id),
         )
         for row in shown
@@ -377,6 +419,9 @@ def table_context(
         "all_url": _address(view, table, rows="all"),
         "clear_url": view.address("board", columns=",".join(table.columns)),
         "filters": _filter_choices(view),
+        "style_url": _style_address(view, table) if view.has_style else "",
+        "is_styled": is_styled,
+        "style_says": wording.style_lead(plain.ranked, view.ranked) if is_styled else "",
         "column_choices": [
             ColumnChoice(name, column.title, name in columns) for name, column in offered.items()
         ],
@@ -386,6 +431,7 @@ def table_context(
                 ("raters", view.query.raters),
                 ("category", view.query.category),
                 ("sort", "" if view.query.sort == "rank" else view.query.sort),
+                ("control", CONTROLLED if view.query.style else ""),
             )
             if value
         ],
@@ -497,6 +543,12 @@ def _address(view: BoardView, table: TableQuery, **changes: str) -> str:
     names = {name: value for name, value in changes.items() if name == "sort"}
     others = {name: value for name, value in changes.items() if name != "sort"}
     return view.address("board", **table.parameters(**others), **names)
+
+
+def _style_address(view: BoardView, table: TableQuery) -> str:
+    """The same table with the style controlled for, or without."""
+    control = "" if view.query.style else CONTROLLED
+    return view.address("board", **table.parameters(), control=control)
 
 
 def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: str) -> Heading:

@@ -317,7 +317,7 @@ def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge
     assert "human votes, from candidate-0’s side" in page
     assert "1–8 of 8" in page
     assert "direct votes" not in page
-    matrix = client.get("/a/support/matrix/?raters=combined").content.decode()
+    matrix = client.get("/a/support/compare/?raters=combined").content.decode()
     assert "Only human votes are shown" in matrix
     assert f"?raters=people&amp;opponent={b}#" in matrix
 

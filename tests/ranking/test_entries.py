@@ -194,7 +194,7 @@ def pages_of(arena: Arena, candidate: Candidate) -> list[str]:
     comparison = arena.votes.filter(comparison__left=candidate)[0].comparison
     return [
         *("/", "/a/support/", "/a/support/results.csv", "/a/support/results.json"),
-        *("/a/support/matrix/", "/a/support/matrix/?show=predicted"),
+        *("/a/support/compare/", "/a/support/compare/?show=predicted"),
         *("/a/support/side-by-side/", "/a/support/history/", "/a/support/methodology/"),
         "/a/support/entries/",
         f"/a/support/history/?candidate={candidate.pk}",

@@ -38,8 +38,8 @@ def addresses(published: Arena, live_server: Any) -> dict[str, str]:
     a, b = (candidate.pk for candidate in published.candidates.order_by("pk")[2:4])
     base = f"{live_server.url}/a/support"
     return {
-        "matrix": f"{base}/matrix/",
-        "predicted": f"{base}/matrix/?show=predicted",
+        "matrix": f"{base}/compare/",
+        "predicted": f"{base}/compare/?show=predicted",
         "compare": f"{base}/compare/",
         "compared": f"{base}/compare/?a={a}&b={b}",
         "history": f"{base}/history/",

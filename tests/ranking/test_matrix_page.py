@@ -14,14 +14,14 @@ from ranking.board_data import BoardQuery, find_arena
 from ranking.comparison import read_pairs, read_published
 from ranking.models import BothBad, SnapshotMatrices
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, get_page, markup, publish
+from tests.ranking.helpers import cast, get_page, markup, publish, words
 
 pytestmark = pytest.mark.django_db
-ADDRESS = "/a/support/matrix/"
+ADDRESS = "/a/support/compare/"
 
 
 def matrix_page(client: Client, query: str = "", slug: str = "support") -> str:
-    return markup(get_page(client, f"/a/{slug}/matrix/{query}"))
+    return markup(get_page(client, f"/a/{slug}/compare/{query}"))
 
 
 def rows_of(page: str) -> list[tuple[str, list[str]]]:
@@ -195,6 +195,14 @@ def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
     assert arena.board_pages.count() == 1
 
 
+def test_the_old_address_leads_to_the_page_with_its_query(client: Client, arena: Arena) -> None:
+    publish(arena)
+    answer = client.get("/a/support/matrix/?show=predicted&category=a%26b")
+    assert answer.status_code == 301
+    assert answer.headers["Location"] == "/a/support/compare/?show=predicted&category=a%26b"
+    assert client.get("/a/nowhere/matrix/").status_code == 404
+
+
 @pytest.mark.slow
 def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     arena = make_arena(105, 1, slug="large")
@@ -203,9 +211,14 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     for i, standing in enumerate(snapshot.standings.order_by("candidate")):
         snapshot.standings.filter(pk=standing.pk).update(score=2000.5 - 7 * i, rank=i + 1)
     _let_all_meet(snapshot.matrices, [candidate.pk for candidate in candidates])
-    packed = client.get("/a/large/matrix/", headers={"Accept-Encoding": "gzip"})
+    first = client.get("/a/large/compare/", headers={"Accept-Encoding": "gzip"})
+    assert len(first.content) < 60_000
+    first_page = matrix_page(client, slug="large")
+    assert "Showing the first 30 of 105 candidates" in words(first_page)
+    assert first_page.count('<th scope="row"') == 30
+    packed = client.get("/a/large/compare/?rows=all", headers={"Accept-Encoding": "gzip"})
     assert len(packed.content) < 150_000
-    page = matrix_page(client, slug="large")
+    page = matrix_page(client, "?rows=all", slug="large")
     assert page.count('<th scope="row"') == 100
     assert "Showing the first 100 of 105 candidates" in page
     assert len(re.findall(r'#comparisons">\d+%<small>of \d+', page)) == 9_900
@@ -225,14 +238,14 @@ def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("n_candidates", "sentence"),
-    [(0, "This arena has no candidates yet."), (1, "itself"), (3, "no votes")],
+    [(0, "this leaderboard has 0"), (1, "this leaderboard has 1"), (3, "no votes")],
 )
 def test_an_arena_without_votes_has_a_clear_page(
     client: Client, n_candidates: int, sentence: str
 ) -> None:
     publish(make_arena(n_candidates, slug="empty"))
     assert sentence in matrix_page(client, slug="empty")
-    assert client.get("/a/empty/matrix/?show=predicted").status_code == 200
+    assert client.get("/a/empty/compare/?show=predicted").status_code == 200
 
 
 def test_page_says_when_board_or_matrices_are_missing(client: Client, arena: Arena) -> None:

@@ -100,7 +100,7 @@ def test_each_category_has_a_page_linked_from_the_board(client: Client, arena: A
     assert "in the category “category-1”" in methodology(client, address)
     board = methodology(client, "/a/support/?category=category-1&sort=votes")
     assert address.replace("&", "&amp;") + "#score" in board
-    assert '/a/support/matrix/?raters=people&amp;category=category-1"' in board
+    assert '/a/support/compare/?raters=people&amp;category=category-1"' in board
     assert client.get("/a/support/methodology/?category=none").status_code == 404
     assert client.get("/a/nowhere/methodology/").status_code == 404
 

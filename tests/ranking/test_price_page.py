@@ -1,0 +1,183 @@
+"""Price and speed: the frontier, the chart and its table; and scores controlled for style."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from arena.models import Arena, Candidate, Response
+from ranking.models import Snapshot
+from ranking.services import leases
+from ranking.views.charts import HEIGHT, ScatterPoint, frontier, scatter_chart
+from tests.factories import make_arena
+from tests.ranking.helpers import get_page, markup, publish, rank_anyway, words
+
+
+def point(name: str, value: float, score: float) -> ScatterPoint:
+    return ScatterPoint(name, f"/{name}/", value, score, score - 30, score + 30, name)
+
+
+def test_the_frontier_is_made_of_those_whom_no_other_beats() -> None:
+    cheap, good, worse, dear = (
+        point("cheap", 1, 900),
+        point("good", 3, 1100),
+        point("worse", 4, 1050),
+        point("dear", 9, 1100),
+    )
+    assert frontier([cheap, good, worse, dear]) == {"/cheap/", "/good/"}
+    twins = [point("a", 2, 1000), point("b", 2, 1000)]
+    assert frontier(twins) == {"/a/", "/b/"}
+
+
+def test_far_prices_stand_on_a_logarithmic_scale() -> None:
+    prices = (0.01, 1, 100)
+    chart = scatter_chart([point(str(price), price, 1000 + price) for price in prices])
+    assert chart is not None
+    assert chart.is_log
+    places = sorted(float(one.x.rstrip("%")) for one in chart.points)
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.05)
+    near = scatter_chart([point("a", 2, 1000), point("b", 3, 1010)])
+    assert near is not None
+    assert not near.is_log
+    assert scatter_chart([point("a", 2, 1000)]) is None
+    free = scatter_chart([point("a", 0, 1000), point("b", 0, 1010)])
+    assert free is not None
+    assert [tick.label for tick in free.columns] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+
+
+def test_labels_cover_neither_one_another_nor_the_edges() -> None:
+    points = [point(f"candidate-{i}", 5 + (i % 4) / 10, 1000 + i) for i in range(30)]
+    chart = scatter_chart(points)
+    assert chart is not None
+    for width, labels in (
+        (960, [one.on_laptop for one in chart.points]),
+        (300, [one.on_phone for one in chart.points]),
+    ):
+        placed = [label for label in labels if label]
+        assert 0 < len(placed) < 30
+        assert len({(label.x, label.dx, label.y) for label in placed}) == len(placed)
+        assert all(0 <= label.y <= HEIGHT for label in placed)
+        assert all(
+            0 <= float(label.x.rstrip("%")) * width / 100 + label.dx <= width for label in placed
+        )
+
+
+@pytest.fixture
+def priced(client: Client) -> Snapshot:
+    """Three candidates in rank order, the second dearer than the first; style turns them round."""
+    arena = make_arena(3, 2, slug="support", name="Support answers")
+    snapshot = publish(arena)
+    costs = (2_000_000, 9_000_000, 1_000_000)
+    standings = list(snapshot.standings.order_by("candidate"))
+    for i, standing in enumerate(standings):
+        standing.rank, standing.score = i + 1, 1100.0 - 100 * i
+        standing.low, standing.high = standing.score - 40, standing.score + 40
+        answers = Response.objects.filter(candidate=standing.candidate_id)
+        answers.update(cost=costs[i], seconds=4 - i)
+    snapshot.standings.bulk_update(standings, ["rank", "score", "low", "high"])
+    scores = {
+        str(standing.candidate_id): {"score": 900.0 + 50 * i, "low": 880.0, "high": 1020.0}
+        for i, standing in enumerate(standings[:2])
+    }
+    snapshot.findings |= {
+        "style": {
+            "features": [{"name": "length", "label": "Length", "coefficient": 1.0}],
+            "scores": scores,
+        }
+    }
+    snapshot.findings["leader"] = standings[0].candidate_id
+    snapshot.save()
+    rank_anyway(arena)
+    leases.drop_pages(arena_id=arena.pk)
+    return snapshot
+
+
+def body_of(page: str) -> list[str]:
+    return [words(row) for row in page.split("<tbody>")[1].split("</tbody>")[0].split("</tr>")[:-1]]
+
+
+@pytest.mark.django_db
+def test_the_chart_and_its_table_show_who_is_best_for_its_price(
+    client: Client, priced: Snapshot
+) -> None:
+    page = get_page(client, "/a/support/price/")
+    rows = body_of(page)
+    assert [row.split()[0] for row in rows] == ["candidate-2", "candidate-0", "candidate-1"]
+    assert ["Best for its price" in row for row in rows] == [True, True, False]
+    assert "$2.00 2 answers 1100 1060–1140" in rows[1]
+    assert page.count("<circle") == 3
+    assert page.count('class="best"') == 2
+    assert len(re.search(r'frontier" points="([^"]+)"', page)[1].split()) == 3  # type: ignore[index]
+    assert "candidate-0: 1100, 95 % interval 1060–1140; $2.00" in page
+    assert "style=" not in page
+
+
+@pytest.mark.django_db
+def test_speed_is_compared_likewise(client: Client, priced: Snapshot) -> None:
+    page = get_page(client, "/a/support/price/?by=seconds")
+    assert [row.split()[0] for row in body_of(page)] == [f"candidate-{i}" for i in (2, 1, 0)]
+    assert page.count('class="best"') == 3
+    assert "Seconds per answer" in words(page)
+    assert 'aria-current="true">Speed' in markup(page)
+
+
+@pytest.mark.django_db
+def test_without_prices_the_page_says_what_is_missing(client: Client) -> None:
+    arena = make_arena(3, 2, slug="support")
+    publish(arena)
+    rank_anyway(arena)
+    assert "No candidate has both a score and a known price" in words(
+        get_page(client, "/a/support/price/")
+    )
+
+
+@pytest.mark.django_db
+def test_names_of_undisclosed_candidates_are_masked(client: Client, priced: Snapshot) -> None:
+    Candidate.objects.filter(name="candidate-1").update(disclosed_at=None, private_until_votes=99)
+    leases.drop_pages(arena_id=priced.board.arena_id)
+    page = get_page(client, "/a/support/price/")
+    assert "candidate-1" not in page
+    assert "Undisclosed" in page
+
+
+# -- Control for style -----------------------------------------------------------------------------
+
+
+def ranks_of(page: str) -> list[tuple[str, str]]:
+    found: list[Any] = re.findall(
+        r'<td class="rank">(\d+).*?<th scope="row" class="name"><a [^>]+>([^<]+)</a>', markup(page)
+    )
+    return found
+
+
+@pytest.mark.django_db
+def test_controlling_for_style_ranks_anew_and_says_who_leads_instead(
+    client: Client, priced: Snapshot
+) -> None:
+    plain = get_page(client, "/a/support/")
+    assert [name for _, name in ranks_of(plain)] == [f"candidate-{i}" for i in range(3)]
+    assert "?raters=people&amp;control=style" in plain
+    page = get_page(client, "/a/support/?control=style")
+    assert ranks_of(page) == [("1", "candidate-1"), ("2", "candidate-0")]
+    assert "candidate-1 scores highest instead of candidate-0. 1 candidate has no" in words(page)
+    assert "Clear leader" not in page
+    assert 'href="/a/support/?raters=people"' in markup(page)
+    chart = get_page(client, "/a/support/price/?control=style")
+    assert [row.split()[0] for row in body_of(chart)] == ["candidate-0", "candidate-1"]
+
+
+@pytest.mark.django_db
+def test_style_changes_nothing_where_there_is_none_to_control_for(
+    client: Client, arena: Arena
+) -> None:
+    publish(arena)
+    page = get_page(client, "/a/support/?control=style")
+    assert "Control for style" not in page
+    assert len(ranks_of(page)) == 3
+
+
+@pytest.mark.django_db
+def test_files_keep_the_scores_as_voted(client: Client, priced: Snapshot) -> None:
+    plain = client.get("/a/support/results.csv").text
+    assert client.get("/a/support/results.csv?control=style").text == plain
