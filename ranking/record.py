@@ -1,7 +1,7 @@
 """A candidate's votes: its record against each opponent, the list, and single comparisons."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -25,11 +25,10 @@ ON_THE_RIGHT = ON_THE_LEFT | {Outcome.LEFT: "lost", Outcome.RIGHT: "won"}
 
 
 @dataclass
-class Against:
-    """A candidate's results against one opponent. `soft_points`: the points of soft verdicts beyond
-    the win, loss or tie that they count as."""
+class Results:
+    """A candidate's results in some votes. `soft_points`: the points of soft verdicts beyond the
+    win, loss or tie that they count as."""
 
-    opponent: Candidate
     won: int = 0
     lost: int = 0
     tie: int = 0
@@ -45,6 +44,26 @@ class Against:
         """Points per vote: a win 1, a tie a half, a soft verdict its preference."""
         points = self.won + self.tie / 2 + self.soft_points
         return points / self.votes if self.votes else None
+
+    def add(self, result: str, n: int, soft: int, points: float | None) -> None:
+        """Add `n` votes of one result, `soft` of which have a preference: in total `points`."""
+        setattr(self, result, getattr(self, result) + n)
+        if soft and result in POINTS:
+            self.soft_points += (points or 0.0) - POINTS[result] * soft
+
+
+@dataclass
+class Against(Results):
+    """The results against one opponent."""
+
+    opponent: Candidate = field(kw_only=True)
+
+
+@dataclass
+class InCategory(Results):
+    """The results on a category's prompts; '' for prompts without one."""
+
+    category: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -90,27 +109,37 @@ def count_record(candidate: Candidate, raters: str) -> list[Against]:
     """The candidate's record in votes by these raters, its most frequent opponents first."""
     others = Candidate.objects.revealed().filter(arena=candidate.arena_id).in_bulk()
     by_opponent: dict[int, Against] = {}
-    for side, other_side, results in (
-        ("left", "right", ON_THE_LEFT),
-        ("right", "left", ON_THE_RIGHT),
-    ):
+    for opponent, *result in _count(candidate, raters, "other"):
+        if opponent in others:  # or it belongs to an import that is still hidden
+            against = by_opponent.setdefault(opponent, Against(opponent=others[opponent]))
+            against.add(*result)
+    return sorted(by_opponent.values(), key=lambda against: (-against.votes, str(against.opponent)))
+
+
+def count_categories(candidate: Candidate, raters: str) -> list[InCategory]:
+    """The same record by the category of the prompt, the best win rate first."""
+    by_category: dict[str, InCategory] = {}
+    for category, *result in _count(candidate, raters, "prompt__category"):
+        name = category or ""
+        by_category.setdefault(name, InCategory(category=name)).add(*result)
+    return sorted(by_category.values(), key=lambda row: (-(row.win_rate or 0.0), row.category))
+
+
+def _count(candidate: Candidate, raters: str, by: str) -> Iterator[tuple[Any, str, int, int, Any]]:
+    """The candidate's votes grouped by a column of the comparison, or by the `other` side: the
+    group, the result, how many votes, how many of them soft, and the points of these."""
+    for side, other, results in (("left", "right", ON_THE_LEFT), ("right", "left", ON_THE_RIGHT)):
+        group = f"comparison__{other if by == 'other' else by}"
         rows = (
             _votes_by(raters)
             .filter(**{f"comparison__{side}": candidate})
-            .values_list(f"comparison__{other_side}", "outcome")
+            .values_list(group, "outcome")
             .annotate(n=Count("pk"), soft=Count("preference"), points=Sum("preference"))
             .order_by()
         )
-        for opponent, outcome, n, soft, points in rows:
-            if opponent not in others:  # belongs to an import that is still hidden
-                continue
-            against = by_opponent.setdefault(opponent, Against(others[opponent]))
-            result = results[outcome]
-            setattr(against, result, getattr(against, result) + n)
-            if soft and result in POINTS:
-                own_points = points if side == "left" else soft - points
-                against.soft_points += own_points - POINTS[result] * soft
-    return sorted(by_opponent.values(), key=lambda against: (-against.votes, str(against.opponent)))
+        for value, outcome, n, soft, points in rows:
+            own_points = points if side == "left" or not soft else soft - points
+            yield value, results[outcome], n, soft, own_points
 
 
 def list_votes(candidate: Candidate, filters: VoteFilters, page: str) -> Page[Any]:

@@ -19,6 +19,7 @@ from arena.services.comparisons import prompt_html, response_html
 from arena.views import raters
 from ranking import record
 from ranking.board_data import LARGEST_ID, BoardQuery, choice_links
+from ranking.costs import read_costs
 from ranking.entries import disclosure_rule
 from ranking.http_cache import send_template
 from ranking.models import Raters, Standing
@@ -59,6 +60,16 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
             (row, _votes_url(shown, raters=filters.raters, opponent=row.opponent.pk))
             for row in record.count_record(shown, filters.raters)
         ],
+        "categories": [
+            (
+                row,
+                _votes_url(shown, raters=filters.raters, category=row.category, result="won"),
+                _votes_url(shown, raters=filters.raters, category=row.category, result="lost"),
+            )
+            for row in record.count_categories(shown, filters.raters)
+            if row.category
+        ],
+        "costs": read_costs(arena, "").get(shown.pk),
         "filters": filters,
         "raters_links": choice_links(
             [(raters, str(Raters(raters).label)) for raters in voters],

@@ -11,7 +11,7 @@ from arena.models import Arena, Candidate, Import, Rater
 from ranking import record
 from ranking.record import VoteFilters
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, get_page, markup, publish
+from tests.ranking.helpers import cast, get_page, markup, publish, words
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,40 @@ def test_the_record_counts_both_sides(arena: Arena) -> None:
         (third, 1, 0, 0, 0),
     ]
     assert against[0].win_rate == pytest.approx(2.5 / 4)
+
+
+def test_the_profile_counts_each_category_and_leads_to_its_votes(
+    client: Client, arena: Arena
+) -> None:
+    arena.votes.all().delete()
+    first, second, _ = arena.candidates.order_by("pk")
+    easy, hard = arena.prompts.order_by("pk")[:2]
+    arena.prompts.filter(pk=easy.pk).update(category="easy & quick")
+    arena.prompts.filter(pk=hard.pk).update(category="hard")
+    make_vote(arena, first, second, "left", easy)
+    make_vote(arena, second, first, "right", easy)
+    make_vote(arena, second, first, "tie", easy)
+    make_vote(arena, second, first, "left", hard)
+    make_vote(arena, first, second, "both_bad", hard)
+    rows = record.count_categories(first, "people")
+    assert [(row.category, row.won, row.lost, row.tie, row.both_bad) for row in rows] == [
+        ("easy & quick", 2, 0, 1, 0),
+        ("hard", 0, 1, 0, 1),
+    ]
+    assert rows[0].win_rate == pytest.approx(2.5 / 3)
+    page = candidate_page(client, first)
+    won = "raters=people&amp;category=easy+%26+quick&amp;result=won#comparisons"
+    assert won in page
+    query = won.removesuffix("#comparisons").replace("&amp;", "&")
+    assert "1–2 of 2" in candidate_page(client, first, f"?{query}")
+
+
+def test_what_answers_cost_is_shown(client: Client, arena: Arena) -> None:
+    candidate = first_of(arena)
+    assert "Cost and speed" not in candidate_page(client, candidate).split("<main")[1]
+    candidate.responses.update(cost=2_500_000, seconds=1.5)
+    page = words(candidate_page(client, candidate))
+    assert "$2.50 per 1,000 answers (8 measured). 1.50 s per answer (8 measured)." in page
 
 
 @pytest.mark.parametrize("value", ["abc", 5, {"a": 1}])
@@ -152,7 +186,7 @@ def test_queries_do_not_grow_with_votes(
     for _ in range(30):
         cast(arena)
     candidate = first_of(arena)
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(14):
         candidate_page(client, candidate)
 
 
