@@ -216,7 +216,7 @@ def test_a_candidates_page_shows_its_history_and_leads_to_it(
     client: Client, old_snapshot: Snapshot, django_assert_max_num_queries: Callable[..., Any]
 ) -> None:
     pk = old_snapshot.standings.all()[0].candidate_id
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(14):
         page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert f'href="/a/support/history/?raters=people&amp;candidate={pk}"' in page
     assert "Score history: People, all prompts" in page
