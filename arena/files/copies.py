@@ -100,8 +100,6 @@ MOST_MEMBERS = 10_000
 # Texts and votes are packed to a fifth or a fiftieth; more is meant to fill the disk.
 MOST_RATIO = 200
 SMALL = 50_000_000  # bytes that may come of any archive
-
-
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -117,13 +115,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _unpack(archive, folder, max(SMALL, path.stat().st_size * MOST_RATIO))
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except BROKEN as error:
             raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
         inside = list(folder.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder

@@ -47,7 +47,6 @@ class BoardEvidence:
     networks: Callable[[], Mapping[int, str]] = dict
     left_out: Callable[[], Mapping[str, int]] = dict
     keeps_named: bool = False
-    keeps_named: bool = False
     capped: CappedRaters = NOBODY
 
     @cached_property
