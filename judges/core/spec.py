@@ -122,6 +122,7 @@ class JudgeSpec:
     length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
     soft: record the probability of each outcome, where the endpoint returns it; of a scale, the
         expected score counts.
+    parents_family: the family of a merged model, whose name does not tell it.
 
     Raises SpecError for options that contradict the rubric.
     """
@@ -134,6 +135,7 @@ class JudgeSpec:
     length_neutral: bool | None = None
     examples: tuple[Example, ...] = ()
     soft: bool = False
+    parents_family: str = ""
 
     def __post_init__(self) -> None:
         if self.swap_policy not in SWAP_POLICIES:
@@ -148,7 +150,7 @@ class JudgeSpec:
 
     @property
     def family(self) -> str:
-        return family_of(self.model)
+        return self.parents_family or family_of(self.model)
 
     @property
     def protocol(self) -> str:

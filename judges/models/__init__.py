@@ -1,7 +1,15 @@
 """Judges and juries, their judgements, human labels, calibrations and decisions."""
 
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
-from judges.models.judges import Calibration, DriftCheck, DriftCheckSet, Epoch, Judge, asker_of
+from judges.models.judges import (
+    Calibration,
+    DriftCheck,
+    DriftCheckSet,
+    Epoch,
+    Judge,
+    MergedModel,
+    asker_of,
+)
 from judges.models.labels import Baseline, Decision, Label, LabelItem, LabelSet
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "LabelItem",
     "LabelSet",
     "Mark",
+    "MergedModel",
     "RunJudge",
     "asker_of",
 ]

@@ -127,6 +127,29 @@ class Judge(models.Model):
         return self.endpoint == SCRIPTED
 
 
+class MergedModelManager(models.Manager["MergedModel"]):
+    def family_of(self, model: str) -> str:
+        """Return the family of a merged model's parents; '' for any other model."""
+        name = model.rsplit("/", 1)[-1]
+        return self.filter(name=name).values_list("family", flat=True).first() or ""
+
+
+class MergedModel(models.Model):
+    """A model whose weights were merged from others: its family, for the own-family rule, is that
+    of its `parents`. `name` is how it is served, without an organisation in front."""
+
+    name = models.CharField(max_length=200, unique=True)
+    family = models.CharField(max_length=50)
+    parents = models.JSONField(default=list)
+    recipe = models.JSONField(default=dict)
+    merged_at = models.DateTimeField(db_default=Now())
+
+    objects = MergedModelManager()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class EpochQuerySet(models.QuerySet["Epoch"]):
     def open(self) -> "EpochQuerySet":
         return self.filter(ended_at=None)

@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from arena.models import Arena, Comparison, Pair, Run
 from judges.core.spec import JudgeSpec, family_of
-from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
+from judges.models import Epoch, Judgement, JuryVerdict, MergedModel, RunJudge
 from judges.models.judges import SCRIPTED
 from judges.services import subjects
 from judges.services.registry import (
@@ -295,7 +295,11 @@ def families_in(arena: Arena) -> dict[int, str]:
     guests = ~Q(team=None) & ~Q(team=arena.team_id)
     disclosed = arena.candidates.exclude(guests, disclosed_at=None)
     rows = disclosed.values_list("pk", "model")
-    families = {pk: family_of(model) if model else "" for pk, model in rows}
+    merged = dict(MergedModel.objects.values_list("name", "family"))
+    families = {
+        pk: merged.get(model.rsplit("/", 1)[-1]) or family_of(model) if model else ""
+        for pk, model in rows
+    }
     return {pk: "" if family == "scripted" else family for pk, family in families.items()}
 
 

@@ -15,8 +15,8 @@ from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
 from arena.errors import ServiceError
 from arena.models import Arena, Rater
 from judges.core.rubric import RubricError, load_rubric
-from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned
-from judges.models import Calibration, Epoch, Judge, asker_of
+from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
+from judges.models import Calibration, Epoch, Judge, MergedModel, asker_of
 from judges.models.judges import SCRIPTED
 
 DEFAULT_RUBRIC = "pairwise"
@@ -95,6 +95,7 @@ def spec_of(judge: Judge) -> JudgeSpec:
         length_neutral=judge.length_neutral,
         soft=judge.soft,
         examples=tuple(_example(facts) for facts in judge.examples),
+        parents_family=judge.family if judge.family != family_of(judge.model) else "",
     )
 
 
@@ -148,6 +149,7 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
         length_neutral=switches.length_neutral,
         soft=switches.soft,
         examples=switches.examples,
+        parents_family=MergedModel.objects.family_of(model),
     )
 
 
