@@ -4,7 +4,7 @@ Templates draw them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 
@@ -120,7 +120,7 @@ class LineTick:
 class PlottedLine:
     """`pieces`: points of polylines, interrupted where there is no score; `dots`: (x %, y px)."""
 
-    style: int
+    style: int | str
     short: str
     full: str
     pieces: list[str]
@@ -188,6 +188,51 @@ class _Frame:
 
 def _score_ticks(scale: ScoreScale) -> list[LineTick]:
     return [LineTick(f"{scale.y(tick.label):g}", str(tick.label), False) for tick in scale.ticks()]
+
+
+MOST_RANK_TICKS = 8
+REST = "rest"  # the style of lines without a name
+
+
+def bump_chart(named: Sequence[Series], rest: Sequence[Series]) -> LineChart | None:
+    """Lay out ranks over time, which the series hold as scores: `named` lines in colour, the `rest`
+    in grey below them. None without two moments."""
+    series = [*rest, *named]
+    times = sorted({moment.at for line in series for moment in line.moments})
+    ranks = [moment.score for line in series for moment in line.moments if moment.score is not None]
+    if len(times) < 2 or not ranks or not named:
+        return None
+    last = int(max(ranks))
+    frame = _Frame(times[0], times[-1], ScoreScale(-last - 0.5, -0.5))
+    upside_down = [_negated(line) for line in named]
+    ends = [frame.y(_last(line).score) for line in upside_down]
+    labels = spread(ends, LABEL, HEIGHT)
+    says = [_series_text(line) for line in named]
+    lines = [
+        replace(_line(frame, i, line, ends[i], labels[i]), says=says[i], dots=[])
+        for i, line in enumerate(upside_down)
+    ]
+    grey = [
+        replace(_line(frame, 0, _negated(line), 0, 0), style=REST, short="", full="", dots=[])
+        for line in rest
+    ]
+    step = max(1, -(-last // MOST_RANK_TICKS))
+    ticks = sorted({1, *range(step, last + 1, step)})
+    return LineChart(
+        lines=[*grey, *lines],
+        bands=[],
+        rows=[LineTick(f"{frame.y(-rank):g}", str(rank), False) for rank in ticks],
+        columns=_columns(times[0], times[-1]),
+        says=" ".join(says),
+    )
+
+
+def _negated(series: Series) -> Series:
+    moments = [
+        ScoreAt(moment.at, None if moment.score is None else -moment.score)
+        for moment in series.moments
+    ]
+    return Series(series.label, moments)
 
 
 def spread(places: Sequence[float], gap: float, height: float) -> list[float]:

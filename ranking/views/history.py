@@ -10,9 +10,11 @@ from django.db.models import Q
 from ranking.board_data import parse_id
 from ranking.comparison import PublishedBoard
 from ranking.models import Snapshot, Standing
-from ranking.views.charts import LineChart, ScoreAt, Series, line_chart
+from ranking.views.charts import LineChart, ScoreAt, Series, bump_chart, line_chart
 
 MOST_LINES = 10  # more can't be told apart
+MOST_NAMED = 5  # in the chart of ranks, unless readers choose
+MOST_RANKED = 50  # lines of the chart of ranks
 MOST_SNAPSHOTS = 100  # if there are more, this many at even intervals are shown
 
 
@@ -60,6 +62,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         "n_there": n_snapshots,
         "kept": snapshots,
         "chart": _chart(series),
+        "ranks": _rank_chart(board, snapshots, standings if named else standings[:MOST_NAMED]),
         "rows": rows[::-1],  # the newest first
         "alone": len(standings) == 1,
         "page_links": board.page_links("history"),
@@ -110,6 +113,35 @@ def _read_series(snapshots: Sequence[PastSnapshot], standings: Sequence[Standing
         )
         for standing in standings
     ]
+
+
+def _rank_chart(
+    board: PublishedBoard, snapshots: Sequence[PastSnapshot], named: Sequence[Standing]
+) -> LineChart | None:
+    """One query: the ranks of the first candidates over time, with some of them named."""
+    ranked = [row for row in board.standings if row.rank is not None][:MOST_RANKED]
+    if len(ranked) < 2 or len(snapshots) < 2:
+        return None
+    chosen = {standing.candidate_id for standing in named}
+    rest = [row for row in ranked if row.candidate_id not in chosen]
+    shown = [*(row for row in named if row.rank is not None), *rest]
+    rows = Standing.objects.filter(
+        snapshot__in=[past.pk for past in snapshots],
+        candidate__in=[standing.candidate_id for standing in shown],
+    ).values_list("candidate", "snapshot", "rank")
+    ranks = {(candidate, snapshot): rank for candidate, snapshot, rank in rows}
+    series = [
+        Series(
+            str(standing.candidate),
+            [
+                ScoreAt(past.published_at, ranks.get((standing.candidate_id, past.pk)))
+                for past in snapshots
+            ],
+        )
+        for standing in shown
+    ]
+    n_named = len(shown) - len(rest)
+    return bump_chart(series[:n_named], series[n_named:])
 
 
 def candidate_chart(standing: Standing) -> LineChart | None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot
+from ranking.views.charts import ScoreAt, Series, bump_chart
 from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, get_page, make_past, markup, publish, words
@@ -26,6 +27,11 @@ def history_page(client: Client, query: str = "", slug: str = "support") -> str:
 def rows_of(page: str) -> list[str]:
     body = page.split("<tbody>")[1].split("</tbody>")[0]
     return [words(row) for row in body.split("</tr>")[:-1]]
+
+
+def scores_of(page: str) -> str:
+    """The page without the chart of ranks."""
+    return page.split("<h2>Scores</h2>")[-1]
 
 
 @pytest.fixture
@@ -44,7 +50,7 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     client: Client, old_snapshot: Snapshot
 ) -> None:
     page = history_page(client)
-    assert len(re.findall(r'<polyline class="line line-\d"', page)) == 3
+    assert len(re.findall(r'<polyline class="line line-\d"', scores_of(page))) == 3
     standings = list(old_snapshot.standings.order_by("rank", "candidate__name"))
     now, before = rows_of(page)
     assert now.startswith("2 Mar 2026, 12:30 24")
@@ -75,7 +81,7 @@ def test_only_a_single_candidate_has_a_band(client: Client, old_snapshot: Snapsh
     assert "<polygon" not in history_page(client)
     page = history_page(client, f"?candidate={first.candidate_id}")
     assert page.count('<polygon class="band"') == 1
-    assert page.count("<polyline") == 1
+    assert scores_of(page).count("<polyline") == 1
     assert "The band is the 95 % interval." in page
     assert f"{first.low:.0f}–{first.high:.0f}" in rows_of(page)[0]
 
@@ -85,11 +91,11 @@ def test_candidates_are_chosen_in_the_address(client: Client, old_snapshot: Snap
     page = history_page(
         client, f"?candidate={a}&candidate={c}&candidate={a}&candidate=x&candidate=²"
     )
-    assert page.count("<polyline") == 2
+    assert scores_of(page).count("<polyline") == 2
     assert set(re.findall(r'value="(\d+)"\s+checked', page)) == {str(a), str(c)}
     assert f'value="{b}">' in markup(page)
     for nobody in ("?candidate=999999", f"?candidate={10**30}", "?candidate=", "?candidate=-1"):
-        assert history_page(client, nobody).count("<polyline") == 3
+        assert scores_of(history_page(client, nobody)).count("<polyline") == 3
 
 
 def test_the_first_ten_by_score_are_shown(client: Client) -> None:
@@ -99,13 +105,13 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
         snapshot.standings.filter(pk=standing.pk).update(score=1200 - i, rank=i + 1)
     make_past(snapshot, 1)
     page = history_page(client)
-    assert page.count("<polyline") == 10
+    assert scores_of(page).count("<polyline") == 10
     assert page.count(" checked") == 10
     assert "candidate-12" in page.split("<thead>")[1].split("</thead>")[0]
     assert "candidate-2<" not in page.split("<thead>")[1].split("</thead>")[0]
     everybody = "&".join(f"candidate={c.pk}" for c in arena.candidates.all())
     many = history_page(client, f"?{everybody}")
-    assert many.count("<polyline") == 10
+    assert scores_of(many).count("<polyline") == 10
     assert "at most 10 candidates" in many
     assert "at most 10 candidates" not in page
 
@@ -117,7 +123,7 @@ def test_no_score_leaves_a_gap(client: Client, old_snapshot: Snapshot) -> None:
     first = old_snapshot.standings.order_by("candidate")[0].candidate_id
     gap.standings.filter(candidate=first).update(score=None, rank=None, low=None, high=None)
     page = history_page(client, f"?candidate={first}")
-    assert page.count("<polyline") == 2
+    assert scores_of(page).count("<polyline") == 2
     assert page.count("<polygon") == 2
     assert "no score" in rows_of(page)[3]
 
@@ -231,3 +237,44 @@ def test_a_candidates_page_without_a_history_has_no_chart(client: Client, arena:
     assert "<polyline" not in page
     assert "css/history" not in page
     assert "Score history" in page
+
+
+# -- Ranks -----------------------------------------------------------------------------------------
+
+
+def test_ranks_of_a_few_are_named_and_the_rest_is_grey(client: Client) -> None:
+    arena = make_arena(12, 2, slug="support")
+    snapshot = publish(arena)
+    standings = list(snapshot.standings.order_by("candidate"))
+    for i, standing in enumerate(standings):
+        standing.rank, standing.score = i + 1, 1100.0 - 10 * i
+    snapshot.standings.bulk_update(standings, ["rank", "score"])
+    make_past(snapshot, 5)
+    page = history_page(client)
+    ranks = page.split("<h2>Ranks</h2>")[1].split("</figure>")[0]
+    assert ranks.count('class="line line-rest" points=') == 7
+    assert len(re.findall(r'class="line line-\d" points=', ranks)) == 5
+    assert "candidate-0: from 1 to 1." in words(ranks)
+    assert "candidate-5" not in ranks
+    last = standings[-1].candidate_id
+    chosen = history_page(client, f"?candidate={last}").split("<h2>Scores</h2>")[0]
+    assert "candidate-11: from 12 to 12." in words(chosen)
+    assert chosen.count('class="line line-rest" points=') == 11
+
+
+def test_the_first_rank_is_at_the_top() -> None:
+    now = timezone.now()
+    moments = [(now - timedelta(hours=1), now)]
+    up, down = (
+        Series(name, [ScoreAt(at, rank) for at, rank in zip(moments[0], ranks, strict=True)])
+        for name, ranks in (("up", (3, 1)), ("down", (1, 3)))
+    )
+    chart = bump_chart([up], [down])
+    assert chart is not None
+    grey, line = chart.lines
+    heights = [float(point.split(",")[1]) for point in line.pieces[0].split()]
+    assert heights[0] > heights[1]
+    assert (grey.style, grey.full, line.full) == ("rest", "", "up")
+    assert [row.label for row in chart.rows] == ["1", "2", "3"]
+    assert bump_chart([up], []) is not None
+    assert bump_chart([], [down]) is None

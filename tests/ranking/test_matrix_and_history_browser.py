@@ -93,12 +93,12 @@ def test_all_of_it_works_without_javascript(browser: Any, addresses: dict[str, s
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_text("Difference in score")).to_be_visible()
     page.goto(addresses["history"])
-    assert page.locator("polyline").count() == 10
+    assert page.locator(".history-chart >> nth=-1 >> polyline").count() == 10
     page.get_by_text("Choose candidates").click()
     for box in page.get_by_role("checkbox").all()[1:]:
         box.uncheck()
     page.get_by_role("button", name="Show", exact=True).click()
-    expect(page.locator("polyline")).to_have_count(1)
+    expect(page.locator(".history-chart >> nth=-1 >> polyline")).to_have_count(1)
     assert page.locator("polygon.band").count() == 1
     context.close()
 
