@@ -24,6 +24,7 @@ from arena.services import (
     runs,
     teams,
 )
+from arena.services.uploads import Upload, import_upload
 from judges.services import decisions
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
@@ -166,6 +167,12 @@ def repair(on: Stage) -> None:
 @act("brought in prompts")
 def bring(on: Stage) -> None:
     prompts.upsert_prompts(arena=on.arena, rows=[PromptRow(1, "New?")], by=on.by)
+
+
+@act("imported a file")
+def import_file(on: Stage) -> None:
+    upload = Upload("a.csv", b"prompt,response\nNew?,Yes.\n")
+    import_upload(arena=on.arena, upload=upload, by=on.by, now=on.now)
 
 
 @act("added a prompt")

@@ -1,5 +1,6 @@
 """The API of prompts and of the answers to them."""
 
+import base64
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ from rest_framework.response import Response as Answer
 
 from arena.actors import TeamPermission, can_read_texts
 from arena.api.candidates import OfCandidates
+from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
     BULK_BODY,
@@ -36,9 +38,11 @@ from arena.api.core.views import (
     bring_in,
     check_match,
 )
-from arena.files.tables import PROMPTS, RESPONSES
+from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
+from arena.formats import FORMATS
 from arena.models import Prompt, Response
 from arena.models.arenas import length_limit
+from arena.services import uploads
 from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import MOST_VARIABLES
@@ -392,3 +396,118 @@ class Responses(OfCandidates, ListEndpoint):
             ),
         )
         return Answer(ResponseReportShown(report).data)
+
+
+# -- Imports ---------------------------------------------------------------------------------------
+
+IMPORT_SENT = {
+    "file_name": "answers.csv",
+    "content": "prompt,response,model\nWhy is the sky blue?,Because of scattering.,amber-7b\n",
+    "preview": True,
+}
+IMPORT_SHOWN = {
+    "written": False,
+    "files": [
+        {
+            "name": "answers.csv",
+            "format": "answers",
+            "title": "answers of one model (AutoArena)",
+            "columns": {"prompt": "prompt", "response": "response", "model": "model"},
+            "rows": {"prompts": 1, "candidates": 1, "responses": 1},
+            "bad": 0,
+        }
+    ],
+    "rows": {"prompts": 1, "candidates": 1, "responses": 1},
+    "bad": 0,
+    "problems": [],
+}
+
+
+class ImportGiven(StrictSerializer):
+    """A file of any format that Ringside reads, as text or, if it is binary, in Base64."""
+
+    file_name = serializers.CharField(max_length=200)
+    content = Text(required=False, max_length=AT_MOST_BYTES)
+    content_base64 = Text(required=False, max_length=AT_MOST_BYTES * 4 // 3 + 4)
+    preview = serializers.BooleanField(
+        default=True, help_text="Say what the file would bring, and write nothing."
+    )
+    format = serializers.ChoiceField(choices=["auto", *FORMATS], default="auto")
+    columns = serializers.DictField(
+        child=serializers.CharField(allow_blank=True),
+        required=False,
+        help_text="The column of a field, where another one than the usual is meant.",
+    )
+    skip_bad = serializers.BooleanField(
+        default=False, help_text="Import the good rows of a file with bad ones."
+    )
+
+    def validate(self, attrs: Any) -> Any:
+        given = [name for name in ("content", "content_base64") if name in attrs]
+        if len(given) != 1:
+            raise serializers.ValidationError({"content": "Send content or content_base64."})
+        try:
+            text = attrs.get("content")
+            data = base64.b64decode(attrs["content_base64"]) if text is None else text.encode()
+        except (ValueError, UnicodeEncodeError):
+            raise serializers.ValidationError({given[0]: "This cannot be decoded."}) from None
+        return attrs | {"data": data}
+
+
+class ImportedFileShown(serializers.Serializer[Any]):
+    """One file: what it was taken for, the columns of its fields, and its rows by kind."""
+
+    name = serializers.CharField()
+    format = serializers.CharField()
+    title = serializers.CharField()
+    columns = serializers.DictField(child=serializers.CharField())
+    rows = serializers.DictField(child=serializers.IntegerField())
+    bad = serializers.IntegerField()
+
+
+class ImportShown(serializers.Serializer[Any]):
+    """What a file brings, or has brought if `written`; `problems` names the first bad rows."""
+
+    written = serializers.BooleanField()
+    files = ImportedFileShown(many=True)
+    rows = serializers.DictField(child=serializers.IntegerField())
+    bad = serializers.IntegerField()
+    problems = serializers.ListField(child=serializers.CharField())
+
+
+class Imports(OfPrompts):
+    permissions = {"POST": TeamPermission.SUBMIT}
+    body_limit = BULK_BODY
+
+    @operation(
+        "import_file",
+        "Preview or import a file of any format",
+        body=ImportGiven,
+        sent=IMPORT_SENT,
+        answer=ImportShown,
+        shown=IMPORT_SHOWN,
+        description="Files of LMArena, AutoArena, AlpacaEval, MT-Bench, promptfoo, Langfuse, "
+        "LangSmith, OpenAI and others are told by their content. Nothing is written unless "
+        "`preview` is false. Bad rows are a 422, unless they are skipped.",
+    )
+    def post(self, request: Request, slug: str) -> Answer:
+        self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        data = self.validated(ImportGiven)
+        upload = uploads.Upload(
+            data["file_name"],
+            data["data"],
+            data["format"],
+            data.get("columns", {}),
+            data["skip_bad"],
+        )
+        try:
+            preview = uploads.preview_upload(arena=self.arena, upload=upload)
+            if not data["preview"]:
+                uploads.import_upload(
+                    arena=self.arena, upload=upload, by=self.actor, now=timezone.now()
+                )
+        except uploads.BadUploadError as error:
+            errors = [{"pointer": "#/content", "detail": line} for line in error.rejected.first]
+            raise Unprocessable(error.message, errors) from None
+        shown = uploads.preview_summary(preview) | {"written": not data["preview"]}
+        return Answer(ImportShown(shown).data)

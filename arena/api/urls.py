@@ -33,6 +33,7 @@ urlpatterns = [
         prompts.OnePrompt.as_view(),
         name="api_prompt",
     ),
+    path(f"{ARENA}imports/", prompts.Imports.as_view(), name="api_imports"),
     path(f"{ARENA}candidates/", candidates.Candidates.as_view(), name="api_candidates"),
     path(CANDIDATE, candidates.OneCandidate.as_view(), name="api_candidate"),
     path(f"{CANDIDATE}versions/", candidates.Versions.as_view(), name="api_versions"),

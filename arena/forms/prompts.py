@@ -8,8 +8,10 @@ from django import forms
 from arena.conversations import clean_messages, prompt_fields
 from arena.files.reader import decode_json, json_object
 from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
+from arena.formats import FORMATS
 from arena.models import Arena, Prompt
 from arena.models.arenas import length_limit
+from arena.services.imports import ImportPreview
 from arena.validation import MOST_VARIABLES, InputError
 
 NOTHING = "Paste something, or choose a file."
@@ -213,3 +215,65 @@ class FilterForm(forms.Form):
 def format_json(value: Any) -> str:
     """Indent an object; return '' for an empty one."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
+
+
+class ImportForm(forms.Form):
+    """A file of any format. `kept` is the key to a file that was previewed.
+
+    `preview` adds a choice for each field whose column can be chosen.
+    """
+
+    PREFIX = "column-"
+
+    file = forms.FileField(
+        label="File",
+        required=False,
+        error_messages={"empty": "The file is empty."},
+        help_text=f"CSV, JSON, JSON Lines, Parquet, YAML of promptfoo or a zip archive, up to "
+        f"{AT_MOST_BYTES // 1_000_000} MB.",
+    )
+    format = forms.ChoiceField(
+        label="Format",
+        required=False,
+        choices=[
+            ("auto", "Tell by the content"),
+            *((name, f.TITLE) for name, f in FORMATS.items()),
+        ],
+    )
+    skip_bad = forms.BooleanField(label="Skip bad rows", required=False)
+    kept = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, preview: ImportPreview | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for file in preview.files[:1] if preview else []:
+            choices = [("", "None"), *((name, name) for name in file.names)]
+            for name, column in file.columns.items():
+                self.fields[self.PREFIX + name] = forms.ChoiceField(
+                    label=name.replace("_", " ").capitalize(),
+                    required=False,
+                    choices=choices,
+                    initial=column,
+                )
+
+    @property
+    def column_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name.startswith(self.PREFIX)]
+
+    @property
+    def file_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if not field.name.startswith(self.PREFIX)]
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if not self.cleaned_data.get("file") and not self.data.get("kept") and not self.errors:
+            self.add_error("file", "Choose a file.")
+        return self.cleaned_data
+
+    def chosen_columns(self) -> dict[str, str]:
+        """Return the columns that were chosen, by field."""
+        start = len(self.PREFIX)
+        return {
+            name[start:]: value
+            for name, value in self.data.items()
+            if name.startswith(self.PREFIX) and isinstance(value, str)
+        }

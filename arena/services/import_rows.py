@@ -8,7 +8,6 @@ checked first, the importer holds the arena's lock, and errors of the database a
 import uuid
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cached_property
-from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import connection, transaction
@@ -53,8 +52,6 @@ VOTE = (
 ORIGIN = ("voided_at", "verified", "rushed", "seconds", "network")
 # Fields whose values the two databases store differently.
 ADAPTED = (DateTimeField, JSONField, UUIDField)
-# SQLite takes 32,766 values in a statement.
-ROWS_PER_STATEMENT = 500
 Values = tuple[Any, ...]
 Key = TypeVar("Key", bound=Hashable)
 
@@ -89,7 +86,8 @@ class Ids(Generic[Key]):
 class Writer:
     """Writes the rows of one file into one arena."""
 
-    def __init__(self, *, arena: Arena, source: Import) -> None:
+    def __init__(self, *, arena: Arena, source: Import, by_team: bool = False) -> None:
+        self.channel = VoteChannel.TOKEN if by_team else VoteChannel.FILE
         self.arena = arena
         self.source = source
         self.prompts: Ids[str] = Ids(self._prompt_ids)
@@ -173,7 +171,6 @@ class Writer:
         )
         compared = [self._comparison(row, prompts, raters) for row in rows]
         insert(Comparison, COMPARISON, compared)
-        drops = self.arena.self_identifying == Arena.SelfIdentifying.DROP
         named = COMPARISON.index("names_itself")
         numbers = (rows[0].number, rows[-1].number)
         inserted = Comparison.objects.filter(source=self.source, source_row__range=numbers)
@@ -183,7 +180,7 @@ class Writer:
                 row,
                 comparisons[row.number],
                 raters[row.content.rater_kind, row.content.rater],
-                identifies_itself=drops and comparison[named],
+                names_itself=comparison[named],
             )
             for row, comparison in zip(rows, compared, strict=True)
         ]
@@ -192,7 +189,7 @@ class Writer:
         columns = (*VOTE, *ORIGIN) if with_origin else VOTE
         insert(Vote, columns, (values[: len(columns)] for values in rows_of_votes))
 
-    def _vote(self, row: Row, comparison: int, rater: int, *, identifies_itself: bool) -> Values:
+    def _vote(self, row: Row, comparison: int, rater: int, *, names_itself: bool) -> Values:
         """Return the values of VOTE and ORIGIN.
 
         A vote that counted where it was exported counts here. A hold stays behind, so a held vote
@@ -200,16 +197,18 @@ class Writer:
         """
         vote: VoteRow = row.content
         origin = vote.provenance or Provenance()
-        uncounted: str | None = origin.uncounted
+        # A team's file may claim anything, so nobody but an operator brings votes' origins.
+        is_trusted = vote.provenance is not None and self.channel == VoteChannel.FILE
+        uncounted: str | None = origin.uncounted if is_trusted else None
         voided_at, reason = origin.voided_at, origin.void_reason
-        if vote.provenance is None and identifies_itself:
-            uncounted = Uncounted.NAMED
+        if not is_trusted:
+            uncounted = self._uncounted(vote, names_itself=names_itself)
         if uncounted == Uncounted.HELD:
             uncounted = Uncounted.RUSHED if origin.rushed else None
             voided_at, reason = voided_at or self.source.started_at, reason or HELD_BEFORE
-        channel: str | None = origin.channel
+        channel: str | None = origin.channel if is_trusted else None
         if channel is None:
-            channel = VoteChannel.FILE if vote.rater_kind == Rater.Kind.PERSON else ""
+            channel = self.channel if vote.rater_kind == Rater.Kind.PERSON else ""
         return (
             self.arena.pk,
             comparison,
@@ -225,11 +224,22 @@ class Writer:
             channel,
             uncounted,
             voided_at,
-            origin.verified,
+            is_trusted and origin.verified,
             origin.rushed,
             origin.seconds,
             origin.network,
         )
+
+    def _uncounted(self, vote: VoteRow, *, names_itself: bool) -> str | None:
+        """Return why a vote does not count, as `db.sql.UNCOUNTED` says of votes cast here."""
+        arena, is_person = self.arena, vote.rater_kind == Rater.Kind.PERSON
+        is_public = arena.visibility == Arena.Visibility.PUBLIC
+        is_by_team = is_person and self.channel == VoteChannel.TOKEN
+        if is_by_team and is_public and not arena.counts_tokens:
+            return Uncounted.CHANNEL
+        if names_itself and arena.self_identifying == Arena.SelfIdentifying.DROP:
+            return Uncounted.NAMED
+        return None
 
     def _comparison(
         self, row: Row, prompts: dict[str, int], raters: dict[tuple[str, str], int]
@@ -317,13 +327,16 @@ def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -
     names = ", ".join(quote(str(field.column)) for field in fields)
     table = quote(model._meta.db_table)
     adapted = [(i, field) for i, field in enumerate(fields) if isinstance(field, ADAPTED)]
-    waiting = iter(rows)
+    if connection.vendor == "postgresql":
+        copied = f"COPY {table} ({names}) FROM STDIN"
+        with connection.cursor() as cursor, cursor.copy(copied) as copy:
+            for values in rows:
+                copy.write_row(_adapt(values, adapted))
+        return
+    marks = ", ".join(["%s"] * len(fields))
+    statement = " ".join(["INSERT INTO", table, "(", names, ") VALUES (", marks, ")"])
     with connection.cursor() as cursor:
-        while some := [_adapt(values, adapted) for values in islice(waiting, ROWS_PER_STATEMENT)]:
-            row = f"({', '.join(['%s'] * len(fields))})"
-            marks = ", ".join([row] * len(some))
-            statement = " ".join(["INSERT INTO", table, "(", names, ") VALUES", marks])
-            cursor.execute(statement, list(chain.from_iterable(some)))
+        cursor.executemany(statement, (_adapt(values, adapted) for values in rows))
 
 
 def _adapt(values: Values, adapted: "Sequence[tuple[int, Field[Any, Any]]]") -> list[Any]:

@@ -86,6 +86,7 @@ class Options:
     rejects_folder: Path | None = None
     columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
     by: Actor = CLI
+    by_team: bool = False  # its votes count like votes by its token
     progress: Progress = lambda *told: None
 
 
@@ -486,7 +487,7 @@ def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datet
     abandoned = arena.imports.hidden().exclude(pk__in=[source.pk for source in imports])
     discard(arena, list(abandoned))
     for file, source in zip(files, imports, strict=True):
-        _write_file(arena, file, source, options.progress)
+        _write_file(arena, file, source, options.progress, by_team=options.by_team)
     read_reasons(votes=Vote.objects.filter(source__in=imports))
     _reveal(arena, imports)
 
@@ -518,9 +519,11 @@ def _open(arena: Arena, files: list[ImportedFile], now: datetime, by: Actor) -> 
     return imports
 
 
-def _write_file(arena: Arena, file: ImportedFile, source: Import, progress: Progress) -> None:
+def _write_file(
+    arena: Arena, file: ImportedFile, source: Import, progress: Progress, *, by_team: bool
+) -> None:
     """Write the good rows that are not written yet, in batches that each take a moment."""
-    writer = Writer(arena=arena, source=source)
+    writer = Writer(arena=arena, source=source, by_team=by_team)
     done, last = writer.rows_written(file.kind)
     rows = (row for row in file.good_rows() if row.number > last)
     size = FIRST_BATCH

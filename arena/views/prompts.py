@@ -21,10 +21,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from arena.files.reader import FileError
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, parse_pasted, read_table
 from arena.forms.base import add_service_error
-from arena.forms.prompts import AddPromptsForm, FilterForm, PromptForm, UploadAnswersForm
+from arena.forms.prompts import (
+    AddPromptsForm,
+    FilterForm,
+    ImportForm,
+    PromptForm,
+    UploadAnswersForm,
+)
 from arena.models import Arena, Prompt, Response
 from arena.prompting.templates import TEXT_LIMIT
-from arena.services import prompts
+from arena.services import prompts, uploads
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
 from arena.views.arena_context import (
@@ -279,3 +285,57 @@ def retire_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
 
 def _find_prompt(context: ArenaContext, pk: int) -> Prompt:
     return get_object_or_404(context.arena.prompts.revealed(), pk=pk)
+
+
+# -- Importing files of any format -----------------------------------------------------------------
+
+
+@limit_upload
+@require_permission("can_submit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Preview a file of any format, and import it once that is confirmed."""
+    form = ImportForm(request.POST or None, request.FILES or None)
+    shown: dict[str, Any] = {}
+    if request.method == "POST" and form.is_valid():
+        try:
+            shown = _imported_or_previewed(request, context, form)
+        except uploads.BadUploadError as error:
+            form.add_error("skip_bad", error.message)
+            shown = {"problems": error.rejected.first}
+        except uploads.UploadError as error:
+            add_service_error(form, error)
+    return render_in_context(
+        request, context, "manage/import.html", tab="prompts", **{"form": form} | shown
+    )
+
+
+def _imported_or_previewed(
+    request: HttpRequest, context: ArenaContext, form: ImportForm
+) -> dict[str, Any]:
+    """Return what the page shows after this request. Raises UploadError."""
+    arena, fields, key = context.arena, form.cleaned_data, form.cleaned_data["kept"]
+    if file := fields["file"]:
+        name, data, columns = file.name, file.read(AT_MOST_BYTES + 1), {}
+        key = ""
+    else:
+        name, data = uploads.kept_upload(arena=arena, key=key, by=context.actor)
+        columns = form.chosen_columns()
+    upload = uploads.Upload(name, data, fields["format"] or "auto", columns, fields["skip_bad"])
+    if request.POST.get("do") == "import" and key:
+        report = uploads.import_upload(
+            arena=arena, upload=upload, by=context.actor, now=timezone.now()
+        )
+        added: dict[str, int] = {}
+        for one in report.files:
+            if one.added and not one.known:
+                added[one.kind] = added.get(one.kind, 0) + one.added
+        return {"form": ImportForm(), "report": report, "added": added}
+    preview = uploads.preview_upload(arena=arena, upload=upload)
+    key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
+    initial = {"kept": key, "format": preview.files[0].format_name, "skip_bad": fields["skip_bad"]}
+    return {
+        "form": ImportForm(initial=initial, preview=preview),
+        "preview": preview,
+        "problems": preview.rejected.first,
+    }

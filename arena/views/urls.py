@@ -114,6 +114,7 @@ workspace_urls = [
     path(f"{WORKSPACE}/settings/", arenas.arena_settings, name="arena_settings"),
     path(f"{WORKSPACE}/prompts/", prompts.manage_prompts, name="manage_prompts"),
     path(f"{WORKSPACE}/prompts/add/", prompts.add_prompts, name="add_prompts"),
+    path(f"{WORKSPACE}/import/", prompts.import_file, name="import_file"),
     path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/retire/", prompts.retire_prompt, name="retire_prompt"),
     path(f"{WORKSPACE}/candidates/", candidates.manage_candidates, name="manage_candidates"),

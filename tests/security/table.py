@@ -136,6 +136,8 @@ PAGES: dict[tuple[str, str], Row] = {
     ("manage_prompts", "get"): Row(READ_BY_TEAM),
     ("add_prompts", "get"): Row(MEMBERS),
     ("add_prompts", "post"): Row("403 403 403 200 200 200"),
+    ("import_file", "get"): Row(MEMBERS),
+    ("import_file", "post"): Row("403 403 403 200 200 200"),
     ("edit_prompt", "get"): Row(READ_BY_TEAM),
     ("edit_prompt", "post"): Row("403 403 403 200 200 200"),
     ("retire_prompt", "post"): Row(MEMBERS_DO),
@@ -241,6 +243,9 @@ API: dict[tuple[str, str], Row] = {
     ("api_arena", "patch"): Row(OWNERS_ALONE, {"description": "New"}),
     ("api_prompts", "get"): Row(ANYBODY_READS),
     ("api_prompts", "post"): Row(MEMBERS_WRITE, {"prompts": [PROMPT]}),
+    ("api_imports", "post"): Row(
+        MEMBERS_WRITE, {"file_name": "a.csv", "content": "prompt,response\nA?,B.\n"}
+    ),
     ("api_prompt", "get"): Row(ANYBODY_READS),
     ("api_prompt", "patch"): Row(MEMBERS_WRITE, {"retired": True}),
     ("api_candidates", "get"): Row(ANYBODY_READS),

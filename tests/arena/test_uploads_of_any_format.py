@@ -1,0 +1,198 @@
+"""Files of any format in the browser and by the API: previewed, confirmed, then imported."""
+
+import base64
+import shutil
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response, Vote
+from arena.services.uploads import file_name
+from tests.factories import make_arena, make_member, make_team
+
+pytestmark = pytest.mark.django_db
+FILES = Path(__file__).parent.parent / "files"
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(0, 0, team=make_team(), visibility="unlisted", counts_tokens=False)
+
+
+@pytest.fixture
+def member(client: Client, arena: Arena) -> Client:
+    client.force_login(make_member(arena.team).user)
+    return client
+
+
+def page_of(arena: Arena) -> str:
+    return reverse("import_file", args=[arena.slug])
+
+
+def send(client: Client, arena: Arena, name: str, data: bytes, **fields: str) -> dict:
+    file = SimpleUploadedFile(name, data)
+    response = client.post(page_of(arena), {"file": file, "do": "preview"} | fields)
+    assert response.status_code == 200
+    return response.context
+
+
+def confirm(client: Client, arena: Arena, shown: dict, **fields: str) -> dict:
+    kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
+    return client.post(page_of(arena), kept | {"do": "import"} | fields).context
+
+
+def counts() -> tuple[int, ...]:
+    return tuple(model.objects.count() for model in (Prompt, Candidate, Response, Vote))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lmarena.jsonl", (2, 3, 4, 2)),
+        ("lmarena-wide.csv", (2, 3, 4, 2)),
+        ("promptfoo.json", (2, 2, 3, 0)),
+        ("langfuse-traces.csv", (1, 2, 2, 0)),
+    ],
+)
+def test_a_file_is_previewed_and_imported_once_that_is_confirmed(member, arena, name, expected):
+    shown = send(member, arena, name, (FILES / name).read_bytes())
+    assert shown["preview"].rows.get("prompts") == expected[0]
+    assert counts() == (0, 0, 0, 0)
+    assert not Import.objects.exists()
+    shown = confirm(member, arena, shown)
+    assert counts() == expected
+    assert shown["added"]["prompts"] == expected[0]
+    entry = AuditEntry.objects.get(action="imported a file")
+    assert (entry.subject, entry.details["prompts"]) == (name, expected[0])
+
+
+def test_even_a_first_request_to_import_is_only_a_preview(member, arena):
+    data = (FILES / "lmarena.jsonl").read_bytes()
+    assert send(member, arena, "a.jsonl", data, do="import")["preview"]
+    assert counts() == (0, 0, 0, 0)
+
+
+def test_a_zip_of_one_csv_per_model_is_taken(member, arena, tmp_path):
+    path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", FILES / "autoarena"))
+    confirm(member, arena, send(member, arena, "all.zip", path.read_bytes()))
+    assert counts() == (2, 2, 4, 0)
+
+
+def test_columns_can_be_chosen_on_the_page(member, arena):
+    data = b"prompt,response,other\nOld?,Yes.,New?\n"
+    shown = send(member, arena, "amber.csv", data)
+    assert [field.name for field in shown["form"].column_fields][:2] == [
+        "column-prompt",
+        "column-response",
+    ]
+    confirm(member, arena, shown, **{"column-prompt": "other", "column-response": "response"})
+    assert Prompt.objects.get().text == "New?"
+    assert Candidate.objects.get().name == "amber"
+
+
+def test_bad_rows_are_named_and_can_be_skipped(member, arena):
+    data = b"prompt,response\nWhy?,So.\nHow?,\n"
+    shown = send(member, arena, "amber.csv", data)
+    assert shown["problems"] == ["amber.csv, line 3, column response: is empty"]
+    again = confirm(member, arena, shown)
+    assert "skip_bad" in again["form"].errors
+    assert counts() == (0, 0, 0, 0)
+    confirm(member, arena, shown, skip_bad="on")
+    assert counts() == (1, 1, 1, 0)
+
+
+def test_a_file_of_no_known_format_is_explained_without_a_path_of_the_server(member, arena):
+    shown = send(member, arena, "../../x.jsonl", b'{"frage": 1}\n')
+    [error] = shown["form"].errors["file"]
+    assert error.startswith("x.jsonl is not a file of a known format. It has the keys 'frage'")
+    assert "/tmp" not in error
+
+
+def test_somebody_else_and_another_arena_cannot_use_a_kept_file(member, arena):
+    shown = send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes())
+    other = make_arena(0, 0, team=arena.team)
+    assert "no longer here" in str(confirm(member, other, shown)["form"].errors)
+    stranger = Client()
+    stranger.force_login(make_member(arena.team).user)
+    assert "no longer here" in str(confirm(stranger, arena, shown)["form"].errors)
+    assert counts() == (0, 0, 0, 0)
+
+
+def test_a_forged_key_is_refused(member, arena):
+    answer = member.post(page_of(arena), {"kept": "nonsense", "do": "import"})
+    assert "no longer here" in str(answer.context["form"].errors)
+
+
+def test_votes_of_a_file_count_on_a_public_board_only_where_those_of_tokens_do(member, arena):
+    confirm(member, arena, send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes()))
+    assert {*Vote.objects.values_list("channel", "uncounted")} == {("token", None)}
+    public = make_arena(0, 0, team=arena.team, visibility="public", counts_tokens=False)
+    confirm(member, public, send(member, public, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes()))
+    votes = Vote.objects.filter(arena=public)
+    assert {*votes.values_list("channel", "uncounted")} == {("token", "channel")}
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("a/b.csv", "b.csv"),
+        ("..\\c.csv", "c.csv"),
+        ("/", "file"),
+        ("..", "file"),
+        ("x\n.csv", "x_.csv"),
+    ],
+)
+def test_a_name_cannot_lead_out_of_the_folder(name, safe):
+    assert file_name(name) == safe
+
+
+# -- The API ---------------------------------------------------------------------------------------
+
+
+def test_the_api_previews_by_default_and_imports_on_request(member, arena):
+    address = reverse("api_imports", args=[arena.slug])
+    body = {"file_name": "a.jsonl", "content": (FILES / "lmarena.jsonl").read_text()}
+    shown = member.post(address, body, "application/json").json()
+    assert (shown["written"], shown["rows"]["votes"]) == (False, 2)
+    assert shown["files"][0]["format"] == "lmarena"
+    assert counts() == (0, 0, 0, 0)
+    shown = member.post(address, body | {"preview": False}, "application/json").json()
+    assert shown["written"]
+    assert counts() == (2, 3, 4, 2)
+
+
+def test_the_api_takes_binary_files_and_refuses_bad_rows(member, arena, tmp_path):
+    address = reverse("api_imports", args=[arena.slug])
+    path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", FILES / "autoarena"))
+    body = {"file_name": "all.zip", "content_base64": base64.b64encode(path.read_bytes()).decode()}
+    assert member.post(address, body, "application/json").json()["rows"]["responses"] == 4
+    bad = {"file_name": "a.csv", "content": "prompt,response\nWhy?,\n", "preview": False}
+    answer = member.post(address, bad, "application/json")
+    assert answer.status_code == 422
+    assert "a.csv, line 2, column response: is empty" in answer.content.decode()
+    both = body | {"content": "x"}
+    assert member.post(address, both, "application/json").status_code in (400, 422)
+    assert counts() == (0, 0, 0, 0)
+
+
+def test_a_team_cannot_write_into_a_file_where_its_votes_came_from(member, arena):
+    lines = [
+        '{"prompt": "p", "a": "A", "b": "B", "outcome": "left", "rater": "x", "provenance": '
+        '{"channel": "signed_in", "verified": true}}'
+    ]
+    folder = {
+        "prompts.jsonl": '{"id": "p", "text": "Why?"}',
+        "candidates.jsonl": '{"name": "A"}\n{"name": "B"}',
+        "votes.jsonl": "\n".join(lines),
+    }
+    data = BytesIO()
+    with ZipFile(data, "w") as archive:
+        for name, text in folder.items():
+            archive.writestr(name, text)
+    confirm(member, arena, send(member, arena, "all.zip", data.getvalue()))
+    assert [*Vote.objects.values_list("channel", "verified")] == [("token", False)]
