@@ -242,8 +242,9 @@ def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, 
     Raises JudgeError where they were not measured together there, and where weighing gains nothing.
     """
     epochs = {epoch.pk: epoch.asker for epoch in members if epoch is not None}
-    panels = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")
-    for panel in panels.values_list("report__panel", flat=True)[:MOST_PANELS]:
+    measured = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")
+    for report in measured.values_list("report", flat=True)[:MOST_PANELS]:
+        panel = report["panel"]
         if panel and len(epochs) == len(members) and set(panel["judges"]) == set(epochs):
             return _weights_in(panel, epochs, arena)
     raise JudgeError(NOT_MEASURED_TOGETHER)
