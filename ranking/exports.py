@@ -21,6 +21,7 @@ from arena.actors import ANONYMOUS, Actor, TeamPermission, can_read_authors
 from arena.api.core.serializers import FieldVisibility
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
+from ranking.models import Counted, Snapshot
 from ranking.results import escape_cells
 
 PEOPLE = Rater.Kind.PERSON
@@ -72,6 +73,22 @@ COLUMNS = {
     "rater": "name",
     "cast_at": "name",
 }
+STYLE = ("words", "headings", "list_items", "bold")
+# Of all votes: how each came in, whether it counts, and how its answers are written.
+ALL_VOTES = {
+    **COLUMNS,
+    "channel": "name",
+    "seconds": "number",
+    "network": "integer",
+    "state": "name",
+    **{f"{side}_{name}": "integer" for side in SIDES for name in STYLE},
+}
+ORIGIN = ("channel", "seconds", "network", "voided_at", "uncounted")
+STYLES = (
+    "comparison__prompt__retired_at",
+    *(f"comparison__{side}__team" for side in SIDES),
+    *(f"comparison__{side}_response__style__{name}" for side in SIDES for name in STYLE),
+)
 Row = Mapping[str, Any]
 Columns = Mapping[str, str]
 Votes = Counter[tuple[int, int]]
@@ -91,6 +108,14 @@ def with_texts(votes: VoteQuerySet) -> VoteQuerySet:
         "comparison__left_response", "comparison__right_response"
     )
     return joined.only(*READ, *TEXTS)
+
+
+def with_styles(votes: VoteQuerySet) -> VoteQuerySet:
+    """Load how votes came in, and how their answers are written."""
+    joined = with_battles(votes).select_related(
+        *(f"comparison__{side}_response__style" for side in SIDES)
+    )
+    return joined.only(*READ, *ORIGIN, *STYLES)
 
 
 def battle(vote: Vote) -> dict[str, Any]:
@@ -157,9 +182,61 @@ def one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:
 # -- Rows ------------------------------------------------------------------------------------------
 
 
-def battles(arena: Arena) -> Iterator[Row]:
-    """Yield the votes that count, in the order in which they were cast."""
-    return map(battle, one_by_one(with_battles(arena.votes.live())))
+def battles(arena: Arena, actor: Actor) -> Iterator[Row]:
+    """Yield all votes in the order in which they were cast, and whether each of them counts."""
+    reader, networks, capped = FieldVisibility(actor, arena), NetworkNumbers(), capped_raters(arena)
+    for vote in one_by_one(with_styles(arena.votes.cast())):
+        row = battle(vote) | origin(vote, networks)
+        if row["state"] == "counted" and vote.rater_id in capped:
+            row["state"] = "capped"
+        yield row | styles_of(vote, reader)
+
+
+class NetworkNumbers:
+    """Numbers of networks in the order in which they appear in one export.
+
+    A number says nothing outside of that export.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def of(self, network: str) -> int | None:
+        """The number of a hash; None if the network is unknown."""
+        return self.numbers.setdefault(network, len(self.numbers) + 1) if network else None
+
+
+def origin(vote: Vote, networks: NetworkNumbers) -> dict[str, Any]:
+    """How a vote came in, and whether it counts."""
+    return {
+        "channel": vote.channel,
+        "seconds": vote.seconds,
+        "network": networks.of(vote.network),
+        "state": vote.state,
+    }
+
+
+def capped_raters(arena: Arena) -> frozenset[int]:
+    """The raters whose votes weigh less on the leaderboard of all human votes."""
+    snapshots = Snapshot.objects.current().filter(
+        board__arena=arena, board__raters=Counted.PEOPLE, board__category=""
+    )
+    findings = snapshots.values_list("findings", flat=True).first() or {}
+    return frozenset(member for member, _ in findings.get("capped", []))
+
+
+def styles_of(vote: Vote, reader: FieldVisibility) -> dict[str, int | None]:
+    """How both answers are written; null where it is not known, or would tell who wrote which."""
+    comparison = vote.comparison
+    named = reader.reads_authors(comparison.prompt, vote.rater)
+    styles: dict[str, int | None] = {}
+    for side in SIDES:
+        candidate, response = getattr(comparison, side), getattr(comparison, f"{side}_response")
+        style = getattr(response, "style", None)
+        if not (reader.knows(candidate) and (named or reader.is_of_team(candidate))):
+            style = None
+        styles |= {f"{side}_{name}": getattr(style, name, None) for name in STYLE}
+    return styles
 
 
 # The layout of LMArena's published votes (chatbot_arena_conversations).
@@ -446,7 +523,7 @@ CSV, JSONL, PARQUET, ZIP = (
 )
 FORMATS = {"csv": (as_csv, CSV), "jsonl": (as_jsonl, JSONL), "parquet": (as_parquet, PARQUET)}
 EXPORTS = {
-    "battles": Export(COLUMNS, lambda arena, actor: battles(arena), tuple(FORMATS)),
+    "battles": Export(ALL_VOTES, battles, tuple(FORMATS)),
     "lmarena": Export(LMARENA, lmarena_battles, tuple(FORMATS)),
     "dpo": Export(PREFERENCES, preferences, takes_raters=True),
     "dpo-messages": Export(CHATS, chat_preferences, takes_raters=True),

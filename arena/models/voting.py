@@ -188,9 +188,13 @@ HELD = Q(hold__isnull=False)
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
+    def cast(self) -> "VoteQuerySet":
+        """All votes, whether or not they count, but those of an import that is still hidden."""
+        return self.filter(REVEALED)
+
     def revealed(self) -> "VoteQuerySet":
         """Votes that are not voided, and not from an import that is still hidden."""
-        return self.filter(REVEALED, voided_at=None)
+        return self.cast().filter(voided_at=None)
 
     def live(self) -> "VoteQuerySet":
         """Votes that count: neither voided nor left out, and not from a hidden import."""
@@ -320,6 +324,11 @@ class Vote(Sourced):
 
     def __str__(self) -> str:
         return f"{self.outcome} by {self.rater_id}"
+
+    @property
+    def state(self) -> str:
+        """Whether the vote counts: `counted`, `voided`, or why it is left out."""
+        return "voided" if self.voided_at else self.uncounted or "counted"
 
 
 class Reason(models.Model):

@@ -227,7 +227,14 @@ class BattleList(ArenaEndpoint, ListEndpoint):
 
 # -- Exports ---------------------------------------------------------------------------------------
 
-BATTLES = "The votes that count, in the order in which they were cast. People have pseudonyms."
+BATTLES = (
+    "All votes in the order in which they were cast. People have pseudonyms. `state` says whether "
+    "a vote counts: `counted`; `capped`, which counts less, because its rater or network has "
+    "reached its share; `voided`; or why it is left out (`held`, `rushed`, `named`, `tier`, "
+    "`channel`). `channel` and `seconds` say how it came in; `network` is the number of its "
+    "network in this file. The style of an answer is null where its author is not shown: whoever "
+    "counts the words on a ballot would know who wrote it."
+)
 PREFERENCES = (
     "For each prompt and two answers to it, the one that more raters preferred is `chosen`: by "
     "default people; with `raters=juries` juries, with `both` juries where people do not decide. "
@@ -237,10 +244,11 @@ PREFERENCES = (
     "whoever knows the authors cannot vote blind."
 )
 FILES = (
-    "`battles`: the votes that count. `lmarena`: the same in the columns of LMArena's published "
-    "votes, with conversations where you may know who wrote the answers. `dpo`: preferences for "
-    "training, with `dpo-messages` as messages of a chat. `dataset.zip`: a dataset folder for the "
-    "Hugging Face Hub, with its card and Parquet files. All are written while they are read."
+    "`battles`: all votes, with their state. `lmarena`: those that count, in the columns of "
+    "LMArena's published votes, with conversations where you may know who wrote the answers. "
+    "`dpo`: preferences for training, with `dpo-messages` as messages of a chat. `dataset.zip`: a "
+    "dataset folder for the Hugging Face Hub, with its card and Parquet files. All are written "
+    "while they are read."
 )
 BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'

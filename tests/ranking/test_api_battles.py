@@ -13,11 +13,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from arena.actors import CLI
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
+from arena.services.arenas import update_arena
+from arena.services.pairs import sync_pairs
 from ranking import exports
+from ranking.models import ResponseStyle, Snapshot
 from tests.arena.rest import Caller, token_of, undisclosed
 from tests.arena.teams import make_team
 from tests.factories import make_arena, make_person, make_vote
+from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
 
@@ -205,8 +210,43 @@ def test_votes_that_do_not_count_are_not_there(client: Client, empty_arena: Aren
     vote = vote_on(empty_arena, 0, 1, "left")
     Vote.objects.filter(pk=vote.pk).update(voided_at=timezone.now(), void_reason="a slip")
     assert listed(client) == []
-    assert lines(client, "battles.jsonl") == []
     assert lines(client, "dpo.jsonl") == []
+
+
+def test_an_export_says_how_each_vote_came_in_and_whether_it_counts(
+    client: Client, empty_arena: Arena
+) -> None:
+    """Networks are numbers of the file, and no style tells who wrote what on the ballot."""
+    update_arena(arena=empty_arena, by=CLI, open_answers=False)
+    sync_pairs(arena=empty_arena)
+    for answer in Response.objects.filter(candidate__arena=empty_arena):
+        ResponseStyle.objects.create(response=answer, words=7, headings=0, list_items=2, bold=1)
+    origins = [
+        {"channel": "browser", "seconds": 4.5, "network": "a" * 16},
+        {"channel": "signed_in", "seconds": 9.0, "network": "b" * 16},
+        {"channel": "browser", "network": "a" * 16, "rushed": True, "uncounted": "rushed"},
+        {"voided_at": timezone.now(), "void_reason": "a slip"},
+    ]
+    for number, fields in enumerate(origins):
+        vote = vote_on(empty_arena, 0, 1, "left", prompt=number)
+        Vote.objects.filter(pk=vote.pk).update(**fields)
+    empty_arena.prompts.filter(external_id="p1").update(retired_at=timezone.now())
+    rows = lines(client, "battles.jsonl")
+    names = ("channel", "seconds", "network", "state")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("browser", 4.5, 1, "counted"),
+        ("signed_in", 9.0, 2, "counted"),
+        ("browser", None, 1, "rushed"),
+        ("", None, None, "voided"),
+    ]
+    assert [row["left_words"] for row in rows] == [None, 7, None, None]
+    assert [rows[1][f"right_{name}"] for name in exports.STYLE] == [7, 0, 2, 1]
+    publish(empty_arena)
+    snapshot = Snapshot.objects.current().get(board__raters="people", board__category="")
+    snapshot.findings["capped"] = [[empty_arena.votes.earliest("pk").rater_id, 0.5]]
+    snapshot.save()
+    states = [row["state"] for row in lines(client, "battles.jsonl")]
+    assert states == ["capped", "counted", "rushed", "voided"]
 
 
 def test_people_have_pseudonyms_per_arena_and_judges_names(
@@ -265,9 +305,13 @@ def test_both_exports_hold_what_the_list_holds(client: Client, empty_arena: Aren
     assert answer["Content-Disposition"] == 'attachment; filename="support-battles.csv"'
     table = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
     shown = [{name: row[name] for name in row if name != "texts"} for row in listed(client)]
-    assert lines(client, "battles.jsonl") == shown
+    exported = lines(client, "battles.jsonl")
+    assert [
+        {name: row[name] for name in own} for row, own in zip(exported, shown, strict=True)
+    ] == shown
     as_texts = [
-        {name: "" if value is None else str(value) for name, value in row.items()} for row in shown
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in exported
     ]
     assert table == as_texts
 
