@@ -209,6 +209,11 @@ def can_retire(actor: Actor, candidate: Candidate) -> bool:
     return can_change(actor, candidate) or actor.may(TeamPermission.SUBMIT, candidate.arena.team_id)
 
 
+def can_delete(actor: Actor, candidate: Candidate) -> bool:
+    """Return whether `actor` can delete `candidate` while nobody has voted on it: its owners."""
+    return actor.may(TeamPermission.MANAGE, candidate.team_id or candidate.arena.team_id)
+
+
 def can_read_money(actor: Actor, candidate: Candidate) -> bool:
     """Return whether `actor` can read the cost of the candidate's runs: its team, in any role."""
     return actor.may(TeamPermission.READ, candidate.team_id or candidate.arena.team_id)

@@ -186,6 +186,7 @@ def read_accounts(env: Env) -> dict[str, Any]:
             "reset_password": "arena.accounts.forms.ForgottenPasswordForm",
             "reset_password_from_key": "arena.accounts.forms.NewPasswordForm",
         },
+        "ACCOUNT_CHANGE_EMAIL": True,
         "ACCOUNT_LOGIN_METHODS": {"email", "username"},
         "ACCOUNT_SIGNUP_FIELDS": ["email*", "password1*"],
         "ACCOUNT_USERNAME_BLACKLIST": KEPT_NAMES,

@@ -58,6 +58,7 @@ LIMITS = {
     # Each of these attempts sends an email.
     "sign-up": Limit(60, 5, 10, HOUR),
     "forgotten-password": Limit(20, 5, 10, HOUR),
+    "new-email": Limit(20, 5, 10, HOUR),
     "new-password": Limit(20, 20, 20, MINUTES),
     "invitation": Limit(60, 60, 60, MINUTES),
 }
@@ -171,12 +172,13 @@ def _invitation_id(request: HttpRequest) -> int:
 class ProveAddress(EmailVerificationStage):
     """Requires people who signed up to confirm their address.
 
-    Accounts created by an administrator are exempt: their address may belong to nobody.
+    Accounts created by an administrator are exempt, because their address may belong to nobody;
+    also while they change it.
     """
 
     def handle(self) -> Any:
         user = self.login.user
-        if user and not EmailAddress.objects.filter(user=user).exists():
+        if user and not EmailAddress.objects.filter(user=user, primary=True).exists():
             return None, True
         return super().handle()
 

@@ -64,3 +64,37 @@ class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         del self.fields["password2"]
+
+
+class ChangeEmailForm(PlainForm, allauth.AddEmailForm):
+    labels = {"email": "New email address"}
+
+
+class CloseAccountForm(forms.Form):
+    """Asks for the password; for the user name, where people sign in elsewhere."""
+
+    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+        if user.has_usable_password():
+            self.fields["password"] = forms.CharField(
+                strip=False,
+                widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+            )
+        else:
+            self.fields["user_name"] = forms.CharField(
+                label=f"Type {user.get_username()} to confirm",
+                widget=forms.TextInput(attrs={"autocomplete": "off"}),
+            )
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        if not self.user.check_password(password):
+            raise forms.ValidationError("Wrong password.")
+        return password
+
+    def clean_user_name(self) -> str:
+        name: str = self.cleaned_data["user_name"]
+        if name != self.user.get_username():
+            raise forms.ValidationError("This is not your user name.")
+        return name

@@ -8,6 +8,20 @@ from arena.models import Arena
 from arena.models.arenas import FAULTS, STRENGTHS, length_limit
 
 # Settings that stay as they are, or get their default, if a form leaves them out.
+ARCHIVE_BYTES = 20_000_000
+
+
+class ImportForm(forms.Form):
+    """An export to import."""
+
+    file = forms.FileField(
+        label="Exported arena",
+        widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
+        error_messages={"empty": "The file is empty."},
+        help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, as an export makes it.",
+    )
+
+
 KEPT = {"held_out", "rater_cap", "self_identifying", "counts", "network_share"}
 
 

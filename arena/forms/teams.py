@@ -4,6 +4,7 @@ from django import forms
 
 from arena.models import Role
 from arena.services import teams
+from arena.validation import MOST
 
 ROLES = [
     (Role.MEMBER, "Member: adds candidates, starts runs"),
@@ -62,4 +63,15 @@ class WebhookForm(forms.Form):
         max_length=2000,
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ringside"}),
         error_messages={"required": "Enter the address to send notifications to."},
+    )
+
+
+class TeamBudgetForm(forms.Form):
+    budget = forms.DecimalField(
+        label="New budget in dollars",
+        min_value=0,
+        max_value=MOST,
+        max_digits=16,
+        decimal_places=9,
+        help_text="What the team may spend on models in total; 0 stops new runs.",
     )

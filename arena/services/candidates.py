@@ -33,8 +33,9 @@ from arena.services.candidate_checks import (
     clean_fields,
 )
 from arena.services.locks import lock_arena, retry_on_deadlock
-from arena.services.pairs import sync_pairs
-from arena.services.runs import cancel_run
+from arena.services.pairs import reason_to_keep, sync_pairs
+from arena.services.runs import cancel_run, deduct_spent
+from arena.signals import announce, votes_changed
 
 MAX_CANDIDATES = 200
 PRIVACY_REQUIRED = (
@@ -276,6 +277,29 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
     elif cancelled:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
     candidate.retired_at = locked.retired_at
+
+
+@retry_on_deadlock
+@transaction.atomic
+def delete_candidate(*, candidate: Candidate, by: Actor) -> None:
+    """Delete one version of a candidate, with its answers and the runs that generated them.
+
+    What these runs cost stays deducted from the budget. Raises CandidateError if anybody has voted
+    on it.
+    """
+    arena = lock_arena(candidate.arena_id)
+    locked = Candidate.objects.select_for_update(of=("self",)).select_related("arena__team", "team")
+    current = locked.filter(pk=candidate.pk).first()
+    if current is None:
+        return
+    compared = Comparison.objects.filter(Q(left=current) | Q(right=current))
+    if reason := reason_to_keep(arena, compared, "candidate"):
+        raise CandidateError(reason)
+    _record(current, by, "deleted a candidate")
+    deduct_spent(runs=Run.objects.filter(candidate=current))
+    current.delete()
+    sync_pairs(arena=arena)
+    announce(votes_changed, arena_id=arena.pk, reason="deleted")
 
 
 def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:

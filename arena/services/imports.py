@@ -265,11 +265,12 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
 
     Raises FileError or ArenaImportError; then nothing of it stays.
     """
-    with _opened([path]) as places:
-        name = str(_settings_of(places.values()).get("name") or path.stem)
-    slug = random_slug(name)
-    options = Options(format_name="native", team=team, by=by, name=name[:ARENA_NAME_LIMIT])
+    slug = ""
     try:
+        with _opened([path]) as places:
+            name = str(_settings_of(places.values()).get("name") or path.stem)
+        slug = random_slug(name)
+        options = Options(format_name="native", team=team, by=by, name=name[:ARENA_NAME_LIMIT])
         return import_files(slug=slug, paths=[path], now=now, options=options).arena
     except (FileError, ArenaImportError) as error:
         if left := Arena.objects.filter(slug=slug).first():

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from arena.db import sql
-from arena.models import Arena, Candidate, Pair, Response
+from arena.models import Arena, Candidate, Comparison, Pair, Rater, Response, Vote
 from arena.models.arenas import CatalogQuerySet
 from arena.services.locks import lock_arena
 from arena.signals import announce, answers_changed
@@ -47,6 +47,28 @@ def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
         ignore_conflicts=True,
     )
     announce(answers_changed, arena_id=arena.pk)
+
+
+def reason_to_keep(arena: Arena, comparisons: QuerySet[Comparison], what: str) -> str:
+    """Return a sentence about why `what`, shown in these comparisons, cannot be deleted; '' if it
+    can. The comparisons are locked, so that nobody votes on them meanwhile."""
+    ids = list(comparisons.select_for_update(of=("self",)).values_list("pk", flat=True))
+    if votes := Vote.objects.filter(comparison__in=comparisons).count():
+        return (
+            f"{votes:,} vote{'' if votes == 1 else 's'} would be lost with this {what}, and with "
+            f"them what leaderboards and the log of votes stand on. Archive the {what} instead."
+        )
+    if ids and comparisons.exclude(rater__kind=Rater.Kind.PERSON).exists():
+        return (
+            f"LLM judges have been asked about this {what}, and their paid verdicts would be lost. "
+            f"Archive the {what} instead."
+        )
+    if run := arena.runs.not_over().order_by("pk").first():
+        return (
+            f"Run {run.pk} is unfinished and may need this {what}. Wait until it is finished, or "
+            f"cancel it, then delete the {what}."
+        )
+    return ""
 
 
 def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:

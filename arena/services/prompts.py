@@ -21,9 +21,10 @@ from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
 from arena.models.arenas import clean_field, subject_of
 from arena.services import audit
-from arena.services.locks import lock_arena
-from arena.services.pairs import sync_pairs
+from arena.services.locks import lock_arena, retry_on_deadlock
+from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
+from arena.signals import announce, votes_changed
 from arena.validation import (
     InputError,
     quoted,
@@ -383,6 +384,23 @@ def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
 def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
     """Restore an archived prompt."""
     _set_retired(prompt, None, by, "brought back a prompt")
+
+
+@retry_on_deadlock
+@transaction.atomic
+def delete_prompt(*, prompt: Prompt, by: Actor) -> None:
+    """Delete a prompt and the answers to it. Raises PromptError if anybody has voted on it."""
+    arena = lock_arena(prompt.arena_id)
+    locked = Prompt.objects.select_for_update().filter(pk=prompt.pk).first()
+    if locked is None:
+        return
+    compared = Comparison.objects.filter(prompt=locked)
+    if reason := reason_to_keep(arena, compared, "prompt"):
+        raise PromptError(reason)
+    _record(locked, by, "deleted a prompt")
+    locked.delete()
+    sync_pairs(arena=arena)
+    announce(votes_changed, arena_id=arena.pk, reason="deleted")
 
 
 def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:

@@ -5,6 +5,7 @@ who demote each other at once cannot both succeed.
 """
 
 import hashlib
+import logging
 import secrets
 import string
 from collections.abc import Collection
@@ -25,7 +26,9 @@ from arena.errors import ServiceError
 from arena.models import ApiToken, Invitation, Membership, Role, Team
 from arena.services.audit import record
 from arena.services.rate_limits import allow
-from arena.validation import MOST, NANO, invisible_character, name_key
+from arena.validation import MOST, NANO, invisible_character, join_names, name_key
+
+log = logging.getLogger(__name__)
 
 LONGEST_NAME = 120
 LONGEST_SLUG = 60
@@ -146,6 +149,32 @@ def remove_member(*, membership: Membership, by: Actor, now: datetime) -> None:
     revoked = revoke_invitations_of(member=member, now=now)
     record(team=member.team, by=by, action=action, subject=member.user, role=member.role, **revoked)
     member.delete()
+
+
+@transaction.atomic
+def delete_team(*, team: Team, by: Actor) -> None:
+    """Delete a team with its memberships, tokens, webhooks and audit log. Raises TeamError."""
+    locked = Team.objects.select_for_update().filter(pk=team.pk).first()
+    if locked is None:
+        return
+    if reason := reason_to_keep_team(locked):
+        raise TeamError(reason)
+    locked.delete()
+    log.info("%s deleted the team %s", by.name, locked.slug)
+
+
+def reason_to_keep_team(team: Team) -> str:
+    """Return a sentence about why the team cannot be deleted; '' if it can."""
+    if names := list(team.arenas.order_by("name").values_list("name", flat=True)):
+        return f"The team still has arenas: {join_names(names)}. Delete them first."
+    guests = team.candidates.order_by("arena__name")
+    if names := list(dict.fromkeys(guests.values_list("arena__name", flat=True))):
+        return (
+            f"The team has candidates in arenas of other teams: {join_names(names)}. Delete those "
+            "that nobody has voted on; where somebody has, leaderboards stand on them, and the "
+            "team has to stay."
+        )
+    return ""
 
 
 @transaction.atomic

@@ -1,26 +1,36 @@
-"""Sign-in, sign-up and password pages: django-allauth's, with a limit on attempts."""
+"""Sign-in, sign-up and password pages: django-allauth's, with a limit on attempts; and leaving."""
 
 import logging
 from http import HTTPStatus
 from typing import Any
 
+from allauth.account import app_settings as account_settings
 from allauth.account import views as allauth
+from allauth.account.models import EmailAddress
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.contrib.auth.views import PasswordChangeView
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
+from django.views.generic import FormView
 from requests import RequestException
 
 from arena.accounts.adapters import too_many
+from arena.accounts.forms import ChangeEmailForm, CloseAccountForm
 from arena.conf import OIDC
+from arena.forms.base import add_service_error
+from arena.services.accounts import AccountError, close_account, personal_data, reason_to_stay
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +100,72 @@ class ChangePassword(LoginRequiredMixin, Limited, PasswordChangeView):
     template_name = "account/password_change.html"
     success_url = reverse_lazy("sign_in")
     action, name_field = "new-password", ""
+
+
+class ChangeEmail(LoginRequiredMixin, Limited, FormView):
+    """A new address takes effect once the link sent to it was opened; without mail, at once."""
+
+    template_name = "account/email_change.html"
+    form_class = ChangeEmailForm
+    success_url = reverse_lazy("sign_in")
+    action, name_field = "new-email", "email"
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"user": self.request.user}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        addresses, user = EmailAddress.objects, self.request.user
+        email = form.cleaned_data["email"]
+        delivers = account_settings.EMAIL_VERIFICATION == "mandatory"
+        address = addresses.add_new_email(self.request, user, email, send_verification=delivers)
+        if delivers:
+            messages.success(
+                self.request,
+                f"We have sent a link to {email}. Your address changes once you open it.",
+            )
+        else:
+            address.set_as_primary()
+            addresses.filter(user=user).exclude(pk=address.pk).delete()
+            messages.success(self.request, f"Your email address is now {email}.")
+        return super().form_valid(form)
+
+
+class CloseAccount(LoginRequiredMixin, Limited, FormView):
+    template_name = "account/close.html"
+    form_class = CloseAccountForm
+    success_url = reverse_lazy("index")
+    action, name_field = "new-password", ""
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"user": self.request.user}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        user: Any = self.request.user
+        return super().get_context_data(**kwargs) | {"why_not": reason_to_stay(user)}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        user: Any = self.request.user
+        try:
+            close_account(user=user, now=timezone.now())
+        except AccountError as error:
+            add_service_error(form, error)
+            return self.form_invalid(form)
+        logout(self.request)
+        messages.success(
+            self.request, "Your account is closed. Your votes stay, without your name."
+        )
+        return redirect("sign_in")
+
+
+@never_cache
+@login_required
+@require_safe
+def download_data(request: HttpRequest) -> HttpResponse:
+    """Send everything that is stored about the signed-in person."""
+    user: Any = request.user
+    response = JsonResponse(personal_data(user=user), json_dumps_params={"indent": 1})
+    response.headers["Content-Disposition"] = 'attachment; filename="ringside-data.json"'
+    return response
 
 
 @never_cache

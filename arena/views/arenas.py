@@ -1,21 +1,28 @@
-"""An arena's workspace: its overview with the next step, its creation and its settings."""
+"""An arena's workspace: its overview with the next step, its creation, its settings, its end."""
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.contrib import messages
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.actors import TeamPermission, actor_of, can_change, is_open_to
-from arena.forms.arenas import ArenaForm
+from arena.files.reader import FileError
+from arena.forms.arenas import ArenaForm, ImportForm
 from arena.forms.base import add_service_error
 from arena.models import Arena, Candidate, Rater, Response, Team
-from arena.services.arenas import ArenaError, create_team_arena, update_arena
+from arena.services.arenas import ArenaError, create_team_arena, delete_arena, update_arena
+from arena.services.exports import ExportError, export_arena
+from arena.services.imports import ArenaImportError, import_archive
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
 from arena.views.prompts import limit_upload
 from arena.views.teams import for_team
@@ -171,4 +178,72 @@ def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         else:
             messages.success(request, "Settings saved.")
             return redirect("arena_settings", arena.slug)
-    return render_in_context(request, context, "manage/arena_form.html", tab="settings", form=form)
+    return render_in_context(
+        request,
+        context,
+        "manage/arena_form.html",
+        tab="settings",
+        form=form,
+        n_votes=arena.votes.count(),
+    )
+
+
+# -- Taking an arena along, and deleting it --------------------------------------------------------
+
+
+@limit_upload
+@for_team(TeamPermission.SUBMIT)
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
+    """Import an exported arena as a private one of the team."""
+    form = ImportForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        uploaded = form.cleaned_data["file"]
+        with tempfile.TemporaryDirectory(prefix="import-") as folder:
+            path = Path(folder) / (Path(uploaded.name).stem + ".zip")
+            with path.open("wb") as file:
+                for chunk in uploaded.chunks():
+                    file.write(chunk)
+            try:
+                arena = import_archive(
+                    team=team, by=actor_of(request), path=path, now=timezone.now()
+                )
+            except (FileError, ArenaImportError) as error:
+                form.add_error("file", str(error))
+            else:
+                messages.success(
+                    request,
+                    f"{arena} has been imported. It is private until you change its settings.",
+                )
+                return redirect("manage_arena", arena.slug)
+    return render(request, "manage/import_arena.html", {"team": team, "form": form})
+
+
+@require_permission("can_manage")
+@require_safe
+def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseBase:
+    """Send everything the arena is as a zip file."""
+    name = f"{context.arena.slug}.zip"
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        target = Path(folder) / name
+        try:
+            export_arena(arena=context.arena, target=target)
+        except ExportError:
+            messages.error(request, "The arena is empty: there is nothing to export.")
+            return redirect("arena_settings", context.arena.slug)
+        # The open file outlives its folder.
+        file = os.fdopen(os.open(target, os.O_RDONLY), "rb")
+    return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
+
+
+@require_permission("can_manage")
+@require_POST
+def remove_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Delete the arena with everything in it, if its address was typed to confirm."""
+    arena = context.arena
+    if request.POST.get("slug", "").strip() != arena.slug:
+        messages.error(request, f"Nothing was deleted. Type {arena.slug} to delete the arena.")
+        return redirect("arena_settings", arena.slug)
+    delete_arena(arena=arena, by=context.actor)
+    messages.success(request, f"{arena} has been deleted.")
+    return redirect(arena.team) if arena.team else redirect("teams")

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.actors import can_change, can_read_texts, can_retire, is_open_to
+from arena.actors import can_change, can_delete, can_read_texts, can_retire, is_open_to
 from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.generation import messages_for
@@ -229,6 +230,7 @@ def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
         answered=next(answer_count(version) for version in versions if version.pk == candidate.pk),
         can_change=can_edit,
         can_retire=can_retire(context.actor, candidate),
+        can_delete=can_delete(context.actor, candidate),
         closed="" if is_open else CLOSED,
         generation=generation_of(candidate) if can_edit else None,
     )
@@ -313,3 +315,19 @@ def retire_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
     if not can_read:
         return redirect("manage_candidates", context.arena.slug)
     return redirect("manage_candidate", context.arena.slug, candidate.pk)
+
+
+@require_permission("can_visit")
+@require_POST
+def remove_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Delete a version that nobody has voted on; only owners of its team can."""
+    candidate = context.find_candidate_to_change(pk)
+    if not can_delete(context.actor, candidate):
+        raise PermissionDenied("Only owners of the team can delete its candidates.")
+    try:
+        candidates.delete_candidate(candidate=candidate, by=context.actor)
+    except CandidateError as error:
+        messages.error(request, error.message)
+        return redirect("manage_candidate", context.arena.slug, pk)
+    messages.success(request, f"{candidate.own_name} deleted.")
+    return redirect("manage_candidates", context.arena.slug)

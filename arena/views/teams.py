@@ -26,12 +26,21 @@ from arena.accounts.adapters import (
     too_many,
 )
 from arena.actors import TeamPermission, actor_of, teams_of
+from arena.calls.money import dollars
 from arena.forms.base import add_service_error
-from arena.forms.teams import InvitationForm, RoleForm, TeamForm, TokenForm, WebhookForm
+from arena.forms.teams import (
+    InvitationForm,
+    RoleForm,
+    TeamBudgetForm,
+    TeamForm,
+    TokenForm,
+    WebhookForm,
+)
 from arena.models import Arena, Delivery, Membership, Role, Team
 from arena.services import notices, teams
 from arena.services.notices import MAX_ATTEMPTS, absolute_url, set_notices_by_email
 from arena.services.runs import committed_by
+from arena.validation import in_dollars, nano_dollars
 
 ROWS_PER_PAGE = 50
 LISTED_DELIVERIES = 20
@@ -133,6 +142,8 @@ def team(request: HttpRequest, team: Team) -> HttpResponse:
         n_members=team.memberships.count(),
         spent=spent,
         remaining=max(0, team.budget - spent),
+        is_operator=actor.is_operator,
+        budget_form=TeamBudgetForm(initial={"budget": in_dollars(team.budget)}),
         form=TeamForm(initial={"name": team.name}),
     )
 
@@ -159,6 +170,38 @@ def rename_team(request: HttpRequest, team: Team) -> HttpResponse:
         messages.error(request, error.message)
     else:
         messages.success(request, f"The team is now called {team}.")
+    return redirect(team)
+
+
+@for_team(TeamPermission.MANAGE)
+@require_POST
+def remove_team(request: HttpRequest, team: Team) -> HttpResponse:
+    """Delete the team, if its address was typed to confirm."""
+    if request.POST.get("slug", "").strip() != team.slug:
+        messages.error(request, f"Nothing was deleted. Type {team.slug} to delete the team.")
+        return redirect(team)
+    try:
+        teams.delete_team(team=team, by=actor_of(request))
+    except teams.TeamError as error:
+        messages.error(request, error.message)
+        return redirect(team)
+    messages.success(request, f"{team} has been deleted.")
+    return redirect("teams")
+
+
+@for_team()
+@require_POST
+def change_budget(request: HttpRequest, team: Team) -> HttpResponse:
+    """Raise or lower what the team may spend; administrators only."""
+    if not actor_of(request).is_operator:
+        raise PermissionDenied("Only the site’s administrators can change budgets.")
+    form = TeamBudgetForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, form.errors["budget"].as_text().removeprefix("* "))
+        return redirect(team)
+    budget = nano_dollars(form.cleaned_data["budget"])
+    changed = teams.set_budget(team=team, budget=budget, by=actor_of(request))
+    messages.success(request, f"{team} may spend {dollars(changed.budget)}.")
     return redirect(team)
 
 

@@ -27,6 +27,7 @@ AS_GUESTS: dict[tuple[str, str], str] = {
     ("edit_candidate", "get"): "404",
     ("edit_candidate", "post"): "404",
     ("retire_candidate", "post"): "404",
+    ("delete_candidate", "post"): "404",
     ("upload_answers", "get"): "404",
     ("upload_answers", "post"): "404",
     ("order_answers", "post"): "404",
@@ -83,6 +84,10 @@ GUESTS_ROWS: dict[tuple[str, str], GuestsRow] = {
     # Sending a guest's candidate away takes no look at it.
     ("retire_candidate", "post"): GuestsRow(
         "403 403 403 302 302 302   302", "403 403 404 302 302 302   302"
+    ),
+    # A member deletes nothing, so neither does the guest, who is one.
+    ("delete_candidate", "post"): GuestsRow(
+        "403 403 403 403 403 302   403", "403 403 404 404 404 302   403"
     ),
     ("api_retire_candidate", "post"): GuestsRow(SENT_AWAY),
     ("api_candidate", "get"): GuestsRow(READ),

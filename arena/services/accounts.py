@@ -1,0 +1,200 @@
+"""People's accounts: closing one, taking one's data out, and forgetting a rater.
+
+Votes stay, because leaderboards and the log of votes stand on them; what says whose they are goes.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from arena.actors import Actor
+from arena.errors import ServiceError
+from arena.models import (
+    Arena,
+    AuditEntry,
+    Hold,
+    IdempotentRequest,
+    Invitation,
+    Membership,
+    RateLimit,
+    Rater,
+    Reason,
+    Role,
+    Team,
+    Vote,
+)
+from arena.services.teams import revoke_invitations_of
+from arena.signals import announce, votes_changed
+from arena.validation import join_names
+
+# Audit entries whose subject is a member's name.
+ABOUT_MEMBERS = ("changed a role", "removed a member", "left the team")
+ROWS_AT_ONCE = 2_000
+
+
+class AccountError(ServiceError):
+    """An account that cannot be closed, or a rater that cannot be forgotten."""
+
+
+# -- Leaving ---------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def close_account(*, user: User, now: datetime) -> None:
+    """Delete an account. Its votes stay, under a pseudonym. Raises AccountError.
+
+    Teams keep what the person made for them, and their audit logs say "former user" instead.
+    """
+    Team.objects.select_for_update(no_key=True).filter(memberships__user=user).order_by(
+        "pk"
+    ).first()
+    if blocked := reason_to_stay(user):
+        raise AccountError(blocked)
+    rater = Rater.objects.filter(user=user).first()
+    for membership in Membership.objects.filter(user=user).select_related("team"):
+        revoke_invitations_of(member=membership, now=now)
+    if rater is not None:
+        _forget(rater)
+    pseudonym, name = f"former user {user.pk}", user.get_username()
+    AuditEntry.objects.filter(user=user).update(by=pseudonym)
+    teams = Membership.objects.filter(user=user).values("team")
+    about = AuditEntry.objects.filter(subject=name, action__in=ABOUT_MEMBERS)
+    about.filter(Q(team__in=teams) | Q(action="removed a member")).update(subject=pseudonym)
+    Hold.objects.filter(decided_by=name).update(decided_by=pseudonym)
+    Invitation.objects.filter(accepted_by=user).update(note="")
+    IdempotentRequest.objects.filter(owner=f"user:{user.pk}").delete()
+    RateLimit.objects.filter(key__endswith=f":account:{user.pk}").delete()
+    user.delete()
+
+
+def reason_to_stay(user: User) -> str:
+    """Return a sentence about what must happen before the account can be closed; '' if nothing."""
+    others = Membership.objects.filter(team=OuterRef("pk"), role=Role.OWNER).exclude(user=user)
+    owned = Team.objects.filter(memberships__user=user, memberships__role=Role.OWNER)
+    alone = list(owned.filter(~Exists(others)).order_by("name").values_list("name", flat=True))
+    if alone:
+        return (
+            f"You are the only owner of {join_names(alone)}. Make another member an owner, or "
+            "delete the team, then close your account."
+        )
+    admins = User.objects.filter(is_superuser=True, is_active=True)
+    if user.is_superuser and not admins.exclude(pk=user.pk).exists():
+        return "You are the only administrator of this site. Appoint another one first."
+    return ""
+
+
+def forget_rater(*, rater: Rater, now: datetime) -> int:
+    """Remove what identifies a person who voted; return how many votes stay. Raises AccountError.
+
+    The person's account, if there is one, is closed. Leaderboards and the log of votes hold as
+    before, because they know raters by number.
+    """
+    if rater.kind != Rater.Kind.PERSON:
+        raise AccountError(f"Rater {rater.pk} is a {rater.kind}, not a person.")
+    if rater.user is not None:
+        close_account(user=rater.user, now=now)
+    else:
+        with transaction.atomic():
+            _forget(rater)
+    return rater.votes.count()
+
+
+def _forget(rater: Rater) -> None:
+    """Detach the rater from account and name; delete what they wrote in their own words."""
+    # The name of a file's rater is unique in its arena.
+    name = f"forgotten-{rater.pk}" if rater.arena_id else ""
+    Rater.objects.filter(pk=rater.pk).update(name=name, user=None)
+    Reason.objects.filter(vote__rater=rater, side=Reason.BOTH).delete()
+    Vote.objects.filter(rater=rater).exclude(details=None).update(details=None)
+    Hold.objects.filter(rater=rater).exclude(objection="").update(objection="")
+    for arena_id in rater.votes.order_by().values_list("arena", flat=True).distinct():
+        announce(votes_changed, arena_id=arena_id, reason="forgotten")
+
+
+# -- Taking one's data along -----------------------------------------------------------------------
+
+
+def personal_data(*, user: User) -> dict[str, Any]:
+    """Return everything that is stored about a person, for JSON."""
+    rater = Rater.objects.filter(user=user).first()
+    return {
+        "account": {
+            "user_name": user.get_username(),
+            "email": user.email,
+            "first_name": user.first_name,
+            "last_name": user.last_name,
+            "joined_at": _time(user.date_joined),
+            "last_signed_in_at": _time(user.last_login),
+            "email_addresses": list(
+                EmailAddress.objects.filter(user=user)
+                .order_by("pk")
+                .values("email", "verified", "primary")
+            ),
+            "sign_in_servers": list(
+                SocialAccount.objects.filter(user=user)
+                .order_by("pk")
+                .values("provider", "uid", "extra_data")
+            ),
+        },
+        "teams": [
+            {
+                "team": membership.team.slug,
+                "name": membership.team.name,
+                "role": membership.role,
+                "joined_at": _time(membership.joined_at),
+                "notices_by_email": membership.notices_by_email,
+            }
+            for membership in user.team_memberships.select_related("team").order_by("pk")
+        ],
+        "activity": [
+            {"team": team, "action": action, "subject": subject, "at": _time(at)}
+            for team, action, subject, at in AuditEntry.objects.filter(user=user)
+            .order_by("pk")
+            .values_list("team__slug", "action", "subject", "at")
+        ],
+        "rater": rater and {"id": rater.pk, "created_at": _time(rater.created_at)},
+        "votes": _votes(rater, Actor(user=user)) if rater else [],
+    }
+
+
+def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
+    """The person's votes. Of an arena that they can no longer see, nothing else is told."""
+    visible = set(Arena.objects.visible_to(actor).values_list("pk", flat=True))
+    rows = rater.votes.order_by("pk").select_related(
+        "arena", "comparison__prompt", "comparison__left", "comparison__right"
+    )
+    rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
+    votes = []
+    for vote in rows.prefetch_related("reasons").iterator(chunk_size=ROWS_AT_ONCE):
+        comparison = vote.comparison
+        facts: dict[str, Any] = {
+            "comparison": str(comparison.key),
+            "outcome": vote.outcome,
+            "cast_at": _time(vote.cast_at),
+            "seconds": vote.seconds,
+            "voided_at": _time(vote.voided_at),
+            "void_reason": vote.void_reason,
+            "uncounted": vote.uncounted,
+            "reasons": [
+                {"side": reason.side, "tag": reason.tag, "comment": reason.comment}
+                for reason in vote.reasons.all()
+            ],
+        }
+        if vote.arena_id in visible:
+            facts |= {
+                "arena": vote.arena.slug,
+                "prompt": comparison.prompt and comparison.prompt.external_id,
+                "left": str(comparison.left),
+                "right": str(comparison.right),
+            }
+        votes.append(facts)
+    return votes
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
