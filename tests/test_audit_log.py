@@ -6,6 +6,8 @@ Those that an operator does are done in the admin or by a command, all others by
 from collections.abc import Callable
 from datetime import timedelta
 from fnmatch import fnmatchcase
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.core.management import call_command
@@ -17,7 +19,9 @@ from arena.services import (
     arenas,
     candidates,
     comparisons,
+    exports,
     holds,
+    imports,
     notices,
     prompts,
     responses,
@@ -140,6 +144,14 @@ ACTS |= {
 }
 
 
+@act("imported an arena")
+def import_an_arena(on: Stage) -> None:
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "arena.zip"
+        exports.export_arena(arena=on.arena, target=target)
+        imports.import_archive(team=on.team, by=on.by, path=target, now=on.now)
+
+
 @act("gave the team an arena")
 def give(on: Stage) -> None:
     arena = make_arena(0, 0)
@@ -193,6 +205,11 @@ def retire(on: Stage) -> None:
     prompts.retire_prompt(prompt=on.arena.prompts.all()[0], by=on.by, now=on.now)
 
 
+@act("deleted a prompt")
+def delete(on: Stage) -> None:
+    prompts.delete_prompt(prompt=on.arena.prompts.all()[0], by=on.by)
+
+
 @act("brought back a prompt")
 def bring_back(on: Stage) -> None:
     prompt = on.arena.prompts.all()[0]
@@ -215,6 +232,7 @@ ACTS |= {
     "retired a candidate": lambda on: candidates.retire_candidate(
         candidate=on.candidate, by=on.by, now=on.now
     ),
+    "deleted a candidate": lambda on: candidates.delete_candidate(candidate=on.variant(), by=on.by),
     "uploaded answers": lambda on: responses.upsert_responses(
         candidate=on.variant(endpoint=""), rows=[ResponseRow(1, "Yes.", "p0")], by=on.by
     ),
