@@ -5,6 +5,7 @@ import hmac
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, EnvValidationError
 from marshmallow.validate import OneOf, Range
+
+from arena.validation import nano_dollars
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 ENGINES = {
@@ -47,6 +50,14 @@ def home_folder(env: Env, default: Path) -> Path:
     except OSError as error:
         raise ImproperlyConfigured(f"RINGSIDE_HOME: {home}: {error.strerror}.") from None
     return home
+
+
+def dollars(env: Env, name: str) -> int:
+    """Return an amount of dollars in nano-dollars; 0 by default."""
+    try:
+        return nano_dollars(Decimal(env.str(name, "0")))
+    except (InvalidOperation, ValueError):
+        raise ImproperlyConfigured(f"{name} is not an amount of dollars, such as 25.00.") from None
 
 
 def allowed_hosts(env: Env, *, required: bool) -> list[str]:

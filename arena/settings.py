@@ -53,6 +53,12 @@ with stop_on_bad_value():
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
+    # Days; what is deleted, and why it may be, is said in arena/services/retention.py.
+    KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
+    KEEP_RATERS_DAYS = env.int("KEEP_RATERS_DAYS", 30, validate=Range(min=1))
+    KEEP_NOTICES_DAYS = env.int("KEEP_NOTICES_DAYS", 0, validate=Range(min=0))
+    KEEP_AUDIT_DAYS = env.int("KEEP_AUDIT_DAYS", 0, validate=Range(min=0))
+    TEAM_BUDGET = conf.dollars(env, "TEAM_BUDGET")
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
     API_REQUESTS_PER_MINUTE = conf.read_limits(env)
     TRUST_LIMITS = conf.read_trust_limits(env)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
@@ -22,11 +23,13 @@ from prometheus_client.registry import Collector
 
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
+from arena.calls.money import dollars
+from arena.calls.servers import all_prices
 from arena.endpoints import lease_of
-from arena.models import Delivery, Import, RateLimit, Run, Vote
+from arena.models import Delivery, Import, RateLimit, Run, Team, Vote
 from arena.models.voting import TO_ADD, TO_TAKE_OUT
 from arena.services.notices import PAUSES
-from arena.validation import NANO
+from arena.validation import NANO, join_names
 from ranking.models import ArenaRefresh, Backup, Snapshot
 
 RECORD_EVERY = 10.0  # seconds: one small write, where a sweep runs every second
@@ -35,6 +38,7 @@ STALE_AFTER = timedelta(minutes=2)
 BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all
 PING_SECONDS = 1.0
 SWEEP = "sweep:"
+LOCAL = ("localhost", "127.0.0.1", "::1", None)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 _recorded: dict[str, float] = {}  # by queue, the monotonic time of this process's last record
@@ -207,6 +211,68 @@ def _check_backup(health: Health, now: datetime) -> None:
         health.seconds_since_backup = round((now - made_at).total_seconds(), 1)
         if now - made_at > BACKUP_LATE_AFTER:
             health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
+
+
+# -- The first day ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetupStep:
+    """Something an operator sets up once; `how` says where, `is_done` whether it is."""
+
+    title: str
+    is_done: bool
+    state: str
+    how: str
+
+
+def setup_steps(now: datetime) -> list[SetupStep]:
+    """Return what a new Ringside needs, done or not, in the order in which it is needed."""
+    is_local = urlsplit(settings.SITE_URL).hostname in LOCAL
+    sends_mail = "smtp" in settings.EMAIL_BACKEND
+    real = [end for end in settings.MODEL_ENDPOINTS.values() if end.provider != "scripted"]
+    priced = {endpoint for endpoint, *_ in all_prices()}
+    without = [endpoint.name for endpoint in real if endpoint.name not in priced]
+    without_budget = Team.objects.filter(budget=0).count()
+    backup = last_backup_at()
+    return [
+        SetupStep(
+            "Address of the site",
+            not is_local,
+            settings.SITE_URL,
+            "Set ALLOWED_HOSTS and, where it differs, SITE_URL.",
+        ),
+        SetupStep(
+            "Mail",
+            sends_mail,
+            "Mail is sent." if sends_mail else "Mail is printed in the server’s log.",
+            "Set EMAIL_URL and DEFAULT_FROM_EMAIL.",
+        ),
+        SetupStep(
+            "Model endpoints",
+            bool(real),
+            join_names(endpoint.name for endpoint in real) or "Only scripted models can be asked.",
+            "Set MODEL_ENDPOINTS.",
+        ),
+        SetupStep(
+            "Prices",
+            bool(real) and not without,
+            f"No price at {join_names(without)}." if without else f"{len(priced)} with a price.",
+            "manage.py price ENDPOINT MODEL --input 0.15 --output 0.60",
+        ),
+        SetupStep(
+            "Budget of new teams",
+            settings.TEAM_BUDGET > 0,
+            f"{dollars(settings.TEAM_BUDGET)}; {without_budget} teams have none.",
+            "Set TEAM_BUDGET in dollars; a team’s page changes its own.",
+        ),
+        SetupStep(
+            "Backup",
+            bool(backup and now - backup <= BACKUP_LATE_AFTER),
+            f"The last one is of {backup:%Y-%m-%d %H:%M}." if backup else "None was made here yet.",
+            "manage.py backup /backups/monday, then restore --check, then schedule it.",
+        ),
+    ]
 
 
 # -- Metrics ---------------------------------------------------------------------------------------

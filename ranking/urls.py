@@ -26,6 +26,7 @@ urlpatterns = [
     path("a/<slug:slug>/my-votes/", raters.my_votes, name="my_votes"),
     path("sitemap.xml", health.sitemap, name="sitemap"),
     path("robots.txt", health.robots, name="robots"),
+    path("operators/", health.operators, name="operators"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

@@ -9,7 +9,7 @@ itself, it does; the times here are put right by a sweep.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,12 +24,19 @@ from django.db.models import Exists, OuterRef, QuerySet
 from arena.calls.leases import HANDED_OUT, LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
 from arena.endpoints import lease_of
-from arena.models import Comparison, Delivery, IdempotentRequest, NetworkKey, RateLimit, Rater, Vote
+from arena.models import (
+    AuditEntry,
+    Comparison,
+    Delivery,
+    IdempotentRequest,
+    NetworkKey,
+    Notice,
+    RateLimit,
+    Rater,
+    Vote,
+)
 from arena.services import idempotency, notices, rate_limits
 
-# A rater who returns later may be shown a pair again that was left open or skipped.
-UNANSWERED_KEPT_FOR = timedelta(days=30)
-RATERS_KEPT_FOR = timedelta(days=30)
 UPLOADS_KEPT_FOR = timedelta(days=1)
 BATCH = 500
 
@@ -45,12 +52,24 @@ def delete_old_rows(*, now: datetime) -> None:
         NetworkKey.objects.filter(period__lt=rate_limits.key_period(now)),
         unanswered_comparisons(now),
         raters_without_votes(now),
+        *kept_for_days(now),
     ):
         _delete_in_batches(rows)
 
 
+def kept_for_days(now: datetime) -> Iterator[QuerySet[Any]]:
+    """Yield what is kept for ever unless a setting says otherwise: deliveries go before notices."""
+    if days := settings.KEEP_NOTICES_DAYS:
+        old = Notice.objects.filter(created_at__lte=now - timedelta(days=days))
+        yield Delivery.objects.filter(notice__in=old)
+        yield old
+    if days := settings.KEEP_AUDIT_DAYS:
+        yield AuditEntry.objects.filter(at__lte=now - timedelta(days=days))
+
+
 def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
-    """Comparisons that their rater left open or skipped long ago.
+    """Comparisons that their rater left open or skipped long ago; a rater who returns later may be
+    shown such a pair again.
 
     Those of a run stay, because they count in its progress; how often a pair was shown is counted
     on the pair. Judges' comparisons belong to their judgements.
@@ -61,7 +80,7 @@ def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
         run=None,
         source=None,
         issued_at__isnull=False,
-        expires_at__lte=now - UNANSWERED_KEPT_FOR,
+        expires_at__lte=now - timedelta(days=settings.KEEP_UNANSWERED_DAYS),
     )
 
 
@@ -74,7 +93,7 @@ def raters_without_votes(now: datetime) -> QuerySet[Rater]:
         user=None,
         arena=None,
         blocked_at=None,
-        created_at__lte=now - RATERS_KEPT_FOR,
+        created_at__lte=now - timedelta(days=settings.KEEP_RATERS_DAYS),
     )
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from allauth.account import app_settings as accounts
 from allauth.account.models import EmailAddress
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -79,7 +80,9 @@ def create_team(*, name: str, by: Actor) -> Team:
     _check_rate(by)
     try:
         with transaction.atomic():
-            team = Team.objects.create(name=name, slug=slug, name_key=name_key(name))
+            team = Team.objects.create(
+                name=name, slug=slug, name_key=name_key(name), budget=settings.TEAM_BUDGET
+            )
     except IntegrityError:
         if not Team.objects.filter(slug=slug).exists():
             raise _taken(name) from None

@@ -1,6 +1,5 @@
 """An arena's workspace: its overview with the next step, its creation, its settings, its end."""
 
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 from django.contrib import messages
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -221,7 +220,7 @@ def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
 
 @require_permission("can_manage")
 @require_safe
-def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseBase:
+def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Send everything the arena is as a zip file."""
     name = f"{context.arena.slug}.zip"
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
@@ -231,9 +230,9 @@ def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseB
         except ExportError:
             messages.error(request, "The arena is empty: there is nothing to export.")
             return redirect("arena_settings", context.arena.slug)
-        # The open file outlives its folder.
-        file = os.fdopen(os.open(target, os.O_RDONLY), "rb")
-    return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
+        response = HttpResponse(target.read_bytes(), content_type="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 @require_permission("can_manage")

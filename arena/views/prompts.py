@@ -12,7 +12,7 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -43,7 +43,7 @@ from arena.views.arena_context import (
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
 MAX_DRAINED_BYTES = 64_000_000
 CHUNK = 1 << 16
-View = Callable[..., HttpResponseBase]
+View = Callable[..., HttpResponse]
 
 
 # -- Size limits -----------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def limit_upload(view: View) -> View:
 
     @csrf_exempt
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if _content_length(request) > MAX_FORM_BYTES:
             return _too_large(request, is_file=True)
         try:

@@ -14,20 +14,19 @@ from django.utils import timezone
 from arena import tasks
 from arena.accounts.adapters import LIMITS
 from arena.actors import CLI
-from arena.models import Comparison, Pair, RateLimit, Rater, Vote
+from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
 from arena.services import retention, voting
 from arena.services.comparisons import next_comparison, order_people_run, reconcile_people_run
 from arena.services.rate_limits import KEPT_FOR, allow
 from arena.services.retention import (
-    RATERS_KEPT_FOR,
-    UNANSWERED_KEPT_FOR,
     delete_old_rows,
 )
-from tests.factories import make_arena, make_person, make_user
+from tests.factories import make_arena, make_person, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+RATERS_KEPT_FOR = UNANSWERED_KEPT_FOR = timedelta(days=30)
 LONG_AGO = NOW - UNANSWERED_KEPT_FOR - HOUR
 
 
@@ -182,3 +181,26 @@ def test_the_task_runs_every_hour_unless_the_clock_was_set(monkeypatch: pytest.M
     assert not RateLimit.objects.exists()
     task = settings.CELERY_BEAT_SCHEDULE["arena.tasks.delete_old_rows"]
     assert task["schedule"] == HOUR.total_seconds()
+
+
+def test_notices_and_audit_logs_are_kept_as_long_as_the_settings_say(settings):
+    team = make_team()
+    notice = Notice.objects.create(team=team, key="k", kind="test", sentence="x")
+    Notice.objects.filter(pk=notice.pk).update(created_at=NOW - timedelta(days=8))
+    Delivery.objects.create(notice=notice, membership=team.memberships.get())
+    team.audit_entries.update(at=NOW - timedelta(days=8))
+    delete_old_rows(now=NOW)
+    assert (Notice.objects.count(), team.audit_entries.count()) == (1, 1)
+    settings.KEEP_NOTICES_DAYS = settings.KEEP_AUDIT_DAYS = 7
+    delete_old_rows(now=NOW)
+    assert (Notice.objects.count(), Delivery.objects.count()) == (0, 0)
+    assert not team.audit_entries.exists()
+
+
+@pytest.mark.parametrize(("days", "kept"), [(30, 0), (90, 1)])
+def test_how_long_unanswered_pairs_are_kept_is_a_setting(settings, days, kept):
+    settings.KEEP_UNANSWERED_DAYS = settings.KEEP_RATERS_DAYS = days
+    arena, rater = make_arena(), person()
+    issue(arena, rater, LONG_AGO)
+    delete_old_rows(now=NOW)
+    assert Comparison.objects.count() == kept

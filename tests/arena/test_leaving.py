@@ -288,7 +288,7 @@ def test_owners_export_an_arena_and_import_it_again(client):
         in client.get(reverse("team", args=[team.slug])).content.decode()
     )
     response = client.get(reverse("download_arena", args=["mine"]))
-    data = b"".join(response.streaming_content)
+    data = response.content
     assert "arena.json" in ZipFile(io.BytesIO(data)).namelist()
 
     file = SimpleUploadedFile("mine.zip", data)

@@ -224,6 +224,8 @@ PAGES: dict[tuple[str, str], Row] = {
     # What operators and programs ask
     ("robots", "get"): Row(ALL, arena=""),
     ("sitemap", "get"): Row(ALL, arena=""),
+    ("operators", "get"): Row(OPERATORS, arena=""),
+    ("operators", "post"): Row(OPERATORS, {"model": "none:x"}, arena=""),
     ("healthz", "get"): Row(ALL, arena=""),
     ("readyz", "get"): Row(ALL, arena=""),
     ("metrics", "get"): Row("403 403 403 403 403 200", arena=""),

@@ -1,0 +1,70 @@
+"""A database of an earlier commit, with data, is upgraded by `migrate` without losing anything.
+
+`upgrade/415a895.sql.gz` was dumped by that commit's own code: the sample arena with its votes,
+three of them voided, its leaderboards, an account, a team and its private arena.
+"""
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.ops.running import manage
+
+DUMPS = sorted((Path(__file__).parent / "upgrade").glob("*.sql.gz"))
+TABLES = (
+    *("arena_arena", "arena_prompt", "arena_candidate", "arena_response", "arena_comparison"),
+    *("arena_vote", "arena_rater", "arena_team", "arena_membership", "auth_user"),
+)
+SCORES = """
+    SELECT b.raters, b.category, c.name, s.score FROM ranking_standing s
+    JOIN ranking_snapshot n ON n.id = s.snapshot_id JOIN ranking_board b ON b.id = n.board_id
+    JOIN arena_candidate c ON c.id = s.candidate_id
+    WHERE n.is_current AND b.raters <> 'combined' ORDER BY 1, 2, 3
+"""
+CHECK = """
+import json
+from django.core.management import call_command
+from django.test import Client
+from arena.models import Vote
+call_command("rebuild_tallies")
+call_command("refresh_boards")
+call_command("verify_log")
+print(json.dumps([Client().get(page).status_code for page in ("/", "/a/sample/")]))
+"""
+
+
+def contents(path: Path) -> tuple[dict[str, int], list[tuple[object, ...]]]:
+    """The rows of each table, and every current score."""
+    with sqlite3.connect(path) as database:
+        counts = {
+            table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in TABLES
+        }
+        return counts, database.execute(SCORES).fetchall()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.split(".")[0])
+def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ringside.sqlite3"
+    with sqlite3.connect(path) as database:
+        database.executescript(gzip.decompress(dump.read_bytes()).decode())
+    counts, scores = contents(path)
+    assert counts["arena_vote"] == 400
+    assert counts["auth_user"] == counts["arena_team"] == 1
+
+    migrated = manage("migrate", "--verbosity=0", home=tmp_path)
+    assert migrated.returncode == 0, migrated.stderr
+    assert contents(path) == (counts, scores)
+
+    checked = manage("shell", "--verbosity=0", "--command", CHECK, home=tmp_path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert json.loads(checked.stdout.splitlines()[-1]) == [200, 200]
+    counts_now, scores_now = contents(path)
+    assert counts_now == counts
+    assert [row[:3] for row in scores_now if row[0] != "juries"] == [row[:3] for row in scores]
+    for now, before in zip(scores_now, scores, strict=False):
+        assert now[3] == pytest.approx(before[3], abs=0.5) or before[3] is None
