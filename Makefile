@@ -7,7 +7,7 @@ PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench simulate lock
+.PHONY: help run test test-slow lint bench simulate sbom lock
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -38,6 +38,9 @@ bench: .venv/.installed-dev .venv-bench/.installed ## speed, as tables of ratios
 
 simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/statistics.md
 	$(BIN)/python -m benchmarks.simulations
+
+sbom: .venv/.installed ## what the product is made of: sbom.json (CycloneDX) and licences.txt
+	$(BIN)/python .ci/sbom.py
 
 lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -11,7 +11,7 @@ from arena.models.arenas import FAULTS, STRENGTHS, length_limit
 ARCHIVE_BYTES = 20_000_000
 
 
-class ImportForm(forms.Form):
+class ArchiveForm(forms.Form):
     """An export to import."""
 
     file = forms.FileField(

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from arena.actors import TeamPermission, actor_of, can_change, is_open_to
 from arena.files.reader import FileError
-from arena.forms.arenas import ArenaForm, ImportForm
+from arena.forms.arenas import ArchiveForm, ArenaForm
 from arena.forms.base import add_service_error
 from arena.models import Arena, Candidate, Rater, Response, Team
 from arena.services.arenas import ArenaError, create_team_arena, delete_arena, update_arena
@@ -195,7 +195,7 @@ def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
     """Import an exported arena as a private one of the team."""
-    form = ImportForm(request.POST or None, request.FILES or None)
+    form = ArchiveForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         uploaded = form.cleaned_data["file"]
         with tempfile.TemporaryDirectory(prefix="import-") as folder:
