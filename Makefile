@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
 
-# Without its cache, every worker would compile all tests anew, and every command the product.
+# Without its cache, every worker would compile all tests again, and every command the product.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

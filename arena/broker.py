@@ -1,8 +1,8 @@
 """The broker of one machine: messages in the memory of the process that works on them.
 
-Other processes, such as commands, send theirs as datagrams to a socket in RINGSIDE_HOME. A message
-that nobody hears is lost, and so are all when the process ends: sweeps of the database enqueue the
-work again.
+Other processes, such as commands, send theirs as datagrams to a socket in RINGSIDE_HOME. A
+message without a listener is lost, and so is every message when the process ends; sweeps of the
+database enqueue the work again.
 """
 
 import logging
@@ -48,7 +48,7 @@ class Channel(memory.Channel):
 
 
 class Transport(memory.Transport):
-    """Memory that wakes whoever waits for a message, instead of being looked at all the time."""
+    """Memory that wakes a thread waiting for a message, so that nobody has to poll it."""
 
     Channel = Channel
 

@@ -225,8 +225,8 @@ def _mail(env: Env) -> dict[str, Any]:
         mail: dict[str, Any] = env.dj_email_url("EMAIL_URL", "console:")
     except ValueError:
         raise ImproperlyConfigured(
-            "EMAIL_URL must look like smtp://user:password@host:port; special characters of the"
-            " password are written as %40."
+            "EMAIL_URL must look like smtp://user:password@host:port; encode special characters in"
+            " the password, such as @ as %40."
         ) from None
     mail["EMAIL_TIMEOUT"] = mail["EMAIL_TIMEOUT"] or SECONDS_FOR_MAIL
     mail["DEFAULT_FROM_EMAIL"] = env.str("DEFAULT_FROM_EMAIL", "Ringside <ringside@localhost>")
@@ -317,8 +317,8 @@ Ringside compares answers of language models two at a time, blind, and ranks who
 
 **Who asks.** A program sends `Authorization: Bearer rs_...`, a token that an owner made on the
 team's page; a token acts for its team alone and has some of the scopes `read`, `submit` and
-`judge`. In the browser, the session of whoever is signed in counts, with a CSRF token for writes.
-What is public is read by anybody.
+`judge`. In the browser, your session is used, with a CSRF token for writes. Anyone can read what
+is public.
 
 **Lists** come in pages: follow `next` until it is null. `page_size` goes up to 1,000.
 
@@ -379,7 +379,7 @@ REST_FRAMEWORK = {
 
 PROBLEM = {
     "type": "object",
-    "description": "What went wrong, as RFC 9457 says it.",
+    "description": "What went wrong, as problem details (RFC 9457).",
     "required": ["type", "title", "status", "detail", "instance"],
     "properties": {
         "type": {"type": "string", "description": "The kind of problem, for programs."},
@@ -448,7 +448,7 @@ SPECTACULAR_SETTINGS = {
         "schemas": {"Problem": PROBLEM},
         "responses": {
             "Problem": {
-                "description": "A problem, told as RFC 9457 says.",
+                "description": "Problem details (RFC 9457).",
                 "content": {
                     "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
                 },

@@ -1,8 +1,8 @@
 """Conversations: lists of messages beside the text of a prompt or an answer. Pure.
 
 A message is an object in the form of OpenAI's chat API: `role` (one of ROLES), `content` (text),
-and where present `name`, `tool_calls` and `tool_call_id`. One text is no conversation: the messages
-of a prompt that is one question, and of an answer that is one text, are None.
+and where present `name`, `tool_calls` and `tool_call_id`. A single text is not a conversation:
+the messages of a prompt that is one question, and of an answer that is one text, are None.
 
 The text beside the messages is for everything that reads one text: of a prompt it is the
 transcript, of an answer the assistant's own words.

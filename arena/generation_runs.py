@@ -175,7 +175,7 @@ def _prompts(n: int) -> str:
 def _quote(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
     """Expected: four characters per token, and answers of this model's mean length so far.
 
-    Worst: one token per byte, and answers of the highest length. Retries come on top, within the
+    Worst: one token per byte, and answers of the maximum length. Retries come on top, within the
     cap.
     """
     rate = price_of(candidate.endpoint, candidate.model)

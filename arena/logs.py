@@ -17,7 +17,7 @@ from django.utils.encoding import escape_uri_path
 
 NO_REQUEST = "-"
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
-# What follows these in a path lets whoever knows it in.
+# What follows these in a path gives access to anyone who knows it.
 BEFORE_SECRETS = re.compile(r"(/invitations/|/password/new/|/sign-up/address/).+", re.IGNORECASE)
 
 _request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)

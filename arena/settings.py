@@ -292,7 +292,7 @@ LOGGING = {
         "celery.app.trace": {"filters": ["tracebacks"]},
         # Each failed request says that there is no connection; the pool says so at every try.
         "psycopg.pool": {"level": "ERROR"},
-        # A request that waits for a thread is no trouble yet; waitress says so of each.
+        # A request that waits for a thread is not a problem yet; waitress warns of each one.
         "waitress.queue": {"level": "ERROR"},
     },
 }

@@ -238,7 +238,7 @@ class DecisionCandidates:
     """The candidates of an arena as a team sees them.
 
     `own` are the team's, `chosen` is its baseline, `baseline` the one on this page, `focus` the
-    candidate that is compared with it. None where there is no such candidate.
+    candidate that is compared with it. None if there is no such candidate.
     """
 
     in_arena: list[NamedCandidate]
@@ -254,7 +254,7 @@ class DecisionCandidates:
         return sorted(others, key=lambda entry: (entry.is_retired, -entry.pk))
 
     def family(self, alone: bool = False) -> list[int]:
-        """The ids of those compared with the baseline at once: the active ones, and the focus."""
+        """The ids of those compared with the baseline together: the active ones and the focus."""
         focus = [self.focus.pk] if self.focus else []
         active = [entry.pk for entry in self.others if not entry.is_retired]
         return focus if alone else list(dict.fromkeys([*active, *focus]))
@@ -294,7 +294,7 @@ def _find_or_404(entries: list[NamedCandidate], pk: int | None) -> NamedCandidat
 
 
 def _why_nothing_to_compare(team: Team, candidates: DecisionCandidates) -> str:
-    """'' where there are two candidates to compare."""
+    """'' if there are two candidates to compare."""
     if not candidates.own:
         return f"{team} has no candidates in this arena yet."
     if candidates.baseline is None:

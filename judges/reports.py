@@ -240,7 +240,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
 def jury_kappa(run: Run) -> float | None:
     """Return Fleiss' kappa over the pairs on which two members or more have a verdict.
 
-    None where there is no such pair, or where all verdicts are the same.
+    None if there is no such pair, or all verdicts are the same.
     """
     through = JuryVerdict.judgements.through
     voted = through.objects.filter(
@@ -448,7 +448,7 @@ class EpochReport:
 
 @dataclass(frozen=True)
 class FullJudgeReport:
-    """All that a judge's page shows. `standing` is None for a jury."""
+    """Everything that a judge's page shows. `standing` is None for a jury."""
 
     judge: Judge
     standing: JudgeStanding | None

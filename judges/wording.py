@@ -71,7 +71,7 @@ def headline(
 def _result(
     candidate: str, baseline: str, difference: CandidateDifference, missing: str
 ) -> tuple[str, str]:
-    """The opening, '' where the sentence begins with a name, and the rest."""
+    """The opening, '' if the sentence begins with a name, and the rest."""
     if difference.is_shut_out:
         return _one_sided(candidate, baseline, difference, missing)
     if difference.both_bad and not difference.between:
@@ -133,7 +133,7 @@ def _compared(
 
 @dataclass(frozen=True)
 class Share:
-    """How often a candidate is preferred, as a page prints it: "58%", "54% to 62%"; '' where it
+    """How often a candidate is preferred, as a page prints it: "58%", "54% to 62%"; '' if it
     is unknown."""
 
     wins: str = ""

@@ -466,7 +466,7 @@ def read_board(
     candidate_columns: Columns | None = None,
     retry: bool = True,
 ) -> BoardView:
-    """Read the requested board, once more if a refresh replaces it meanwhile.
+    """Read the requested board, and again if a refresh replaces it meanwhile.
 
     Pages that show more than standings add columns to the snapshots and candidates. Raises Http404
     for unknown categories.

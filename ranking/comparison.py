@@ -59,7 +59,7 @@ class PublishedBoard(BoardLinks):
 
 
 def read_published(arena: Any, query: BoardQuery, retry: bool = True) -> PublishedBoard:
-    """Read a board in two queries, once more if a refresh replaces the snapshot meanwhile.
+    """Read a board in two queries, and again if a refresh replaces the snapshot meanwhile.
 
     Raises Http404 for unknown categories.
     """
@@ -549,7 +549,7 @@ class DifferenceBoards:
 
 
 def read_difference_boards(arena: Any, query: BoardQuery, retry: bool = True) -> DifferenceBoards:
-    """Read boards in three queries, once more if a refresh replaces a snapshot meanwhile. A
+    """Read boards in three queries, and again if a refresh replaces a snapshot meanwhile. A
     category without votes is taken as all prompts."""
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     chosen = choose_snapshot(snapshots, query) or choose_snapshot(

@@ -50,7 +50,7 @@ class FileVotes:
     left, right : (N,) int64, indices into names
     score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
     prompt, rater : (N,) int64; UNKNOWN if the file does not say
-    raters : the kind of raters that cast these votes
+    raters : the kind of rater that cast these votes
     n_both_bad : their "both bad" votes, which do not affect the scores
     n_left_out : votes by other kinds of raters
     rejected : the bad rows that were skipped
@@ -110,7 +110,7 @@ def read_file(
 
 @dataclass
 class _Column:
-    """The votes by one kind of raters, read so far."""
+    """The votes by one kind of rater, read so far."""
 
     left: "array[int]" = field(default_factory=lambda: array("q"))
     right: "array[int]" = field(default_factory=lambda: array("q"))

@@ -1,7 +1,7 @@
 """What an operator should know: silent workers, late leaderboards, times that cannot be right.
 
-Workers and beat are seen by their sweeps: beat queues each of them every few seconds, and whoever
-runs one leaves its time in a row of the rate limits, one row per queue.
+Workers and beat are seen by their sweeps: beat queues each of them every few seconds, and the
+worker that runs one leaves its time in a row of the rate limits, one row per queue.
 """
 
 import time

@@ -207,7 +207,7 @@ def send_to_anybody(
     content_type: str,
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
-    """Send a page for embedding in other sites; private arenas have none, whoever asks."""
+    """Send a page for embedding in other sites; private arenas have none, even for their teams."""
     page = find(slug=slug, key=key) or _make(find_arena(slug), key, make)
     return send(request, page, content_type)
 

@@ -83,7 +83,7 @@ def summarise(arena: Arena, rater: Rater) -> RaterSummary:
 
 
 def _agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]:
-    """How many votes of other people on the same answers there are, and agree; one query."""
+    """The number of others' votes on the same answers, and of those that agree; one query."""
     own: dict[frozenset[int | None], Vote] = {}
     for vote in latest:
         comparison = vote.comparison

@@ -12,7 +12,7 @@ from arena.outcomes import LEFT, RIGHT, TIE
 from ranking.stats.agreement import over_named
 
 FALSE_DISCOVERIES = 0.1  # the share of findings that may be chance
-FEWEST = 3  # a reason that fewer votes name is no finding
+FEWEST = 3  # a reason named by fewer votes is not a finding
 ANY = ""  # all categories
 Group = tuple[int, str, bool]  # candidate, category, whether it speaks for the candidate
 

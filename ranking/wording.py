@@ -454,7 +454,7 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
     else:
         side = "higher" if elo > 0 else "lower"
         says = f"{answer} scores about {abs(elo):.0f} Elo {side} than {other}"
-        says += "." if low is not None else "; how certain that is, is unknown."
+        says += "." if low is not None else "; its certainty is unknown."
     return Trait(label, says, elo, low, high)
 
 

@@ -45,7 +45,7 @@ class DecisionForm(forms.ModelForm):
 
 @admin.register(Hold)
 class HoldAdmin(ThroughServices):
-    """Held votes, for whoever may void votes."""
+    """Held votes, for those who may void votes."""
 
     form = DecisionForm
     list_display = ["__str__", "arena", "state", "n_votes", "held_at", "objected_at"]

@@ -322,7 +322,7 @@ class ResponseRowGiven(serializers.Serializer[Any]):
     candidate = serializers.CharField(
         max_length=200,
         required=False,
-        help_text="As in an export, whose rows of other candidates are left out.",
+        help_text="As in an export; rows of other candidates are left out.",
     )
 
 

@@ -271,7 +271,7 @@ def storable(name: str, value: Any) -> Any:
 def _update(
     call: Call, values: Mapping[str, Any], also: str = "", *given: Any
 ) -> tuple[bool, bool]:
-    """Update the row of a claimed call; return whether it was, and whether other runs wait."""
+    """Update the row of a claimed call; return whether it was found, and if other runs wait."""
     columns = ", ".join(f"{name} = %s" for name in values)
     stored = [COLUMNS[name].get_db_prep_save(value, connection) for name, value in values.items()]
     fence = (call.pk, call.attempts, call.state)

@@ -76,7 +76,7 @@ class Slots:
 
 
 class CallBuffer:
-    """Calls of one endpoint that this worker has taken and not begun."""
+    """Calls of one endpoint that this worker has taken but not begun."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[int, str]] = deque()

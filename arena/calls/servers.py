@@ -55,7 +55,7 @@ class Rate:
 
 
 def price_of(endpoint: str, model: str) -> Rate | None:
-    """Return what `model` costs at `endpoint`; None where nobody has said.
+    """Return what `model` costs at `endpoint`; None if no price is set.
 
     The operator's entry comes first, then the settings; what is scripted costs nothing.
     """
@@ -74,7 +74,7 @@ def set_price(
 ) -> Price:
     """Enter what a million tokens cost, in dollars; 0 is a price. `cached_usd`: of cached input.
 
-    Raises ValidationError for what is no amount, UnknownEndpointError for a name nobody configured.
+    Raises ValidationError for what is not an amount, UnknownEndpointError for an unknown endpoint.
     """
     endpoint_named(endpoint)
     if not model or len(model) > 200:
@@ -97,7 +97,7 @@ def nano_per_million(usd: Decimal) -> int:
     try:
         amount = Decimal(usd)
     except (InvalidOperation, TypeError, ValueError):
-        raise ValidationError(f"{usd!r} is no amount of dollars.") from None
+        raise ValidationError(f"{usd!r} is not an amount in dollars.") from None
     if not amount.is_finite() or not 0 <= amount <= MOST:
         raise ValidationError(
             f"A price is between 0 and {MOST:,} dollars per million tokens, not {usd}."
@@ -175,7 +175,7 @@ GREETING = (Message("user", "Say hello, in one word."),)
 class Probed:
     """What was found out. Where `ok` is false, `problem` says why and the abilities say nothing.
 
-    `limit` is the name under which the server takes the limit of tokens, '' where it takes none.
+    `limit` is the name under which the server takes the limit of tokens, '' if it takes none.
     `requests` counts those that were sent; tokens are summed over them, where the server told.
     """
 
@@ -195,7 +195,7 @@ class Probed:
 def probe(provider: Provider, model: str) -> Probed:
     """Ask `model` once per ability; raises no ProviderError.
 
-    A request that fails for the moment is sent once more. A server that stays busy, dead or closed
+    A request that fails for the moment is sent once again. A server that stays busy, dead or closed
     to us gives no answer about abilities: not ok.
     """
     trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
@@ -407,7 +407,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
-    """Let nobody ask a paced endpoint before `until`, as its server demanded."""
+    """Send nothing to a paced endpoint before `until`, as its server demanded."""
     if not endpoint.is_paced:
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))

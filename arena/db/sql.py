@@ -105,7 +105,7 @@ CAST = f"""
     ON CONFLICT DO NOTHING
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-# The same rules, applied anew to an arena's votes; without those that are voided or held.
+# The same rules, applied again to an arena's votes, except those that are voided or held.
 RULING = f"""
     (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)

@@ -41,7 +41,7 @@ class Column:
         return bool(compute.any(same).as_py())
 
     def coded(self, numbers: Sequence[int]) -> Any:
-        """The number of each row's text, given one for each of the texts, as an Arrow array."""
+        """Map each row to its text's entry in `numbers`, as an Arrow array."""
         import pyarrow
         from pyarrow import compute
 
@@ -157,7 +157,7 @@ def _has_plain_ends(data: bytes) -> bool:
 
 
 def _has_long_line(data: bytes) -> bool:
-    """Whether a line may be longer than a vote's details; never False where one is."""
+    """Whether a line may be longer than a vote's details; never False if one is."""
     step = DETAILS_LIMIT // 2
     ends = (data.find(b"\n", start, start + step) for start in range(0, len(data) - step + 1, step))
     return any(end < 0 for end in ends)

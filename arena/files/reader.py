@@ -223,7 +223,7 @@ def _decoded(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str
         return data, "UTF-8 with BOM" if text.startswith(BOM) else "UTF-8", ""
     if data.startswith(codecs.BOM_UTF8) or _is_mostly_utf_8(data):
         raise FileError(
-            f"{subject} is UTF-8, but line {line:,} is not; save it as CSV UTF-8 once more."
+            f"{subject} is UTF-8, but line {line:,} is not; save it as CSV UTF-8 again."
         )
     codec = guess_encoding(data)
     if not guess or not codec:
@@ -564,7 +564,7 @@ def json_lines(source: Source) -> Iterator[Row]:
 
 
 def _object_in(line: bytes) -> Values | InputError:
-    """Parse a line with the fast parser; if that fails, once more for the exact reason."""
+    """Parse a line with the fast parser; if that fails, again with the exact one for the reason."""
     with suppress(ValueError):
         values = from_json(line, allow_inf_nan=False)
         # A number as large as 1e999 becomes infinite.

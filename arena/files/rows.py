@@ -206,7 +206,7 @@ def texts_of(cells: Values, fields_of: Callable[[list[Message]], Values]) -> Val
         return {"messages": None} if "messages" in cells else {}
     fields = fields_of(clean)
     if cells.get("text") not in (None, "", fields["text"]):
-        raise InputError("stands beside messages; give one of the two", "text")
+        raise InputError("cannot be used with messages; give one of the two", "text")
     return fields
 
 

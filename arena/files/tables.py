@@ -377,7 +377,7 @@ class _Sheet(Generic[UploadRow]):
             if key not in self.members and not self._is_variable(key)
         ]
         why = (
-            "A variable's name is one word of letters, digits and underscores, and not prompt."
+            "A variable's name is one word of letters, digits and underscores, but not prompt."
             if self.columns.has_variables
             else "Answers have no further columns."
         )

@@ -34,7 +34,7 @@ def find_files(
 
 @contextmanager
 def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield where the content of each path is: of a zip archive, in a temporary folder."""
+    """Yield where the content of each path is: for a zip archive, in a temporary folder."""
     with ExitStack() as stack:
         places = {}
         for path in paths:

@@ -61,7 +61,7 @@ class Format(Protocol):
     NAME: str
     TITLE: str  # what such a file is called, for people
     FILES: str  # the names of files in this format, for people
-    repeats: bool  # whether the same row may stand in many records
+    repeats: bool  # whether the same row may appear in many records
 
     def sniff(self, path: Path) -> list[tuple[Path, str]]:
         """Return the files at `path` in this format, each with the kind of its rows (of KINDS)."""
@@ -195,10 +195,10 @@ class Checker:
         self, column: str, name: str, seen: dict[str, bytes], known: bytes | None, content: bytes
     ) -> None:
         if name in seen and not self.repeats:
-            raise InputError(f"{quoted(name)} is in an earlier row already", column)
+            raise InputError(f"{quoted(name)} is already in an earlier row", column)
         if seen.get(name, content) != content:
             raise InputError(
-                f"{quoted(name)} is in an earlier row already, with other content", column
+                f"{quoted(name)} is already in an earlier row, with other content", column
             )
         if known is not None and known != content:
             raise InputError(f"{quoted(name)} is in the arena already, with other content", column)

@@ -182,7 +182,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
     judge = judge[0] if isinstance(judge, list) and judge else judge
     if record.get("score") is not None:
         raise InputError(
-            "is a grade of one answer, which is no vote; import the pairwise judgments", "score"
+            "is a grade of a single answer, not a vote; import the pairwise judgments", "score"
         )
     models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
     games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))

@@ -131,7 +131,7 @@ def _preference(fields: Values) -> float | None:
     """Pop the soft verdict; return it as the preference for the left answer."""
     a, b = fields.pop("preference_a", None), fields.pop("preference_b", None)
     if a is not None and b is not None:
-        raise InputError("stands beside preference_a; give one of the two", "preference_b")
+        raise InputError("cannot be used with preference_a; give one of the two", "preference_b")
     if a is None and b is None:
         return None
     try:
@@ -163,7 +163,7 @@ def _rater_kind(fields: Values) -> tuple[bool, str]:
     """Pop the rater's kind; return whether `judge` (not `rater`) holds the name, and the kind."""
     is_judge = fields.get("judge") not in (None, "")
     if is_judge and fields.get("rater") not in (None, ""):
-        raise InputError("stands beside judge; a vote has one rater", "rater")
+        raise InputError("cannot be used with judge; a vote has one rater", "rater")
     fields.pop("rater" if is_judge else "judge", None)
     kind = fields.pop("kind", None) or ("judge" if is_judge else "person")
     if kind not in RATERS:

@@ -270,7 +270,7 @@ def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
 class Foreign:
     """A format for the files of one layout. `chosen` maps fields to columns that a person chose."""
 
-    repeats = True  # the same prompt, candidate or answer may stand in many records
+    repeats = True  # the same prompt, candidate or answer may appear in many records
 
     def __init__(self, layout: Layout, chosen: Mapping[str, str] | None = None) -> None:
         self.layout = layout

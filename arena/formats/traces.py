@@ -57,7 +57,7 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
     answer = record.get("response") or {}
     output = answer.get("output") if isinstance(answer, dict) else None
     if output in (None, ""):
-        return  # an error of the provider is no answer
+        return  # a provider's error is not an answer
     usage = answer.get("tokenUsage") or {}
     milliseconds = record.get("latency")
     yield answer_row(
@@ -85,7 +85,7 @@ def _template(record: SourceRecord) -> tuple[str, str]:
 
 
 def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
-    """The candidate that a provider is with one prompt template."""
+    """The candidate that a provider and one prompt template make up."""
     identity = read_name(provider.get("id") or "model")
     label = " ".join(label.split())[:80]
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity

@@ -11,7 +11,7 @@ from arena.models.teams import Team
 
 class RunQuerySet(models.QuerySet["Run"]):
     def to_count(self) -> "RunQuerySet":
-        """Judge runs all of whose votes are cast, and perhaps on no leaderboard yet."""
+        """Judge runs whose votes are all cast, but may be on no leaderboard yet."""
         return self.filter(kind="judge", state="done", counted_at=None)
 
     def of_people(self) -> "RunQuerySet":

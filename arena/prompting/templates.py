@@ -100,7 +100,7 @@ def _filled(template: str, part: Part, values: Mapping[str, str], called: str) -
     if (size := sum(map(len, pieces))) > MESSAGE_LIMIT:
         raise TemplateError(
             f"The {part} becomes {size:,} characters long with the prompt {called}; "
-            f"at most {MESSAGE_LIMIT:,} will do."
+            f"the limit is {MESSAGE_LIMIT:,}."
         )
     return "".join(pieces)
 
@@ -152,7 +152,7 @@ def _opened(found: re.Match[str], part: Part, line: int) -> str | _Variable:
 def _check_size(template: str, part: Part) -> None:
     if len(template) > TEXT_LIMIT:
         raise TemplateError(
-            f"The {part} has {len(template):,} characters; at most {TEXT_LIMIT:,} will do."
+            f"The {part} has {len(template):,} characters; the limit is {TEXT_LIMIT:,}."
         )
     try:
         clean_text(template)
@@ -172,7 +172,7 @@ def _unknown(names: list[str], known: Collection[str], part: Part) -> str:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the most similar known name, ignoring case; '' if none is similar, or for too many."""
+    """Return the most similar known name, ignoring case; '' if none is, or with too many."""
     if len(known) > NAMES_COMPARED:
         return ""
     folded = {one.casefold(): one for one in sorted(known)}

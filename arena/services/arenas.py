@@ -129,8 +129,8 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     run = arena.runs.filter(kind=Run.Kind.JUDGE).not_over().first()
     if run is not None and criteria != arena.criteria:
         raise CriteriaError(
-            f"Run {run.pk} uses the current criteria. Wait until it is finished, or cancel it, "
-            "then change them.",
+            f"Run {run.pk} uses the current criteria. Wait for it to finish, or cancel it, "
+            "before you change them.",
             field="criteria",
         )
     Arena.objects.filter(pk=arena.pk).update(criteria=criteria)

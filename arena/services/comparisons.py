@@ -476,7 +476,7 @@ def _count_by_pair(run: Run, now: datetime) -> PairCounts:
 
 
 def _votes_wanted(run: Run, pair: Pair, counts: PairCounts) -> int:
-    """Return the votes wanted for a pair; if it can no longer be shown, those that it has."""
+    """Return the votes wanted for a pair; if it can no longer be shown, the votes it has."""
     done, _ = counts.get((pair.low_id, pair.high_id), (0, 0))
     return run.per_pair if pair.shared_prompts else min(done, run.per_pair)
 

@@ -1,7 +1,7 @@
 """Holding votes for review, and what becomes of them: released, or voided with a reason.
 
 Held votes stay and count nowhere. A release makes them count again exactly as before, unless the
-arena's rules leave them out; the tests then begin anew with the votes cast after it.
+arena's rules leave them out; the tests then start again with the votes cast after it.
 """
 
 from collections.abc import Collection
@@ -97,7 +97,7 @@ def holds_of(*, rater: Rater, arena: Arena) -> Hold | None:
 
 @transaction.atomic
 def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
-    """Keep what a rater says about their held votes, for whoever decides. Raises HoldError."""
+    """Keep what a rater says about their held votes, for those who decide. Raises HoldError."""
     found = holds_of(rater=rater, arena=arena)
     if found is None:
         raise HoldError("None of your votes in this arena is on hold.")

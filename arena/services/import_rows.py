@@ -308,7 +308,7 @@ def _first_of_each(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]
 
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:
-    """Delete abandoned, never revealed imports and all of their rows."""
+    """Delete abandoned imports that were never revealed, with all their rows."""
     for model in (Vote, Comparison, Response, Candidate, Prompt):
         rows = model.objects.filter(source__in=imports).order_by("pk")
         while ids := list(rows.values_list("pk", flat=True)[:DELETED_AT_ONCE]):

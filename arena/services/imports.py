@@ -51,7 +51,7 @@ FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 500, 50, 2_000
 BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
 CHUNK = 1 << 20
-BUSY = "Another import into this arena is running. Wait until it has ended, then try again."
+BUSY = "Another import into this arena is running. Wait for it to finish, then try again."
 # Called with the stage ("checking", "writing"), the file, the rows done and the approximate total.
 Progress = Callable[[str, Path, int, int], None]
 
@@ -182,10 +182,10 @@ def _found(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
 
 @dataclass(frozen=True)
 class PreviewedFile:
-    """What a file was taken for: how its columns were read, its rows by kind, and its bad rows.
+    """The format of a file: how its columns were read, its rows by kind, and its bad rows.
 
     `columns` maps the fields of its layout to the file's columns, '' for none; `names` are all
-    columns of the file. Both are empty where columns cannot be chosen.
+    columns of the file. Both are empty if columns cannot be chosen.
     """
 
     name: str
@@ -284,7 +284,7 @@ def _arena(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
     if arena := Arena.objects.filter(slug=slug).first():
         if arena.founded_by and arena.founded_by.format == DELETED:
             raise ArenaImportError(
-                f"{slug} is being deleted; run delete_arena once more, then import it again."
+                f"{slug} is being deleted; run delete_arena again, then import it again."
             )
         return arena
     visible = Arena.Visibility

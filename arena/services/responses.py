@@ -197,7 +197,7 @@ class _Plan:
         pk, is_retired = self.prompts[name]
         answer = self.answers.get(pk)
         if pk in self.rows:
-            self._refuse(row, f"answers prompt {quoted(name)}, as row {self.rows[pk]:,} does")
+            self._refuse(row, f"answers prompt {quoted(name)} again, after row {self.rows[pk]:,}")
         elif answer is None and is_retired:
             self._refuse(row, f"answers prompt {quoted(name)}, which is archived")
         elif answer is None:

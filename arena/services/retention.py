@@ -85,7 +85,7 @@ def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
 
 
 def raters_without_votes(now: datetime) -> QuerySet[Rater]:
-    """Anonymous raters of long ago who have neither voted nor been blocked."""
+    """Old anonymous raters who have neither voted nor been blocked."""
     return Rater.objects.filter(
         ~Exists(Vote.objects.filter(rater=OuterRef("pk"))),
         ~Exists(Comparison.objects.filter(rater=OuterRef("pk"))),

@@ -2,8 +2,8 @@
 
 What differs between judge runs, label runs and generated answers is in a RunHandler for each kind.
 A run is written in small transactions, so that voters never wait for it, under the lock on such
-orders, and opens once all of it is written: an open run in which nothing waits is closed, and
-whatever were added later would wait for ever.
+orders, and opens once all of it is written: an open run with nothing waiting is closed, and
+anything added later would wait forever.
 
 A team's budget covers the caps of its unfinished runs, which may still be spent, and the actual
 cost of its finished ones.
@@ -76,7 +76,7 @@ class RunQuote(Protocol):
 
 
 class RunWriter(Protocol):
-    """Writes the calls of one run, and what comes of them, in small transactions."""
+    """Writes the calls of one run, and their results, in small transactions."""
 
     def write(self) -> None: ...
 
@@ -124,7 +124,7 @@ class RunHandler:
         return run.calls.count()
 
     def check_active(self, run: Run) -> None:
-        """Raise RunError where a run can bring nothing more."""
+        """Raise RunError if a run has nothing left to do."""
 
     def has_failures(self, run: Run) -> bool:
         return run.calls.filter(state=Call.State.FAILED).exists()
@@ -198,7 +198,7 @@ def _begin(
     by: Actor,
 ) -> tuple[Run, RunWriter]:
     run = handler.draft(order, by)
-    # A cap that nothing can spend would take up a team's budget all the same.
+    # A cap that nothing can spend would take up a team's budget anyway.
     run.cap = cap if quote.worst or run.team is None else None
     reserve_budget(team=run.team, cap=run.cap)
     run.max_calls = quote.calls
@@ -497,7 +497,7 @@ def retry_failed(*, run: Run, by: Actor, now: datetime) -> None:
 def resume_unfinished(*, run: Run, now: datetime) -> Run:
     """Continue a run that paused, whose ordering was cut short, or that is done with failures.
 
-    What failed is retried; what was answered is not asked again. Raises RunError where the run was
+    What failed is retried; what was answered is not asked again. Raises RunError if the run was
     cancelled or closed since it was read, and what the handler's lock raises.
     """
     handler = handler_of(run)
@@ -545,7 +545,7 @@ def reopen_run(*, run_id: int, now: datetime) -> bool:
 
 
 def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
-    """Let calls that failed wait again, due at once and for as many requests."""
+    """Queue failed calls again, due at once, with as many requests allowed as before."""
     calls.filter(state=Call.State.FAILED).update(
         state=Call.State.WAITING,
         finished_at=None,
@@ -586,6 +586,6 @@ def _kind_name(run: Run) -> str:
 
 def _record(run: Run, by: Actor, action: str, **details: object) -> None:
     subject = run.candidate.own_name if run.candidate else run.arena or ""
-    # No team pays for human votes; the arena's team reads about them all the same.
+    # No team pays for human votes; the arena's team reads about them anyway.
     team = run.team or (run.arena.team if run.arena else None)
     audit.record(team=team, by=by, action=action, subject=subject, run=run.pk, **details)

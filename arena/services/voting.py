@@ -228,7 +228,7 @@ def seconds_open(comparison: Comparison, now: datetime, told: str = "") -> float
 
 
 def apply_rules(*, arena: Arena) -> int:
-    """Decide anew which of an arena's votes count; return how many that changed.
+    """Decide again which of an arena's votes count; return how many that changed.
 
     The next refresh moves them in or out of the tallies.
     """

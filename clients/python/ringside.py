@@ -915,7 +915,7 @@ class _Fit:
         if self.retired[found[0]]:
             return f"The prompt {found[0]!r} is archived."
         first = self.rows.setdefault(found[0], index)
-        return "" if first == index else f"It answers {found[0]!r}, as row {first + 1:,} does."
+        return "" if first == index else f"It answers {found[0]!r} again, after row {first + 1:,}."
 
 
 def _wrong_with(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A team's decision: is this candidate better than that one, and how many votes are missing?"""
+"""A team's decision: is this candidate better than that one, and how many more votes are needed?"""
 
 import re
 from dataclasses import replace

@@ -215,7 +215,7 @@ def _field_error(field: str, sentence: str) -> Unprocessable:
 class OfJudgeRun(OfRun):
     """One judge run in an arena that the actor may see.
 
-    Whoever may start judge runs for the arena's team controls it.
+    Anyone who may start judge runs for the arena's team controls it.
     """
 
     tag = TAG

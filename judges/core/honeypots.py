@@ -153,7 +153,7 @@ def honeypots(
 def is_false_win(kind: HoneypotKind, outcome: Outcome | None) -> bool:
     """Did the fake answer get more than it deserves: a win, or a tie unless it is padded?
 
-    A missing outcome is no false win; the caller leaves it out of the rate's count too.
+    A missing outcome is not a false win; the caller leaves it out of the rate's count too.
     """
     return outcome is not None and outcome not in ACCEPTABLE[kind]
 

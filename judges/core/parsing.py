@@ -60,7 +60,7 @@ REFUSALS = re.compile(
     r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없"
     r"|لا (?:أستطيع|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"
 )
-# What models think, or write before their final channel, is no part of the reply.
+# What models think, or write before their final channel, is not part of the reply.
 THOUGHT_ENDS = re.compile(
     r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
     r"|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>",
@@ -219,7 +219,7 @@ DENIALS = re.compile(
     r"|не))(?!\w)[^.,;!?]{0,24}\Z"
 )
 A_LETTER = re.compile(r"(?<!\w)[A-Z](?!\w)")
-# The letter A where it is no article.
+# The letter A where it is not an article.
 A_OR_B = re.compile(r"(?<!\w)(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)")
 Meaning = Callable[[str], ReadReply]
 
@@ -392,7 +392,7 @@ def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
 def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:
     """Return SEVERAL if lines right above the last verdict give others, with "or" between or not.
 
-    One line that lists the alternatives is no verdict.
+    A line that lists the alternatives is not a verdict.
     """
     place = max(marked)
     last = marked[place].different

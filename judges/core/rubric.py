@@ -306,7 +306,7 @@ def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_together(facts: Facts) -> None:
-    """Raise FactsError where two facts of the same rubric contradict each other."""
+    """Raise FactsError if two facts of the same rubric contradict each other."""
     direct = facts.protocol == "direct"
     if (facts.verdict == "checklist") != bool(facts.items):
         raise FactsError("rubric.toml has items if, and only if, its verdict is a checklist.")

@@ -140,7 +140,7 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         f"With the majority of people: {_share(report['against_majority']['decisive'])}; where all "
         f"people agree: {_share(report['where_all_agree']['decisive'])}."
     )
-    yield f"People with one another: {_share(report['people']['decisive'])}."
+    yield f"People with each other: {_share(report['people']['decisive'])}."
     yield from _describe_benchmarks(report)
     yield (
         f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it: "
@@ -178,7 +178,7 @@ def _describe_benchmarks(report: Figures) -> Iterable[str]:
 
 def _describe_scores(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} answers with {report['n_labels']} scores: {_states(report)}."
-    yield f"People with one another: Pearson {_number(report['people']['pearson'])}."
+    yield f"People with each other: Pearson {_number(report['people']['pearson'])}."
     for name, against in (
         ("all human scores", "against_all"),
         ("their average", "against_average"),

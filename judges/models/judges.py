@@ -123,7 +123,7 @@ class Judge(models.Model):
 
     @property
     def is_scripted(self) -> bool:
-        """Is this the scripted stand-in, which judges nothing real?"""
+        """Is this the scripted stand-in, which does not really judge?"""
         return self.endpoint == SCRIPTED
 
 

@@ -408,7 +408,7 @@ def _settled_judgement(judgement: Judgement, sides: Sides) -> SettledJudgement:
 
 
 def _outcome_of(call: Call, sides: Sides) -> str | None:
-    """Return one call's outcome; None where it has no verdict, or scores a single answer."""
+    """Return one call's outcome; None if it has no verdict, or scores a single answer."""
     if call.state != Call.State.DONE or not call.verdict:
         return None
     return call_outcome(call.verdict, call.subject, sides)
@@ -564,7 +564,7 @@ def people_in(arena: Arena, after: int = 0) -> dict[str, PairVotes]:
     """Return the votes, with larger ids than `after`, of people who had read no judge's reasoning.
 
     A pair that was issued without being drawn was requested from a verdict's page, so a vote on it
-    is no independent label.
+    is not an independent label.
     """
     unread = Q(comparison__issued_at=None) | Q(comparison__draw_probability__isnull=False)
     votes = (

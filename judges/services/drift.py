@@ -70,7 +70,7 @@ def start_drift_checks(
 
 @transaction.atomic
 def stop_drift_checks(*, judge: Judge, now: datetime) -> bool:
-    """Stop a judge's drift checks and cancel the one under way; False where there are none."""
+    """Stop a judge's drift checks and cancel the one under way; False if there are none."""
     active = DriftCheckSet.objects.filter(judge=judge, stopped_at=None)
     if not active.update(stopped_at=now):
         return False

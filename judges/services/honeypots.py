@@ -168,7 +168,7 @@ def _item(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
 def measure_honeypots(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Calibration:
     """Measure how often a judge prefers the fake answers of a set, and store the report.
 
-    Raises JudgeError where it has settled none of them.
+    Raises JudgeError if it has settled none of them.
     """
     report = honeypot_report(epoch, labels_in).to_json()
     judgements = epoch.judgements.filter(item__labels_in=labels_in, sample=0)
@@ -185,7 +185,7 @@ def measure_honeypots(*, epoch: Epoch, labels_in: LabelSet, now: datetime) -> Ca
 
 
 def honeypot_report(epoch: Epoch, labels_in: LabelSet) -> HoneypotReport:
-    """Count the fake answers that won. Raises JudgeError where no judgement is settled."""
+    """Count the fake answers that won. Raises JudgeError if no judgement is settled."""
     by_sample = settled_judgements(epoch, labels_in)
     settled = {item: samples[0] for item, samples in by_sample.items() if 0 in samples}
     items = [item for item in labels_in.items.order_by("pk") if item.pk in settled]

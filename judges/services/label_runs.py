@@ -69,7 +69,7 @@ class LabelRunHandler(JudgementRunHandler):
 
     def lock(self, about: LabelOrder | Run) -> AbstractContextManager[None]:
         if isinstance(about, LabelOrder):
-            return nullcontext()  # whoever orders holds it while it finds what was not asked yet
+            return nullcontext()  # the caller holds it while it finds what was not asked yet
         return one_label_run_at_a_time(epoch_id=about.run_judges.get().epoch_id)
 
     def quote(self, order: LabelOrder) -> Quote:
@@ -219,7 +219,7 @@ def find_outstanding(
 ) -> Outstanding:
     """Find what a judge has still to be asked; nothing is written.
 
-    `epoch` is None for a judge that was never registered. Raises JudgeError where this judge can't
+    `epoch` is None for a judge that was never registered. Raises JudgeError if this judge can't
     judge any of the items.
     """
     usable = usable_items(spec, items)

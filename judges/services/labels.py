@@ -109,7 +109,7 @@ class LabelFile:
 def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
     """Read and check a whole file.
 
-    Raises LabelsError where a row is bad, unless these are to be skipped, and FileError where the
+    Raises LabelsError if a row is bad, unless these are to be skipped, and FileError if the
     file is.
     """
     collected = _Collected()
@@ -205,7 +205,7 @@ class _Collected:
 
 
 def _note(item: LabelledItem, line: int, rater: str, said: Said) -> None:
-    """Write down what somebody said; whoever is not named is a person of their own each time."""
+    """Store what somebody said; each label without a rater counts as another person's."""
     name = rater or _nobody(item.said)
     if item.said.get(name, said) != said:
         before = f"{item.said[name]} in line {item.lines[name]}"
@@ -356,7 +356,7 @@ def order_of_voted(
 ) -> JudgeOrder | None:
     """Return an order of the pairs that people voted on and the judge has not judged.
 
-    At most `limit` of them, drawn by seed; None where nothing is left. Pairs with an answer of the
+    At most `limit` of them, drawn by seed; None if nothing is left. Pairs with an answer of the
     judge's own family are left out unless `own_family`, because its votes count in the arena like
     any others. Raises JudgeError for a listwise judge.
     """

@@ -287,7 +287,7 @@ def exclude_family(
 
 
 def families_in(arena: Arena) -> dict[int, str]:
-    """Map each candidate to the family of its model; '' where the model is not known.
+    """Map each candidate to the family of its model; '' if the model is not known.
 
     Scripts have no family: a scripted judge does not favour a scripted answer. Nor has another
     team's candidate before it is disclosed, because a quote would give away its model.
@@ -499,7 +499,7 @@ def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
     ids = ", ".join(str(pk) for pk in raters[:5])
     return [
         f"The LLM-judge leaderboard of this arena counts {votes.count()} votes by scripted judges, "
-        "which judge nothing real. An administrator removes them with manage.py void_rater ID "
+        "which do not really judge. An administrator removes them with manage.py void_rater ID "
         f'--reason "a script" (ID: {ids}).'
     ]
 
@@ -508,9 +508,8 @@ def _why_no_calls(max_calls: int | None) -> str:
     if max_calls is not None and max_calls < 2:
         return "A comparison needs two calls, one in each order: --max-calls must be at least 2."
     return (
-        "In every remaining comparison one answer is by the judge's own model family, and the"
-        " other has not the same advantage. Use another judge, or allow it: --own-family, or"
-        " own_family in the API."
+        "In every remaining comparison, exactly one answer is by the judge's own model family."
+        " Use another judge, or allow it: --own-family, or own_family in the API."
     )
 
 

@@ -33,7 +33,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class JudgeQuote:
-    """One judge's part. Money in nano-dollars; None where no price is known."""
+    """One judge's part. Money in nano-dollars; None if no price is known."""
 
     label: str
     endpoint: str
@@ -249,7 +249,7 @@ def _bytes(text: str) -> int:
 def probe_judges(*, specs: Iterable[JudgeSpec], now: datetime) -> None:
     """Probe each model that was never probed: a few short requests, once per model.
 
-    Raises JudgeError where one does not answer.
+    Raises JudgeError if one does not answer.
     """
     for endpoint, model in sorted({(spec.endpoint, spec.model) for spec in specs}):
         capability = capability_of(endpoint, model)

@@ -35,11 +35,11 @@ NO_GAIN = (
 
 
 class JudgeError(ServiceError):
-    """A judge that cannot be asked; the message is a sentence for whoever named it."""
+    """A judge that cannot be asked; the message is for the person who named it."""
 
 
 class NothingToJudgeError(JudgeError):
-    """An order without a comparison left to judge."""
+    """An order with no comparison left to judge."""
 
     kind = "nothing-to-do"
 

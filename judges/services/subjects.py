@@ -58,7 +58,7 @@ class CallTarget:
 
 
 def criteria_suffix(criteria: str) -> str:
-    """Return the suffix of subjects for an arena's criteria; '' where it has none."""
+    """Return the suffix of subjects for an arena's criteria; '' if it has none."""
     return f"@{hashlib.sha256(criteria.encode()).hexdigest()[:12]}" if criteria else ""
 
 

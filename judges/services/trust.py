@@ -96,7 +96,7 @@ def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> l
 
 
 def problems_of(places: Sequence[TrustPlace]) -> list[str]:
-    """Return why a judge is trusted in none of these places; none where it is in one."""
+    """Return why a judge is trusted in none of these places; empty if it is trusted in one."""
     if any(place.is_trusted for place in places):
         return []
     measured = [place for place in places if place.calibration is not None] or places
@@ -147,7 +147,7 @@ def honeypot_problems(report: dict[str, Any]) -> list[str]:
     named += [(f"{kind['trap']!r} honeypots", kind["false_wins"]) for kind in report["traps"]]
     return [
         f"It preferred the fake answer in {wins['value']:.0%} of {wins['n']} verdicts on {name}; "
-        f"more than {MOST_FALSE_WINS:.0%} is too easily fooled."
+        f"a judge above {MOST_FALSE_WINS:.0%} is too easily fooled."
         for name, wins in named
         if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
     ]
@@ -158,7 +158,7 @@ def honeypot_problems(report: dict[str, Any]) -> list[str]:
 
 @transaction.atomic
 def settle_trust(*, epoch: Epoch, now: datetime) -> bool:
-    """Mark where an epoch's rater is trusted, by its newest calibrations; return if anywhere."""
+    """Mark where an epoch's rater is trusted, by its newest calibrations; return whether it is."""
     places = trust_places(epoch)
     set_trust(rater_id=epoch.rater_id, trusted=places[0].is_trusted, now=now)
     settled = {place.arena.pk: place.is_trusted for place in places if place.arena is not None}

@@ -57,7 +57,7 @@ class FinishedCall:
 class JudgementResult:
     """The result of a judgement. `preference` is 1 for left and 0 for right.
 
-    `flipped` says whether the two orders disagree; None where there are no two verdicts on both.
+    `flipped` says whether the two orders disagree; None if there are no two verdicts on both.
     """
 
     state: str
@@ -291,7 +291,7 @@ def _pause_if_hopeless(run_id: int, asker: str, now: datetime) -> None:
     if own.waiting().exists() and member.update(hopeless_at=now):
         reason = (
             f"Of its first {len(ended)} pairs, {flips} were inconsistent when swapped and "
-            f"{unreadable} unreadable, so it stopped to save money. Resume to go on all the same."
+            f"{unreadable} unreadable, so it stopped to save money. Resume to continue anyway."
         )
         pause_asker(run_id=run_id, asker=asker, reason=reason, now=now)
 
@@ -347,7 +347,7 @@ class _LockedJudgement:
 
 
 def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
-    """Lock a waiting judgement; None where another worker has settled it."""
+    """Lock a waiting judgement; None if another worker has settled it."""
     lock = "" if connection.vendor == "sqlite" else " FOR NO KEY UPDATE OF j"
     row = sql.one(LOCK_JUDGEMENT + lock, judgement_id)
     if row is None:

@@ -187,8 +187,8 @@ AGREEMENTS = {
     "against_all": "Judge and all labels",
     "against_majority": "Judge and the majority of people",
     "where_all_agree": "Judge and people, where all people agree",
-    "people": "People with one another, on the items the judge decided",
-    "people_everywhere": "People with one another, on all items",
+    "people": "People with each other, on the items the judge decided",
+    "people_everywhere": "People with each other, on all items",
 }
 BENCHMARKS = {
     "single": "Single readings, both orders averaged",
@@ -245,7 +245,7 @@ class CalibrationTables:
 
     @property
     def confusion(self) -> list[tuple[str, list[int]]]:
-        """For each human label, how many of them met each verdict."""
+        """For each human label, how often the judge gave each verdict."""
         counts = self.report["confusion"]
         return [
             (name, [counts[label][verdict] for verdict in VERDICTS])
@@ -254,7 +254,7 @@ class CalibrationTables:
 
     @property
     def categories(self) -> list[Any]:
-        """Empty where there is only one."""
+        """Empty if there is only one."""
         categories: list[Any] = self.report["categories"]
         return categories if len(categories) > 1 else []
 
@@ -399,7 +399,7 @@ class RankingComparison:
 def compare_rankings(report: RunReport, chosen: str) -> RankingComparison | None:
     """Compare the ranking by this run's judge with that by the epoch whose id is `chosen`.
 
-    None where there is nothing to compare: several judges, no arena, no votes by other judges.
+    None if there is nothing to compare: several judges, no arena, no votes by other judges.
     """
     own = report.jury or (report.judges[0].epoch if len(report.judges) == 1 else None)
     arena = report.run.arena

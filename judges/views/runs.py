@@ -200,8 +200,8 @@ def trial_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
-    """The whole page; or, for htmx, its upper part alone, which is polled while the run goes on:
-    so nobody who reads the verdicts below is interrupted."""
+    """The whole page; or, for htmx, only its upper part, which is polled during the run, so that
+    readers of the verdicts below are not interrupted."""
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
     context["can_steer"] = can_steer(actor, run.arena)
@@ -274,7 +274,7 @@ NOTE = "(The judge’s own grading note goes here.)"
 
 @dataclass(frozen=True)
 class PreviewedRequest:
-    """One request to a judge: its messages, or in `problem` why there is none."""
+    """One request to a judge: its messages, or `problem`, the reason why there are none."""
 
     title: str
     messages: Sequence[tuple[str, str]] = ()
@@ -336,7 +336,7 @@ def make_offer(form: OrderForm) -> Offer:
 
 
 def _suggest_alternative(prepare: Callable[..., JudgeOrder], options: OrderOptions) -> str:
-    """Name another choice of pairs that could be ordered; '' where there is none."""
+    """Name another choice of pairs that could be ordered; '' if there is none."""
     if options.like_run is not None:
         return ""
     for change, advice in ALTERNATIVES:
@@ -497,7 +497,7 @@ def _like_run(form: OrderForm) -> int | None:
 
 
 def _cap_problem(offer: Offer, cap: int | None) -> str:
-    """Why an order would be refused for its cap; '' where it would not."""
+    """Why an order would be refused for its cap; '' if it would not."""
     try:
         runs.check_cap(offer.quote, cap)
     except ServiceError as error:

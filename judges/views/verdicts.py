@@ -121,7 +121,7 @@ MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forg
 TOO_MANY_VOTERS = "Too many new voters from your address. Try again later."
 INCONSISTENT = "Inconsistent when swapped, so no vote"
 
-# -- Names of the candidates: whoever has seen them cannot vote blind on the pair any more ---------
+# -- Names of the candidates: anyone who has seen them can no longer vote blind on the pair --------
 
 
 class NamesSeenError(VoteError):
@@ -192,9 +192,9 @@ def has_secrets(judgement: Judgement) -> bool:
 
 
 def can_repeat_secrets(judgement: Judgement) -> bool:
-    """Whether the judge was told one of them, so that what it wrote may repeat it.
+    """Whether the judge was shown a secret, which its reply may repeat.
 
-    A prompt's own rubric is told to every judge, its reference to those that ask for it.
+    Every judge sees a prompt's own rubric; only those that ask for it see its reference.
     """
     if not has_secrets(judgement):
         return False
@@ -372,7 +372,7 @@ def trial_verdict(request: HttpRequest, pk: int, judgement: int) -> HttpResponse
 
 
 def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
-    """Names are sent only to whoever asks for them, so that everybody else can still vote blind."""
+    """Names are sent only to those who ask for them, so that everyone else can still vote blind."""
     chosen = VerdictFilter.of(request.GET.dict())
     judgement, query = _find_settled(run, pk), chosen.query()
     context: dict[str, Any] = {

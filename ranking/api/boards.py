@@ -294,7 +294,7 @@ class Boards(ArenaEndpoint, ListEndpoint):
         "List the boards of an arena",
         answer=BoardShown(many=True),
         shown=BOARD,
-        description="One for each kind of raters and each category. An empty category stands for "
+        description="One for each kind of rater and each category. An empty category stands for "
         "all prompts.",
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -394,7 +394,7 @@ class Snapshots(NumberedEndpoint, ListEndpoint):
         "List the snapshots of a board, newest first",
         answer=SnapshotShown(many=True),
         shown=SNAPSHOT,
-        description="The current one, and one of every ten minutes before.",
+        description="The current one, and one for every ten minutes before it.",
     )
     def get(self, request: Request, pk: int, slug: str = "") -> Response:
         board = find_board(self.arenas(), pk)

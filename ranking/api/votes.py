@@ -78,7 +78,7 @@ TEXTS = OpenApiParameter(
     bool,
     description="Include the prompt and both answers. An answer is null where you may not know "
     "who wrote it: unless the arena's answers are open, its authors are known to the arena's team, "
-    "to the candidate's team, to whoever cast this vote, and to all once the prompt is archived.",
+    "to the candidate's team, to the vote's rater, and to everyone once the prompt is archived.",
 )
 NO_CANDIDATE = "Name the candidate as candidate=<id>."
 SAME_CANDIDATE = "The opponent must be another candidate."

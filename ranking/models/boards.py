@@ -19,7 +19,7 @@ class Raters(models.TextChoices):
 class Counted(models.TextChoices):
     """Whose votes a board counts.
 
-    Verified people are a part of the people: members of the team, and those with a confirmed email
+    Verified people are a subset of people: members of the team, and those with a confirmed email
     address or single sign-on when they voted. A jury casts votes of its own, which count on the
     juries' board; its members' votes count on the judges' board. Human and LLM votes are never
     pooled: on the combined board people decide the scores, and trusted juries, or else trusted

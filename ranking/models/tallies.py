@@ -189,7 +189,7 @@ class RaterTally(models.Model):
     """Human votes of one category per pair, of one rater or of a group of raters.
 
     Raters are as much a sample as prompts are. An arena has `RATERS` raters of their own; later
-    ones share groups. Lags behind like `ClusterTally`, and is counted anew if it does not add up.
+    ones share groups. Lags behind like `ClusterTally`, and is recounted if it does not add up.
     """
 
     RATERS: ClassVar = 2048
@@ -439,7 +439,7 @@ class HomePage(models.Model):
 
 
 class Backup(models.Model):
-    """A backup of the whole database that was made, so that its age can be watched."""
+    """A backup of the whole database, recorded so that its age can be monitored."""
 
     made_at = models.DateTimeField()
     size = models.PositiveBigIntegerField(help_text="Bytes of the file.")

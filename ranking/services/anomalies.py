@@ -141,7 +141,7 @@ def _ids(numbers: Ints) -> list[int]:
 
 
 def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime) -> list[Hold]:
-    """Hold the votes that a test speaks of: one hold per network, else one per rater."""
+    """Hold the votes that a test found: one hold per network, else one per rater."""
     if suspicion.network >= 0:
         groups: list[tuple[Rater | None, str, Sequence[int]]] = [
             (None, examined.networks[suspicion.network], suspicion.raters)

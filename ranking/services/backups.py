@@ -2,7 +2,7 @@
 
 A backup is a tar archive, compressed, and encrypted if a passphrase is given. Its manifest counts
 the rows of each table and holds a digest of every leaderboard, taken from the same moment as the
-data, so that whoever restores it can tell that nothing is missing.
+data, so that a restore can prove that nothing is missing.
 """
 
 import errno
@@ -193,7 +193,7 @@ def open_backup(source: Path, passphrase: str) -> Iterator[tuple[Manifest, Path]
         except DecryptionError as error:
             raise BackupError(f"{source}: {error}") from None
         except DAMAGED:
-            raise BackupError(f"{source} is no backup, or it is cut short or damaged.") from None
+            raise BackupError(f"{source} is not a backup, or it is truncated or damaged.") from None
         _check_versions(manifest)
         yield manifest, dump
 

@@ -38,7 +38,7 @@ KEYS = (
 
 @dataclass(frozen=True, eq=False)
 class CountedVotes:
-    """The votes of one kind of raters, by prompt; `members` of all categories ("") and of each."""
+    """The votes by one kind of rater, by prompt; `members` of all categories ("") and of each."""
 
     counts: VoteCounts
     members: dict[str, Members]
@@ -275,7 +275,7 @@ def _by_category(arena_id: int, counts: VoteCounts) -> Iterator[tuple[str, Bools
 def read_raters(
     *, arena_id: int, raters: str, category: str, clustered: VoteCounts, token: uuid.UUID
 ) -> VoteCounts:
-    """Human counts by rater; counted anew if they are not the votes of the counts by prompt.
+    """Human counts by rater; recounted if their votes are not those of the counts by prompt.
 
     That is so after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
     """
@@ -307,7 +307,7 @@ def stored_raters(
 
 
 def recount_raters(*, arena_id: int, raters: str, token: uuid.UUID) -> None:
-    """Count human votes by rater anew: after an upgrade, or where the rows do not add up.
+    """Recount human votes by rater: after an upgrade, or if the rows do not add up.
 
     All deltas must have been merged. Raises RefreshLeaseLostError.
     """

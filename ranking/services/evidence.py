@@ -27,8 +27,8 @@ class BoardEvidence:
     """The vote counts per pair of a board, and the (K,) ids of its candidates, ascending.
 
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
-    juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`: of
-    the log of votes that the counts stand on. `rater_share`: of human votes, the share that one
+    juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`:
+    of the log of votes that the counts come from. `rater_share`: of human votes, the share that one
     rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
     affects. `keeps_named`: votes count on answers that are known to reveal their author.
     """

@@ -249,7 +249,7 @@ def _standings(
 def place_candidates(
     evidence: BoardEvidence, ratings: Floats, measured: MeasuredIntervals
 ) -> Places:
-    """Place the candidates, also those without a score, by their scores and intervals."""
+    """Place the candidates, including those without a score, by their scores and intervals."""
     battles = evidence.battles
     met = dict(measured.settings.get("groups_met", []))
     spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]

@@ -5,7 +5,7 @@ on its import (`Import.tallied_row`), in the transaction that changes the tallie
 commits late with a smaller id still waits to be added, and a voided one waits to be removed, even
 if a process is killed meanwhile. Only the holder of the arena's lease folds; each transaction
 checks that, and writes what happened into the arena's log (`vote_log`). The record of whose votes
-count as trusted changes with the tallies too. `rebuild` counts the votes anew in the database
+count as trusted changes with the tallies too. `rebuild` recounts the votes in the database
 (GROUP BY), which verifies the result of folding, and reports drift.
 """
 
@@ -250,7 +250,7 @@ def correct_tallies(
     Raises RefreshLeaseLostError.
     """
     differences = _correct_clusters(arena_id, raters, counted.counts, token)
-    if raters in HUMAN:  # the next refresh counts them by rater anew
+    if raters in HUMAN:  # the next refresh recounts them by rater
         RaterTally.objects.filter(arena=arena_id, raters=raters).delete()
     tallies = Tally.objects.filter(arena=arena_id, raters=raters)
     for category in sorted({*counted.members, *tallies.values_list("category", flat=True)}):

@@ -79,10 +79,10 @@ def measure(
     *,
     with_style: bool = True,
 ) -> MeasuredIntervals:
-    """Compute intervals, ranks and findings; raises as `BradleyTerry.fit`.
+    """Compute intervals, ranks and findings; raises the errors of `BradleyTerry.fit`.
 
-    `clustered`: counts by prompt. `by_rater`: of the same votes, where raters are chance too.
-    `with_style`: also what is read from the database, the style of the answers.
+    `clustered`: counts by prompt. `by_rater`: of the same votes, if raters are a sample too.
+    `with_style`: also the style of the answers, which takes more queries.
     """
     started = time.monotonic()
     board, candidates = evidence.board, evidence.candidates

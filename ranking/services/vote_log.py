@@ -207,7 +207,7 @@ def rows_of(row: LogLink) -> Columns:
 def send_head(*, arena: Arena, now: datetime) -> bool:
     """Send the newest head to the webhooks of the arena's team, once a day; return whether.
 
-    Only if the operator has turned that on. Whoever keeps it can prove a log that was rewritten.
+    Only if the operator has turned that on. Anyone who keeps it can prove a rewrite of the log.
     """
     team = arena.team
     if settings.VOTE_LOG_HEADS == "off" or team is None or not team.webhooks.live().exists():
@@ -235,7 +235,7 @@ def send_head(*, arena: Arena, now: datetime) -> bool:
 
 @dataclass
 class LogFaults:
-    """What is wrong with a log and the votes it speaks of.
+    """What is wrong with a log and the votes it covers.
 
     `different`: ids of counted votes that the log does not know, or not as they are. `gone`: ids
     of votes that the log counts and the tallies do not.
@@ -407,7 +407,7 @@ class _Check:
             self.findings.votes.append(f"Vote {pk} was voided, and its row says something else.")
 
     def find_added(self) -> None:
-        """Find counted votes that the log does not know."""
+        """Find counted votes that are missing from the log."""
         known = np.unique(np.concatenate([np.zeros(0, np.int64), *self.known]))
         votes = counted_votes(self.log.arena_id).order_by("pk")
         renew(self.token, len(known))

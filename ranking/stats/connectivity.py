@@ -83,7 +83,7 @@ def arrows_of(wins: Floats) -> Bools:
     """(K, K) who won against whom.
 
     Soft verdicts that grant under half a vote in total, and under a hundredth of the pair's votes,
-    are no win: they would give a candidate that never lost a score without a bound.
+    do not count as a win: they would give a candidate that never lost a score without a bound.
     """
     arrows: Bools = (wins > 0) & ((wins >= HALF_A_VOTE) | (wins >= A_HUNDREDTH * (wins + wins.T)))
     return arrows

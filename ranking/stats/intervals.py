@@ -210,7 +210,7 @@ def capped_weights(votes: Floats, share: float) -> Floats:
 def vote_weights(rater: Ints, share: float = RATER_SHARE) -> tuple[Floats, float]:
     """(N,) the weights of votes by these raters, and the share that each of them is capped at.
 
-    ``rater``: (N,), negative if unknown; such votes are taken to be by as many raters.
+    ``rater``: (N,), negative if unknown; each such vote is taken to be by a rater of its own.
     """
     known = rater >= 0
     cast = np.bincount(rater[known]).astype(np.float64)

@@ -1,6 +1,6 @@
 """Places of all candidates, also of those whom no finite score describes.
 
-A candidate who never lost to the scored ones, directly or through others, stands above them, and
+A candidate who never lost to the scored ones, directly or through others, ranks above them, and
 one who never won below them, as soon as its votes are on as many prompts as a decision about
 `CompleteSeparation` needs. Where nobody has a score, as when one candidate won every vote, the
 order of the chains of wins is the result. Candidates with fewer votes stand apart.

@@ -60,7 +60,7 @@ class Kinds:
         )
 
     def without(self, dropped: Ints) -> Pairs:
-        """The pairs after dropping these votes of each kind; summed anew, so that 0 is exact."""
+        """The pairs after dropping these votes of each kind; summed again, so that 0 is exact."""
         weight = (self.count - dropped) * self.weight
         size = len(self.pairs.first)
         return Pairs(

@@ -101,7 +101,7 @@ def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The leaderboard; with a search, filters or chosen columns it is made anew each time."""
+    """The leaderboard; with a search, filters or chosen columns it is rendered each time."""
     query, table = BoardQuery.of(request.GET), TableQuery.of(request.GET)
     own_teams: Set[int] = frozenset()
 

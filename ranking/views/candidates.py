@@ -147,7 +147,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
             }
             for side, candidate, response in sides
         ],
-        # A comment may quote an answer, so whoever may read the answers reads it.
+        # A comment may quote an answer, so it is shown to those who may read the answers.
         "comments": Reason.objects.filter(vote__in=shown.votes.revealed(), side=Reason.BOTH)
         if named
         else [],

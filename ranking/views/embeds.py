@@ -82,7 +82,7 @@ class Badge:
 @require_safe
 @policy({"default-src": ["'none'"], "frame-ancestors": ["'none'"], "sandbox": True})
 def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
-    """Rank, score and interval as a picture. A private arena has no badges, whoever asks."""
+    """Rank, score and interval as a picture. A private arena has no badges, even for its team."""
     if pk > LARGEST_ID:
         raise Http404("There is no such candidate.")
     query = BoardQuery.unsorted(request.GET)

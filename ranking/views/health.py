@@ -47,7 +47,7 @@ def require_operator(request: HttpRequest) -> None:
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that this process is alive, touching nothing; `?full` tells operators of the rest."""
+    """Answer that this process is alive, touching nothing; `?full` shows operators the rest."""
     if "full" not in request.GET:
         return JsonResponse({"status": "alive"})
     require_operator(request)

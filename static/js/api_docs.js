@@ -1,4 +1,4 @@
-// The page to read and try the API: Swagger UI, with the CSRF token of whoever is signed in.
+// The page to read and try the API: Swagger UI, with the signed-in user's CSRF token.
 (() => {
   "use strict";
   const root = document.documentElement;

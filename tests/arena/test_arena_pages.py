@@ -449,7 +449,7 @@ def test_a_megabyte_of_system_prompt_is_told_in_words(owner: Client, arena: Aren
     data["system_prompt"] = "x" * 200_000
     response = owner.post(url, data)
     assert response.status_code == 200
-    assert b"has 200,000 characters; at most 100,000 will do" in response.content
+    assert b"has 200,000 characters; the limit is 100,000" in response.content
     assert not arena.candidates.filter(name="Long").exists()
 
 

@@ -80,7 +80,7 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
         ({"name": "two\nlines"}, "name", "line break"),
         ({"name": "Undisclosed 17"}, "name", "whose name is still private"),
         ({"system_prompt": "x" * 1_048_576}, "system_prompt", "is 1,048,576 bytes long"),
-        ({"system_prompt": "x" * 100_001}, "system_prompt", "has 100,001 characters; at most 100"),
+        ({"system_prompt": "x" * 100_001}, "system_prompt", "100,001 characters; the limit is 100"),
         ({"organisation": "x" * 101}, "organisation", "101 characters long; the limit is 100"),
         ({"licence": "M\u202eTI"}, "licence", "invisible character"),
         ({"link": "javascript:alert(1)"}, "link", "not the address of a web page"),

@@ -257,7 +257,7 @@ def test_columns_that_are_not_used_are_named():
         "Columns were read as follows: 'text' as the prompt, 'prompt' as the id, 'x' as a"
         " variable.",
         "Not used: 'Customer name'. A variable's name is one word of letters, digits and "
-        "underscores, and not prompt.",
+        "underscores, but not prompt.",
     ]
     assert responses("id,text,model\np1,a,m\n").notices == [
         "Not used: 'model'. Answers have no further columns."

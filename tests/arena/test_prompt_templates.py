@@ -119,7 +119,7 @@ def test_a_template_may_ask_with_other_variables_than_the_prompt():
 
 def test_what_is_too_long_is_refused_with_both_numbers():
     assert refusal("x" * 1_048_576, part="system prompt") == (
-        "The system prompt has 1,048,576 characters; at most 100,000 will do."
+        "The system prompt has 1,048,576 characters; the limit is 100,000."
     )
     check_template("x" * 100_000, known=[], part="system prompt")
     assert "100,001 characters" in refusal("{{prompt}}" + "x" * 99_991)

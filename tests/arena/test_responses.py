@@ -143,7 +143,7 @@ def test_two_rows_for_one_prompt_are_not_a_race(candidate: Candidate) -> None:
         ResponseRow(3, "Second.", prompt="Question 0?"),
     )
     assert candidate.responses.get().text == "First."
-    assert report.refused[0].sentence == "The row answers prompt 'p0', as row 2 does."
+    assert report.refused[0].sentence == "The row answers prompt 'p0' again, after row 2."
 
 
 def test_a_text_that_two_prompts_have_names_neither(

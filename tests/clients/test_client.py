@@ -205,7 +205,7 @@ def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any])
         ({"prompt_id": "Why?\nHow?", "text": "x"}, "There is no prompt"),
         ({"prompt": "When?", "text": "x"}, "There is more than one prompt 'When?'"),
         ({"prompt_id": "old", "text": "x"}, "The prompt 'old' is archived."),
-        ({"prompt_id": "p2", "text": "x"}, "It answers 'p2', as row 1 does."),
+        ({"prompt_id": "p2", "text": "x"}, "It answers 'p2' again, after row 1."),
         ({"prompt_id": " ", "text": "x"}, "It needs prompt_id or prompt"),
         ({"prompt_id": "p1", "text": " "}, "The text is empty."),
         ({"prompt_id": "p1", "answer": "x"}, "An answer has no 'answer'. It has: prompt_id,"),

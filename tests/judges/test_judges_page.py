@@ -155,7 +155,7 @@ def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
         "Judge and all labels",
         "Judge and the majority of people",
         "where all people agree",
-        "People with one another, on all items",
+        "People with each other, on all items",
         "Baseline: the longer answer wins",
         "Picks the longer answer",
         "Inconsistent when swapped",

@@ -122,7 +122,7 @@ def test_a_judge_may_compare_two_answers_of_its_own_family(local: FakeServer) ->
     assert order(arena, LOCAL, per_pair=2).votes_wanted == 2
     two = make_arena(2, 2)
     two.candidates.filter(pk=two.candidates.earliest("pk").pk).update(model="judge-3b-writer")
-    with pytest.raises(JudgeError, match="own model family, and the other has not") as caught:
+    with pytest.raises(JudgeError, match="one answer is by the judge's own model family") as caught:
         order(two, LOCAL, per_pair=2)
     assert "--own-family" in str(caught.value)
 

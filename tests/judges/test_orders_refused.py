@@ -152,5 +152,5 @@ def test_votes_of_scripts_beside_a_real_judge_are_announced(
     use_paid_endpoint(settings, server.base_url)
     set_price(MODEL, "0")
     said = order_by_command(arena, "--dry-run", name=f"paid:{MODEL}")
-    assert "votes by scripted judges, which judge nothing real" in said
+    assert "votes by scripted judges, which do not really judge" in said
     assert f"(ID: {Rater.objects.get(kind='judge').pk})" in said

@@ -1,4 +1,4 @@
-"""Wherever a board of scripted judges is shown, it says that they judge nothing real."""
+"""Wherever a board of scripted judges is shown, it says that they do not really judge."""
 
 import pytest
 from django.test import Client

@@ -96,7 +96,7 @@ class Provider(Protocol):
 
 
 class ProviderError(Exception):
-    """A request without an answer. `reply` is what was billed all the same, if anything."""
+    """A request without an answer. `reply` is what was billed anyway, if anything."""
 
     def __init__(self, message: str, reply: Reply | None = None) -> None:
         super().__init__(message)

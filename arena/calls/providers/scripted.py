@@ -49,7 +49,7 @@ def read_asked(request: Request) -> ScriptedRequest:
     """Return what `request` asks for; whatever holds nothing to judge asks for a text.
 
     The last turn that shows something to judge counts: those before it are examples, and one
-    after it asks for the verdict once more.
+    after it asks for the verdict again.
     """
     system = [message.content for message in request.messages if message.role == "system"]
     turns = [message.content for message in request.messages if message.role == "user"] or [""]
@@ -61,7 +61,7 @@ def read_asked(request: Request) -> ScriptedRequest:
 
 
 def _fenced(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | None:
-    """Read fences with a nonce; None where `text` has no prompt in them."""
+    """Read fences with a nonce; None if `text` has no prompt in them."""
     # A stranger's text comes before its closing tag, so the last such tag is a real one.
     nonces = CLOSING.findall(text)
     if not nonces:

@@ -58,7 +58,7 @@ class Command(BaseCommand):
             "--preview",
             "--dry-run",
             action="store_true",
-            help="say what the files were taken for and which rows are bad; write nothing",
+            help="say which formats the files have and which rows are bad; write nothing",
         )
         parser.add_argument(
             "--column",

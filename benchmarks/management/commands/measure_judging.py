@@ -13,7 +13,7 @@ COMPARISONS = 2000
 
 
 class Command(BaseCommand):
-    help = "Measure a run of judges through Celery on PostgreSQL and Redis."
+    help = "Measure a judge run through Celery on PostgreSQL and Redis."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--comparisons", type=int, default=COMPARISONS)

@@ -56,7 +56,7 @@ class PairItem:
     ``labels``: (rater, outcome) of people; an outcome is left, right, tie or both_bad
     ``verdict``: the judge's settled outcome, None unless ``state`` is "voted"
     ``forward``, ``reverse``: its outcomes with left shown first, and with right shown first, both
-        in the item's own left and right; None where a call has no verdict
+        in the item's own left and right; None if a call has no verdict
     ``length_left``, ``length_right``: of the responses, in characters
     ``repeats``: what further runs of the same judge settled on
     ``own_family``: the side whose response the judge's own model family wrote

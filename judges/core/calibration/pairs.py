@@ -29,7 +29,7 @@ from ranking.stats.agreement import mcnemar
 from ranking.stats.bootstrap import Estimate
 
 NONE_DECIDED = "There is no label where both the judge and a person choose a side."
-NO_VERDICT = "There is no label on an item that the judge has a verdict on."
+NO_VERDICT = "No labelled item has a verdict from the judge."
 NO_TWO_PEOPLE = "No item that counts here has labels of two people."
 NO_TWO_SIDES = "No item that counts here has two people who choose a side."
 NO_SIDES = "There is no label that chooses a side."
@@ -38,7 +38,7 @@ NO_LENGTHS = "There is no label where a person chooses a side and the lengths di
 NO_LABELS = "There are no labels."
 NO_LIFT = "There is no label where the judge and a person choose a side and the lengths differ."
 NO_COMMON_DECISION = "There is no label where both judges and a person choose a side."
-NO_COMMON_VERDICT = "There is no label on an item that both judges have a verdict on."
+NO_COMMON_VERDICT = "No labelled item has a verdict from both judges."
 Both = Sequence[tuple[PairItem, PairItem]]
 
 
@@ -273,7 +273,7 @@ def paired_difference(
 ) -> PairedDifference:
     """Compare two sets of verdicts on the items with the same keys.
 
-    Raises ValueError where a set has a key twice, or where an item's labels or prompt differ.
+    Raises ValueError if a set has a key twice, or if an item's labels or prompt differ.
     """
     one, other = tuple(first), tuple(second)
     both = _matched(one, other)
@@ -403,7 +403,7 @@ class PairReport(JsonDataclass):
 def calibrate_pairs(
     items: Iterable[PairItem], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
 ) -> PairReport:
-    """Measure a judge on labelled pairs. Raises ValueError where two items share a key."""
+    """Measure a judge on labelled pairs. Raises ValueError if two items share a key."""
     known = tuple(items)
     check_keys(item.key for item in known)
     sampling = Sampling(level, n_resamples, seed)

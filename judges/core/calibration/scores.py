@@ -31,8 +31,8 @@ class LeaveOneOut:
 
     ``people``: how well a person who is left out agrees with the others; ``judge``: how well the
         judge does with the same others; ``difference``: the judge's minus people's. For pairs, the
-        share of equal labels of left, right and tie, where no verdict agrees with nobody; for
-        scores, Pearson with the others' mean
+        share of equal labels of left, right and tie, where a missing verdict agrees with nobody;
+        for scores, Pearson with the others' mean
     ``annotators``: the alternative annotator test
     """
 
@@ -112,7 +112,7 @@ def rescale(
 
 # -- Calibration on scores -------------------------------------------------------------------------
 
-NO_SCORE = "There is no label on an item that the judge has scored."
+NO_SCORE = "No labelled item has a score from the judge."
 NO_TWO_PEOPLE = "No item that the judge has scored has scores of two people."
 NO_COMMON = "No item that the judge has scored has two people who all gave the same score."
 NO_ITEMS = "There are no items."
@@ -197,7 +197,7 @@ class ScoreReport(JsonDataclass):
 def calibrate_scores(
     items: Iterable[ScoreItem], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
 ) -> ScoreReport:
-    """Measure a judge on scored responses. Raises ValueError where two items share a key."""
+    """Measure a judge on scored responses. Raises ValueError if two items share a key."""
     known = tuple(items)
     check_keys(item.key for item in known)
     sampling = Sampling(level, n_resamples, seed)

@@ -165,7 +165,7 @@ def _check_agreement(judge: Estimate, people: Estimate, unit: _Unit) -> tuple[bo
 
 
 def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
-    """Return 95 % of people's own figure and its description; None where it is no yardstick."""
+    """Return 95 % of people's own figure and its description; None if it is not a yardstick."""
     if people.value is None or people.low is None:
         reason = people.reason[:1].lower() + people.reason[1:].rstrip(".")
         return None, f"the figure among people is not known ({reason})"
@@ -216,7 +216,7 @@ class Drift(JsonDataclass):
 
     ``n``: items judged both times; ``changed``: with another verdict, or with one only once
     ``share``: changed per item, None without items
-    ``p``: probability of so many changes or more at the usual share, None where that is not known;
+    ``p``: probability of so many changes or more at the usual share, None if that is not known;
     ``alarm``: whether it is below alpha
     """
 
@@ -233,7 +233,7 @@ def drift_alarm(
     """Compare the items on which a judge agreed with people at the baseline and now.
 
     The mappings leave out items without a verdict. Those that went missing are counted but raise
-    no alarm: an outage is no drift. Raises ValueError for an alpha that is not between 0 and 1.
+    no alarm: an outage is not drift. Raises ValueError for an alpha that is not between 0 and 1.
     """
     _check_share("alpha", alpha)
     both = [(baseline[key], now[key]) for key in baseline if key in now]

@@ -110,7 +110,7 @@ class Command(BaseCommand):
             self._follow(run, wait=not options["no_wait"])
 
     def _resume(self, arena: Arena, specs: list[JudgeSpec], cap: int | None) -> Run | None:
-        """Resume the unfinished run of just these judges; None where there is none."""
+        """Resume the unfinished run of just these judges; None if there is none."""
         run = unfinished_run(arena=arena, digests=[spec.digest for spec in specs])
         if run is None:
             return None

@@ -44,7 +44,7 @@ class Command(BaseCommand):
 
 
 def read_passphrase(*, repeat: bool = False) -> str:
-    """The passphrase from the environment, or typed by whoever sits at the terminal."""
+    """The passphrase, from the environment or typed at the terminal."""
     if VARIABLE in os.environ:
         return os.environ[VARIABLE]
     if not sys.stdin.isatty():

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         self, *args: Any, arenas: list[str], repair: str | None, wait: float, **options: Any
     ) -> None:
         if repair and not arenas:
-            raise CommandError("Name the arenas whose logs to repair.")
+            raise CommandError("Name the arenas whose logs are to be repaired.")
         if options["export"]:
             self._export(arenas, options["export"])
             return
