@@ -1,4 +1,4 @@
-"""What the tests of the client share: no proxy between it and loopback, and pauses written down."""
+"""What the tests of the client share: a token, no proxy to loopback, and pauses written down."""
 
 import pytest
 
@@ -9,6 +9,8 @@ from clients.python import ringside
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long the client would have slept; a minute passes in no time."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("RINGSIDE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("RINGSIDE_TOKEN", "rs_of-a-test")
     slept: list[float] = []
     clock = ringside.time.monotonic()
 

@@ -256,7 +256,7 @@ def test_where_it_broke_off_is_told_whoever_asks(
     debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub = Stub(decided=ZeroDivisionError("by\nzero"))
-    monkeypatch.setattr(ringside, "Ringside", lambda *_: stub)
+    monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: stub)
     options = ["--debug"] if debug else []
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old", *options]) == 2
     *trace, last = capsys.readouterr().err.splitlines()
@@ -269,7 +269,9 @@ def test_a_name_that_the_terminal_cannot_write_ends_as_ever(
 ) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="cp1252"))
-    monkeypatch.setattr(ringside, "Ringside", lambda *_: Stub(there={"old": OLD, "new": JAPANESE}))
+    monkeypatch.setattr(
+        ringside, "Ringside", lambda *_, **__: Stub(there={"old": OLD, "new": JAPANESE})
+    )
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old"]) == 0
     assert written.getvalue().startswith(b"???? v2 against old in Search:")
 
@@ -280,5 +282,5 @@ def test_a_reader_who_has_gone_is_no_verdict(monkeypatch: pytest.MonkeyPatch) ->
             raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("sys.stdout", Closed())
-    monkeypatch.setattr(ringside, "Ringside", lambda *_: Stub())
+    monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: Stub())
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old"]) == 2

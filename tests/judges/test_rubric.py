@@ -150,7 +150,7 @@ def test_a_rubric_that_cannot_work_is_refused_with_the_reason(
     ("old", "new", "says"),
     [
         ("scale = {low = 1, high = 2}\n", "", "lacks scale"),
-        ("high = 2", "high = 1", "does not have 2 to 100 entries"),
+        ("high = 2", "high = 1", "does not have 2 to 101 entries"),
         ("high = 2", "high = 3", "2 levels describe 3 entries"),
         ('levels = ["No.", "Yes."]\n', "", "levels if, and only if"),
         ('"No."', '" "', "not a list of texts"),
