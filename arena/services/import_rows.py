@@ -335,8 +335,9 @@ def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -
         return
     marks = ", ".join(["%s"] * len(fields))
     statement = " ".join(["INSERT INTO", table, "(", names, ") VALUES (", marks, ")"])
+    prepared: Any = (_adapt(values, adapted) for values in rows)
     with connection.cursor() as cursor:
-        cursor.executemany(statement, (_adapt(values, adapted) for values in rows))
+        cursor.executemany(statement, prepared)
 
 
 def _adapt(values: Values, adapted: "Sequence[tuple[int, Field[Any, Any]]]") -> list[Any]:
