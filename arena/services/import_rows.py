@@ -199,10 +199,10 @@ class Writer:
         origin = vote.provenance or Provenance()
         # A team's file may claim anything, so nobody but an operator brings votes' origins.
         is_trusted = vote.provenance is not None and self.channel == VoteChannel.FILE
-        uncounted: str | None = origin.uncounted if is_trusted else None
+        uncounted: str | None = origin.uncounted
         voided_at, reason = origin.voided_at, origin.void_reason
         if not is_trusted:
-            uncounted = self._uncounted(vote, names_itself=names_itself)
+            uncounted = uncounted or self._uncounted(vote, names_itself=names_itself)
         if uncounted == Uncounted.HELD:
             uncounted = Uncounted.RUSHED if origin.rushed else None
             voided_at, reason = voided_at or self.source.started_at, reason or HELD_BEFORE

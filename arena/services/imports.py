@@ -263,6 +263,7 @@ def exclusive_import(slug: str) -> AbstractContextManager[None]:
 def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena:
     """Import an export, a zip file, as a new private arena of `team`.
 
+    Only an operator's file is believed about where its votes came from.
     Raises FileError or ArenaImportError; then nothing of it stays.
     """
     slug = ""
@@ -270,7 +271,13 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
         with _opened([path]) as places:
             name = str(_settings_of(places.values()).get("name") or path.stem)
         slug = random_slug(name)
-        options = Options(format_name="native", team=team, by=by, name=name[:ARENA_NAME_LIMIT])
+        options = Options(
+            format_name="native",
+            name=name[:ARENA_NAME_LIMIT],
+            team=team,
+            by=by,
+            by_team=not by.is_operator,
+        )
         return import_files(slug=slug, paths=[path], now=now, options=options).arena
     except (FileError, ArenaImportError) as error:
         if left := Arena.objects.filter(slug=slug).first():

@@ -180,19 +180,32 @@ def test_the_api_takes_binary_files_and_refuses_bad_rows(member, arena, tmp_path
     assert counts() == (0, 0, 0, 0)
 
 
-def test_a_team_cannot_write_into_a_file_where_its_votes_came_from(member, arena):
-    lines = [
-        '{"prompt": "p", "a": "A", "b": "B", "outcome": "left", "rater": "x", "provenance": '
-        '{"channel": "signed_in", "verified": true}}'
-    ]
-    folder = {
+CLAIMS = '{"channel": "signed_in", "verified": true}'
+RUSHED = '{"channel": "signed_in", "rushed": true, "uncounted": "rushed"}'
+
+
+def archive_of(*provenances: str) -> bytes:
+    vote = '{"prompt": "p", "a": "A", "b": "B", "outcome": "left", "rater": "x", "provenance": %s}'
+    files = {
         "prompts.jsonl": '{"id": "p", "text": "Why?"}',
         "candidates.jsonl": '{"name": "A"}\n{"name": "B"}',
-        "votes.jsonl": "\n".join(lines),
+        "votes.jsonl": "\n".join(vote % provenance for provenance in provenances),
     }
     data = BytesIO()
     with ZipFile(data, "w") as archive:
-        for name, text in folder.items():
+        for name, text in files.items():
             archive.writestr(name, text)
-    confirm(member, arena, send(member, arena, "all.zip", data.getvalue()))
+    return data.getvalue()
+
+
+def test_a_team_cannot_write_into_a_file_where_its_votes_came_from(member, arena):
+    confirm(member, arena, send(member, arena, "all.zip", archive_of(CLAIMS)))
     assert [*Vote.objects.values_list("channel", "verified")] == [("token", False)]
+
+
+def test_a_team_cannot_write_into_an_archive_where_its_votes_came_from(member, arena):
+    file = SimpleUploadedFile("all.zip", archive_of(CLAIMS, RUSHED))
+    address = reverse("import_arena", args=[arena.team.slug])
+    assert member.post(address, {"file": file}).status_code == 302
+    votes = Vote.objects.values_list("channel", "verified", "uncounted")
+    assert [*votes] == [("token", False, None), ("token", False, "rushed")]
