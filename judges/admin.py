@@ -17,6 +17,7 @@ from judges.models import (
     LabelItem,
     LabelSet,
     Mark,
+    MergedModel,
     RunJudge,
 )
 
@@ -26,6 +27,12 @@ class JudgeAdmin(ReadOnly):
     list_display = ["name", "endpoint", "model", "family", "rubric", "registered_at"]
     list_filter = ["protocol", "endpoint", "family", "rubric"]
     search_fields = ["name", "model", "digest"]
+
+
+@admin.register(MergedModel)
+class MergedModelAdmin(ReadOnly):
+    list_display = ["name", "family", "merged_at"]
+    search_fields = ["name", "family"]
 
 
 @admin.register(Epoch)

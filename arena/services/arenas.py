@@ -153,7 +153,7 @@ def create_team_arena(
     if visibility == Arena.Visibility.PRIVATE or (
         visibility == Arena.Visibility.UNLISTED and not slug
     ):
-        return _create(team, by, named, random_slug(slug or name))
+        return _create(team, by, named, random_slug(slug or slugify(name)))
     if slug:
         return _create(team, by, named, slug)
     for number in range(1, MAX_SLUG_NUMBER + 1):
@@ -169,11 +169,10 @@ def create_team_arena(
     raise ArenaError("Too many arenas have this name. Choose another name.", field="name")
 
 
-def random_slug(name: str) -> str:
-    """Return a slug that begins like `name` and that nobody can guess."""
-    beginning = slugify(name) or "arena"
+def random_slug(slug: str) -> str:
+    """Return a slug that begins like `slug` and that nobody can guess."""
     letters = get_random_string(RANDOM_LENGTH, RANDOM_LETTERS)
-    return f"{beginning[: LONGEST_SLUG - RANDOM_LENGTH - 1].rstrip('-')}-{letters}"
+    return f"{(slug or 'arena')[: LONGEST_SLUG - RANDOM_LENGTH - 1].rstrip('-')}-{letters}"
 
 
 def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:

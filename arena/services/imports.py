@@ -20,6 +20,7 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.text import slugify
 
 from arena.actors import CLI, Actor
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
@@ -270,7 +271,7 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
     try:
         with _opened([path]) as places:
             name = str(_settings_of(places.values()).get("name") or path.stem)
-        slug = random_slug(name)
+        slug = random_slug(slugify(name))
         options = Options(
             format_name="native",
             name=name[:ARENA_NAME_LIMIT],

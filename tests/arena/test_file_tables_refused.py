@@ -102,11 +102,11 @@ def test_a_broken_encoding(data, words):
 def test_a_header_without_the_needed_columns():
     assert refusal(b"frage;nummer\nWas?;1\n") == (
         "The file must name its columns in the first row, which is 'frage;nummer'. "
-        "It needs a column text, prompt, question or input."
+        "It needs a column text, prompt, question, input or messages."
     )
     assert refusal(b"prompt_id\np1\n", RESPONSES).endswith(
         "It needs a column prompt_id, id, external_id, prompt, prompt_text, question or input, "
-        "and a column text, answer, response or output."
+        "and a column text, answer, response, output or messages."
     )
     assert refusal(b'{"frage": "Was?"}').startswith("The objects have the keys 'frage'. It needs")
     assert refusal(b"[{}]").startswith("The objects have no keys. It needs")
