@@ -257,13 +257,13 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Prices",
             bool(real) and not without,
-            f"No price at {join_names(without)}." if without else f"{len(priced)} with a price.",
+            f"No price at {join_names(without)}." if without else f"Endpoints with a price: {len(priced)}.",
             "manage.py price ENDPOINT MODEL --input 0.15 --output 0.60",
         ),
         SetupStep(
             "Budget of new teams",
             settings.TEAM_BUDGET > 0,
-            f"{dollars(settings.TEAM_BUDGET)}; {without_budget} teams have none.",
+            f"{dollars(settings.TEAM_BUDGET)}; teams without one: {without_budget}.",
             "Set TEAM_BUDGET in dollars; a team’s page changes its own.",
         ),
         SetupStep(
