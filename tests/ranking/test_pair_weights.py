@@ -136,7 +136,7 @@ def test_a_snapshot_without_matrices_knows_only_its_neighbours(arena: Arena) -> 
 
 
 def test_unknown_raters_are_named() -> None:
-    with pytest.raises(ValueError, match="raters must be one of people, judges, juries"):
+    with pytest.raises(ValueError, match="raters must be one of people, verified, judges, juries"):
         pair_facts(arena=Arena(), raters="robots")
 
 
