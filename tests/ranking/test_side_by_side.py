@@ -59,7 +59,7 @@ def test_nobody_has_voted(client: Client) -> None:
 
 
 def test_the_boards_that_there_are_lead_to_it_and_back(client: Client, judged_arena: Arena) -> None:
-    for page in ("", "matrix/", "methodology/", "compare/"):
+    for page in ("", "methodology/", "compare/"):
         raw = client.get(f"/a/support/{page}").content.decode()
         assert "/a/support/side-by-side/" in raw, page
     raw = client.get(ADDRESS).content.decode()
