@@ -66,7 +66,11 @@ def refused(*arguments: object) -> str:
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
         ("votes.xlsx", b"some words", "is not a file of a known format"),
         ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
-        ("candidates.jsonl", GOOD_CANDIDATES * 2, "line 3, column name: 'A' is already in an earlier"),
+        (
+            "candidates.jsonl",
+            GOOD_CANDIDATES * 2,
+            "line 3, column name: 'A' is already in an earlier",
+        ),
         ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' is already in an earlier row"),
         ("prompts.jsonl", b'{"id": "p1"}\n', "line 1, column text: is missing"),
         ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is missing"),
