@@ -257,7 +257,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Prices",
             bool(real) and not without,
-            f"No price at {join_names(without)}." if without else f"Endpoints with a price: {len(priced)}.",
+            f"No price at {join_names(without)}." if without else f"Known for {len(priced)}.",
             "manage.py price ENDPOINT MODEL --input 0.15 --output 0.60",
         ),
         SetupStep(
