@@ -83,7 +83,10 @@ def told(world: World, caller: str, names: Any = None) -> dict[str, str]:
     """What every address that is read, or those that are named, answers."""
     names = names or [name for name, method in ROWS if method == "get"]
     client = world.callers[caller]
-    return {name: ask(client, "get", path_of(name, world.at)).whole.decode() for name in names}
+    return {
+        name: ask(client, "get", path_of(name, world.at)).whole.decode(errors="replace")
+        for name in names
+    }
 
 
 def repeats(body: dict[str, Any]) -> Sent:
