@@ -245,7 +245,7 @@ def ask_everything(world: World, heard: Heard) -> None:
         for caller in ("owner", "operator", "all"):
             answer = ask(world.callers[caller], method, path_of(name, world.at), row.body)
             if name != "team_webhooks":
-                text = f"{answer.whole.decode()} {dict(answer.headers)}"
+                text = f"{answer.whole.decode(errors='replace')} {dict(answer.headers)}"
                 heard.answered[f"{method} {name} for {caller}"] = text
 
 

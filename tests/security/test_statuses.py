@@ -90,7 +90,11 @@ def told(world: World, caller: str, name: str, method: str, at: dict[str, Any]) 
     path = path_of(name, at)
     with CaptureQueriesContext(connection) as queries:
         answer = ask(world.callers[caller], method, path, ROWS[name, method].body)
-    text = answer.whole.decode().replace(path, "{path}").replace(path.replace("/", "%2F"), "")
+    text = (
+        answer.whole.decode(errors="replace")
+        .replace(path, "{path}")
+        .replace(path.replace("/", "%2F"), "")
+    )
     text = re.sub("“[^”]*”", "“…”", text)  # a problem names what the address names
     text = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", text)
     varying = ("X-Request-ID", "RateLimit-Remaining", "RateLimit-Reset")
