@@ -19,8 +19,8 @@ BOTH = "You pasted a text and chose a file. Send only one of them."
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
-class ObjectField(forms.JSONField):
-    """A JSON object, shown indented; an empty field is an empty object."""
+class JsonTextField(forms.JSONField):
+    """JSON in a text box, shown indented and as it was typed where it is refused."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
@@ -31,6 +31,10 @@ class ObjectField(forms.JSONField):
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         return data
+
+
+class ObjectField(JsonTextField):
+    """A JSON object; an empty field is an empty object."""
 
     def to_python(self, value: Any) -> Any:
         if value in self.empty_values:
@@ -41,18 +45,8 @@ class ObjectField(forms.JSONField):
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
 
 
-class ConversationField(forms.JSONField):
-    """A JSON list of messages, shown indented; an empty field is no conversation."""
-
-    def __init__(self, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
-        super().__init__(required=False, widget=widget, **options)
-
-    def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, str) else format_json(value)
-
-    def bound_data(self, data: Any, initial: Any) -> Any:
-        return data
+class ConversationField(JsonTextField):
+    """A JSON list of messages; an empty field is no conversation."""
 
     def to_python(self, value: Any) -> Any:
         if value in self.empty_values:
