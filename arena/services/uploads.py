@@ -5,7 +5,6 @@ a day; a signed key leads back to it, for the same person and arena alone.
 """
 
 import re
-import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -141,10 +140,10 @@ def file_name(name: str) -> str:
 
 
 def keep_upload(*, arena: Arena, name: str, data: bytes, by: Actor) -> str:
-    """Keep the file for a day; return the key to it."""
-    stored = f"tmp{secrets.token_hex(16)}.upload"
-    (_folder() / stored).write_bytes(data)
-    return signing.dumps([stored, name, arena.pk, by.key], salt=SALT)
+    """Keep the file for a day, where nobody else can read it; return the key to it."""
+    with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:
+        kept.write(data)
+    return signing.dumps([Path(kept.name).name, name, arena.pk, by.key], salt=SALT)
 
 
 def kept_upload(*, arena: Arena, key: str, by: Actor) -> tuple[str, bytes]:

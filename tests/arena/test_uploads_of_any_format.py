@@ -209,3 +209,10 @@ def test_a_team_cannot_write_into_an_archive_where_its_votes_came_from(member, a
     assert member.post(address, {"file": file}).status_code == 302
     votes = Vote.objects.values_list("channel", "verified", "uncounted")
     assert [*votes] == [("token", False, None), ("token", False, "rushed")]
+
+
+def test_a_file_that_waits_is_read_by_nobody_else(member, arena, settings, tmp_path):
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    send(member, arena, "all.zip", archive_of(CLAIMS))
+    (kept,) = tmp_path.glob("tmp*.upload")
+    assert kept.stat().st_mode & 0o077 == 0
