@@ -377,6 +377,12 @@ class PlottedPoint:
     on_laptop: ScatterLabel | None
     on_phone: ScatterLabel | None
 
+    @property
+    def labels(self) -> list[tuple[str, ScatterLabel]]:
+        """The labels that found room, with the class of their screen."""
+        both = (("on-laptop", self.on_laptop), ("on-phone", self.on_phone))
+        return [(screen, label) for screen, label in both if label]
+
 
 @dataclass(frozen=True)
 class ScatterChart:
