@@ -7,12 +7,13 @@ team only. Operators (signed-in staff) can do everything, and own everything tha
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from arena.models import ApiToken, Arena, Candidate, Membership, Prompt, Role, Team
+from arena.models import ApiToken, Arena, Candidate, Membership, Prompt, Rater, Role, Team
 
 
 class TeamPermission(StrEnum):
@@ -229,3 +230,49 @@ def can_read_texts(actor: Actor, candidate: Candidate) -> bool:
     return candidate.disclosed_at is not None and actor.may(
         TeamPermission.READ, candidate.arena.team_id
     )
+
+
+@dataclass
+class FieldVisibility:
+    """What an actor can see of one arena's candidates and prompts; answers are cached."""
+
+    actor: Actor
+    arena: Arena
+
+    @cached_property
+    def teams(self) -> set[int]:
+        """The ids of the teams that the actor may read."""
+        return set(self.actor.teams_with(TeamPermission.READ).values_list("pk", flat=True))
+
+    @property
+    def reads(self) -> bool:
+        """Whether the actor can read texts; a token without the scope `read` cannot."""
+        return self.actor.has_scope(TeamPermission.READ)
+
+    @property
+    def is_of_arena(self) -> bool:
+        """Whether the actor can see what only the arena's team can see."""
+        return self.actor.is_operator or self.arena.team_id in self.teams
+
+    @cached_property
+    def sees_variables(self) -> bool:
+        return can_see_variables(self.actor, self.arena)
+
+    def knows(self, candidate: Candidate) -> bool:
+        """Whether the actor can see the candidate's name and configuration, as everybody can after
+        disclosure.
+        """
+        return candidate.disclosed_at is not None or self.is_of_team(candidate)
+
+    def reads_authors(self, prompt: Prompt | None, rater: Rater) -> bool:
+        """Whether the actor can read who wrote which answer; `rater` voted on them."""
+        if self.is_of_arena:
+            return True
+        user = self.actor.user
+        voted = user is not None and rater.user_id == user.pk
+        return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
+
+    def is_of_team(self, candidate: Candidate) -> bool:
+        """Whether the candidate belongs to a team of the actor's."""
+        team_id = candidate.team_id or self.arena.team_id
+        return self.actor.is_operator or team_id in self.teams

@@ -14,8 +14,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from arena.actors import Actor
-from arena.api.core.serializers import FieldVisibility
+from arena.actors import Actor, FieldVisibility
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
 from judges.core.injection import neutralise, without_nonce

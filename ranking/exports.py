@@ -17,8 +17,7 @@ from django.db.models import Count, Max, Min, QuerySet
 from django.template.loader import render_to_string
 from django.utils.crypto import salted_hmac
 
-from arena.actors import ANONYMOUS, Actor, TeamPermission, can_read_authors
-from arena.api.core.serializers import FieldVisibility
+from arena.actors import ANONYMOUS, Actor, FieldVisibility, TeamPermission, can_read_authors
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
 from ranking.models import Counted, Snapshot

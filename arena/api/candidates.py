@@ -12,10 +12,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import TeamPermission, can_change, can_enter, can_retire
+from arena.actors import FieldVisibility, TeamPermission, can_change, can_enter, can_retire
 from arena.api.arenas import find_submitting_team
 from arena.api.core.schema import operation
-from arena.api.core.serializers import FieldVisibility, PatchSerializer, Text, refuse_unless
+from arena.api.core.serializers import PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.arenas import length_limit

@@ -13,14 +13,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 
-from arena.actors import TeamPermission, can_read_texts
+from arena.actors import FieldVisibility, TeamPermission, can_read_texts
 from arena.api.candidates import OfCandidates
 from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
     BULK_BODY,
     Dollars,
-    FieldVisibility,
     MessagesField,
     PatchSerializer,
     RowsField,

@@ -23,9 +23,10 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from arena.actors import FieldVisibility
 from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
-from arena.api.core.serializers import FieldVisibility, check_names, yes_or_no
+from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Vote
 from ranking.board_data import LARGEST_ID

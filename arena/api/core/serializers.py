@@ -1,9 +1,7 @@
 """Authentication, parsing, filters and pagination of requests, and the base serializers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -25,17 +23,14 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from arena.actors import (
-    ANONYMOUS,
     Actor,
     TeamPermission,
-    can_read_authors,
-    can_see_variables,
 )
 from arena.api.core.errors import BadParameter, TooLarge, Unprocessable
 from arena.conversations import ROLES, clean_messages
 from arena.files.reader import MOST_VALUES, decode_json, holds_more_values
 from arena.files.tables import AT_MOST_ROWS
-from arena.models import ApiToken, Arena, Candidate, Prompt, Rater
+from arena.models import ApiToken
 from arena.services.teams import find_token
 from arena.validation import MOST, NANO, InputError, clean_text, json_type
 
@@ -143,55 +138,6 @@ def yes_or_no(request: Any, parameter: str) -> bool:
     if value not in YES_OR_NO:
         raise BadParameter(parameter, "Must be true or false.")
     return YES_OR_NO[value]
-
-
-# -- Visibility ------------------------------------------------------------------------------------
-
-
-@dataclass
-class FieldVisibility:
-    """What an actor can see of one arena's candidates and prompts; answers are cached."""
-
-    actor: Actor
-    arena: Arena
-
-    @cached_property
-    def teams(self) -> set[int]:
-        """The ids of the teams that the actor may read."""
-        return set(self.actor.teams_with(TeamPermission.READ).values_list("pk", flat=True))
-
-    @property
-    def reads(self) -> bool:
-        """Whether the actor can read texts; a token without the scope `read` cannot."""
-        return self.actor.has_scope(TeamPermission.READ)
-
-    @property
-    def is_of_arena(self) -> bool:
-        """Whether the actor can see what only the arena's team can see."""
-        return self.actor.is_operator or self.arena.team_id in self.teams
-
-    @cached_property
-    def sees_variables(self) -> bool:
-        return can_see_variables(self.actor, self.arena)
-
-    def knows(self, candidate: Candidate) -> bool:
-        """Whether the actor can see the candidate's name and configuration, as everybody can after
-        disclosure.
-        """
-        return candidate.disclosed_at is not None or self.is_of_team(candidate)
-
-    def reads_authors(self, prompt: Prompt | None, rater: Rater) -> bool:
-        """Whether the actor can read who wrote which answer; `rater` voted on them."""
-        if self.is_of_arena:
-            return True
-        user = self.actor.user
-        voted = user is not None and rater.user_id == user.pk
-        return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
-
-    def is_of_team(self, candidate: Candidate) -> bool:
-        """Whether the candidate belongs to a team of the actor's."""
-        team_id = candidate.team_id or self.arena.team_id
-        return self.actor.is_operator or team_id in self.teams
 
 
 # -- Requests --------------------------------------------------------------------------------------
