@@ -206,6 +206,12 @@ def nonce_of(body: dict[str, Any]) -> str:
     return found.group(1)
 
 
+def answers_in(body: dict[str, Any]) -> tuple[str, ...]:
+    """The answers that the request shows, in order."""
+    shown = re.findall(r"<answer-[ab]-\w+>\n(.*?)\n</", body["messages"][1]["content"], re.S)
+    return tuple(shown)
+
+
 def is_probe(body: dict[str, Any]) -> bool:
     """Is this a look at what the model can do, which shows it nothing to judge?"""
     return not any("VERDICT-" in one["content"] for one in body["messages"])
@@ -230,9 +236,8 @@ def prefers(sign: str, *, seconds: float = 0.0) -> Answer:
     def answer(body: dict[str, Any]) -> Sent:
         if is_probe(body):
             return completion("Yes.")
-        asked = body["messages"][1]["content"]
-        shown = dict(re.findall(r"<answer-([ab])-\w+>\n(.*?)\n</", asked, re.S))
-        wins = [letter.upper() for letter in "ab" if sign in shown[letter]]
+        shown = zip("AB", answers_in(body), strict=True)
+        wins = [letter for letter, text in shown if sign in text]
         verdict = wins[0] if len(wins) == 1 else "TIE"
         sent = completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {verdict}")
         sent.seconds = seconds

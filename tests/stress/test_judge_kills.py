@@ -10,10 +10,11 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.models import Run, Vote
+from arena.models import Response, Run, Vote
 from arena.services.runs import cancel_run, pause_run, resume_run
+from judges.services.subjects import read_subject
 from tests.factories import make_arena
-from tests.judges.fake_server import Answer, FakeServer, nonce_of, prefers
+from tests.judges.fake_server import Answer, FakeServer, answers_in, nonce_of, prefers
 from tests.judges.helpers import LOCAL, order
 from tests.ops.running import eventually
 from tests.stress.helpers import Kills, kill_again_and_again
@@ -27,14 +28,14 @@ SECONDS = 0.2
 
 
 class Log:
-    """When each call, which its nonce tells, was asked for."""
+    """When each call, which its run's nonce and its answers tell, was asked for."""
 
     def __init__(self, answer: Answer) -> None:
-        self.times: dict[str, list[float]] = defaultdict(list)
+        self.times: dict[tuple[str, ...], list[float]] = defaultdict(list)
         self._answer = answer
 
     def __call__(self, body):
-        self.times[nonce_of(body)].append(time.time())
+        self.times[nonce_of(body), *answers_in(body)].append(time.time())
         return self._answer(body)
 
 
@@ -68,8 +69,10 @@ def check_calls(log: Log, run: Run) -> None:
     calls = list(run.calls.filter(endpoint="local"))
     assert len(calls) == 2 * COMPARISONS
     assert {call.state for call in calls} == {"done"}
+    texts = dict(Response.objects.values_list("pk", "text"))
     for call in calls:
-        asked = log.times[call.nonce]
+        shown = (texts[pk] for pk in read_subject(call.subject).shown)
+        asked = log.times[call.nonce, *shown]
         assert call.finished_at is not None
         assert asked
         assert max(asked) < call.finished_at.timestamp()
