@@ -124,7 +124,7 @@ def _in_turn(call: Call, handler: CallHandler) -> Request:
 def _idempotency_key(call: Call, request: Request) -> str:
     """Return the same key for a request that is repeated because its answer was lost.
 
-    A request that was answered, with an error, is asked anew: the server may have stored the error.
+    A request that was answered with an error gets a new key: the server may have stored the error.
     """
     answered = call.requests - call.cut_off_requests
     facts = [call.pk, call.nonce, call.turn, answered, digest_of(request)]

@@ -1,6 +1,7 @@
 """People's accounts: closing one, taking one's data out, and forgetting a rater.
 
-Votes stay, because leaderboards and the log of votes stand on them; what says whose they are goes.
+Votes stay, because leaderboards and the log of votes are built on them. What identifies the voter
+is deleted.
 """
 
 from datetime import datetime

@@ -174,8 +174,8 @@ def reason_to_keep_team(team: Team) -> str:
     if names := list(dict.fromkeys(guests.values_list("arena__name", flat=True))):
         return (
             f"The team has candidates in arenas of other teams: {join_names(names)}. Delete those "
-            "that nobody has voted on; where somebody has, leaderboards stand on them, and the "
-            "team has to stay."
+            "without votes. If one has votes, leaderboards are built on them, and the team cannot "
+            "be deleted."
         )
     return ""
 
