@@ -12,12 +12,14 @@ For assistants, `ringside mcp --help`: a server of the Model Context Protocol.
 from __future__ import annotations
 
 import argparse
+import collections
 import csv
 import email.utils
 import functools
 import hashlib
 import http.client
 import io
+import itertools
 import json
 import math
 import os
@@ -1604,23 +1606,27 @@ class _Tools:
     def losses(
         self, arena: str, candidate: str, opponent: str = "", raters: str = "", examples: int = 10
     ) -> Any:
-        """What did a candidate lose, and to whom? Counts its lost votes by opponent, and shows the
-        newest with prompt and both answers, where you may read them."""
+        """What did a candidate lose, and to whom? Counts its lost votes by opponent, oldest first
+        up to 1,000 (is_complete: these are all), and shows the last ones with prompt and both
+        answers, where you may read them."""
         mine = self._find(arena, candidate)
         query: dict[str, Any] = {"candidate": mine["id"], "result": "lost", "texts": "true"}
         query |= {"opponent": self._find(arena, opponent)["id"]} if opponent else {}
         query |= {"raters": raters} if raters else {}
         lost_to: dict[str, int] = {}
-        newest: list[Any] = []
-        most = max(0, min(examples, 50))
-        for place, battle in enumerate(self._client.battles(arena, **query)):
-            if place == MOST_LOSSES:
-                break
+        latest: collections.deque[Any] = collections.deque(maxlen=max(0, min(examples, 50)))
+        battles = iter(self._client.battles(arena, **query))
+        for battle in itertools.islice(battles, MOST_LOSSES):
             sides = ("left", "right") if battle["left_id"] == mine["id"] else ("right", "left")
             lost_to[battle[sides[1]]] = lost_to.get(battle[sides[1]], 0) + 1  # type: ignore[literal-required]
-            newest = [*newest, _loss(battle, *sides)][-most:] if most else []
+            latest.append(_loss(battle, *sides))
         ranked = sorted(lost_to.items(), key=lambda pair: -pair[1])
-        return {"candidate": _named(mine), "lost_to": dict(ranked), "examples": newest[::-1]}
+        return {
+            "candidate": _named(mine),
+            "lost_to": dict(ranked),
+            "is_complete": next(battles, None) is None,
+            "examples": [*latest][::-1],
+        }
 
     def propose_version(
         self,

@@ -88,6 +88,19 @@ def test_losses_name_opponents_and_show_the_answers(
     assert by_judges["lost_to"] == {"candidate-1": 1}
 
 
+def test_losses_that_are_not_all_say_so(
+    live_server: Any, team: Team, arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = ("losses", {"arena": "support", "candidate": "candidate-0"})
+    secret = token(team, "read")
+    _, [everything] = ask(live_server.url, secret, lost)
+    assert everything["is_complete"]
+    monkeypatch.setattr(ringside, "MOST_LOSSES", 4)
+    _, [first_four] = ask(live_server.url, secret, lost)
+    assert sum(first_four["lost_to"].values()) == 4
+    assert not first_four["is_complete"]
+
+
 def test_candidates_are_listed_ranked_and_compared(
     live_server: Any, team: Team, arena: Arena
 ) -> None:
