@@ -450,3 +450,5 @@ def fill_with(arena: Arena, n: int) -> None:
             Vote(arena=arena, comparison=one, rater=rater, outcome="left", cast_at=timezone.now())
             for one in made
         )
+    with connection.cursor() as cursor:  # autovacuum would, but not before the commit
+        cursor.execute("ANALYZE")
