@@ -1,13 +1,19 @@
-"""Judges, their runs and their verdicts."""
+"""The pages and the API of judges, their runs and their verdicts."""
 
-from django.urls import path
+from django.urls import include, path, register_converter
 
+from judges.api import decisions
+from judges.api import judges as api_judges
+from judges.api import runs as api_runs
+from judges.exports import EXPORTS
 from judges.views import judges, runs, verdicts
+from ranking.exports import file_names
+from ranking.urls import ExportName
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
 
-urlpatterns = [
+page_urls = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
     path(f"{IN_ARENA}/new/", runs.order_run, name="order_run"),
     path(f"{IN_ARENA}/criteria/", runs.set_arena_criteria, name="arena_criteria"),
@@ -24,3 +30,36 @@ urlpatterns = [
     path(f"judges/runs/{VERDICT}/", verdicts.trial_verdict, name="trial_verdict"),
     path(f"judges/runs/{VERDICT}/marks/", verdicts.mark_trial, name="mark_trial"),
 ]
+
+# -- The API ---------------------------------------------------------------------------------------
+
+
+class JudgementFile(ExportName):
+    """The name of a file with judgements."""
+
+    regex = ExportName.any_of(file_names(EXPORTS))
+
+
+register_converter(JudgementFile, "judgement_file")
+
+ARENA = "arenas/<slug:slug>/"
+RUN = "judge-runs/<int:pk>/"
+
+api_urls = [
+    path(f"{ARENA}judges/", api_judges.Judges.as_view(), name="api_judges"),
+    path(
+        f"{ARENA}judge-exports/<judgement_file:file>",
+        api_judges.JudgementExport.as_view(),
+        name="api_export_judgements",
+    ),
+    path(f"{ARENA}judge-runs/", api_runs.JudgeRuns.as_view(), name="api_judge_runs"),
+    path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
+    path(f"{ARENA}{RUN}", api_runs.RunOfArena.as_view(), name="api_judge_run_of_arena"),
+    path(RUN, api_runs.OneRun.as_view(), name="api_judge_run"),
+    path(f"{RUN}pause/", api_runs.PauseJudgeRun.as_view(), name="api_pause_judge_run"),
+    path(f"{RUN}resume/", api_runs.ResumeJudgeRun.as_view(), name="api_resume_judge_run"),
+    path(f"{RUN}cancel/", api_runs.CancelJudgeRun.as_view(), name="api_cancel_judge_run"),
+    path(f"{RUN}retry/", api_runs.RetryJudgeRun.as_view(), name="api_retry_judge_run"),
+]
+
+urlpatterns = [path("api/v1/", include(api_urls)), *page_urls]

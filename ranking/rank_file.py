@@ -26,8 +26,14 @@ from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, known_among
-from ranking.stats.places import Places, clear_number_one, independent_groups, place
-from ranking.stats.ranks import leader_among, rank_intervals
+from ranking.stats.ranks import (
+    Places,
+    clear_number_one,
+    independent_groups,
+    leader_among,
+    place,
+    rank_intervals,
+)
 from ranking.stats.robustness import Robustness, Stability, measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.ties import RaoKupper

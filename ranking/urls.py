@@ -1,10 +1,16 @@
-"""The pages of ranking, the health checks and the metrics."""
+"""The pages and the API of ranking, the health checks and the metrics."""
 
-from django.urls import path
+import re
 
-from ranking.views import boards, candidates, categories, embeds, health, home, methodology, raters
+from django.urls import include, path, register_converter
+from django.urls.converters import StringConverter
 
-urlpatterns = [
+from ranking.api import boards as api_boards
+from ranking.api import votes
+from ranking.exports import DATASET, EXPORTS, file_names
+from ranking.views import boards, candidates, embeds, health, home, methodology, raters
+
+page_urls = [
     path("", home.index, name="index"),
     path("a/<slug:slug>/", boards.board, name="board"),
     path("a/<slug:slug>/results.csv", boards.board_csv, name="board_csv"),
@@ -13,7 +19,7 @@ urlpatterns = [
     path("a/<slug:slug>/compare/", boards.compare, name="compare"),
     path("a/<slug:slug>/side-by-side/", boards.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", boards.history, name="history"),
-    path("a/<slug:slug>/categories/", categories.categories, name="categories"),
+    path("a/<slug:slug>/categories/", boards.categories, name="categories"),
     path("a/<slug:slug>/price/", boards.price, name="price"),
     path("a/<slug:slug>/entries/", boards.entries, name="entries"),
     path("a/<slug:slug>/exports/", boards.exports, name="exports"),
@@ -31,3 +37,48 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
 ]
+
+# -- The API ---------------------------------------------------------------------------------------
+
+
+class ExportName(StringConverter):
+    """The name of a file that can be exported, such as lmarena.parquet."""
+
+    @staticmethod
+    def any_of(names: list[str]) -> str:
+        return "|".join(map(re.escape, names))
+
+    regex = any_of([*file_names(EXPORTS), DATASET])
+
+
+register_converter(ExportName, "export_file")
+
+ARENA = "arenas/<slug:slug>/"
+BOARD = "boards/<int:pk>/"
+SNAPSHOT = "snapshots/<int:pk>/"
+
+api_urls = [
+    path(f"{ARENA}boards/", api_boards.Boards.as_view(), name="api_boards"),
+    path(f"{ARENA}battles/", votes.BattleList.as_view(), name="api_battles"),
+    path(f"{ARENA}exports/battles.csv", votes.BattlesCsv.as_view(), name="api_export_battles_csv"),
+    path(
+        f"{ARENA}exports/battles.jsonl",
+        votes.BattlesJsonl.as_view(),
+        name="api_export_battles_jsonl",
+    ),
+    path(f"{ARENA}exports/log.jsonl", votes.LogOfVotes.as_view(), name="api_export_log"),
+    path(f"{ARENA}exports/dpo.jsonl", votes.Preferences.as_view(), name="api_export_dpo"),
+    path(f"{ARENA}exports/<export_file:file>", votes.ExportFile.as_view(), name="api_export_file"),
+    path(f"{ARENA}{BOARD}", api_boards.BoardOfArena.as_view(), name="api_board_of_arena"),
+    path(
+        f"{ARENA}{BOARD}snapshots/",
+        api_boards.SnapshotsOfArena.as_view(),
+        name="api_snapshots_of_arena",
+    ),
+    path(f"{ARENA}{SNAPSHOT}", api_boards.SnapshotOfArena.as_view(), name="api_snapshot_of_arena"),
+    path(BOARD, api_boards.OneBoard.as_view(), name="api_board"),
+    path(f"{BOARD}snapshots/", api_boards.Snapshots.as_view(), name="api_snapshots"),
+    path(SNAPSHOT, api_boards.OneSnapshot.as_view(), name="api_snapshot"),
+]
+
+urlpatterns = [path("api/v1/", include(api_urls)), *page_urls]

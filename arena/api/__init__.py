@@ -14,8 +14,8 @@ An endpoint of any app is written like this:
         def get(self, request, slug):
             return self.page(self.arena.boards.all(), BoardShown)
 
-Its route has a name that begins with `api_`, in a URL module that `arena/urls.py` includes before
-`arena.api.urls`, whose last route answers 404 for every other path.
+Its route has a name that begins with `api_` and stands in the `urls.py` of its app. The last route
+of `arena/urls.py` answers 404 for every other path.
 
 - `self.actor` is the sender of the request: a token, a signed-in person, or nobody. Before the
   method runs, a token without the scope in `permissions` gets 403, and an anonymous write gets 401.

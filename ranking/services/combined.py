@@ -29,9 +29,8 @@ from ranking.services.intervals import (
 )
 from ranking.stats.differences import neighbours
 from ranking.stats.intervals import Dependence, known_among
-from ranking.stats.places import clear_number_one, place
 from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
-from ranking.stats.ranks import clear_leader, rank_intervals
+from ranking.stats.ranks import clear_leader, clear_number_one, place, rank_intervals
 from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
 from ranking.votes import TRUSTED, Floats, Ints, rater_names

@@ -21,8 +21,7 @@ from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import Dependence, known_among
-from ranking.stats.places import Places, clear_number_one
-from ranking.stats.ranks import clear_leader, ranks
+from ranking.stats.ranks import Places, clear_leader, clear_number_one, ranks
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences

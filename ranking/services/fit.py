@@ -16,8 +16,7 @@ from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import Status
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.stats.places import Places, place
-from ranking.stats.ranks import tiers
+from ranking.stats.ranks import Places, place, tiers
 from ranking.stats.shrinkage import Shrinkage
 from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance

@@ -13,8 +13,7 @@ from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.intervals import Dependence, NoInterval
-from ranking.stats.places import Places, independent_groups, place
-from ranking.stats.ranks import rank_intervals
+from ranking.stats.ranks import Places, independent_groups, place, rank_intervals
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.shrinkage import design_effects
 from ranking.tallies import VoteCounts, dependence

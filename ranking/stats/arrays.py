@@ -128,3 +128,17 @@ def _require(name: str, array: NDArray[Any], valid: Bools, expected: str) -> Non
     if not valid.all():
         row = int(np.argmin(valid))
         raise ValueError(f"{name} must be {expected}; row {row} is {array[row]}")
+
+
+def check_estimate(
+    theta: ArrayLike, covariance: ArrayLike, name: str = "covariance"
+) -> tuple[Floats, Floats]:
+    """Check and return (K,) and (K, K) float64; NaN is allowed, infinity is not."""
+    strength, matrix = np.asarray(theta, np.float64), np.asarray(covariance, np.float64)
+    if strength.ndim != 1 or np.isinf(strength).any():
+        raise ValueError("theta must be one-dimensional and hold no infinity")
+    if matrix.shape != (len(strength), len(strength)):
+        raise ValueError(f"{name} must be of shape (K, K) for K of theta, not {matrix.shape}")
+    if np.isinf(matrix).any():
+        raise ValueError(f"{name} must hold no infinity")
+    return strength, matrix

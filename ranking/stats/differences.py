@@ -11,10 +11,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.arrays import Floats, Ints
+from ranking.stats.arrays import Floats, Ints, check_estimate
 from ranking.stats.battles import expected_score
 from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value
-from ranking.stats.ranks import check_estimate
 
 MOST_VOTES = 100_000  # larger forecasts for one pair are not given
 BEYOND = 1e20  # stands for infinity

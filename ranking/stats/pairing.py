@@ -14,9 +14,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.arrays import Bools, Floats
+from ranking.stats.arrays import Bools, Floats, check_estimate
 from ranking.stats.battles import expected_score
-from ranking.stats.ranks import check_estimate
 
 PRIOR = 1.5  # standard deviation of theta without an estimate: 260 Elo at a scale of 400
 EXPLORATION = 0.1

@@ -1,32 +1,43 @@
 """Boards as pages and files, and the pages beside them."""
 
-from collections.abc import Callable, Set
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from arena.actors import TeamPermission, actor_of
+from arena.models import Candidate
+from arena.templatetags.arena_tags import dollars, seconds
 from ranking import http_cache, results, wording
 from ranking.board_data import (
+    CONTROLLED,
     SCRIPTED_NOTICE,
     BoardQuery,
+    BoardStanding,
     BoardView,
     Findings,
+    choice_links,
     counts_scripts,
     find_arena,
+    page_links,
     read_board,
+    read_snapshots,
     sort_rows,
 )
-from ranking.comparison import ChosenPair, read_published
+from ranking.comparison import ChosenPair, read_published, standings_with_candidates
+from ranking.costs import CostAndSpeed
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
-from ranking.models import Counted
+from ranking.models import Counted, Snapshot, Standing
+from ranking.templatetags.ranking_tags import elo, figures, interval
+from ranking.views.charts import ScatterPoint, frontier, scatter_chart
 from ranking.views.compare import (
     clean_order,
     clean_show,
@@ -35,8 +46,7 @@ from ranking.views.compare import (
     side_by_side_context,
 )
 from ranking.views.history import history_context, parse_candidates
-from ranking.views.price import clean_by, price_context
-from ranking.views.standings import TableQuery, table_context
+from ranking.views.standings import TableQuery, control_style, table_context
 
 
 def board_context(
@@ -246,3 +256,220 @@ def history(request: HttpRequest, slug: str) -> HttpResponseBase:
         arena = find_arena(slug, actor_of(request))
         return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
     return send_stored(request, slug, query.key("history"), HTML, make)
+
+
+# -- Price and speed -------------------------------------------------------------------------------
+
+BY = {"price": "Price", "seconds": "Speed"}
+AXES = {"price": "$ per 1,000 answers", "seconds": "Seconds per answer"}
+
+
+@dataclass(frozen=True)
+class PricedRow:
+    """A line of the table below the chart: a candidate, and whether it is on the frontier."""
+
+    row: BoardStanding
+    url: str
+    is_best: bool
+    amount: str
+    answers: int
+    wins: str
+
+
+def clean_by(by: str) -> str:
+    return by if by in BY else "price"
+
+
+def price_context(view: BoardView, by: str) -> dict[str, Any]:
+    """The context of `ranking/price.html`; `by` is one of BY, and falls back to what is known."""
+    view = control_style(view)
+    known = [name for name in BY if any(_amount(row.value, name) is not None for row in view.rows)]
+    by = by if by in known or not known else known[0]
+    points = {
+        row.standing.candidate_id: _point(view, row, by)
+        for row in view.ranked
+        if row.standing.score is not None and _amount(row.value, by) is not None
+    }
+    best = frontier(list(points.values()))
+    without = [row.name for row in view.rows if row.standing.candidate_id not in points]
+    kept = {"by": "" if by == "price" else by}
+    return {
+        "arena": view.arena,
+        "view": view,
+        "snapshot": view.snapshot,
+        "by": by,
+        "axis": AXES[by],
+        "chart": scatter_chart(list(points.values())),
+        "lines": _priced_rows(view, points, best, by),
+        "without": without,
+        "page_links": view.page_links("price"),
+        "raters_links": view.raters_links("price", **kept, sort="rank"),
+        "category_links": view.category_links("price", **kept, sort="rank"),
+        "by_links": choice_links(
+            [(name, BY[name]) for name in known],
+            by,
+            lambda name: view.address("price", by="" if name == "price" else name),
+        ),
+        "style_links": choice_links(
+            [("", "As voted"), (CONTROLLED, "Controlled for style")] if view.has_style else [],
+            CONTROLLED if view.query.style else "",
+            lambda control: view.address("price", **kept, control=control),
+        ),
+    }
+
+
+def _amount(value: CostAndSpeed, by: str) -> float | None:
+    return value.dollars if by == "price" else value.seconds
+
+
+def _in_words(value: CostAndSpeed, by: str) -> str:
+    if by == "price":
+        return dollars(value.price)
+    return f"{seconds(value.seconds)}"
+
+
+def _point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint:
+    standing, amount = row.standing, _amount(row.value, by)
+    assert standing.score is not None
+    assert amount is not None
+    ends = "" if standing.low is None else f", 95 % interval {interval(standing)}"
+    return ScatterPoint(
+        name=row.name,
+        url=reverse("candidate", args=[view.arena.slug, standing.candidate_id]),
+        value=amount,
+        score=standing.score,
+        low=standing.low,
+        high=standing.high,
+        says=f"{row.name}: {elo(standing.score)}{ends}; {_in_words(row.value, by)}",
+    )
+
+
+def _priced_rows(
+    view: BoardView, points: Mapping[int, ScatterPoint], best: set[str], by: str
+) -> list[PricedRow]:
+    """The candidates of the chart, the cheapest or fastest first."""
+    rows = [row for row in view.ranked if row.standing.candidate_id in points]
+    lines = [
+        PricedRow(
+            row,
+            points[row.standing.candidate_id].url,
+            points[row.standing.candidate_id].url in best,
+            _in_words(row.value, by),
+            row.value.n_priced if by == "price" else row.value.n_timed,
+            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
+        )
+        for row in rows
+    ]
+    return sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value)
+
+
+# -- Categories ------------------------------------------------------------------------------------
+
+SHADES = 5  # from the first rank to the last
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A category's leaderboard, "" for all prompts, with its standings by candidate."""
+
+    label: str
+    url: str
+    snapshot: Snapshot
+    standings: dict[int, Standing]
+
+    @property
+    def n_ranked(self) -> int:
+        return sum(standing.rank is not None for standing in self.standings.values())
+
+
+@dataclass(frozen=True)
+class CategoryCell:
+    """A candidate's place in a category; without one, `says` why. `shade`: from 1, the top."""
+
+    standing: Standing | None
+    shade: int = 0
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    candidate: Candidate
+    cells: list[CategoryCell]
+
+
+def categories_context(arena: Any, query: BoardQuery) -> dict[str, Any]:
+    """The context of `ranking/categories.html`."""
+    query = BoardQuery(query.raters)
+    snapshots, chosen = read_snapshots(arena, query)
+    raters = chosen.board.raters if chosen else ""
+    columns = _read_columns(arena, raters, snapshots)
+    voted = {s.board.raters for s in snapshots if s.board.category and s.n_votes}
+    return {
+        "arena": arena,
+        "columns": columns,
+        "rows": _category_rows(columns),
+        "page_links": page_links(arena.slug, BoardQuery(raters), snapshots, "categories"),
+        "raters_links": choice_links(
+            [(value, label) for value, label in Counted.choices if value in voted],
+            raters,
+            lambda value: BoardQuery(value).address(arena.slug, "categories"),
+        ),
+    }
+
+
+def _read_columns(arena: Any, raters: str, snapshots: list[Snapshot]) -> list[CategoryColumn]:
+    """One query: the leaderboards of these raters, that of all prompts first."""
+    of_raters = [s for s in snapshots if s.board.raters == raters and s.n_votes]
+    standings: dict[int, dict[int, Standing]] = {s.pk: {} for s in of_raters}
+    for standing in standings_with_candidates(of_raters):
+        standings[standing.snapshot_id][standing.candidate_id] = standing
+    return [
+        CategoryColumn(
+            snapshot.board.category or "All prompts",
+            BoardQuery(raters, snapshot.board.category).address(arena.slug),
+            snapshot,
+            standings[snapshot.pk],
+        )
+        for snapshot in sorted(of_raters, key=lambda s: s.board.category.casefold())
+    ]
+
+
+def _category_rows(columns: Sequence[CategoryColumn]) -> list[CategoryRow]:
+    """The candidates in the order of the first leaderboard; those it does not rank come last."""
+    candidates: dict[int, Candidate] = {}
+    for column in columns:
+        candidates |= {pk: row.candidate for pk, row in column.standings.items()}
+
+    def place(pk: int) -> tuple[float, str]:
+        standing = columns[0].standings.get(pk)
+        rank = standing.rank if standing else None
+        return rank or float("inf"), str(candidates[pk]).casefold()
+
+    return [
+        CategoryRow(candidates[pk], [_cell(column, pk) for column in columns])
+        for pk in sorted(candidates, key=place)
+    ]
+
+
+def _cell(column: CategoryColumn, pk: int) -> CategoryCell:
+    standing = column.standings.get(pk)
+    if standing is None or not standing.votes:
+        return CategoryCell(None, says="no votes")
+    if column.snapshot.lacks_votes:
+        few_prompts = column.snapshot.settings["evidence"]["few_prompts"]
+        return CategoryCell(None, says="few prompts" if few_prompts else "few votes")
+    if standing.rank is None:
+        return CategoryCell(None, says="not comparable")
+    share = (standing.rank - 1) / max(column.n_ranked - 1, 1)
+    return CategoryCell(standing, 1 + min(int(share * SHADES), SHADES - 1))
+
+
+@require_safe
+def categories(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query = BoardQuery(BoardQuery.unsorted(request.GET).raters)
+
+    def make(arena: Any) -> str:
+        context = categories_context(arena, query)
+        return render_to_string("ranking/categories.html", context)
+
+    return send_stored(request, slug, query.key("categories"), HTML, make)

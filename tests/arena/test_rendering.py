@@ -1,6 +1,7 @@
 """Markdown, tables, code and math of an answer become HTML that reads well."""
 
 import re
+import runpy
 import threading
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import pytest
 
 from arena.rendering import render_markdown
 from arena.rendering.markdown import to_mathml
-from arena.rendering.stylesheet import DARK, LIGHT, code_css, contrast
 
-STYLESHEET = Path(__file__).resolve().parents[2] / "static/css/code.css"
+REPOSITORY = Path(__file__).resolve().parents[2]
+GENERATOR = runpy.run_path(str(REPOSITORY / ".ci/code_css.py"))
 
 # -- Markdown --------------------------------------------------------------------------------------
 
@@ -195,17 +196,17 @@ def test_deep_formulas_do_not_overflow_a_small_stack(piece):
 
 
 def test_the_style_sheet_is_the_one_that_is_generated():
-    assert STYLESHEET.read_text() == code_css()
+    assert (REPOSITORY / "static/css/code.css").read_text() == GENERATOR["code_css"]()
 
 
 def test_every_colour_of_code_can_be_read_on_its_background():
-    light, dark = code_css().split("@media (prefers-color-scheme: dark)")
-    for css, (_, background) in ((light, LIGHT), (dark, DARK)):
+    light, dark = GENERATOR["code_css"]().split("@media (prefers-color-scheme: dark)")
+    for css, (_, background) in ((light, GENERATOR["LIGHT"]), (dark, GENERATOR["DARK"])):
         colours = re.findall(r"[{ ]color: (#\w+)", css)
         assert len(colours) > 30
-        assert all(contrast(colour, background) >= 4.5 for colour in colours)
+        assert all(GENERATOR["contrast"](colour, background) >= 4.5 for colour in colours)
 
 
 def test_contrast_is_that_of_the_standard():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+    assert GENERATOR["contrast"]("#000000", "#ffffff") == pytest.approx(21)
+    assert GENERATOR["contrast"]("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)

@@ -11,8 +11,14 @@ from scipy.stats import ttest_1samp
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import measurable
-from ranking.stats.places import Places, beats_directly, clear_number_one, independent_groups, place
-from ranking.stats.ranks import clear_leader
+from ranking.stats.ranks import (
+    Places,
+    beats_directly,
+    clear_leader,
+    clear_number_one,
+    independent_groups,
+    place,
+)
 from ranking.stats.sandwich import Sandwich
 
 Rows = list[tuple[int, int, int, int]]  # winner, loser, votes won, votes lost; each on a prompt

@@ -1,4 +1,4 @@
-"""Makes static/css/code.css: `python -m arena.rendering.stylesheet > static/css/code.css`.
+"""Makes static/css/code.css: `python .ci/code_css.py > static/css/code.css`.
 
 The colours come from two Pygments styles, each adjusted until its contrast with the background
 meets WCAG AA for text. Light is the default; dark follows the system or `data-theme`.
@@ -16,7 +16,7 @@ DARK = ("github-dark", "#12161d")
 MIN_CONTRAST = 4.5
 
 LAYOUT = """\
-/* Made by arena/rendering/stylesheet.py: edit that file, not this one. */
+/* Made by .ci/code_css.py: edit that file, not this one. */
 .scroll { max-width: 100%; overflow-x: auto; }
 .scroll.math { padding-block: 0.25rem; }
 .scroll .align-left { text-align: left; }
