@@ -332,7 +332,10 @@ ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
 LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
 LABEL_COLUMNS = (
     "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "
-    "an optional rater, category (or scenario), reference and rubric."
+    "an optional rater, category (or scenario), reference and rubric; a file may also be of "
+    "preference pairs {prompt, chosen, rejected} or of Prometheus {orig_instruction, "
+    "orig_response_A, orig_response_B, orig_preference}, {orig_instruction, orig_response, "
+    "orig_score}."
 )
 
 

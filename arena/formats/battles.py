@@ -6,8 +6,9 @@ Each names the documentation it follows.
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
-from arena.conversations import Message
+from arena.conversations import Message, answer_fields, prompt_fields
 from arena.files.rows import Values
 from arena.formats.pairs import SPELLINGS
 from arena.formats.records import (
@@ -202,7 +203,8 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
 # -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench: its dataset card ---
 
 
-def _preferred(record: SourceRecord) -> Iterator[Made]:
+def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str, list[Message]]]:
+    """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
         sides[name] = read_conversation(record.need(name), "assistant", OUTPUTS, name)
@@ -220,6 +222,11 @@ def _preferred(record: SourceRecord) -> Iterator[Made]:
         raise InputError(
             "is missing, and the answers do not begin with the same question", "prompt"
         )
+    return question, answers
+
+
+def _preferred(record: SourceRecord) -> Iterator[Made]:
+    question, answers = _question_and_answers(record)
     prompt = prompt_id(record, question, answers)
     yield prompt_row(question, id=prompt, category=record.get("category"))
     names = {}
@@ -246,17 +253,15 @@ def _side(*names: str) -> bool:
     return int(content_id(*names), 16) % 2 == 0
 
 
-# -- Prometheus: huggingface.co/prometheus-eval, Preference-Collection -----------------------------
+# -- Prometheus: huggingface.co/prometheus-eval, Preference-Collection and Feedback-Collection -----
+
+FEEDBACK = "Prometheus feedback"
 
 
 def _prometheus(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     texts = [read_text(record, name) for name in ("response_a", "response_b")]
-    label = str(record.need("preference")).strip().upper()
-    if label not in ("A", "B", "TIE"):
-        raise InputError(
-            f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
-        )
+    outcome = _better(record)
     reference, rubric = record.get("reference"), record.get("rubric")
     prompt = prompt_id(record, question, texts, rubric)
     yield prompt_row(user_messages([question]), id=prompt, reference=reference, rubric=rubric)
@@ -264,9 +269,71 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
         yield candidate_row(f"Response {name}")
         answer = [{"role": "assistant", "content": text}]
         yield answer_row(f"Response {name}", prompt, answer, field)
-    outcome = {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
     vote = {"a": "Response A", "b": "Response B", "prompt": prompt, "outcome": outcome}
-    yield Made("votes", vote | {"judge": "Prometheus feedback"})
+    yield Made("votes", vote | {"judge": FEEDBACK})
+
+
+def _better(record: SourceRecord) -> str:
+    label = str(record.need("preference")).strip().upper()
+    if label not in ("A", "B", "TIE"):
+        raise InputError(
+            f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
+        )
+    return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
+
+
+# -- Labelled items for calibration, of the same tools ---------------------------------------------
+
+
+def _preferred_label(record: SourceRecord) -> Iterator[Made]:
+    names = ["chosen", "rejected"]
+    if any(_is_blank(record.cells.get(name)) for name in ("prompt", *names)):
+        texts = dict.fromkeys(names, "")
+        prompt = ""
+    else:
+        question, answers = _question_and_answers(record)
+        prompt = prompt_fields(question)["text"]
+        texts = {name: answer_fields(answer)["text"] for name, answer in answers.items()}
+    # By content alone, so that the same pair lies the same way round in every file.
+    is_left = _side(prompt, texts)
+    left, right = names if is_left else names[::-1]
+    label = {"prompt": prompt, "response_1": texts[left], "response_2": texts[right]}
+    models = {f"model_{n}": f"{side}_model" for n, side in ((1, left), (2, right))}
+    more = {name: record.get(column) for name, column in models.items()}
+    label |= filled(more | {"category": record.get("category")})
+    columns = {"response_1": left, "response_2": right, "label": "chosen"} | models
+    yield Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
+
+
+def _labels(fields: set[str]) -> tuple[str, ...]:
+    return ("labels",)
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _prometheus_label(record: SourceRecord) -> Iterator[Made]:
+    names = {"prompt": "prompt", "response_1": "response_a", "response_2": "response_b"}
+    label = {name: _cell(record, field) for name, field in names.items()}
+    label |= {"label": _better(record), "rater": FEEDBACK}
+    yield Made("labels", label | filled({n: record.get(n) for n in ("reference", "rubric")}), names)
+
+
+def _prometheus_score(record: SourceRecord) -> Iterator[Made]:
+    label = {name: _cell(record, name) for name in ("prompt", "response", "score")}
+    levels = [(n, record.get(f"level_{n}")) for n in range(1, 6)]
+    rubric = [f"Score {n}: {written(level)}" for n, level in levels if level is not None]
+    if record.get("rubric") is not None:
+        rubric.insert(0, written(record.get("rubric")))
+    label |= filled({"reference": record.get("reference"), "rubric": "\n".join(rubric)})
+    yield Made("labels", label | {"rater": FEEDBACK})
+
+
+def _cell(record: SourceRecord, name: str) -> object:
+    """The cell of a field, which may be blank; raises InputError if it is missing."""
+    value = record.cells.get(name)
+    return record.need(name) if value is None else value
 
 
 # -- The list ------------------------------------------------------------------------------------
@@ -332,4 +399,22 @@ LAYOUTS = (
         "chosen rejected",
         _preferred,
     ),
+)
+
+# Told apart in this order; a file of Ringside's own labels fits none of them.
+LABEL_LAYOUTS = (
+    replace(LAYOUTS[-2], convert=_prometheus_label, kinds=_labels),
+    layout(
+        "prometheus-scores",
+        "Prometheus scores",
+        "prompt=orig_instruction,instruction response=orig_response,response "
+        "score=orig_score,score reference=orig_reference_answer,reference_answer "
+        "rubric=orig_criteria,criteria,rubric level_1=orig_score1_description "
+        "level_2=orig_score2_description level_3=orig_score3_description "
+        "level_4=orig_score4_description level_5=orig_score5_description",
+        "prompt response score",
+        _prometheus_score,
+        ("labels",),
+    ),
+    replace(LAYOUTS[-1], convert=_preferred_label, kinds=_labels),
 )

@@ -28,7 +28,7 @@ from arena.files.reader import (
     is_json,
     json_rows,
 )
-from arena.files.rows import Values, VoteRow
+from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import KINDS
 from arena.formats.native import PARSERS
 from arena.validation import InputError, join_names, json_type, quoted
@@ -332,7 +332,8 @@ class Foreign:
         """Yield the rows of one kind, numbered from 1; a bad record counts as one of its first."""
         records = Records(path)
         fields = self.fields(records)
-        is_first = kind == next(k for k in KINDS if k in self.layout.kinds(set(fields)))
+        kinds = self.layout.kinds(set(fields))
+        is_first = kind == next((k for k in KINDS if k in kinds), kind)
         number = 0
         for row in records.rows(self._chosen_layout()):
             made: list[Any]
@@ -364,6 +365,8 @@ class Foreign:
 
     def _parsed(self, made: Made, row: Row) -> Any:
         try:
+            if made.kind == "labels":
+                return parse_label(dict(made.fields))
             content = PARSERS[made.kind](dict(made.fields), replace_size(row))
         except InputError as error:
             raise InputError(

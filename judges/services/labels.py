@@ -20,6 +20,8 @@ from arena.files.reader import (
     unreadable,
 )
 from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
+from arena.formats.battles import LABEL_LAYOUTS
+from arena.formats.records import Foreign, recognise
 from arena.models import Arena, Response
 from arena.outcomes import BOTH_BAD, mirror
 from arena.validation import InputError, quoted
@@ -118,7 +120,8 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
         try:
             if isinstance(row.content, InputError):
                 raise row.content
-            collected.add(row.line, parse_label(row.content))
+            label = row.content
+            collected.add(row.line, label if isinstance(label, LabelRow) else parse_label(label))
         except InputError as error:
             problems.append((row.line, error))
     if problems and not skip_bad:
@@ -132,7 +135,9 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Yield every row, good or bad, of JSON or of CSV with a header."""
+    """Yield every row, good or bad: the values of Ringside's own labels, the labels of others."""
+    if layout := recognise(path, LABEL_LAYOUTS):
+        return Foreign(layout).rows(path, "labels")
     try:
         source = Source.of(path.read_bytes(), str(path), guess=False)
     except OSError as error:

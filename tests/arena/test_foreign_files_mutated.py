@@ -12,7 +12,9 @@ from arena.formats.records import Foreign, Records
 from arena.validation import InputError
 
 FILES = Path(__file__).parent.parent / "files"
-SAMPLES = sorted(path for path in FILES.rglob("*.*") if path.name != "README.md")
+SAMPLES = sorted(
+    path for path in FILES.rglob("*.*") if path.name != "README.md" and path.parent.name != "labels"
+)
 N_ROWS, N_FILES = 20_000, 200
 ODD = [
     *(None, True, False, 0, -1, 1e308, 10**200, "", " ", "\u202e", "x" * 300, "[", '"', "{}"),

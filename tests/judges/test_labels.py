@@ -112,6 +112,85 @@ def test_scores_with_what_may_stand_beside_them(tmp_path: Path) -> None:
     assert (item.category, item.reference, item.rubric) == ("code", "So.", "Is it right?")
 
 
+FILES = Path(__file__).parent.parent / "files"
+
+
+def test_preference_pairs_are_labels_for_the_chosen_answer() -> None:
+    for name in ("preferences.jsonl", "preferences-implicit.jsonl", "rewardbench.csv"):
+        file = read_labels(FILES / name)
+        assert file.kind == "pairs"
+        assert file.items
+        for item in file.items:
+            better = item.response_1 if item.said == {"": "left"} else item.response_2
+            assert better in ("Hello!", "Goodbye!", "Blue.", "5", "6")
+    item = read_labels(FILES / "rewardbench.csv").items[0]
+    assert (item.prompt, item.category) == ("Add 2 and 3.", "math")
+    assert sorted(zip((item.response_1, item.response_2), item.models, strict=True)) == [
+        ("5", "amber-7b"),
+        ("6", "basalt-13b"),
+    ]
+
+
+def test_the_better_answer_is_evenly_left_and_always_on_the_same_side(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}?", "chosen": f"{n}.", "rejected": "No."} for n in range(400)]
+    file = read_labels(jsonl(tmp_path, *rows))
+    n_left = sum(item.said == {"": "left"} for item in file.items)
+    assert 160 < n_left < 240
+    more = [row | {"id": 7, "subset": ""} for row in reversed(rows)]
+    assert read_labels(jsonl(tmp_path, *more)).digest == file.digest
+
+
+def test_one_author_of_both_answers_is_no_obstacle(tmp_path: Path) -> None:
+    row = {"prompt": "Why?", "chosen": "So.", "rejected": "No."}
+    models = {"chosen_model": "human", "rejected_model": "human", "subset": "hep", "id": 1}
+    file = read_labels(jsonl(tmp_path, row | models, row | {"chosen": " "}))
+    assert (len(file.items), file.empty, file.items[0].models) == (1, 1, ("human", "human"))
+
+
+def test_prometheus_files_are_labels_with_rubric_and_reference() -> None:
+    pairs = read_labels(FILES / "prometheus.jsonl")
+    item = pairs.items[0]
+    assert (pairs.kind, item.said) == ("pairs", {"Prometheus feedback": "left"})
+    assert (item.reference, item.rubric) == ("Gravity of moon and sun.", "Is the explanation true?")
+    scores = read_labels(FILES / "labels" / "prometheus-scores.json")
+    assert scores.kind == "scores"
+    assert verdicts_of(scores) == [{"Prometheus feedback": 3.0}, {"Prometheus feedback": 1.0}]
+    item = scores.items[0]
+    assert (item.prompt, item.response_1) == ("Explain tides.", "The moon pulls the sea.")
+    assert item.rubric.splitlines()[:2] == ["Is the explanation true?", "Score 1: It is false."]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"chosen": None}, "line 2, chosen: is empty"),
+        ({"chosen": [{"role": "user"}]}, "line 2, chosen: has a message 1 that is empty"),
+        (
+            {"chosen": [{"role": "king", "content": "x"}]},
+            "line 2, chosen: .*'king'.*none of system",
+        ),
+        ({"chosen": "x" * 1_000_001}, "line 2, chosen: .*the limit is 1,000,000"),
+    ],
+)
+def test_a_bad_preference_is_named_by_its_own_column(tmp_path: Path, row: Any, says: str) -> None:
+    good = {"prompt": "Why?", "chosen": "So.", "rejected": "No."}
+    with pytest.raises(LabelsError, match=says):
+        read_labels(jsonl(tmp_path, good, good | row))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [("orig_score", "many", "orig_score: is 'many', not a number"),
+     ("orig_response", None, "orig_response: is empty")],
+)  # fmt: skip
+def test_a_bad_prometheus_score_is_named_by_its_own_column(
+    tmp_path: Path, field: str, value: Any, says: str
+) -> None:
+    rows = json.loads((FILES / "labels" / "prometheus-scores.json").read_text())
+    with pytest.raises(LabelsError, match=says):
+        read_labels(jsonl(tmp_path, rows[0], rows[1] | {field: value}))
+
+
 def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
     file = read_labels(jsonl(tmp_path, PAIR, PAIR | {"response_2": " \n"}))
     assert (len(file.items), file.empty) == (1, 1)
