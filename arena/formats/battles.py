@@ -28,6 +28,7 @@ from arena.formats.records import (
     read_conversation,
     read_messages,
     read_name,
+    read_number,
     read_text,
     read_time,
     read_turns,
@@ -143,7 +144,7 @@ def _preference(record: SourceRecord) -> float:
     given = record.need("preference")
     try:
         number = float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(given, bool) or not (number == 0 or 1 <= number <= 2):
         raise InputError(f"is {quoted(given)}, not a number from 1 to 2", "preference")
@@ -282,6 +283,34 @@ def _better(record: SourceRecord) -> str:
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
 
 
+# -- Ringside: exports/battles.csv, .jsonl and .parquet (ranking/exports.py) ---------------------
+
+
+def _exported(record: SourceRecord) -> Iterator[Made]:
+    vote: Values = {"a": read_name(record.need("left")), "b": read_name(record.need("right"))}
+    vote["outcome"] = record.need("outcome")
+    vote |= filled({"kind": record.need("rater_kind"), "rater": record.get("rater")})
+    vote |= filled({"cast_at": record.get("cast_at"), "comparison": record.get("comparison")})
+    if record.get("prompt") is not None:
+        vote["prompt"] = read_name(record.get("prompt"))
+    if record.get("preference") is not None:
+        vote["preference_a"] = read_number(record, "preference")
+    origin: Values = filled({"channel": record.get("channel")})
+    if record.get("seconds") is not None:
+        origin["seconds"] = read_number(record, "seconds")
+    if record.get("network") is not None:
+        origin["network"] = read_name(record.get("network"))
+    state = record.get("state")
+    if state == "voided":
+        origin["voided_at"] = record.get("cast_at")
+    elif state not in (None, "counted", "capped"):
+        origin["uncounted"] = state
+    names = {"a": "left", "b": "right", "preference_a": "preference", "kind": "rater_kind"}
+    names |= {f"provenance.{name}": name for name in ("channel", "seconds", "network")}
+    names |= {"provenance.uncounted": "state", "provenance.voided_at": "cast_at"}
+    yield Made("votes", vote | filled({"provenance": origin}), names)
+
+
 # -- Labelled items for calibration, of the same tools ---------------------------------------------
 
 
@@ -373,6 +402,15 @@ LAYOUTS = (
         "model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a",
         _battle,
         _battle_kinds,
+    ),
+    layout(
+        "battles",
+        "Ringside's own export of votes",
+        "left right outcome preference prompt rater_kind rater cast_at comparison channel seconds "
+        "network state",
+        "left right outcome rater_kind rater cast_at",
+        _exported,
+        ("votes",),
     ),
     layout(
         "alpaca-annotations",

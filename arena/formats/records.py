@@ -382,9 +382,16 @@ def replace_size(row: Row) -> Row:
     return Row(row.number, row.line, 0, 0, None)
 
 
+OWN = (
+    "Ringside's own, told by the file's name: prompts.jsonl (id, text or messages), "
+    "candidates.jsonl (name), responses.jsonl (candidate, prompt, text or messages) and "
+    "votes.jsonl (a, b, outcome or preference_b)"
+)
+
+
 def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
     """Say which columns a file has, and which ones the layouts need."""
-    known = "; ".join(layout.wanted for layout in layouts.values())
+    known = "; ".join([OWN, *(layout.wanted for layout in layouts.values())])
     try:
         records = Records(path)
         if records.document is None and not records.is_json:
@@ -482,6 +489,14 @@ def read_name(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() if isinstance(value, str | int | float) else written(value)
+
+
+def read_number(record: SourceRecord, field: str) -> float:
+    value = record.need(field)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"is {quoted(value)}, not a number", field) from None
 
 
 def read_text(record: SourceRecord, field: str) -> str:

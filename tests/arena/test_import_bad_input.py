@@ -66,6 +66,8 @@ def refused(*arguments: object) -> str:
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
         ("votes.xlsx", b"some words", "is not a file of a known format"),
         ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
+        ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'. Known are: Ringside's own"),
+        ("stuff.jsonl", b'{"a": 1}\n', "votes.jsonl (a, b, outcome or preference_b)"),
         (
             "candidates.jsonl",
             GOOD_CANDIDATES * 2,

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -12,8 +13,10 @@ import yaml
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from arena.models import Arena, Prompt, Rater, Response
+from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
 from tests.arena.rest import token_of, undisclosed
 from tests.factories import make_arena, make_team
@@ -52,6 +55,75 @@ def test_parquet_holds_what_the_lines_hold(client: Client, empty_arena: Arena) -
     for name in EXPORTS:
         assert table(client, f"{name}.parquet") == lines(client, f"{name}.jsonl"), name
         assert table(client, f"{name}.parquet"), name
+
+
+def results(arena: Arena) -> list[tuple[Any, ...]]:
+    """Each counted and uncounted vote of an arena, without what a file renumbers."""
+    votes = arena.votes.cast().select_related("rater", "comparison__left", "comparison__right")
+    return sorted(
+        (
+            str(vote.comparison.left),
+            str(vote.comparison.right),
+            vote.outcome,
+            str(vote.preference),
+            vote.rater.kind,
+            vote.cast_at.isoformat(),
+            vote.state,
+            vote.channel,
+            str(vote.seconds),
+        )
+        for vote in votes
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_exported_votes_come_back_as_they_were(
+    client: Client, empty_arena: Arena, jury: Rater, tmp_path: Path, ending: str
+) -> None:
+    for outcome in ("left", "tie", "both_bad"):
+        vote_on(empty_arena, 0, 1, outcome)
+    vote_on(empty_arena, 2, 1, "left", prompt=1, rater=jury)
+    votes = empty_arena.votes.all()
+    votes.filter(outcome="tie").update(channel="signed_in", seconds=2.5, uncounted="rushed")
+    votes.filter(rater=jury).update(preference=0.75)
+    votes.filter(outcome="both_bad").update(voided_at=timezone.now(), void_reason="A script.")
+    path = tmp_path / f"anything.{ending}"
+    path.write_bytes(content(client, f"battles.{ending}"))
+    preview = preview_files(slug="back", paths=[path])
+    assert (preview.rows["votes"], preview.rejected.count) == (4, 0)
+    for slug in ("back", "back"):  # a second time adds nothing
+        import_files(slug=slug, paths=[path], now=timezone.now(), options=Options())
+    back = Arena.objects.get(slug="back")
+    changed = [(*row[:7], row[7] or "file" * (row[4] == "person"), row[8])
+               for row in results(empty_arena)]  # fmt: skip
+    assert results(back) == sorted(changed)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_votes_in_lmarenas_columns_come_back_with_their_texts(
+    client: Client, empty_arena: Arena, tmp_path: Path, ending: str
+) -> None:
+    for outcome in ("left", "tie", "both_bad"):
+        vote_on(empty_arena, 0, 1, outcome)
+    path = tmp_path / f"anything.{ending}"
+    path.write_bytes(content(client, f"lmarena.{ending}"))
+    import_files(slug="back", paths=[path], now=timezone.now(), options=Options())
+    back = Arena.objects.get(slug="back")
+    assert [row[:3] for row in results(back)] == [row[:3] for row in results(empty_arena)]
+    assert "Question 0?" in back.prompts.values_list("text", flat=True)
+
+
+def test_a_bad_row_of_exported_votes_is_named_by_its_column(
+    client: Client, empty_arena: Arena, tmp_path: Path
+) -> None:
+    vote_on(empty_arena, 0, 1, "left")
+    [row] = lines(client, "battles.jsonl")
+    odd = {"state": "lost", "seconds": "soon", "rater_kind": "cat", "outcome": "win", "left": None}
+    for column, value in odd.items():
+        path = tmp_path / "votes.jsonl"
+        path.write_text(json.dumps(row) + "\n" + json.dumps(row | {column: value}) + "\n")
+        [bad] = preview_files(slug="back", paths=[path]).rejected.first
+        assert column in str(bad), column
 
 
 def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: Arena) -> None:
