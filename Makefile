@@ -19,8 +19,8 @@ test: .venv/.installed-dev ## all but the slow tests, on SQLite
 	$(PYTEST) -m "not slow"
 
 test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and all that has a database on PostgreSQL
-	$(PYTEST) -m slow
-	$(PYTEST) -m "slow and not browser" --database=postgres
+	$(PYTEST) --numprocesses=3 -m slow
+	$(PYTEST) --numprocesses=3 -m "slow and not browser" --database=postgres
 	$(PYTEST) -m "not slow and not browser and not data" --database=postgres
 
 lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations, Dockerfile

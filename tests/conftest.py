@@ -74,7 +74,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out the tests that never touch a database."""
+    """On PostgreSQL, leave out the tests that never touch a database, or are not about it."""
     if config.getoption("database") == "sqlite":
         return
     left_out = [item for item in items if not _touches_database(item)]
@@ -90,6 +90,8 @@ def pytest_collection_finish() -> None:
 
 
 def _touches_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("any_database"):
+        return False
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(fixtures) or item.get_closest_marker("django_db") is not None
 

@@ -18,7 +18,7 @@ from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.helpers import ask_about, epoch_of, issue_pair, pair_row, store_labels, vote_on
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.any_database, pytest.mark.django_db]
 NOW = timezone.now()
 
 

@@ -14,7 +14,7 @@ from ranking.stats.agreement import krippendorff_alpha
 from tests.judges.fake_server import FakeServer, completion
 from tests.judges.helpers import LOCAL, ask_about, epoch_of, read_jsonl, store_labels
 
-pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.any_database, pytest.mark.data, pytest.mark.django_db]
 PROMETHEUS = f"{LOCAL}@prometheus-absolute-reference"
 HEADINGS = {
     "prompt": "###The instruction to evaluate:\n",

@@ -123,7 +123,10 @@ def test_the_rater_is_told_and_can_object() -> None:
     assert "on hold" not in Client().get(vote).text
 
 
-@pytest.mark.parametrize("n_histories", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n_histories",
+    [40, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.any_database])],
+)
 def test_histories_of_hold_release_and_void_leave_counts_identical(n_histories: int) -> None:
     arena, _ = attacked(n_honest=2)
     votes = list(Vote.objects.values_list("pk", "rater"))[:24]

@@ -104,6 +104,7 @@ def judged(world: World, server: FakeServer, rubric: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.any_database
 def test_others_find_no_reference_rubric_or_grading_note(world: World, server: FakeServer) -> None:
     judged(world, server, "pairwise-note")
     for caller in OUTSIDE:
@@ -152,6 +153,7 @@ SPENT, CAP = 32_147 * DOLLAR // 100, 65_429 * DOLLAR // 100
 
 
 @pytest.mark.slow
+@pytest.mark.any_database
 def test_a_servers_words_and_the_money_are_the_teams_alone(
     world: World, server: FakeServer
 ) -> None:

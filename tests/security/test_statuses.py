@@ -16,7 +16,7 @@ from tests.security.table import ALSO, HIDDEN, ROWS
 from tests.security.table_guests import GUESTS_ROWS, as_guests
 from tests.security.world import CALLERS, OUTSIDE, PEOPLE, World, make_world, welcome_guests
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.any_database, pytest.mark.django_db]
 METHODS = ("get", "post", "put", "patch", "delete")
 # Only where an OpenID Connect server is set up, of which the tests of signing in with one tell.
 WITH_OIDC = {"sign_in_elsewhere", "openid_connect_callback", "socialaccount_login_cancelled"}
