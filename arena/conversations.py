@@ -61,6 +61,37 @@ def _message(number: int, value: Any) -> Message:
         raise InputError(f"has a message {number:,} that {error.reason}") from None
 
 
+def clean_turns(value: Any) -> list[Message] | None:
+    """Return the messages of a candidate's template; None for null. Raises InputError."""
+    messages = clean_messages(value)
+    if messages is None:
+        return None
+    for number, message in enumerate(messages, start=1):
+        if message["role"] == "tool" or message.keys() != {"role", "content"}:
+            raise InputError(
+                f"has a message {number:,} with more than a text; a template has messages of the "
+                "roles system, user and assistant, with role and content"
+            )
+        if message["role"] == "system" and number > 1:
+            raise InputError(f"has a message {number:,} that is a system message; it comes first")
+    roles = [message["role"] for message in messages if message["role"] != "system"]
+    if not roles or roles[0] != "user" or roles[-1] != "user":
+        raise InputError("must begin and end with a user message, after the system message, if any")
+    return messages
+
+
+def template_fields(messages: list[Message]) -> dict[str, Any]:
+    """Return `system_prompt`, `user_template` and `messages` of a candidate with these clean turns.
+
+    A system message with one user message, and the latter alone, are the two texts.
+    """
+    *before, user = messages
+    if any(message["role"] != "system" for message in before):
+        return {"system_prompt": "", "user_template": "", "messages": messages}
+    system = before[0]["content"] if before else ""
+    return {"system_prompt": system, "user_template": user["content"], "messages": None}
+
+
 def text_of(content: Any) -> str:
     """Return the content of a message as text: null is empty, and parts of text are joined."""
     if content is None:

@@ -5,6 +5,7 @@ the database accepts once. Pairs are recounted every few seconds rather than per
 `Run.votes_done` is how many answers they include, and a run closes when that is all of them.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -101,31 +102,39 @@ class AnswerHandler:
 
 
 def messages_for(
-    prompt: Prompt, *, system_prompt: str, user_template: str
+    prompt: Prompt,
+    *,
+    system_prompt: str,
+    user_template: str,
+    messages: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[tuple[str, str]]:
     """Return the (role, text) messages that ask for an answer to `prompt`. Raises TemplateError.
 
     Without a template a conversation is sent turn by turn, after the system prompt; one with tools
     is sent as its transcript, and so is any that a template takes up.
     """
-    messages = render_messages(
+    rendered = render_messages(
         system_prompt=system_prompt,
         user_template=user_template,
+        messages=messages,
         prompt=prompt.text,
         variables=prompt.variables,
         prompt_id=prompt.external_id,
     )
     turns = prompt.messages or []
     has_tools = any(turn["role"] == "tool" or turn.get("tool_calls") for turn in turns)
-    if not turns or has_tools or user_template.strip():
-        return messages
-    return [*messages[:-1], *((turn["role"], turn["content"]) for turn in turns)]
+    if not turns or has_tools or user_template.strip() or messages:
+        return rendered
+    return [*rendered[:-1], *((turn["role"], turn["content"]) for turn in turns)]
 
 
 def request_for(candidate: Candidate, prompt: Prompt) -> Request:
     """Return the request for `candidate`'s answer to `prompt`. Raises TemplateError."""
     messages = messages_for(
-        prompt, system_prompt=candidate.system_prompt, user_template=candidate.user_template
+        prompt,
+        system_prompt=candidate.system_prompt,
+        user_template=candidate.user_template,
+        messages=candidate.messages,
     )
     turns = tuple(Message(role, text) for role, text in messages)
     return Request(candidate.model, turns, candidate.parameters)

@@ -221,7 +221,10 @@ CHANGED = (
     "The candidate changed while the run was being started, so nothing was started. Review it, "
     "then try again."
 )
-SENT = ("endpoint", "model", "system_prompt", "user_template", "parameters", "retired_at")
+SENT = (
+    *("endpoint", "model", "system_prompt", "user_template", "messages", "parameters"),
+    "retired_at",
+)
 
 
 class UnderWayError(GenerationError):

@@ -53,7 +53,7 @@ PAGES = {
     "entries": "Entry log",
     "methodology": "Methodology",
 }
-LONG_TEXTS = ("system_prompt", "user_template", "parameters", "notes")
+LONG_TEXTS = ("system_prompt", "user_template", "messages", "parameters", "notes")
 _scripted_raters: list[Q] = []
 Columns = dict[str, Any]
 

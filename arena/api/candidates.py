@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from arena.actors import FieldVisibility, TeamPermission, can_change, can_enter, can_retire
 from arena.api.arenas import find_submitting_team
 from arena.api.core.schema import operation
-from arena.api.core.serializers import PatchSerializer, Text, refuse_unless
+from arena.api.core.serializers import MessagesField, PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.arenas import length_limit
@@ -23,8 +23,13 @@ from arena.services.candidates import register_candidate, retire_candidate, revi
 
 TAG = "Candidates"
 CONFIGURATION = (
-    *("model", "variant", "system_prompt", "user_template", "parameters", "notes"),
+    *("model", "variant", "system_prompt", "user_template", "messages", "parameters", "notes"),
     *("organisation", "licence", "link"),
+)
+MESSAGES_HELP = (
+    "Instead of `system_prompt` and `user_template`: an optional system message, then turns of "
+    "`user` and `assistant`, the last by `user`. Each is a template. Null for a candidate with the "
+    "two texts; a list that says no more than them is stored as them."
 )
 HIDDEN = ("version", "team", *CONFIGURATION)
 PRIVACY = ("private_until_votes", "private_until")
@@ -49,6 +54,7 @@ SHOWN = {
     "variant": "",
     "system_prompt": "Answer in one sentence.",
     "user_template": "{{ prompt }}",
+    "messages": None,
     "parameters": {"temperature": 0},
     "notes": "",
     "organisation": "Example Labs",
@@ -77,6 +83,7 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
     variant = serializers.CharField(allow_null=True)
     system_prompt = serializers.CharField(allow_null=True)
     user_template = serializers.CharField(allow_null=True)
+    messages = MessagesField(allow_null=True, help_text=MESSAGES_HELP)
     parameters = serializers.DictField(allow_null=True)
     notes = serializers.CharField(allow_null=True)
     organisation = serializers.CharField(allow_null=True)
@@ -114,6 +121,7 @@ class CandidateChanges(PatchSerializer):
 
     system_prompt = Text(required=False)
     user_template = Text(required=False)
+    messages = MessagesField(required=False, allow_null=True, help_text=MESSAGES_HELP)
     endpoint = serializers.CharField(
         max_length=length_limit(Candidate, "endpoint"),
         allow_blank=True,

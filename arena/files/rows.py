@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic import Field as Limits
 from pydantic_core import ErrorDetails
 
-from arena.conversations import Message, clean_messages
+from arena.conversations import Message, clean_messages, clean_turns
 from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT
 from arena.validation import (
     CATEGORY_LIMIT,
@@ -69,6 +69,7 @@ Time = Annotated[datetime | None, PlainValidator(clean_time)]
 Variables = Annotated[dict[str, str], PlainValidator(clean_variables)]
 Parameters = Annotated[dict[str, Any], PlainValidator(clean_parameters)]
 Messages = Annotated[list[Message] | None, PlainValidator(clean_messages)]
+Turns = Annotated[list[Message] | None, PlainValidator(clean_turns)]
 Flag = Annotated[bool, PlainValidator(clean_flag)]
 Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
 NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
@@ -244,6 +245,7 @@ class CandidateRow:
     variant: NameOrNone = ""
     system_prompt: Text = ""
     user_template: Text = ""
+    messages: Turns = None
     notes: Text = ""
     organisation: About = ""
     licence: About = ""

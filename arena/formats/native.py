@@ -5,10 +5,11 @@ A folder holds `prompts.jsonl`, `candidates.jsonl`, `responses.jsonl` and any nu
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from arena.conversations import answer_fields, prompt_fields
+from arena.conversations import answer_fields, prompt_fields, template_fields
 from arena.files.reader import Row, Source, json_lines
 from arena.files.rows import (
     CandidateRow,
@@ -84,6 +85,15 @@ def _prompt(fields: Values, row: Row) -> PromptRow:
     if not prompt.external_id:
         raise InputError("is missing", "id")
     return prompt
+
+
+def _candidate(fields: Values, row: Row) -> CandidateRow:
+    candidate = CANDIDATE.take(fields)
+    if candidate.messages is None:
+        return candidate
+    if candidate.system_prompt.strip() or candidate.user_template.strip():
+        raise InputError("cannot be used with system_prompt or user_template", "messages")
+    return replace(candidate, **template_fields(candidate.messages))
 
 
 def _response(fields: Values, row: Row) -> ResponseRow:
@@ -173,7 +183,7 @@ def _rater_kind(fields: Values) -> tuple[bool, str]:
 
 PARSERS: dict[str, Callable[[Values, Row], ImportRow]] = {
     "prompts": _prompt,
-    "candidates": lambda fields, row: CANDIDATE.take(fields),
+    "candidates": _candidate,
     "responses": _response,
     "votes": _vote,
 }

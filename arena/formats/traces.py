@@ -89,20 +89,20 @@ def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
     identity = read_name(provider.get("id") or "model")
     label = " ".join(label.split())[:80]
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
-    system, template = "", template
+    texts: dict[str, Any] = {"user_template": template}
     messages = decoded(template)
     if isinstance(messages, list) and all(isinstance(one, dict) for one in messages):
         turns = read_messages(messages, "template")
-        system = "\n\n".join(one["content"] for one in turns if one["role"] == "system")
-        template = "\n\n".join(one["content"] for one in turns if one["role"] != "system")
+        texts = {"messages": turns}
+        if len(turns) == 1 or any(one["role"] == "tool" for one in turns):
+            texts = {"user_template": "\n\n".join(one["content"] for one in turns)}
     model = identity.split(":")[-1]
     config = provider.get("config") if isinstance(provider.get("config"), dict) else None
     return candidate_row(
         name[:200],
         model=model,
         variant=label,
-        system_prompt=system,
-        user_template=template,
+        **texts,
         parameters={k: v for k, v in (config or {}).items() if isinstance(v, int | float)},
     )
 
@@ -361,10 +361,11 @@ LAYOUTS = (
     layout(
         "openai-chat",
         "chat messages",
-        f"messages model id={','.join(IDS)}",
+        f"messages model id={','.join(IDS)} candidate user_template",
         "messages",
         _chat,
         ANSWER_KINDS,
+        without=("candidate", "user_template"),  # our own answers and candidates
     ),
     layout(
         "langsmith-runs",

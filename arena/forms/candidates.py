@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from arena.calls.servers import SCRIPTED_MODEL, known_models
 from arena.forms.base import add_service_error, disclosure_text, visibility_text
-from arena.forms.prompts import ObjectField
+from arena.forms.prompts import ConversationField, ObjectField
 from arena.models import Arena, Candidate, Team
 from arena.models.arenas import length_limit
 from arena.services.candidate_checks import (
@@ -54,6 +54,13 @@ class VersionForm(forms.Form):
         widget=_area(5),
         help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables."
         " If empty, the prompt’s text is sent as it is.",
+    )
+    messages = ConversationField(
+        label="Messages",
+        help_text="Instead of both, for several turns or examples: a JSON list of messages, each a"
+        ' template, for example [{"role": "user", "content": "2 + 2"}, {"role": "assistant",'
+        ' "content": "4"}, {"role": "user", "content": "{{ prompt }}"}]. The last one is the'
+        " user’s.",
     )
     endpoint = forms.ChoiceField(
         label="Answers from",
@@ -124,7 +131,7 @@ class VersionForm(forms.Form):
         self.kept = {name: getattr(before, name) for name in DEFAULTS} if before else DEFAULTS
         self.arena = arena
         self.now = now
-        for name in ("system_prompt", "user_template"):
+        for name in ("system_prompt", "user_template", "messages"):
             field = self.fields[name]
             # Authors learn who will read the prompt before they enter it.
             notice = visibility_text(arena, "it")

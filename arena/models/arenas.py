@@ -450,6 +450,11 @@ class Candidate(Sourced):
     )
     system_prompt = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
     user_template = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
+    messages = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Several messages, each a template, instead of system prompt and user template.",
+    )
     parameters = models.JSONField(default=dict, blank=True)
     notes = models.TextField(
         blank=True, validators=[Check(clean_paragraphs, limit=NOTES_LIMIT, strip=False)]
@@ -478,7 +483,7 @@ class Candidate(Sourced):
 
     # The team's own content: a change makes the next version. Files contain all but the endpoint.
     CONTENT = (
-        *("system_prompt", "user_template", "endpoint", "model", "variant"),
+        *("system_prompt", "user_template", "messages", "endpoint", "model", "variant"),
         *("parameters", "notes", "organisation", "licence", "link"),
     )
     IN_FILES = tuple(name for name in CONTENT if name != "endpoint")

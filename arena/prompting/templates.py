@@ -12,11 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, groupby
-from typing import Literal
+from typing import Any, Literal
 
 from arena.validation import InputError, clean_text, join_names, quoted
-
-Part = Literal["system prompt", "user template"]
 
 TEXT_LIMIT = 100_000  # characters of a system prompt, and of a user template
 MESSAGE_LIMIT = 2_000_000  # characters of one message with its values in place
@@ -45,7 +43,18 @@ def variables_in(template: str) -> list[str]:
     return _names(template, "user template")
 
 
-def check_template(template: str, *, known: Collection[str], part: Part = "user template") -> None:
+def check_turns(messages: Sequence[Mapping[str, Any]], *, known: Collection[str]) -> None:
+    """Raise TemplateError unless these messages, each a template, can be filled."""
+    for number, message in enumerate(messages, start=1):
+        check_template(message["content"], known=known, part=f"message {number}")
+    if not any(variables_in(message["content"]) for message in messages):
+        raise TemplateError(
+            "No message uses a variable, so every prompt would ask the same question; write "
+            "{{ prompt }} where the prompt's text belongs."
+        )
+
+
+def check_template(template: str, *, known: Collection[str], part: str = "user template") -> None:
     """Raise TemplateError unless `template` can be filled from a prompt with the `known` variables.
 
     `prompt` is always known. An empty user template stands for `{{ prompt }}`.
@@ -69,14 +78,22 @@ def render_messages(
     prompt: str,
     variables: Mapping[str, str],
     prompt_id: str = "",
+    messages: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[tuple[str, str]]:
     """Return the messages to send as (role, content); a blank system prompt is not sent.
+
+    `messages`, each a template, take the place of the two texts.
 
     Raises TemplateError for an invalid template, for a variable without a value (naming the prompt
     by `prompt_id` or its first words), and for a message that would be too long.
     """
     values = {**variables, PROMPT: prompt}
     called = quoted(prompt_id or prompt)
+    if messages:
+        return [
+            (message["role"], _filled(message["content"], f"message {number}", values, called))
+            for number, message in enumerate(messages, start=1)
+        ]
     user = (
         _filled(user_template, "user template", values, called) if user_template.strip() else prompt
     )
@@ -85,7 +102,7 @@ def render_messages(
     return [("system", _filled(system_prompt, "system prompt", values, called)), ("user", user)]
 
 
-def _filled(template: str, part: Part, values: Mapping[str, str], called: str) -> str:
+def _filled(template: str, part: str, values: Mapping[str, str], called: str) -> str:
     pieces = []
     for piece in _pieces(template, part):
         if isinstance(piece, str):
@@ -108,12 +125,12 @@ def _filled(template: str, part: Part, values: Mapping[str, str], called: str) -
 # -- Reading -------------------------------------------------------------------------------------
 
 
-def _names(template: str, part: Part) -> list[str]:
+def _names(template: str, part: str) -> list[str]:
     pieces = _pieces(template, part)
     return list(dict.fromkeys(piece.name for piece in pieces if isinstance(piece, _Variable)))
 
 
-def _pieces(template: str, part: Part) -> Iterator[str | _Variable]:
+def _pieces(template: str, part: str) -> Iterator[str | _Variable]:
     """Yield the texts and the variables of `template` in order; raises TemplateError."""
     end, line = 0, 1
     for found in _OPENED.finditer(template):
@@ -125,7 +142,7 @@ def _pieces(template: str, part: Part) -> Iterator[str | _Variable]:
     yield template[end:]
 
 
-def _opened(found: re.Match[str], part: Part, line: int) -> str | _Variable:
+def _opened(found: re.Match[str], part: str, line: int) -> str | _Variable:
     _, inside, closed = found.groups()
     if inside is None:
         return "{{"
@@ -149,7 +166,7 @@ def _opened(found: re.Match[str], part: Part, line: int) -> str | _Variable:
 # -- Words ---------------------------------------------------------------------------------------
 
 
-def _check_size(template: str, part: Part) -> None:
+def _check_size(template: str, part: str) -> None:
     if len(template) > TEXT_LIMIT:
         raise TemplateError(
             f"The {part} has {len(template):,} characters; the limit is {TEXT_LIMIT:,}."
@@ -160,7 +177,7 @@ def _check_size(template: str, part: Part) -> None:
         raise TemplateError(f"The {part} {error.reason}.") from None
 
 
-def _unknown(names: list[str], known: Collection[str], part: Part) -> str:
+def _unknown(names: list[str], known: Collection[str], part: str) -> str:
     if len(names) > 1:
         used, there = join_names(map(_braced, names)), _all_of(known)
         return f"The {part} uses {used}, which no prompt has; there is {there}."

@@ -12,10 +12,11 @@ from django.conf import settings
 
 from arena.actors import Actor, is_open_to
 from arena.calls.servers import known_models
+from arena.conversations import Message, clean_turns, template_fields
 from arena.errors import ServiceError
 from arena.models import Arena, Candidate
 from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field, field_label
-from arena.prompting.templates import Part, TemplateError, check_template, variables_in
+from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (
     InputError,
@@ -64,6 +65,7 @@ class CandidateFields(TypedDict, total=False):
 
     system_prompt: str
     user_template: str
+    messages: list[Message] | None
     endpoint: str
     model: str
     variant: str
@@ -243,19 +245,53 @@ def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
         )
 
 
+TEXTS_OR_MESSAGES = "Enter a system prompt and user template, or messages, not both."
+
+
+def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content with `changes`: messages replace the two texts, and these the messages."""
+    replaced: dict[str, Any] = {}
+    if changes.get("messages"):
+        replaced = {"system_prompt": "", "user_template": ""}
+    elif changes.get("system_prompt") or changes.get("user_template"):
+        replaced = {"messages": None}
+    return {**content, **replaced, **changes}
+
+
+def templates_in(content: Mapping[str, Any]) -> list[str]:
+    """Return the templates of a candidate's content."""
+    turns = [message["content"] for message in content["messages"] or ()]
+    return turns or [content["system_prompt"], content["user_template"]]
+
+
+def _clean_messages(clean: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        messages = clean_turns(clean["messages"])
+    except InputError as error:
+        raise CandidateError(f"The list of messages {error.reason}.", field="messages") from None
+    if messages is None:
+        return {}
+    if clean["system_prompt"].strip() or clean["user_template"].strip():
+        raise CandidateError(TEXTS_OR_MESSAGES, field="messages")
+    return template_fields(messages)
+
+
 def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a candidate of `arena`, or raise CandidateError."""
     clean: dict[str, Any] = {name: _clean_field(name, fields[name]) for name in Candidate.CONTENT}
-    known = _known_variables(arena, clean["system_prompt"], clean["user_template"])
-    parts: dict[str, Part] = {
-        "system_prompt": "system prompt",
-        "user_template": "user template",
-    }
+    clean |= _clean_messages(clean)
+    known = _known_variables(arena, *templates_in(clean))
+    parts = {"system_prompt": "system prompt", "user_template": "user template"}
     for name, part in parts.items():
         try:
             check_template(clean[name], known=known, part=part)
         except TemplateError as error:
             raise CandidateError(str(error), field=name) from None
+    try:
+        if clean["messages"]:
+            check_turns(clean["messages"], known=known)
+    except TemplateError as error:
+        raise CandidateError(str(error), field="messages") from None
     clean["endpoint"] = _clean_endpoint(clean["endpoint"], clean["model"])
     try:
         clean["parameters"] = clean_parameters(clean["parameters"])

@@ -31,6 +31,7 @@ from arena.services.candidate_checks import (
     check_privacy,
     clean_candidate_name,
     clean_fields,
+    with_changes,
 )
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
@@ -146,7 +147,7 @@ def revise_candidate(
     """
     # Checked before anything is locked, because this may read the variables of every prompt.
     before = Candidate.objects.select_related("arena").get(pk=candidate.pk)
-    content = clean_fields(before.arena, _content(before) | dict(changes))
+    content = clean_fields(before.arena, with_changes(_content(before), changes))
     if content == _content(before):
         return before
     return _revise(

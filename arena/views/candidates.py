@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.actors import can_change, can_delete, can_read_texts, can_retire, is_open_to
+from arena.conversations import transcript
 from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.generation import messages_for
@@ -24,7 +25,7 @@ from arena.prompting.templates import (
     variables_in,
 )
 from arena.services import candidates
-from arena.services.candidate_checks import CLOSED, CandidateError
+from arena.services.candidate_checks import CLOSED, CandidateError, templates_in
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
 from arena.views.arenas import answer_count, with_answer_counts
 from arena.views.prompts import limit_upload
@@ -36,7 +37,7 @@ TEXTS = {"system_prompt": "System prompt", "user_template": "User template"}
 PLAIN = {
     name: name.replace("_", " ").capitalize()
     for name in Candidate.CONTENT
-    if name not in {*TEXTS, "parameters"}
+    if name not in {*TEXTS, "messages", "parameters"}
 }
 NOTHING = "nothing"
 CHANGED_SINCE_PREVIEW = (
@@ -104,6 +105,7 @@ def _sent_messages(prompt: Prompt, configuration: Mapping[str, Any]) -> SentMess
             prompt,
             system_prompt=configuration["system_prompt"],
             user_template=configuration["user_template"],
+            messages=configuration["messages"],
         )
     except TemplateError as error:
         return SentMessages(prompt, error=str(error))
@@ -111,7 +113,8 @@ def _sent_messages(prompt: Prompt, configuration: Mapping[str, Any]) -> SentMess
 
 
 def _count_lacking(arena: Arena, configuration: Mapping[str, Any]) -> int:
-    used = {name for text in TEXTS for name in variables_in(configuration[text])} - {"prompt"}
+    used = {name for text in templates_in(configuration) for name in variables_in(text)}
+    used -= {"prompt"}
     if not used:
         return 0
     rows = arena.prompts.active().values_list("variables", flat=True)
@@ -120,10 +123,12 @@ def _count_lacking(arena: Arena, configuration: Mapping[str, Any]) -> int:
 
 def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChanges:
     """Compare a version with the configuration `after`."""
-    texts = (
+    texts = [
         TextChange(label, diff_of(getattr(before, name), after[name]))
         for name, label in TEXTS.items()
-    )
+    ]
+    turns = (transcript(messages or ()) for messages in (before.messages, after["messages"]))
+    texts.append(TextChange("Messages", diff_of(*turns)))
     fields = [
         (label, getattr(before, name) or NOTHING, after[name] or NOTHING)
         for name, label in PLAIN.items()

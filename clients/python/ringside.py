@@ -58,6 +58,7 @@ ENDED = ("done", "cancelled")  # states of a run that is over
 USUAL: dict[str, Any] = {
     "system_prompt": "",
     "user_template": "",
+    "messages": None,
     "endpoint": "",
     "model": "",
     "parameters": {},
@@ -96,6 +97,7 @@ class Candidate(TypedDict):
     variant: str | None
     system_prompt: str | None
     user_template: str | None
+    messages: list[dict[str, Any]] | None
     parameters: dict[str, Any] | None
     notes: str | None
     organisation: str | None
@@ -625,6 +627,8 @@ class Ringside:
                 f"{_named(last)} has this configuration and is archived for good. Choose another "
                 "name."
             )
+        if last.get("messages"):
+            content.setdefault("messages", None)
         if last.get("disclosed_at", "") is None:  # the next version stays as private
             content |= {name: last[name] for name in ("private_until_votes", "private_until")}
         path = f"{candidates}{last['id']}/versions/"
@@ -877,7 +881,10 @@ class Ringside:
 def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := made_of.keys() - {*USUAL, *SAID}:
         raise RingsideError(f"A candidate has no {', '.join(sorted(unknown))}.")
-    return {**USUAL, **made_of}
+    content = {**USUAL, **made_of}
+    if content["messages"] is None:
+        del content["messages"]  # an older server does not know them
+    return content
 
 
 def _is_in_use(candidate: Candidate) -> bool:
@@ -885,7 +892,8 @@ def _is_in_use(candidate: Candidate) -> bool:
 
 
 def _is_made_of(candidate: Candidate, content: Mapping[str, Any]) -> bool:
-    return all(candidate.get(part) == value for part, value in content.items())
+    wanted = {"messages": None, **content}
+    return all(candidate.get(part) == value for part, value in wanted.items())
 
 
 class _Fit:

@@ -56,6 +56,25 @@ def test_a_variant_is_registered(team: Any, arena_of_prompts: Any) -> None:
     assert Candidate.objects.get().system_prompt == SENT["system_prompt"]
 
 
+def test_messages_are_registered_revised_and_hidden(team: Any, arena_of_prompts: Any) -> None:
+    caller = token_of(team)
+    turns = [
+        {"role": "user", "content": "2 + 2"},
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "{{ prompt }}"},
+    ]
+    texts = {"system_prompt": "", "user_template": ""}
+    made = register(caller, arena_of_prompts, messages=turns, private_until_votes=9, **texts)
+    assert made.json()["messages"] == turns
+    path = f"arenas/{arena_of_prompts.slug}/candidates/{made.json()['id']}/"
+    assert Caller().get(path).json()["messages"] is None
+    back = caller.post(f"{path}versions/", {"system_prompt": "Be brief."}).json()
+    assert (back["messages"], back["system_prompt"]) == (None, "Be brief.")
+    both = register(caller, arena_of_prompts, name="both", messages=turns)
+    assert both.status_code == 422
+    assert "messages" in both.text
+
+
 def test_a_person_enters_for_the_arena_s_team_or_the_one_named(
     team: Any, arena_of_prompts: Any
 ) -> None:

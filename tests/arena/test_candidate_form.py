@@ -1,5 +1,6 @@
 """What the form of a candidate says before anything is saved: who reads it, and what to write."""
 
+import html
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -33,18 +34,18 @@ def preview_of(owner: Client, arena: Arena, **more: str) -> str:
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
-def test_both_texts_say_who_will_read_them(
+def test_all_texts_say_who_will_read_them(
     owner: Client, arena_of_one: Arena, visibility: str
 ) -> None:
     Arena.objects.update(visibility=visibility)
     page = form_of(owner, arena_of_one)
-    assert page.count(f"<strong>{WHO[visibility]} it") == 2
+    assert page.count(f"<strong>{WHO[visibility]} it") == 3
     assert page.index("id_system_prompt_helptext") < page.index("id_user_template_helptext")
     assert not undescribed(page)
     page = owner.get(
         reverse("edit_candidate", args=[arena_of_one.slug, arena_of_one.candidates.get().pk])
     ).text
-    assert page.count(f"<strong>{WHO[visibility]} it") == 2
+    assert page.count(f"<strong>{WHO[visibility]} it") == 3
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
@@ -163,3 +164,53 @@ def test_a_form_sent_back_unchanged_changes_nothing(owner: Client, arena_of_one:
     owner.post(url, data | {"do": "save", "seen": sent["fingerprint"]})
     after = arena_of_one.candidates.get()
     assert {name: getattr(after, name) for name in content} == content
+
+
+TURNS = (
+    '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "2 + 2"},'
+    ' {"role": "assistant", "content": "4 <b>"}, {"role": "user", "content": "{{ prompt }}"}]'
+)
+
+
+def test_messages_are_previewed_saved_shown_and_compared(
+    owner: Client, arena_of_one: Arena
+) -> None:
+    preview = preview_of(owner, arena_of_one, system_prompt="", messages=TURNS)
+    assert [preview.count(f"<h4>{role}</h4>") for role in ("User", "Assistant")] == [6, 3]
+    assert "4 &lt;b&gt;" in preview
+    data = {"name": "Warm", "messages": TURNS, "do": "save"}
+    page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data, follow=True).text
+    candidate = Candidate.objects.get(name="Warm")
+    roles = [turn["role"] for turn in candidate.messages]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert "<h3>Messages</h3>" in page
+    assert "4 &lt;b&gt;" in page
+    assert (
+        "Be kind." in owner.get(reverse("candidate", args=[arena_of_one.slug, candidate.pk])).text
+    )
+    edit = reverse("edit_candidate", args=[arena_of_one.slug, candidate.pk])
+    page = owner.get(edit).text
+    assert "&quot;assistant&quot;" in page
+    changed = owner.post(edit, {"messages": TURNS.replace("4 <b>", "5"), "do": "preview"}).text
+    assert "Changes to the messages" in changed
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        (TURNS, "Enter a system prompt and user template, or messages, not both."),
+        ("{", "It is not JSON"),
+        ('[{"role": "user", "content": "No variable."}]', "The user template uses no variable"),
+        (TURNS.replace("{{ prompt }}", "Hm."), "No message uses a variable"),
+        (TURNS.replace("prompt", "promt"), "The message 4 uses {{ promt }}, which no prompt has"),
+        (TURNS.replace('"user"', '"assistant"'), "must begin and end with a user message"),
+    ],
+)
+def test_messages_that_cannot_be_sent_are_refused(
+    owner: Client, arena_of_one: Arena, messages: str, says: str
+) -> None:
+    system = "Be kind." if "not both" in says else ""
+    data = {"name": "Warm", "system_prompt": system, "messages": messages, "do": "save"}
+    page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data).text
+    assert says in html.unescape(page)
+    assert not Candidate.objects.filter(name="Warm").exists()

@@ -396,3 +396,49 @@ def test_a_guest_that_leaves_by_itself_is_in_its_own_trail_alone(arena_of_prompt
 
 def retired_in(team: Team) -> AuditEntry:
     return team.audit_entries.get(action__startswith="retired a")
+
+
+TURNS = [
+    {"role": "user", "content": "2 + 2"},
+    {"role": "assistant", "content": "4"},
+    {"role": "user", "content": "{{ prompt }}"},
+]
+
+
+def test_messages_take_the_place_of_the_texts_and_the_texts_of_messages(
+    arena_of_prompts: Arena,
+) -> None:
+    first = answer(register(arena_of_prompts, messages=TURNS))
+    assert revise(first, messages=TURNS).pk == first.pk
+    second = answer(revise(first, system_prompt="Be brief."))
+    assert (second.version, second.messages) == (2, None)
+    third = revise(second, messages=TURNS)
+    assert (third.version, third.system_prompt, third.messages) == (3, "", TURNS)
+    first.refresh_from_db()
+    assert first.messages == TURNS
+
+
+def test_a_list_that_says_no_more_than_two_texts_is_stored_as_them(arena_of_prompts: Arena) -> None:
+    system = {"role": "system", "content": "Be brief."}
+    simple = register(arena_of_prompts, messages=[system, TURNS[-1]])
+    assert (simple.system_prompt, simple.user_template) == ("Be brief.", "{{ prompt }}")
+    assert simple.messages is None
+    assert revise(simple, messages=[system, TURNS[-1]]).pk == simple.pk
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([*TURNS, {"role": "tool", "content": "x"}], "has a message 4 with more than a text"),
+        ([*TURNS, {"role": "system", "content": "x"}, TURNS[-1]], "4 that is a system message"),
+        ([{"role": "system", "content": "x"}], "must begin and end with a user message"),
+        ([], "has no message"),
+        ([{"role": "user", "content": "x" * 100_001 + "{{ prompt }}"}, *TURNS], "limit is 100,000"),
+    ],
+)
+def test_messages_of_other_roles_or_sizes_are_refused(
+    arena_of_prompts: Arena, messages: Any, says: str
+) -> None:
+    with pytest.raises(CandidateError, match=says) as refused:
+        register(arena_of_prompts, messages=messages)
+    assert refused.value.field == "messages"

@@ -23,7 +23,7 @@ from arena.files.tables import PROMPTS, RESPONSES, read_table
 from arena.models import Arena, Prompt, Rater, Response, Team
 from arena.services.arenas import create_arena
 from arena.services.exports import export_arena
-from arena.services.imports import Options, import_files
+from arena.services.imports import BadRowsError, Options, import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import invisible_character
@@ -160,6 +160,25 @@ def test_an_export_is_read_by_every_entrance(
 
 def _has(votes: list[tuple[Any, ...]], raters: str) -> bool:
     return any(is_judge == (raters == "judges") for _, _, is_judge, _ in votes)
+
+
+def test_messages_of_a_candidate_come_back_and_are_the_same_candidate() -> None:
+    arena = make_arena(0, 1)
+    turns = [
+        {"role": "user", "content": "2 + 2"},
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "{{ prompt }}"},
+    ]
+    make_candidate(arena, "few-shot", messages=turns)
+    with exported(arena) as folder:
+        import_files(slug="back", paths=[folder], now=timezone.now(), options=Options())
+        path = folder / "candidates.jsonl"
+        assert json.loads(path.read_text())["messages"] == turns
+        import_files(slug="back", paths=[path], now=timezone.now(), options=Options())
+        path.write_text(path.read_text().replace('"4"', '"5"'))
+        with pytest.raises(BadRowsError):
+            import_files(slug="back", paths=[path], now=timezone.now(), options=Options())
+    assert Arena.objects.get(slug="back").candidates.get().messages == turns
 
 
 def test_exported_answers_fill_the_candidate_they_name(empty_team: Team) -> None:

@@ -57,6 +57,20 @@ def test_the_model_is_sent_filled_templates_and_parameters(model: Model) -> None
     assert sent.parameters["temperature"] == 0.5
 
 
+def test_the_model_is_sent_every_message_of_a_template(model: Model) -> None:
+    turns = [("user", "Q"), ("assistant", "A, {{ tone }}"), ("user", "{{ prompt }}")]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    candidate = make_variant(1, system_prompt="", user_template="", messages=messages)
+    candidate.arena.prompts.update(variables={"tone": "kindly"})
+    work_off(order(candidate))
+    (sent,) = model.requests
+    assert [(one.role, one.content) for one in sent.messages] == [
+        ("user", "Q"),
+        ("assistant", "A, kindly"),
+        ("user", "Question 0?"),
+    ]
+
+
 def test_the_scripted_model_needs_neither_key_nor_cap() -> None:
     candidate = make_variant(2, endpoint="scripted", model="scripted-1")
     run = work_off(order(candidate, cap=None))
