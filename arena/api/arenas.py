@@ -14,12 +14,14 @@ from rest_framework.response import Response
 from arena.actors import Actor, TeamPermission, needed_to_change, teams_of
 from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
-from arena.api.core.serializers import PatchSerializer, Text
+from arena.api.core.serializers import CONFIRM, PatchSerializer, Text, check_confirmed
 from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
 from arena.models.arenas import length_limit
 from arena.services.arenas import (
     create_team_arena,
+    delete_arena,
+    loss_of_arena,
     update_arena,
 )
 
@@ -194,7 +196,7 @@ class Arenas(ListEndpoint):
 
 class OneArena(ArenaEndpoint):
     tag = TAG
-    permissions = {"PATCH": TeamPermission.SUBMIT}
+    permissions = {"PATCH": TeamPermission.SUBMIT, "DELETE": TeamPermission.SUBMIT}
     has_match = True
 
     @operation("retrieve_arena", "Retrieve an arena", answer=ArenaShown, shown=SHOWN)
@@ -223,6 +225,22 @@ class OneArena(ArenaEndpoint):
             check_match(request, self._shown(arena))
             changed = update_arena(arena=arena, by=self.actor, **data)
         return Response(self._shown(changed))
+
+    @operation(
+        "delete_arena",
+        "Delete an arena with everything in it, for good",
+        answer=None,
+        shown=None,
+        status=204,
+        parameters=[CONFIRM],
+        description="Only owners who are signed in can do this; tokens cannot. Without `confirm`, "
+        "the answer says what would be lost.",
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        self.require(TeamPermission.MANAGE, self.arena.team_id)
+        check_confirmed(request, slug, loss_of_arena(self.arena))
+        delete_arena(arena=self.arena, by=self.actor)
+        return Response(status=204)
 
     def _shown(self, arena: Arena) -> Any:
         return ArenaShown(arena, context=self.get_serializer_context()).data

@@ -12,14 +12,26 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility, TeamPermission, can_change, can_enter, can_retire
+from arena.actors import (
+    FieldVisibility,
+    TeamPermission,
+    can_change,
+    can_delete,
+    can_enter,
+    can_retire,
+)
 from arena.api.arenas import find_submitting_team
 from arena.api.core.schema import operation
 from arena.api.core.serializers import MessagesField, PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.arenas import length_limit
-from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
+from arena.services.candidates import (
+    delete_candidate,
+    register_candidate,
+    retire_candidate,
+    revise_candidate,
+)
 
 TAG = "Candidates"
 CONFIGURATION = (
@@ -266,9 +278,26 @@ class Candidates(OfCandidates, ListEndpoint):
 
 
 class OneCandidate(OfCandidates):
+    permissions = {"DELETE": TeamPermission.SUBMIT}
+
     @operation("retrieve_candidate", "Retrieve a candidate", answer=CandidateShown, shown=SHOWN)
     def get(self, request: Request, slug: str, pk: int) -> Response:
         return self.shown(self.candidate)
+
+    @operation(
+        "delete_candidate",
+        "Delete one version of a candidate, for good",
+        answer=None,
+        shown=None,
+        status=204,
+        description="Its answers and the runs that generated them are deleted with it. A candidate "
+        "that somebody has voted on cannot be deleted; archive it. Only owners who are signed in "
+        "can delete; tokens cannot.",
+    )
+    def delete(self, request: Request, slug: str, pk: int) -> Response:
+        refuse_unless(self.actor, can_delete(self.actor, self.candidate))
+        delete_candidate(candidate=self.candidate, by=self.actor)
+        return Response(status=204)
 
 
 class Versions(OfCandidates, ListEndpoint):

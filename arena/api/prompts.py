@@ -42,7 +42,13 @@ from arena.formats import FORMATS
 from arena.models import Prompt, Response
 from arena.models.arenas import length_limit
 from arena.services import uploads
-from arena.services.prompts import bring_back_prompt, retire_prompt, revise_prompt, upsert_prompts
+from arena.services.prompts import (
+    bring_back_prompt,
+    delete_prompt,
+    retire_prompt,
+    revise_prompt,
+    upsert_prompts,
+)
 from arena.services.responses import upsert_responses
 from arena.validation import MOST_VARIABLES
 
@@ -226,7 +232,7 @@ class Prompts(OfPrompts, ListEndpoint):
 
 
 class OnePrompt(OfPrompts):
-    permissions = {"PATCH": TeamPermission.SUBMIT}
+    permissions = {"PATCH": TeamPermission.SUBMIT, "DELETE": TeamPermission.SUBMIT}
     has_match = True
 
     @operation("retrieve_prompt", "Retrieve a prompt by its id", answer=PromptShown, shown=SHOWN)
@@ -254,6 +260,20 @@ class OnePrompt(OfPrompts):
             self._change(prompt, changes)
             changed = self._find(external_id)
         return Answer(self._shown(changed))
+
+    @operation(
+        "delete_prompt",
+        "Delete a prompt, for good",
+        answer=None,
+        shown=None,
+        status=204,
+        description="The answers to it are deleted with it. A prompt that somebody has voted on "
+        "cannot be deleted; archive it. Only owners who are signed in can delete; tokens cannot.",
+    )
+    def delete(self, request: Request, slug: str, external_id: str) -> Answer:
+        self.require(TeamPermission.MANAGE, self.arena.team_id)
+        delete_prompt(prompt=self._find(external_id), by=self.actor)
+        return Answer(status=204)
 
     def _change(self, prompt: Prompt, changes: dict[str, Any]) -> None:
         retired = changes.pop("retired", None)

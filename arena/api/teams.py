@@ -9,11 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.actors import TeamPermission, teams_of
+from arena.api.core.errors import RefusedByService
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars
+from arena.api.core.serializers import CONFIRM, Dollars, check_confirmed
 from arena.api.core.views import ApiEndpoint, ListEndpoint
 from arena.models import Membership, Role, Team
 from arena.services.runs import committed_by
+from arena.services.teams import TeamError, delete_team, loss_of_team, reason_to_keep_team
 
 TEAM = {"slug": "search", "name": "Search", "role": "owner"}
 
@@ -104,6 +106,8 @@ class Teams(OfTeams, ListEndpoint):
 
 
 class OneTeam(OfTeams):
+    permissions = {"DELETE": TeamPermission.SUBMIT}
+
     @operation(
         "retrieve_team",
         "Retrieve one of your teams with its budget",
@@ -113,3 +117,22 @@ class OneTeam(OfTeams):
     def get(self, request: Request, slug: str) -> Response:
         team = get_object_or_404(self.teams(), slug=slug)
         return Response(TeamWithBudget(team, context=self.get_serializer_context()).data)
+
+    @operation(
+        "delete_team",
+        "Delete a team, for good",
+        answer=None,
+        shown=None,
+        status=204,
+        parameters=[CONFIRM],
+        description="Only owners who are signed in can do this; tokens cannot. A team with arenas, "
+        "or with candidates in arenas of other teams, cannot be deleted.",
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        team = get_object_or_404(self.teams(), slug=slug)
+        self.require(TeamPermission.MANAGE, team)
+        if reason := reason_to_keep_team(team):
+            raise RefusedByService(TeamError(reason))
+        check_confirmed(request, slug, loss_of_team(team))
+        delete_team(team=team, by=self.actor)
+        return Response(status=204)

@@ -293,6 +293,20 @@ def _first_error(invalid: ValidationError) -> ArenaError:
 # -- Deleting --------------------------------------------------------------------------------------
 
 
+def loss_of_arena(arena: Arena) -> str:
+    """Return a sentence about what is lost when the arena is deleted."""
+    votes, prompts = arena.votes.count(), arena.prompts.count()
+    return (
+        f"{arena} is deleted for good, with its {_number(prompts, 'prompt')}, "
+        f"{_number(arena.candidates.count(), 'candidate')}, their answers, the leaderboards, the "
+        f"log of votes and {_number(votes, 'vote')}. Export it first."
+    )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def delete_arena(*, arena: Arena, by: Actor) -> None:
     """Delete an arena with everything in it, a batch at a time.
 

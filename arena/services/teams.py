@@ -166,6 +166,11 @@ def delete_team(*, team: Team, by: Actor) -> None:
     log.info("%s deleted the team %s", by.name, locked.slug)
 
 
+def loss_of_team(team: Team) -> str:
+    """Return a sentence about what is lost when the team is deleted."""
+    return f"{team} is deleted for good, with its memberships, API tokens, webhooks and audit log."
+
+
 def reason_to_keep_team(team: Team) -> str:
     """Return a sentence about why the team cannot be deleted; '' if it can."""
     if names := list(team.arenas.order_by("name").values_list("name", flat=True)):

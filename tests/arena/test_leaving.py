@@ -21,6 +21,7 @@ from arena.services.prompts import PromptError, delete_prompt
 from arena.services.teams import TeamError, create_team, delete_team
 from arena.services.voting import give_reasons
 from ranking.models import Standing
+from tests.arena.rest import member_of, token_of
 from tests.factories import (
     PASSWORD,
     make_arena,
@@ -270,6 +271,46 @@ def test_arenas_and_teams_are_deleted_by_typing_their_address(client):
     client.post(reverse("delete_team", args=[team.slug]), {"slug": "x"})
     assert Team.objects.filter(pk=team.pk).exists()
     client.post(reverse("delete_team", args=[team.slug]), {"slug": team.slug})
+    assert not Team.objects.filter(pk=team.pk).exists()
+
+
+def test_owners_delete_by_the_api_what_nobody_voted_on(arena_with_votes):
+    team = make_team(name="Ours")
+    arena = arena_with_votes
+    arena.team = team
+    arena.save()
+    owner, voted = member_of(team, "owner"), arena.prompts.get(external_id="p0")
+    Prompt.objects.create(arena=arena, external_id="new", text="New?")
+    candidate = make_candidate(arena, "new", team=team)
+    base = f"arenas/{arena.slug}/"
+
+    for path in (f"prompts/{voted.external_id}/", f"candidates/{arena.candidates.first().pk}/"):
+        refused = owner.delete(base + path)
+        assert refused.status_code == 422
+        assert re.search(r"\d votes would be lost with this .* instead\.", refused.json()["detail"])
+    for path in ("prompts/new/", f"candidates/{candidate.pk}/"):
+        assert token_of(team).delete(base + path).status_code == 403
+        assert owner.delete(base + path).status_code == 204
+        assert owner.delete(base + path).status_code == 404
+
+
+def test_the_api_says_what_is_lost_before_it_deletes_an_arena_or_a_team(arena_with_votes):
+    team = make_team(name="Ours")
+    arena_with_votes.team = team
+    arena_with_votes.save()
+    owner = member_of(team, "owner")
+
+    kept = owner.delete(f"teams/{team.slug}/?confirm={team.slug}").json()["detail"]
+    lost = owner.delete("arenas/voted/").json()["detail"]
+    assert "still has arenas" in kept
+    assert "4 prompts, 3 candidates" in lost
+    assert "12 votes. Export it first." in lost
+    assert "?confirm=voted" in lost
+    assert owner.delete("arenas/voted/?confirm=other").status_code == 422
+    assert owner.delete("arenas/voted/?confirm=voted").status_code == 204
+    assert not Vote.objects.exists()
+    assert "its memberships, API tokens" in owner.delete(f"teams/{team.slug}/").json()["detail"]
+    assert owner.delete(f"teams/{team.slug}/?confirm={team.slug}").status_code == 204
     assert not Team.objects.filter(pk=team.pk).exists()
 
 

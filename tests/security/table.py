@@ -242,6 +242,7 @@ MEMBERS_ENTER = "401 403 403 201 201 201   403 201 403 201 403"
 MEMBERS_IN_VAIN = "401 403 403 422 422 422   403 422 403 422 403"
 OWNERS_ALONE = "401 403 403 403 200 200   403 403 403 403 403"
 TEAM_JUDGES = "401 403 403 200 200 200   403 403 200 200 403"
+OWNERS_IN_VAIN = OWNERS_ALONE.replace("200", "422")
 JUDGES_IN_VAIN = "401 403 403 422 422 422   403 403 422 422 403"
 TOKENS_RATER = "401 404 404 404 404 404   403 200 403 200 404"
 PROMPT, ANSWER = {"text": "New?"}, {"prompt_id": "p0", "text": "A"}
@@ -250,6 +251,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_me", "get"): Row(NAMED_READ, arena=""),
     ("api_teams", "get"): Row(NAMED_READ, arena=""),
     ("api_team", "get"): Row("401 404 200 200 200 200   200 403 403 200 404", arena=""),
+    ("api_team", "delete"): Row("401 404 403 403 422 422   403 403 403 403 404", arena=""),
     ("api_arenas", "get"): Row(ANYBODY_READS, arena=""),
     ("api_arenas", "post"): Row(
         "401 422 403 201 201 201   403 201 403 201 422",
@@ -258,6 +260,8 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("api_arena", "get"): Row(ANYBODY_READS),
     ("api_arena", "patch"): Row(OWNERS_ALONE, {"description": "New"}),
+    # Not without the slug again.
+    ("api_arena", "delete"): Row(OWNERS_IN_VAIN),
     ("api_prompts", "get"): Row(ANYBODY_READS),
     ("api_prompts", "post"): Row(MEMBERS_WRITE, {"prompts": [PROMPT]}),
     ("api_imports", "post"): Row(
@@ -265,9 +269,11 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("api_prompt", "get"): Row(ANYBODY_READS),
     ("api_prompt", "patch"): Row(MEMBERS_WRITE, {"retired": True}),
+    ("api_prompt", "delete"): Row(OWNERS_IN_VAIN),
     ("api_candidates", "get"): Row(ANYBODY_READS),
     ("api_candidates", "post"): Row(MEMBERS_ENTER, {"name": "new"}),
     ("api_candidate", "get"): Row(ANYBODY_READS),
+    ("api_candidate", "delete"): Row(OWNERS_IN_VAIN),
     ("api_versions", "get"): Row(ANYBODY_READS),
     ("api_versions", "post"): Row(MEMBERS_ENTER, {"notes": "new"}),
     ("api_retire_candidate", "post"): Row(MEMBERS_WRITE),

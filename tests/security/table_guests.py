@@ -91,6 +91,9 @@ GUESTS_ROWS: dict[tuple[str, str], GuestsRow] = {
     ),
     ("api_retire_candidate", "post"): GuestsRow(SENT_AWAY),
     ("api_candidate", "get"): GuestsRow(READ),
+    ("api_candidate", "delete"): GuestsRow(
+        "401 403 403 403 403 204   403   403 403 403 403 403   403"
+    ),
     ("api_versions", "get"): GuestsRow(READ),
     # A version that nothing was made with is changed in its place: no 201.
     ("api_versions", "post"): GuestsRow(ITS_OWN_ALONE),

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import (
@@ -138,6 +138,21 @@ def yes_or_no(request: Any, parameter: str) -> bool:
     if value not in YES_OR_NO:
         raise BadParameter(parameter, "Must be true or false.")
     return YES_OR_NO[value]
+
+
+CONFIRM = OpenApiParameter(
+    "confirm", str, description="The slug again; without it, nothing is deleted."
+)
+
+
+def check_confirmed(request: Any, slug: str, loss: str) -> None:
+    """Raise Unprocessable with what would be lost, unless the query has `confirm=slug`."""
+    check_names(request, [CONFIRM.name])
+    if request.query_params.get(CONFIRM.name) != slug:
+        raise Unprocessable(
+            f"Nothing was deleted. {loss} To delete it, repeat the request with ?confirm={slug}.",
+            [{"parameter": CONFIRM.name, "detail": f"Must be {slug}."}],
+        )
 
 
 # -- Requests --------------------------------------------------------------------------------------
