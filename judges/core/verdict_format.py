@@ -18,7 +18,7 @@ from judges.core.rubric import Rubric
 
 LETTERS = string.ascii_uppercase
 PAIRWISE = ("A", "B", "TIE")
-FEWEST_LISTED = 3
+FEWEST_LISTED = 2  # a labelled pair; lists in an arena have at least three
 LINE = (
     "First write your reasoning, briefly. Then end with one last line, alone, in exactly one of "
     "these forms:\n{lines}"

@@ -22,7 +22,6 @@ from judges.services.runs import JudgementRunHandler, add_judge, new_nonce, writ
 
 BATCH = 200
 LONE_ANSWER = (1,)
-LISTWISE = "A listwise judge needs at least three answers; labelled items have two at most."
 SINGLE = "This judge compares two answers; these labels are scores of single answers."
 NO_REFERENCE = "This rubric needs a reference answer, and none of these items has one."
 ALL_EXAMPLES = (
@@ -133,12 +132,10 @@ def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]
     """Leave out the items that this judge can't judge; raises JudgeError when none is left."""
     if not items:
         raise JudgeError(NO_ITEMS)
-    if spec.protocol == "listwise":
-        raise JudgeError(LISTWISE)
     usable = outside_examples(spec.examples, items)
     if not usable:
         raise JudgeError(ALL_EXAMPLES)
-    if spec.protocol == "pairwise":
+    if spec.protocol != "direct":  # a listwise judge puts the two in order
         usable = [item for item in usable if item.response_2 or item.trap]
     if not usable:
         raise JudgeError(SINGLE)

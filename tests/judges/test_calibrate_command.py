@@ -10,7 +10,7 @@ from django.core.management import CommandError
 
 from arena.calls.models import Call
 from arena.models import Arena, Run, Vote
-from judges.models import Calibration, Judge, Label, LabelSet
+from judges.models import Calibration, Judge, Judgement, Label, LabelSet
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, fails, nonce_of, prefers
 from tests.judges.helpers import (
@@ -250,10 +250,22 @@ def test_a_judge_that_cannot_read_these_labels_is_refused(tmp_path: Path) -> Non
     single = write_labels(tmp_path, [{"prompt": "Why?", "response": "So.", "score": 3}])
     with pytest.raises(CommandError, match="compares two answers"):
         calibrate("--labels", single)
+    with pytest.raises(CommandError, match="compares two answers"):
+        calibrate("--labels", single, judge="scripted@listwise")
     with pytest.raises(CommandError, match="needs a reference"):
         calibrate("--labels", labels(tmp_path), judge="scripted@pairwise-reference")
-    with pytest.raises(CommandError, match="listwise judge"):
-        calibrate("--labels", labels(tmp_path), judge="scripted@listwise")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_listwise_judge_puts_the_two_answers_of_a_label_in_order(tmp_path: Path) -> None:
+    calibrate("--labels", labels(tmp_path), judge="scripted@listwise")
+    calls = Call.objects.order_by("pk")
+    orders = [call.verdict["order"] for call in calls if call.verdict]
+    assert len(orders) > len(calls) / 2
+    assert all(sorted(place for group in order for place in group) == [0, 1] for order in orders)
+    decided = Judgement.objects.exclude(outcome="")
+    assert decided.exists()
+    assert Calibration.objects.get().report["n_items"] > 0
 
 
 def test_a_hidden_arena_is_not_there() -> None:

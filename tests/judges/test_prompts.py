@@ -212,7 +212,7 @@ def test_a_missing_note_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("slug", "shown"),
-    [("pairwise", 1), ("pairwise", 3), ("score-1-4", 2), ("listwise", 2), ("listwise", 27)],
+    [("pairwise", 1), ("pairwise", 3), ("score-1-4", 2), ("listwise", 1), ("listwise", 27)],
 )
 def test_another_number_of_answers_is_refused(slug: str, shown: int) -> None:
     with pytest.raises(MaterialError, match=f"cannot be shown {shown} answers at once"):

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
@@ -11,12 +12,12 @@ from django.utils import timezone
 
 from arena.models import Arena, Run, Vote
 from arena.services.runs import order_run
-from judges.models import Calibration, Epoch, JuryVerdict
+from judges.models import Calibration, Epoch, Judge, JuryVerdict
 from judges.services.calibration import measure_arena
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import JudgeError, register_jury
 from judges.services.trust import settle_trust
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_person, make_team
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
 from tests.judges.helpers import (
     epoch_of,
@@ -115,12 +116,33 @@ def test_a_weighted_jury_decides_where_each_member_is_good(arena: Arena) -> None
     assert report["on_all"]["value"] == 1
     settle_trust(epoch=jury, now=timezone.now())
     assert not any("member has changed" in reason for reason in report["trust"]["failed"])
+    assert_page_shows_weights(jury.judge, arena)
     # Weights belong to what a jury is.
     plain = register_jury(members=[epoch_of(name) for name in (CHATS, COUNTS, COPIES)])
     assert plain.judge.weights is None
     assert Epoch.objects.filter(judge__protocol="jury").count() == 2
     with pytest.raises(JudgeError, match="already judged"):
         weighted_run(arena)
+
+
+def assert_page_shows_weights(jury: Judge, arena: Arena) -> None:
+    """Each member with its weights and what they came from, for whoever may see the arena."""
+    assert jury.weights is not None
+    Arena.objects.update(visibility="public")
+    html = page_text(Client(), reverse("judge", args=[jury.pk]))
+    table = html.split('aria-label="Weights"')[1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + 3
+    for weight in jury.weights["general"].values():
+        assert f"{weight:.2f}".replace("-", "\N{MINUS SIGN}") in table
+    assert table.count("%") >= 3
+    Arena.objects.update(visibility="private", team=make_team())
+    staff = get_user_model().objects.create_superuser("root")
+    client = Client()
+    client.force_login(staff)
+    assert 'aria-label="Weights"' in page_text(client, reverse("judge", args=[jury.pk]))
+    answer = Client().get(reverse("judge", args=[jury.pk]))
+    assert 'aria-label="Weights"' not in answer.text
+    Arena.objects.filter(pk=arena.pk).update(visibility=arena.visibility, team=None)
 
 
 def check_page(arena: Arena, client: Client, staff: Client) -> None:
