@@ -71,6 +71,10 @@ def json_type(value: Any) -> str:
     return words.get(type(value), "a number" if isinstance(value, int | float) else "a text")
 
 
+def numbered(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def join_names(names: Iterable[str], most: int = 10) -> str:
     """List the first `most` names, and the number of the others."""
     names = list(names)

@@ -13,7 +13,14 @@ from arena.services.candidate_checks import DEFAULTS
 from arena.services.comparisons import order_people_run
 from arena.services.prompts import PromptError
 from arena.services.voting import undo_vote
-from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
+from tests.factories import (
+    make_arena,
+    make_candidate,
+    make_person,
+    make_team,
+    make_user,
+    make_vote,
+)
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -79,6 +86,53 @@ def test_a_vote_cannot_be_edited_or_deleted(admin_client, voted, what):
     url = reverse(names(Vote, what), args=[voted.pk])
     assert admin_client.post(url, {"post": "yes", "outcome": "right"}).status_code == 403
     assert Vote.objects.get().outcome == "left"
+
+
+def test_what_has_votes_is_kept_and_the_admin_says_why(admin_client, voted):
+    candidate, prompt = voted.comparison.left, voted.comparison.prompt
+    for row in (candidate, prompt):
+        url = reverse(names(type(row), "delete"), args=[row.pk])
+        for page in (admin_client.get(url), admin_client.post(url, follow=True)):
+            assert "1 vote would be lost with this" in page.text
+        assert type(row).objects.filter(pk=row.pk).exists()
+
+
+def test_the_admin_says_what_would_be_lost_and_then_deletes(admin_client, voted):
+    team = make_team(name="Ours")
+    arena = Arena.objects.get()
+    arena.team = team
+    arena.save()
+    unused = make_candidate(arena, "unused")
+    lost = {
+        unused: "unused is deleted for good, with 0 answers and 0 runs that generated them.",
+        arena: "4 prompts, 3 candidates, their answers, the leaderboards, the log of votes and 1",
+        team: "with its memberships, API tokens, webhooks and audit log.",
+    }
+    url = reverse("admin:arena_team_delete", args=[team.pk])
+    assert "still has arenas" in admin_client.get(url).text
+    for row, sentence in lost.items():
+        url = reverse(names(type(row), "delete"), args=[row.pk])
+        assert sentence in admin_client.get(url).text
+        admin_client.post(url)
+        assert not type(row).objects.filter(pk=row.pk).exists()
+
+
+def test_the_only_administrator_and_only_owners_are_kept(admin_client, admin_user):
+    owner = make_user("ann")
+    make_team(owner, name="Ours")
+    reasons = {admin_user: "user admin is the only administrator", owner: "user ann is the only o"}
+    for user, why in reasons.items():
+        url = reverse("admin:auth_user_delete", args=[user.pk])
+        for page in (admin_client.get(url), admin_client.post(url, follow=True)):
+            assert why in page.text
+        assert get_user_model().objects.filter(pk=user.pk).exists()
+
+
+def test_staff_without_the_right_delete_nothing(client, voted):
+    client.force_login(make_user("helper", is_staff=True))
+    for row in (voted.comparison.left, voted.comparison.prompt, voted.arena):
+        url = reverse(names(type(row), "delete"), args=[row.pk])
+        assert client.post(url).status_code == 403
 
 
 def test_a_candidate_with_votes_keeps_its_name(admin_client, voted):

@@ -1,11 +1,19 @@
 """Base classes of the admin: read-only, never deleted, or written through the services."""
 
+from abc import abstractmethod
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_protect
 
+from arena.actors import Actor, actor_of
 from arena.errors import ServiceError
 
 
@@ -43,3 +51,60 @@ class ThroughServices(NeverDeleted):
         except ServiceError as error:
             messages.error(request, error.message)
             return HttpResponseRedirect(request.get_full_path())
+
+
+class DeletedInWords(admin.ModelAdmin):
+    """Rows deleted by a service: the page says what would be lost, or why that cannot be."""
+
+    @abstractmethod
+    def reason_to_keep(self, obj: Any) -> str:
+        """Return a sentence about why the row cannot be deleted; '' if it can."""
+
+    @abstractmethod
+    def loss(self, obj: Any) -> str:
+        """Return a sentence about what is lost with the row."""
+
+    @abstractmethod
+    def delete(self, obj: Any, by: Actor) -> None:
+        """Delete the row; raises ServiceError."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Several rows are not deleted at once: each has its own sentence."""
+        actions: dict[str, Any] = super().get_actions(request)
+        return {name: action for name, action in actions.items() if name != "delete_selected"}
+
+    @method_decorator(csrf_protect)
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            raise Http404
+        if not self.has_delete_permission(request, obj):
+            raise PermissionDenied
+        if request.method == "POST":
+            return self._delete(request, obj)
+        name = self.opts.verbose_name
+        context = self.admin_site.each_context(request) | {
+            "title": f"Delete {name}",
+            "object": obj,
+            "opts": self.opts,
+            "reason": self.reason_to_keep(obj),
+            "loss": self.loss(obj),
+        }
+        return TemplateResponse(request, "admin/delete_in_words.html", context)
+
+    def _delete(self, request: HttpRequest, obj: Model) -> HttpResponse:
+        name, this = str(obj), type(obj)._default_manager.filter(pk=obj.pk)
+        before = list(this)
+        try:
+            self.delete(obj, actor_of(request))
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", obj.pk)
+        self.log_deletions(request, before)  # type: ignore[arg-type]  # any iterable will do
+        messages.success(request, f"{name} has been deleted.")
+        return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")

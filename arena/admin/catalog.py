@@ -10,8 +10,8 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils import timezone
 
-from arena.actors import actor_of
-from arena.admin.base import NeverDeleted, ReadOnly, ThroughServices
+from arena.actors import Actor, actor_of
+from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.models import (
@@ -37,7 +37,7 @@ from arena.models import (
     Vote,
 )
 from arena.services import audit, comparisons, runs, voting
-from arena.services.arenas import update_arena
+from arena.services.arenas import delete_arena, loss_of_arena, update_arena
 from arena.services.candidate_checks import (
     DEFAULTS,
     CandidateError,
@@ -46,7 +46,10 @@ from arena.services.candidate_checks import (
     clean_fields,
 )
 from arena.services.candidates import (
+    delete_candidate,
     is_in_use,
+    loss_of_candidate,
+    reason_to_keep_candidate,
     register_candidate,
     retire_candidate,
     revise_candidate,
@@ -58,7 +61,10 @@ from arena.services.prompts import (
     bring_back_prompt,
     check_is_unique,
     clean_changes,
+    delete_prompt,
+    loss_of_prompt,
     prompts_in_use,
+    reason_to_keep_prompt,
     retire_prompt,
     revise_prompt,
 )
@@ -118,7 +124,7 @@ class CandidateAdminForm(ModelForm):
 
 
 @admin.register(Candidate)
-class CandidateAdmin(ThroughServices):
+class CandidateAdmin(DeletedInWords, ThroughServices):
     form = CandidateAdminForm
     list_display = ["name", "version", "arena", "model", "variant", "retired_at"]
     list_filter = ["arena"]
@@ -148,6 +154,15 @@ class CandidateAdmin(ThroughServices):
         for candidate in queryset:
             retire_candidate(candidate=candidate, by=actor_of(request), now=timezone.now())
         messages.success(request, "Archived. Raters no longer see them; their votes still count.")
+
+    def reason_to_keep(self, obj: Candidate) -> str:
+        return reason_to_keep_candidate(obj)
+
+    def loss(self, obj: Candidate) -> str:
+        return loss_of_candidate(obj)
+
+    def delete(self, obj: Candidate, by: Actor) -> None:
+        delete_candidate(candidate=obj, by=by)
 
 
 # -- Prompts ---------------------------------------------------------------------------------------
@@ -190,7 +205,7 @@ class PromptAdminForm(ModelForm):
 
 
 @admin.register(Prompt)
-class PromptAdmin(ThroughServices):
+class PromptAdmin(DeletedInWords, ThroughServices):
     form = PromptAdminForm
     list_display = ["external_id", "arena", "category", "retired_at"]
     list_filter = ["arena"]
@@ -225,12 +240,21 @@ class PromptAdmin(ThroughServices):
             bring_back_prompt(prompt=prompt, by=actor_of(request))
         messages.success(request, "Restored. Raters see them again.")
 
+    def reason_to_keep(self, obj: Prompt) -> str:
+        return reason_to_keep_prompt(obj)
+
+    def loss(self, obj: Prompt) -> str:
+        return loss_of_prompt(obj)
+
+    def delete(self, obj: Prompt, by: Actor) -> None:
+        delete_prompt(prompt=obj, by=by)
+
 
 # -- Arenas ----------------------------------------------------------------------------------------
 
 
 @admin.register(Arena)
-class ArenaAdmin(ThroughServices):
+class ArenaAdmin(DeletedInWords, ThroughServices):
     list_display = ["name", "slug", "question", "team", "visibility", "voters", "created_at"]
     search_fields = ["name", "slug"]
     actions = ["order_votes"]
@@ -264,6 +288,15 @@ class ArenaAdmin(ThroughServices):
                 messages.error(request, f"{arena}: {' '.join(error.messages)}")
             else:
                 messages.success(request, f"{arena}: {run.votes_wanted} votes requested.")
+
+    def reason_to_keep(self, obj: Arena) -> str:
+        return ""
+
+    def loss(self, obj: Arena) -> str:
+        return loss_of_arena(obj)
+
+    def delete(self, obj: Arena, by: Actor) -> None:
+        delete_arena(arena=obj, by=by)
 
 
 # -- Votes and raters ------------------------------------------------------------------------------

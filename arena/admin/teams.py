@@ -8,12 +8,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from arena.actors import Actor
-from arena.admin.base import NeverDeleted, ReadOnly
+from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly
 from arena.calls.money import dollars
 from arena.models import (
     ApiToken,
@@ -26,8 +28,16 @@ from arena.models import (
     Team,
     Webhook,
 )
+from arena.services.accounts import AccountError, close_account, loss_of_account, reason_to_stay
 from arena.services.runs import committed_by
-from arena.services.teams import revoke_invitation, revoke_token, set_budget
+from arena.services.teams import (
+    delete_team,
+    loss_of_team,
+    reason_to_keep_team,
+    revoke_invitation,
+    revoke_token,
+    set_budget,
+)
 from arena.validation import MOST, in_dollars, nano_dollars
 
 
@@ -46,7 +56,7 @@ class BudgetForm(forms.ModelForm):
 
 
 @admin.register(Team)
-class TeamAdmin(NeverDeleted):
+class TeamAdmin(DeletedInWords, NeverDeleted):
     form = BudgetForm
     list_display = ["name", "slug", "budget_shown", "spent", "created_at"]
     search_fields = ["name", "slug"]
@@ -67,6 +77,34 @@ class TeamAdmin(NeverDeleted):
     @admin.display(description="spent or reserved by active runs")
     def spent(self, obj: Team) -> str:
         return dollars(committed_by(obj))
+
+    def reason_to_keep(self, obj: Team) -> str:
+        return reason_to_keep_team(obj)
+
+    def loss(self, obj: Team) -> str:
+        return loss_of_team(obj)
+
+    def delete(self, obj: Team, by: Actor) -> None:
+        delete_team(team=obj, by=by)
+
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class AccountAdmin(DeletedInWords, UserAdmin):
+    """Accounts are closed as people close their own: votes stay, under a pseudonym."""
+
+    def reason_to_keep(self, obj: User) -> str:
+        return reason_to_stay(obj, f"The user {obj} is")
+
+    def loss(self, obj: User) -> str:
+        return loss_of_account(obj)
+
+    def delete(self, obj: User, by: Actor) -> None:
+        if reason := self.reason_to_keep(obj):
+            raise AccountError(reason)
+        close_account(user=obj, now=timezone.now())
 
 
 @admin.register(Membership)

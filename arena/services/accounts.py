@@ -31,7 +31,7 @@ from arena.models import (
 )
 from arena.services.teams import revoke_invitations_of
 from arena.signals import announce, votes_changed
-from arena.validation import join_names
+from arena.validation import join_names, numbered
 
 # Audit entries whose subject is a member's name.
 ABOUT_MEMBERS = ("changed a role", "removed a member", "left the team")
@@ -73,20 +73,29 @@ def close_account(*, user: User, now: datetime) -> None:
     user.delete()
 
 
-def reason_to_stay(user: User) -> str:
+def reason_to_stay(user: User, who: str = "You are") -> str:
     """Return a sentence about what must happen before the account can be closed; '' if nothing."""
     others = Membership.objects.filter(team=OuterRef("pk"), role=Role.OWNER).exclude(user=user)
     owned = Team.objects.filter(memberships__user=user, memberships__role=Role.OWNER)
     alone = list(owned.filter(~Exists(others)).order_by("name").values_list("name", flat=True))
     if alone:
         return (
-            f"You are the only owner of {join_names(alone)}. Make another member an owner, or "
-            "delete the team, then close your account."
+            f"{who} the only owner of {join_names(alone)}. Make another member an owner, or "
+            "delete the team, then close the account."
         )
     admins = User.objects.filter(is_superuser=True, is_active=True)
     if user.is_superuser and not admins.exclude(pk=user.pk).exists():
-        return "You are the only administrator of this site. Appoint another one first."
+        return f"{who} the only administrator of this site. Appoint another one first."
     return ""
+
+
+def loss_of_account(user: User) -> str:
+    """Return a sentence about what is lost when the account is closed."""
+    return (
+        f"The account of {user} is deleted for good, with its email address, memberships and "
+        f"comments. {numbered(Vote.objects.filter(rater__user=user).count(), 'vote')} of theirs "
+        "and what they made for teams stay, under a pseudonym."
+    )
 
 
 def forget_rater(*, rater: Rater, now: datetime) -> int:

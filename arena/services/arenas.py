@@ -30,7 +30,7 @@ from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
 from arena.services.voting import apply_rules
 from arena.signals import announce, arena_created
-from arena.validation import InputError
+from arena.validation import InputError, numbered
 
 LONGEST_SLUG = 60
 # The settings that decide which votes count.
@@ -297,14 +297,10 @@ def loss_of_arena(arena: Arena) -> str:
     """Return a sentence about what is lost when the arena is deleted."""
     votes, prompts = arena.votes.count(), arena.prompts.count()
     return (
-        f"{arena} is deleted for good, with its {_number(prompts, 'prompt')}, "
-        f"{_number(arena.candidates.count(), 'candidate')}, their answers, the leaderboards, the "
-        f"log of votes and {_number(votes, 'vote')}. Export it first."
+        f"{arena} is deleted for good, with {numbered(prompts, 'prompt')}, "
+        f"{numbered(arena.candidates.count(), 'candidate')}, their answers, the leaderboards, the "
+        f"log of votes and {numbered(votes, 'vote')}. Export it first."
     )
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def delete_arena(*, arena: Arena, by: Actor) -> None:

@@ -37,6 +37,7 @@ from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.runs import cancel_run, deduct_spent
 from arena.signals import announce, votes_changed
+from arena.validation import numbered
 
 MAX_CANDIDATES = 200
 PRIVACY_REQUIRED = (
@@ -293,14 +294,29 @@ def delete_candidate(*, candidate: Candidate, by: Actor) -> None:
     current = locked.filter(pk=candidate.pk).first()
     if current is None:
         return
-    compared = Comparison.objects.filter(Q(left=current) | Q(right=current))
-    if reason := reason_to_keep(arena, compared, "candidate"):
+    if reason := reason_to_keep_candidate(current):
         raise CandidateError(reason)
     _record(current, by, "deleted a candidate")
     deduct_spent(runs=Run.objects.filter(candidate=current))
     current.delete()
     sync_pairs(arena=arena)
     announce(votes_changed, arena_id=arena.pk, reason="deleted")
+
+
+@transaction.atomic
+def reason_to_keep_candidate(candidate: Candidate) -> str:
+    """Return a sentence about why the candidate cannot be deleted; '' if it can."""
+    compared = Comparison.objects.filter(Q(left=candidate) | Q(right=candidate))
+    return reason_to_keep(candidate.arena, compared, "candidate")
+
+
+def loss_of_candidate(candidate: Candidate) -> str:
+    """Return a sentence about what is lost when the candidate is deleted."""
+    answers = numbered(candidate.responses.count(), "answer")
+    runs = numbered(candidate.runs.count(), "run")
+    return (
+        f"{candidate.own_name} is deleted for good, with {answers} and {runs} that generated them."
+    )
 
 
 def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:

@@ -12,6 +12,7 @@ from arena.models import Arena, Candidate, Comparison, Pair, Rater, Response, Vo
 from arena.models.arenas import CatalogQuerySet
 from arena.services.locks import lock_arena
 from arena.signals import announce, answers_changed
+from arena.validation import numbered
 
 BATCH = 1000
 draw = random.SystemRandom()
@@ -55,7 +56,7 @@ def reason_to_keep(arena: Arena, comparisons: QuerySet[Comparison], what: str) -
     ids = list(comparisons.select_for_update(of=("self",)).values_list("pk", flat=True))
     if votes := Vote.objects.filter(comparison__in=comparisons).count():
         return (
-            f"{votes:,} vote{'' if votes == 1 else 's'} would be lost with this {what}, and with "
+            f"{numbered(votes, 'vote')} would be lost with this {what}, and with "
             f"them what leaderboards and the log of votes stand on. Archive the {what} instead."
         )
     if ids and comparisons.exclude(rater__kind=Rater.Kind.PERSON).exists():

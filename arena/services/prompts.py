@@ -27,6 +27,7 @@ from arena.services.responses import UploadReport
 from arena.signals import announce, votes_changed
 from arena.validation import (
     InputError,
+    numbered,
     quoted,
 )
 
@@ -394,13 +395,23 @@ def delete_prompt(*, prompt: Prompt, by: Actor) -> None:
     locked = Prompt.objects.select_for_update().filter(pk=prompt.pk).first()
     if locked is None:
         return
-    compared = Comparison.objects.filter(prompt=locked)
-    if reason := reason_to_keep(arena, compared, "prompt"):
+    if reason := reason_to_keep_prompt(locked):
         raise PromptError(reason)
     _record(locked, by, "deleted a prompt")
     locked.delete()
     sync_pairs(arena=arena)
     announce(votes_changed, arena_id=arena.pk, reason="deleted")
+
+
+@transaction.atomic
+def reason_to_keep_prompt(prompt: Prompt) -> str:
+    """Return a sentence about why the prompt cannot be deleted; '' if it can."""
+    return reason_to_keep(prompt.arena, Comparison.objects.filter(prompt=prompt), "prompt")
+
+
+def loss_of_prompt(prompt: Prompt) -> str:
+    """Return a sentence about what is lost when the prompt is deleted."""
+    return f"{prompt} is deleted for good, with {numbered(prompt.responses.count(), 'answer')}."
 
 
 def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:
