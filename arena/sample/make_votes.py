@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SEED = "ringside sample 2"
-VOTES_PER_PAIR = 72
+VOTES_PER_PAIR = 80
 RATERS_INVENTED = 40
 SHARE_EXPLAINED = 0.4
 JURY = "scripted-sample-jury"
@@ -57,6 +57,22 @@ QUALITY: dict[str, tuple[float, ...]] = {
     "patch-window": (5.8, 6.8, 6.8, 1.8, 7.2, 6.8, 3.4, 3.4),
     "office-move": (3.4, 5.6, 6.8, 1.8, 7.2, 6.8, 2.4, 3.2),
     "trade-fair": (5.4, 6.6, 6.2, 2.0, 7.0, 6.2, 2.4, 3.8),
+    "lost-parcel": (4.8, 6.6, 6.6, 7.0, 6.2, 7.2, 1.8, 2.4),
+    "status-page": (6.0, 6.8, 5.6, 1.6, 6.8, 6.4, 2.0, 2.4),
+    "renewal-refund": (4.2, 6.6, 6.8, 6.6, 6.0, 7.2, 2.6, 3.0),
+    "reply-in-german": (3.4, 6.6, 5.6, 2.0, 6.6, 6.8, 3.0, 2.8),
+    "job-advert": (5.6, 6.2, 4.4, 7.0, 6.6, 6.2, 2.4, 2.2),
+    "error-text": (5.8, 7.0, 5.4, 4.2, 6.2, 6.6, 3.2, 3.4),
+    "condolence-card": (4.6, 5.4, 4.8, 7.2, 6.4, 6.4, 1.2, 1.6),
+    "proofread": (3.8, 7.0, 6.6, 2.4, 6.6, 7.0, 2.6, 4.4),
+    "wrong-branch": (2.6, 6.8, 7.0, 1.6, 7.0, 7.0, 1.4, 5.0),
+    "lookup-formula": (3.0, 6.6, 6.6, 5.6, 7.0, 7.2, 1.6, 4.6),
+    "satisfaction-rise": (5.4, 6.6, 6.4, 1.6, 5.8, 7.2, 1.8, 3.8),
+    "failing-clients": (3.4, 7.0, 6.8, 4.4, 6.8, 7.0, 1.6, 4.6),
+    "phone-rota": (6.0, 6.4, 6.8, 1.8, 6.8, 7.0, 2.2, 4.0),
+    "train-or-car": (5.6, 6.2, 6.6, 2.0, 6.8, 7.0, 1.8, 3.0),
+    "chilli-for-twenty": (5.8, 6.6, 6.8, 6.8, 6.8, 6.4, 4.4, 3.4),
+    "brochure-dates": (5.8, 6.6, 7.0, 1.8, 6.8, 7.0, 1.6, 3.6),
 }
 # What raters' tastes are about: short answers, warm ones, and lists, tables and steps.
 TASTES: dict[str, tuple[float, ...]] = {

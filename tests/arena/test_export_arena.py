@@ -186,7 +186,7 @@ def test_the_copy_of_the_sample_has_the_same_boards(tmp_path):
     load("copy", tmp_path / "out.zip")
     copy = Arena.objects.get(slug="copy")
     call_command("refresh_boards", "copy")
-    assert copy.votes.count() == original.votes.count() > 2016
+    assert copy.votes.count() == original.votes.count() > 2240
     boards = boards_of(copy)
     assert len(boards) > 3
     assert boards == boards_of(original)

@@ -58,13 +58,13 @@ def test_every_candidate_answers_every_prompt_once():
     answered = Counter((row["candidate"], row["prompt"]) for row in read("responses"))
     wanted = {(c["name"], p["id"]) for c in read("candidates") for p in read("prompts")}
     assert set(answered) == wanted
-    assert len(wanted) == 24 * 8
+    assert len(wanted) == 40 * 8
     assert set(answered.values()) == {1}
 
 
 def test_prompts_are_spread_over_their_categories():
     per_category = Counter(row["category"] for row in read("prompts"))
-    assert per_category == dict.fromkeys(["support", "writing", "data and code", "planning"], 6)
+    assert per_category == dict.fromkeys(["support", "writing", "data and code", "planning"], 10)
 
 
 def test_variants_share_a_model_and_differ_in_what_they_send():
@@ -78,8 +78,8 @@ def test_variants_share_a_model_and_differ_in_what_they_send():
 def test_answers_are_of_readable_length_and_all_different():
     texts = [row["text"] for row in read("responses")]
     assert all(len(text.split()) <= 350 for text in texts)
-    assert sum(len(text.split()) >= 40 for text in texts) >= 120
-    assert len(set(texts)) == 24 * 8
+    assert sum(len(text.split()) >= 40 for text in texts) >= 190
+    assert len(set(texts)) == 40 * 8
 
 
 def test_no_answer_gives_its_candidate_away():
@@ -117,8 +117,8 @@ def test_the_script_judges_exactly_the_answers_there_are():
 def test_votes_reach_every_prompt_every_rater_and_every_pair():
     votes = read("votes")
     per_pair = Counter(frozenset((vote["a"], vote["b"])) for vote in votes)
-    assert len(votes) == 2016
-    assert per_pair == {frozenset(p): 72 for p in combinations(make_votes.CANDIDATES, 2)}
+    assert len(votes) == 2240
+    assert per_pair == {frozenset(p): 80 for p in combinations(make_votes.CANDIDATES, 2)}
     assert {vote["prompt"] for vote in votes} == set(make_votes.QUALITY)
     assert len({vote["rater"] for vote in votes}) == 40
     assert {vote["kind"] for vote in votes} == {"person"}
@@ -161,7 +161,7 @@ def test_better_answers_win_more_often_than_not():
 def test_the_jury_is_one_and_says_that_it_is_a_script():
     votes = read("jury_votes")
     assert {(vote["rater"], vote["kind"]) for vote in votes} == {("scripted-sample-jury", "jury")}
-    assert len(votes) == 28 * 12
+    assert len(votes) == 28 * 20
 
 
 def test_reasons_are_offered_by_the_arena_and_given_by_some():
@@ -181,15 +181,15 @@ def test_loading_it_fills_every_view_in_time(no_doorbell):
     seconds = time.perf_counter() - start
     arena = Arena.objects.get(slug="sample")
     assert arena.is_sample
-    assert arena.votes.of_people().count() == 2016
-    assert arena.votes.count() == 2016 + 336
+    assert arena.votes.of_people().count() == 2240
+    assert arena.votes.count() == 2240 + 560
     assert Reason.objects.filter(vote__arena=arena).count() >= 500
     assert not Response.objects.filter(cost=None).exists()
     assert not Response.objects.filter(seconds=None).exists()
     assert seconds < 10
     before = Reason.objects.count()
     call_command("load_sample", quiet=True)
-    assert (Reason.objects.count(), arena.votes.count()) == (before, 2016 + 336)
+    assert (Reason.objects.count(), arena.votes.count()) == (before, 2240 + 560)
 
 
 def test_readme_and_script_say_the_votes_are_nobodys_opinion():
