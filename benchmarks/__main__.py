@@ -7,7 +7,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 
-from benchmarks.services import model_endpoint, own_redis
+from benchmarks.services import model_endpoints, own_redis
 from benchmarks.serving import REPOSITORY, fresh_database
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
@@ -77,7 +77,7 @@ def boards() -> int:
 
 def judging() -> int:
     """Measure judging with a broker and a model server of its own."""
-    with own_redis() as broker, model_endpoint() as endpoints:
+    with own_redis() as broker, model_endpoints() as endpoints:
         return on_fresh_database(
             "measure_judging",
             CELERY_BROKER_URL=broker,

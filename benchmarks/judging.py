@@ -23,10 +23,10 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Comparison, Prompt, Response, Run
 from arena.services.arenas import create_arena
 from arena.services.pairs import sync_pairs
-from arena.services.runs import order_run
+from arena.services.runs import cancel_run, order_run
 from arena.tasks import wake_workers
 from benchmarks.results import Line, machine, targets
-from benchmarks.services import LATENCY, MODEL
+from benchmarks.services import LATENCY, MODEL, SLOW, WAITING
 from benchmarks.serving import PATIENCE, REPOSITORY
 from benchmarks.tasks import ask
 from judges.services.planning import OrderOptions, prepare_order
@@ -36,6 +36,7 @@ THREADS = 32
 CANDIDATES = 5
 PAIRS = CANDIDATES * (CANDIDATES - 1) // 2
 MOST_ALONE, MOST_TOGETHER = 1.35, 1.6
+LEAST_BESIDE = 0.9
 CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
 
 
@@ -127,13 +128,18 @@ def make_arena(name: str, comparisons: int) -> Arena:
     return arena
 
 
-def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
-    """Order a run in an arena of its own, queue its calls, and wait until it is done."""
+def order(name: str, comparisons: int, endpoint: str = "local") -> Run:
+    """Order a run in an arena of its own."""
     arena = make_arena(name, comparisons)
     wanted = OrderOptions(comparisons // PAIRS, "all")
-    specs = [spec_named(f"local:{MODEL}")]
-    order = prepare_order(arena=arena, specs=specs, options=wanted)
-    run = order_run(order=order, cap=10**12, now=timezone.now())
+    specs = [spec_named(f"{endpoint}:{MODEL}")]
+    prepared = prepare_order(arena=arena, specs=specs, options=wanted)
+    return order_run(order=prepared, cap=10**12, now=timezone.now())
+
+
+def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
+    """Order a run, queue its calls, and wait until it is done."""
+    run = order(name, comparisons)
     began, cpu = time.monotonic(), workers.cpu()
     wake_workers()
     wait_for(lambda: Run.objects.get(pk=run.pk).state != Run.State.OPEN, patience=600)
@@ -162,13 +168,24 @@ def bare(calls: int, workers: Workers) -> Took:
     return Took(calls, 1, time.monotonic() - began, workers.cpu() - cpu)
 
 
+def judge_beside(name: str, comparisons: int, workers: Workers) -> Took:
+    """Judge while a model that hardly answers is asked as much as it may be."""
+    slow = order(f"{name}-slow", PAIRS, "slow")
+    wake_workers()
+    wait_for(lambda: slow.calls.filter(state="running").count() == WAITING)
+    took = judge(name, comparisons, workers, 1)
+    cancel_run(run_id=slow.pk, now=timezone.now())
+    return took
+
+
 def measure(comparisons: int) -> dict[str, Took]:
-    """Measure one worker, then bare Celery in the same worker, then two workers."""
+    """Measure one worker, bare Celery in it, the worker beside a slow model, then two workers."""
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.add()
         judge("warm-up", PAIRS * 4, workers, 1)
         found = {"one": judge("one", comparisons, workers, 1)}
         found["bare"] = bare(comparisons, workers)
+        found["beside"] = judge_beside("beside", comparisons, workers)
         workers.add()
         judge("warm-up-two", PAIRS * 8, workers, 2)
         return found | {"two": judge("two", comparisons, workers, 2)}
@@ -180,9 +197,16 @@ def measure(comparisons: int) -> dict[str, Took]:
 def lines(found: dict[str, Took]) -> list[Line]:
     """The targets."""
     one, two = found["one"], found["two"]
+    speed = one.seconds / found["beside"].seconds
     return [
         _line(f"{one.calls:,} calls by one worker of {THREADS} threads", one, MOST_ALONE),
         _line(f"{two.calls:,} calls by two workers of {THREADS} threads", two, MOST_TOGETHER),
+        Line(
+            f"Speed of a run while {WAITING} calls of {SLOW:g} s wait for another model",
+            f"at least {LEAST_BESIDE:.0%}",
+            f"{speed:.0%}",
+            speed >= LEAST_BESIDE,
+        ),
     ]
 
 
@@ -196,6 +220,7 @@ def table(found: dict[str, Took]) -> str:
     """The section of RESULTS.md."""
     names = {
         "one": "A run by one worker",
+        "beside": f"The same beside {WAITING} calls that wait for a slow model",
         "bare": "The same requests by one worker, in tasks that only call (Celery, the SDK)",
         "two": "A run by two workers",
     }

@@ -13,6 +13,8 @@ from benchmarks.serving import PATIENCE, REPOSITORY
 
 MODEL = "judge-7b-2024-07-01"
 LATENCY = 0.5
+SLOW = 60.0
+WAITING = 8  # calls that the slow model is asked at once
 
 
 def free_port() -> int:
@@ -66,20 +68,31 @@ def own_redis() -> Iterator[str]:
 
 
 @contextmanager
-def model_endpoint() -> Iterator[str]:
-    """Run a model server in its own process; yield MODEL_ENDPOINTS that name it `local`."""
-    command = [sys.executable, "-m", "benchmarks.model_server", str(LATENCY)]
+def model_server(seconds: float) -> Iterator[str]:
+    """Run a model that takes `seconds` to answer in its own process; yield its base URL."""
+    command = [sys.executable, "-m", "benchmarks.model_server", str(seconds)]
     process = subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        price = {MODEL: {"input": 0.15, "output": 0.6}}
-        url = process.stdout.readline().strip()
-        local = {"provider": "openai", "base_url": url, "prices": price, "concurrency": 32}
-        yield json.dumps({"local": local})
+        yield process.stdout.readline().strip()
     finally:
         process.stdin.close()
         process.stdout.close()
         process.wait(PATIENCE)
+
+
+@contextmanager
+def model_endpoints() -> Iterator[str]:
+    """Yield MODEL_ENDPOINTS that name two models: `local`, and `slow`, which hardly answers."""
+    with model_server(LATENCY) as local, model_server(SLOW) as slow:
+        price = {MODEL: {"input": 0.15, "output": 0.6}}
+        shared = {"provider": "openai", "prices": price}
+        yield json.dumps(
+            {
+                "local": shared | {"base_url": local, "concurrency": 32},
+                "slow": shared | {"base_url": slow, "concurrency": WAITING, "timeout": 2 * SLOW},
+            }
+        )
