@@ -10,12 +10,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from django.contrib.auth import get_user_model
+from django.test import Client
 from django.utils import timezone
 
-from arena.management.commands.up import describe_sign_in
+from arena.management.commands.up import describe_sign_in, invite_first_administrator
+from tests.environment import REPOSITORY
 from tests.ops.running import Up, eventually, is_alive, manage, up
 
 pytestmark = [
@@ -117,6 +121,55 @@ def test_an_administrator_of_the_operator_keeps_the_password() -> None:
     users.create_superuser(username="root", email="root@example.org", password="their own")
     assert describe_sign_in() == "sign in as root"
     assert users.get().check_password("their own")
+
+
+@pytest.mark.django_db
+def test_the_first_administrator_of_a_public_site_gets_a_link_that_works_once(
+    client: Client,
+) -> None:
+    link = first_link()
+    assert first_link() != link
+    assert "has expired or has already been used" in client.get(link, follow=True).text
+    link = first_link()
+    page = client.get(link, follow=True)
+    chosen = {"password1": "river-stone-42"}
+    client.post(page.redirect_chain[-1][0], chosen)
+
+    assert client.login(username="admin", password="river-stone-42")
+    assert client.get("/operators/").status_code == 200
+    assert "has expired or has already been used" in Client().get(link, follow=True).text
+    assert invite_first_administrator() == ""
+
+
+@pytest.mark.django_db
+def test_the_link_expires(client: Client, settings: Any) -> None:
+    link = first_link()
+    settings.PASSWORD_RESET_TIMEOUT = -1
+    assert "has expired or has already been used" in client.get(link, follow=True).text
+
+
+@pytest.mark.django_db
+def test_a_site_with_an_administrator_prints_no_link() -> None:
+    users = get_user_model().objects
+    users.create_superuser(username="root", email="root@example.org", password="their own")
+    assert invite_first_administrator() == ""
+    assert users.get().check_password("their own")
+
+
+def first_link() -> str:
+    found = re.search(r"for admin: http://[^/]+(/password/new/\S+)", invite_first_administrator())
+    assert found is not None
+    return found[1]
+
+
+def test_compose_prepares_the_database_and_its_log_has_the_link(tmp_path: Path) -> None:
+    compose = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())
+    python, _, *arguments = compose["services"]["migrate"]["command"]
+    assert python == "python"
+    first, second = (manage(*arguments, home=tmp_path) for _ in range(2))
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert "/password/new/" in first.stdout
+    assert "/password/new/" in second.stdout
 
 
 @pytest.mark.services

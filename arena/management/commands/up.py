@@ -7,13 +7,16 @@ import socket
 import sys
 from typing import IO, Any, NoReturn
 
+from allauth.account.forms import default_token_generator
+from allauth.account.utils import user_pk_to_url_str
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error
 
 from arena import supervisor
+from arena.accounts.adapters import Accounts
 from arena.conf import local_url
 from arena.models import Arena
 
@@ -23,7 +26,18 @@ ADMIN = "admin"
 class Command(BaseCommand):
     help = "Run web server, worker and beat on this machine. Ctrl-C stops all of them."
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--prepare",
+            action="store_true",
+            help="only migrate the database, and print a link for the first administrator",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["prepare"]:
+            call_command("migrate", interactive=False)
+            self.stdout.write(invite_first_administrator())
+            return
         try:
             with _lock_home() as lock, _listen() as listener:
                 url = f"{local_url(*listener.getsockname()[:2])}/"
@@ -103,3 +117,26 @@ def describe_sign_in() -> str:
     administrator.set_password(password)
     administrator.save(update_fields=["password"])
     return f"sign in as {ADMIN} with password {password}, which changes at each start until you do"
+
+
+def invite_first_administrator() -> str:
+    """Return a line with a link to choose the administrator's password; '' if there is one.
+
+    Logs are kept, so a site on the internet prints no password: the link works once and expires,
+    and each start until then replaces it.
+    """
+    users = get_user_model().objects
+    administrator = users.filter(is_superuser=True).order_by("pk").first()
+    if administrator is None:
+        administrator = users.create_superuser(username=ADMIN)
+    elif administrator.last_login or administrator.has_usable_password():
+        return ""
+    administrator.set_unusable_password()  # another one, which voids the link before
+    administrator.save(update_fields=["password"])
+    account, secret = user_pk_to_url_str(administrator), default_token_generator.make_token
+    link = Accounts().get_reset_password_from_key_url(f"{account}-{secret(administrator)}")
+    return (
+        f"To sign in for the first time, choose a password for {ADMIN}: {link}\n"
+        f"The link works once, for {settings.PASSWORD_RESET_TIMEOUT // 3600} hours."
+        " The next start prints another."
+    )
