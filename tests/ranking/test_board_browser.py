@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Response
+from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, make_voted_arena, page_widths, publish, serious_violations
 
 pytestmark = [
@@ -127,10 +128,47 @@ def test_a_menu_closes_by_escape(page: Any, addresses: dict[str, str]) -> None:
 
 
 def test_first_number_of_the_table_is_on_a_phones_first_screen(
-    phone: Any, addresses: dict[str, str]
+    phone: Any, live_server: Any
 ) -> None:
-    phone.goto(addresses["board"])
+    """Even with a name and a question of two lines each, every menu, and tiers."""
+    make_eight()
+    phone.goto(f"{live_server.url}/a/support/")
+    assert phone.locator(".board-head .question").bounding_box()["height"] > 40
+    assert phone.locator("table.board tr.band").count() > 1
     assert phone.locator("table.board td.rank").first.bounding_box()["y"] < 500
+
+
+def test_menus_of_a_phone_open_within_the_screen(phone: Any, live_server: Any) -> None:
+    make_eight()
+    phone.goto(f"{live_server.url}/a/support/")
+    tools = phone.locator(".tools")
+    assert tools.bounding_box()["height"] < 60
+    for summary in tools.locator("summary:visible").all():
+        summary.click()
+        box = phone.locator("details[open] .menu-list").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        tools_box = tools.bounding_box()
+        assert box["y"] >= tools_box["y"] + 44
+        hit = "([x, y]) => !!document.elementFromPoint(x, y).closest('.menu-list')"
+        assert phone.evaluate(hit, [box["x"] + 20, box["y"] + 20])
+        summary.click()
+
+
+def make_eight() -> None:
+    """The leaderboard of eight candidates, of which each beats all later ones in 29 of 40 votes."""
+    arena = make_arena(8, 40, name="Support answers, as sent", slug="support")
+    arena.question = "Which of the two answers helps the customer more, and sooner?"
+    arena.save()
+    arena.prompts.filter(pk__lte=arena.prompts.first().pk + 9).update(category="refunds")
+    arena.candidates.update(organisation="Sample AI", licence="MIT")
+    candidates, people = list(arena.candidates.order_by("pk")), [make_person() for _ in range(40)]
+    for i, left in enumerate(candidates):
+        for right in candidates[i + 1 :]:
+            for number, prompt in enumerate(arena.prompts.all()):
+                outcome = "left" if (number * 7 + i) % 11 < 8 else "right"
+                make_vote(arena, left, right, outcome, prompt, people[number])
+    publish(arena)
 
 
 def test_the_table_is_sorted_by_keyboard_alone(page: Any, addresses: dict[str, str]) -> None:
