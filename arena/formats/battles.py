@@ -249,9 +249,9 @@ def _shared(one: list[Message], other: list[Message]) -> int:
     return len(list(pairs))
 
 
-def _side(*names: str) -> bool:
-    """Whether the first of two answers goes left; settled by the names, evenly."""
-    return int(content_id(*names), 16) % 2 == 0
+def _side(*of: object) -> bool:
+    """Whether the first of two answers goes left; settled by what they are, evenly."""
+    return int(content_id(*of), 16) % 2 == 0
 
 
 # -- Prometheus: huggingface.co/prometheus-eval, Preference-Collection and Feedback-Collection -----
